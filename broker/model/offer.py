@@ -1,0 +1,137 @@
+"""Offers, machines and needs: what can be bought, what was bought, what is asked for."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from accounting.tres import GresCounts
+from broker.model.ids import NodeName
+
+
+class Market(StrEnum):
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One purchasable configuration as quoted; on-demand offers name every zone of the region that has the type."""
+
+    provider: str
+    region: str
+    zones: tuple[str, ...]
+    """Zone ids (`use1-az4`); a spot offer has exactly one."""
+    instance_type: str
+    market: Market
+    micro_usd_per_hour: int
+    cpus: int
+    """vCPUs."""
+    mem_mib: int
+    gres: GresCounts = ()
+    arch: str = "x86_64"
+    family: str = ""
+    features: tuple[str, ...] = ()
+    """What `--constraint` can name: family, type, region, zones, arch, market and more."""
+    as_of: str = ""
+    """Day of the price, ISO 8601."""
+    estimate: bool = False
+
+
+class MachineState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    TERMINATED = "terminated"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that a provider holds for us; instants are whole seconds UTC."""
+
+    id: str
+    """The provider's own id."""
+    node: NodeName
+    launch: int
+    """Launch number: with the node's name it identifies this machine for ever."""
+    token: str
+    state: MachineState
+    region: str
+    zone: str
+    instance_type: str
+    market: Market
+    micro_usd_per_hour: int
+    launched_at: int
+    running_at: int | None = None
+    """When the provider's billing begins."""
+    terminated_at: int | None = None
+    ended_by_provider: bool = False
+    address: str = ""
+    """How a Channel reaches it: a host for SSH, a directory for local machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One acceptable place or shape; None and empty mean any (SkyPilot's `any_of`, Slurm's features)."""
+
+    regions: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    markets: tuple[Market, ...] = ()
+    gpu: tuple[str, int] | None = None
+    """GPU type as typed and count per node, when the alternative names its own."""
+    max_micro_usd_per_hour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What each node of a job must give; the same for all nodes."""
+
+    cpus: int = 1
+    mem_mib: int = 0
+    nodes: int = 1
+    gpu_type: str | None = None
+    """As typed; matched ignoring case. None with gpus > 0 means any type."""
+    gpus: int = 0
+    tmp_mib: int = 0
+    cpus_exactly: int | None = None
+    constraint: str | None = None
+    """Feature expression with `&`, `|` and parentheses, read left to right as Slurm does."""
+    alternatives: tuple[Alternative, ...] = ()
+    ordered: bool = False
+    """Whether alternatives are in order of liking (SkyPilot's `ordered`) instead of by price."""
+    run_seconds: int = 3600
+    """Expected length of the run, for expected cost."""
+    whole_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuyPolicy:
+    """A partition's settings of what may be bought (HOUSE 8: what "cheapest" leaves out by default)."""
+
+    provider: str = "local"
+    arch: str = "x86_64"
+    burstable: bool = False
+    opt_in_regions: bool = False
+    gpu_fractions: bool = False
+    spot: bool = False
+    regions: tuple[str, ...] = ()
+    """Empty means all that are not opt-in."""
+    instance_types: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    memory_share_percent: int = 95
+    """How much of a type's memory can be scheduled."""
+    prefer: str = "cost"
+    """`cost` or `time`."""
+    boot_seconds: int = 60
+    max_micro_usd_per_hour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An offer in its place, with the reason for the place."""
+
+    offer: Offer
+    expected_micro_usd: int
+    """Expected cost of the whole job on it: nodes x price x (run + boot, at least 60 s)."""
+    reason: str
+    notes: tuple[str, ...] = field(default=())
