@@ -1,0 +1,244 @@
+"""What is asked of the engine, and what was seen outside: the two kinds of message in its inbox."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from accounting.ids import JobId
+from broker.model.errors import Refusal, Width
+from broker.model.ids import Digest, NodeName
+from broker.model.job import Hold, Owner
+from broker.model.offer import Machine, Offer
+from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A job as commands name it: `123`, `123_4`, `123_[1-3]`."""
+
+    job: JobId
+    tasks: tuple[int, ...] | None = None
+    """None: the job itself, or all of the array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Reply: the job's id. The same `request` asked again gets the same id and makes nothing."""
+
+    spec: TaskSpec
+    owner: Owner
+    request: str
+    blobs: Mapping[Digest, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSubmit:
+    """Reply: a `StartEstimate`; nothing is kept."""
+
+    __test__ = False  # not a test class, whatever its name
+    spec: TaskSpec
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class StartEstimate:
+    """What `--test-only` prints; `start` in seconds UTC."""
+
+    job: JobId
+    start: int
+    cpus: int
+    nodes: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """Reply: None. Raises Unknown, Denied, Conflict (already over)."""
+
+    target: Target
+    by: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Sends a signal to a running job's processes; scope `steps`, `batch` or `full`."""
+
+    target: Target
+    by: Owner
+    number: int
+    scope: str = "steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHold:
+    """`scontrol hold` and `uhold`; hold None releases."""
+
+    target: Target
+    by: Owner
+    hold: Hold | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    target: Target
+    by: Owner
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """`scontrol update job`; None leaves as it is."""
+
+    target: Target
+    by: Owner
+    name: str | None = None
+    priority: int | None = None
+    nice: int | None = None
+    time_limit: Limit | None = None
+    partitions: tuple[str, ...] | None = None
+    account: str | None = None
+    qos: str | None = None
+    comment: str | None = None
+    admin_comment: str | None = None
+    begin: int | None = None
+    requeue: bool | None = None
+    after: tuple[Dependency, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddStep:
+    """A run in an allocation that is kept open. Reply: the step's id."""
+
+    job: JobId
+    by: Owner
+    step: StepSpec
+    request: str
+    blobs: Mapping[Digest, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetNode:
+    """`scontrol update node`: drain, resume, down. Administrators only."""
+
+    node: NodeName
+    by: Owner
+    state: str
+    """`drain`, `resume` or `down`."""
+    reason: str = ""
+
+
+Command = Submit | TestSubmit | Cancel | Signal | SetHold | Requeue | Update | AddStep | SetNode
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An offer that was refused on the way."""
+
+    offer: Offer
+    refusal: Refusal
+    width: Width
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """Machines were bought, in the order of the group's nodes; `tried` refused before."""
+
+    group: str
+    machines: tuple[Machine, ...]
+    tried: tuple[Tried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotLaunched:
+    """Every rung refused."""
+
+    group: str
+    tried: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booted:
+    """The node's agent answers; `machine` as the provider shows it now."""
+
+    node: NodeName
+    launch: int
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotBooted:
+    node: NodeName
+    launch: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTaken:
+    """The agent took a step in charge (its journal tells the rest)."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRefused:
+    """The agent would not start it, ever."""
+
+    key: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalDone:
+    job: JobId
+    attempt: int
+    serial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Lines of a node's journal from where the store stands; `position` is the byte behind them."""
+
+    node: NodeName
+    launch: int
+    start: int
+    position: int
+    records: tuple[Mapping[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminated:
+    """The provider says so for certain; None if it has no trace of it."""
+
+    node: NodeName
+    launch: int
+    machine: Machine | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vanished:
+    """A machine ended that we did not end; `machine` as last seen."""
+
+    node: NodeName
+    launch: int
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Nothing but the passing of time."""
+
+
+Report = (
+    Launched
+    | NotLaunched
+    | Booted
+    | NotBooted
+    | StepTaken
+    | StepRefused
+    | SignalDone
+    | Journal
+    | Terminated
+    | Vanished
+    | Tick
+)
+Message = Command | Report

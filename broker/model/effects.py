@@ -1,0 +1,94 @@
+"""What to do outside. Each has a token; doing one twice does nothing."""
+
+from dataclasses import dataclass
+
+from accounting.ids import JobId
+from broker.model.ids import NodeName, StepId, step_key
+from broker.model.job import Job, PendingSignal
+from broker.model.node import Node
+from broker.model.offer import Machine, Ranked
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Buy machines for these nodes (name, launch number), all or none, from the first rung that works."""
+
+    group: str
+    nodes: tuple[tuple[NodeName, int], ...]
+    rungs: tuple[Ranked, ...]
+
+    @property
+    def token(self) -> str:
+        return f"launch {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Wait for the machine and bring its agent up."""
+
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"prepare {self.node.name}.{self.node.launch}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartStep:
+    job: Job
+    step: StepId
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"start {step_key(self.job.id, self.job.attempt, self.step)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End every process of the attempt; the journal's `gone` confirms it."""
+
+    job: Job
+    nodes: tuple[Node, ...]
+
+    @property
+    def token(self) -> str:
+        return f"kill {self.job.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class SendSignal:
+    job: JobId
+    attempt: int
+    signal: PendingSignal
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"signal {self.job}/{self.attempt}/{self.signal.serial}"
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Read the node's journal on from where the store stands."""
+
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"follow {self.node.name}.{self.node.launch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    node: NodeName
+    launch: int
+    machine: Machine | None
+    group: str
+
+    @property
+    def token(self) -> str:
+        return f"terminate {self.node}.{self.launch}"
+
+
+Effect = Launch | Prepare | StartStep | Kill | SendSignal | Follow | Terminate

@@ -1,0 +1,308 @@
+"""What happened to jobs and nodes: facts, each with time, actor and reason."""
+
+from dataclasses import dataclass
+
+from accounting.ids import JobId
+from broker.model.ids import NodeName, StepId
+from broker.model.job import (
+    ExitCode,
+    Hold,
+    Job,
+    JobState,
+    PendingSignal,
+    Share,
+    Step,
+    StepState,
+    Usage,
+)
+from broker.model.node import Meter, Node
+from broker.model.offer import Machine
+from broker.model.spec import Dependency, Limit
+
+SYSTEM = -1
+"""The actor of what nobody asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFact:
+    """What every fact about a job has; `actor` is a uid or SYSTEM."""
+
+    job: JobId
+    at: int
+    actor: int = SYSTEM
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued(JobFact):
+    """The record came to be: a submission, or an element split off an array."""
+
+    record: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(JobFact):
+    """An element left the array's record."""
+
+    task: int
+    element: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecameElement(JobFact):
+    """The array's record turned into its own last element."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementsDropped(JobFact):
+    """Elements were cancelled while they still waited in the array's record."""
+
+    tasks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits(JobFact):
+    """Why it is not running now, in Slurm's word, and in more words."""
+
+    reason: str
+    detail: str = ""
+    eligible: int | None = None
+    after: tuple[Dependency, ...] | None = None
+    """Dependencies still open, where that changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldSet(JobFact):
+    hold: Hold | None
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed(JobFact):
+    """What `scontrol update` changed; None leaves as it is."""
+
+    name: str | None = None
+    priority: int | None = None
+    nice: int | None = None
+    time_limit: Limit | None = None
+    partitions: tuple[str, ...] | None = None
+    account: str | None = None
+    qos: str | None = None
+    comment: str | None = None
+    admin_comment: str | None = None
+    begin: int | None = None
+    requeue: bool | None = None
+    after: tuple[Dependency, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(JobFact):
+    """Shares of nodes were given to a new attempt."""
+
+    partition: str
+    shares: tuple[Share, ...]
+    choice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(JobFact):
+    """The node began to run it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced(JobFact):
+    """The nodes it was to have did not come; nothing ran."""
+
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended(JobFact):
+    """The outcome is certain; nodes may still be busy cleaning up."""
+
+    state: JobState
+    reason: str
+    exit: ExitCode = ExitCode()
+    kill_cause: str = ""
+    """Not empty: the node has to end the attempt."""
+    by: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitSeen(JobFact):
+    """The exit code of a job whose outcome was decided before its processes ended."""
+
+    exit: ExitCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeued(JobFact):
+    """Goes back to the queue under its id once its nodes are free."""
+
+    hold: Hold | None = None
+    not_before: int | None = None
+    kill_cause: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released(JobFact):
+    """No process of the attempt is left; its nodes are free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAdded(JobFact):
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(JobFact):
+    step: StepId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded(JobFact):
+    step: StepId
+    state: StepState
+    exit: ExitCode
+    usage: Usage = Usage()
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalAsked(JobFact):
+    signal: PendingSignal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalSent(JobFact):
+    serial: int
+
+
+JobEvent = (
+    Queued
+    | Split
+    | BecameElement
+    | ElementsDropped
+    | Waits
+    | HoldSet
+    | Changed
+    | Placed
+    | Started
+    | Unplaced
+    | Ended
+    | ExitSeen
+    | Requeued
+    | Released
+    | StepAdded
+    | StepStarted
+    | StepEnded
+    | SignalAsked
+    | SignalSent
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFact:
+    """What every fact about a node has; a machine's identity is name and launch number."""
+
+    node: NodeName
+    launch: int
+    at: int
+    actor: int = SYSTEM
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMade(NodeFact):
+    """A declared node was read from the configuration, or a purchase was decided."""
+
+    record: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRevised(NodeFact):
+    """The configuration of a declared node changed."""
+
+    record: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineBought(NodeFact):
+    machine: Machine
+    micro_usd_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFailed(NodeFact):
+    """Every rung refused; nothing was bought."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBooted(NodeFact):
+    """Its agent answers."""
+
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDown(NodeFact):
+    """It does not answer, or its machine vanished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeIdle(NodeFact):
+    """Since when nothing runs on it; None when something does."""
+
+    idle_since: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDrain(NodeFact):
+    drain: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDoomed(NodeFact):
+    """To be terminated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGone(NodeFact):
+    """The provider confirmed its end, or it never came to be."""
+
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMetered(NodeFact):
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalRead(NodeFact):
+    position: int
+
+
+NodeEvent = (
+    NodeMade
+    | NodeRevised
+    | MachineBought
+    | LaunchFailed
+    | NodeBooted
+    | NodeDown
+    | NodeIdle
+    | NodeDrain
+    | NodeDoomed
+    | NodeGone
+    | NodeMetered
+    | JournalRead
+)
+
+Event = JobEvent | NodeEvent

@@ -1,0 +1,247 @@
+"""Records of jobs, attempts' shares and steps, and the states they can be in (Slurm 25.11)."""
+
+from dataclasses import dataclass
+from enum import Enum, Flag, StrEnum, auto
+
+from accounting.ids import JobId
+from accounting.tres import Tres
+from broker.model.ids import NodeName, StepId, attempt_key
+from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
+
+
+class JobState(Enum):
+    """Base states: label, squeue's code, whether it is an end, whether nodes are held."""
+
+    PENDING = ("PENDING", "PD", False, False)
+    RUNNING = ("RUNNING", "R", False, True)
+    SUSPENDED = ("SUSPENDED", "S", False, True)
+    COMPLETED = ("COMPLETED", "CD", True, False)
+    CANCELLED = ("CANCELLED", "CA", True, False)
+    FAILED = ("FAILED", "F", True, False)
+    TIMEOUT = ("TIMEOUT", "TO", True, False)
+    NODE_FAIL = ("NODE_FAIL", "NF", True, False)
+    PREEMPTED = ("PREEMPTED", "PR", True, False)
+    BOOT_FAIL = ("BOOT_FAIL", "BF", True, False)
+    DEADLINE = ("DEADLINE", "DL", True, False)
+    OUT_OF_MEMORY = ("OUT_OF_MEMORY", "OOM", True, False)
+
+    def __init__(self, label: str, code: str, final: bool, holds_nodes: bool) -> None:
+        self.label = label
+        self.code = code
+        self.final = final
+        self.holds_nodes = holds_nodes
+
+
+class JobFlag(Flag):
+    """Flags beside the base state; squeue shows them in place of it."""
+
+    NONE = 0
+    CONFIGURING = auto()
+    COMPLETING = auto()
+    REQUEUED = auto()
+    """Goes back to PENDING when its nodes are free."""
+
+
+class Hold(StrEnum):
+    USER = "JobHeldUser"
+    ADMIN = "JobHeldAdmin"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who submitted, as the kernel or a signed token named them."""
+
+    uid: int
+    gid: int
+    user: str
+    group: str
+    home: str = "/"
+    shell: str = "/bin/sh"
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCode:
+    """Slurm's pair: what was returned, and the signal that ended it (0 for none)."""
+
+    code: int = 0
+    signal: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.code}:{self.signal}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What an attempt holds of one node."""
+
+    node: NodeName
+    launch: int
+    """Launch number of the machine; 0 for declared nodes."""
+    tres: Tres
+    cpu_ids: tuple[int, ...] = ()
+    gpu_ids: tuple[int, ...] = ()
+    tasks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlace:
+    """Where a record stands in an array: the record that still holds elements, or one split off."""
+
+    base: JobId
+    task: int | None
+    """Index of an element that was split off; None while the record holds `waiting`."""
+    waiting: tuple[int, ...] = ()
+    count: int = 1
+    first: int = 0
+    last: int = 0
+    step: int = 1
+    limit: int | None = None
+
+
+class StepState(StrEnum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    NODE_FAIL = "NODE_FAIL"
+
+    @property
+    def final(self) -> bool:
+        return self not in (StepState.PENDING, StepState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the node measured; microseconds and KiB."""
+
+    user_us: int = 0
+    system_us: int = 0
+    max_rss_kib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of an attempt: `batch`, or a numbered run in the allocation."""
+
+    id: StepId
+    name: str
+    state: StepState = StepState.PENDING
+    spec: StepSpec | None = None
+    """None for the batch step, whose spec the job has."""
+    asked: int = 0
+    started: int | None = None
+    ended: int | None = None
+    exit: ExitCode = ExitCode()
+    usage: Usage = Usage()
+    phase: str = ""
+    """The phase it ended in (`setup`, `run`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSignal:
+    """A signal asked for by scancel -s that the node has not confirmed yet."""
+
+    number: int
+    scope: str
+    """`steps`, `batch` or `full`."""
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A submitted TaskSpec: identity, state and history of the present attempt; instants in whole seconds UTC."""
+
+    id: JobId
+    spec: TaskSpec
+    owner: Owner
+    account: str
+    qos: str
+    partitions: tuple[str, ...]
+    """In the order asked for; the one it runs in stands alone once placed."""
+    submitted: int
+    time_limit: Limit
+    want: Tres
+    """What the whole job asks for at least, as it was judged at submission (ReqTRES)."""
+    state: JobState = JobState.PENDING
+    flags: JobFlag = JobFlag.NONE
+    reason: str = "None"
+    detail: str = ""
+    """What a place that refused said, in words, for scontrol and `spz why`."""
+    priority: int = 0
+    """0 while held."""
+    hold: Hold | None = None
+    array: ArrayPlace | None = None
+    after: tuple[Dependency, ...] = ()
+    """Dependencies still open."""
+    eligible: int | None = None
+    attempt: int = 0
+    shares: tuple[Share, ...] = ()
+    started: int | None = None
+    """When nodes were given to it (Slurm's StartTime)."""
+    ended: int | None = None
+    steps: tuple[Step, ...] = ()
+    exit: ExitCode = ExitCode()
+    derived: ExitCode = ExitCode()
+    ended_by: int | None = None
+    """uid of who cancelled it."""
+    kill_cause: str = ""
+    """Why the node is told to end the attempt (`cancelled`, `time_limit`, ...), while COMPLETING."""
+    restarts: int = 0
+    not_before: int | None = None
+    """A requeue's delay."""
+    signals: tuple[PendingSignal, ...] = ()
+    comment: str | None = None
+    admin_comment: str | None = None
+    system_comment: str | None = None
+    version: int = 0
+    """Number of the event that made this record."""
+    last_node_names: tuple[str, ...] = ()
+    """Nodes of the latest attempt, kept after they were released."""
+    alloc: Tres = Tres()
+    """What the latest attempt held in all, kept after it was released (AllocTRES)."""
+    choice: str = ""
+    """Why this place: one line per rung, as the optimizer gave them, for `spz why`."""
+
+    @property
+    def key(self) -> str:
+        """Token of the live attempt."""
+        return attempt_key(self.id, self.attempt)
+
+    @property
+    def partition(self) -> str:
+        return ",".join(self.partitions)
+
+    @property
+    def completing(self) -> bool:
+        return JobFlag.COMPLETING in self.flags
+
+    @property
+    def configuring(self) -> bool:
+        return JobFlag.CONFIGURING in self.flags
+
+    @property
+    def shown_state(self) -> str:
+        """The long word that squeue shows: a flag hides the base."""
+        if self.completing:
+            return "COMPLETING"
+        return "CONFIGURING" if self.configuring else self.state.label
+
+    @property
+    def over(self) -> bool:
+        """Ended, and its nodes free."""
+        return self.state.final and not self.completing
+
+    def step(self, step_id: StepId) -> Step | None:
+        return next((step for step in self.steps if step.id == step_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished attempt that was followed by a requeue, as `sacct -D` lists it."""
+
+    job: Job
+    """The record as it was when that attempt was over."""

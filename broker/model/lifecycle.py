@@ -1,0 +1,375 @@
+"""The transition tables of job and node, and `apply`: the only code that gives a record a state."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Any
+
+from accounting.tres import Tres
+from broker.model import events as ev
+from broker.model.errors import IllegalTransition
+from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
+from broker.model.node import Node, NodeState
+
+
+class Life(Enum):
+    """Where a job stands: base state and flags in one word."""
+
+    PENDING = auto()
+    CONFIGURING = auto()
+    RUNNING = auto()
+    COMPLETING = auto()
+    REQUEUING = auto()
+    OVER = auto()
+
+
+def life(job: Job) -> Life:
+    """The row of the table that holds for this job."""
+    if JobFlag.REQUEUED in job.flags:
+        return Life.REQUEUING
+    if job.completing:
+        return Life.COMPLETING
+    if job.configuring:
+        return Life.CONFIGURING
+    if job.state.final:
+        return Life.OVER
+    return Life.PENDING if job.state is JobState.PENDING else Life.RUNNING
+
+
+# None: the outcome that the event names.
+TRANSITIONS: dict[tuple[Life, type], tuple[JobState | None, JobFlag]] = {
+    (Life.PENDING, ev.Placed): (JobState.RUNNING, JobFlag.CONFIGURING),
+    (Life.PENDING, ev.Ended): (None, JobFlag.NONE),
+    (Life.CONFIGURING, ev.Started): (JobState.RUNNING, JobFlag.NONE),
+    (Life.CONFIGURING, ev.Unplaced): (JobState.PENDING, JobFlag.NONE),
+    (Life.CONFIGURING, ev.Ended): (None, JobFlag.COMPLETING),
+    (Life.CONFIGURING, ev.Requeued): (JobState.PENDING, JobFlag.COMPLETING | JobFlag.REQUEUED),
+    (Life.RUNNING, ev.Ended): (None, JobFlag.COMPLETING),
+    (Life.RUNNING, ev.Requeued): (JobState.PENDING, JobFlag.COMPLETING | JobFlag.REQUEUED),
+    (Life.COMPLETING, ev.Released): (None, JobFlag.NONE),
+    (Life.COMPLETING, ev.Requeued): (JobState.PENDING, JobFlag.COMPLETING | JobFlag.REQUEUED),
+    (Life.REQUEUING, ev.Released): (JobState.PENDING, JobFlag.NONE),
+    (Life.REQUEUING, ev.Ended): (None, JobFlag.COMPLETING),
+    (Life.OVER, ev.Requeued): (JobState.PENDING, JobFlag.NONE),
+}
+
+
+def apply(job: Job | None, event: ev.JobEvent, *, version: int) -> Job:
+    """The job after the event, bearing the event's number.
+
+    Raises IllegalTransition if the table has no row for it, or the record does not exist.
+    """
+    if isinstance(event, ev.Queued):
+        if job is not None:
+            raise IllegalTransition(f"job {event.job} exists already")
+        return replace(event.record, version=version)
+    if job is None:
+        raise IllegalTransition(f"{type(event).__name__} of unknown job {event.job}")
+    changed = EFFECT[type(event)](job, event)
+    if type(event) in MOVING:
+        changed = _moved(job, changed, event)
+    return replace(changed, version=version)
+
+
+def _moved(job: Job, changed: Job, event: ev.JobEvent) -> Job:
+    row = TRANSITIONS.get((life(job), type(event)))
+    if row is None:
+        raise IllegalTransition(
+            f"job {job.id} is {job.shown_state}: no {type(event).__name__} from there"
+        )
+    state, flags = row
+    outcome = event.state if isinstance(event, ev.Ended) else job.state
+    return replace(changed, state=state or outcome, flags=flags)
+
+
+MOVING = frozenset(kind for _, kind in TRANSITIONS)
+
+
+def _split(job: Job, event: ev.Split) -> Job:
+    return _without(job, (event.task,))
+
+
+def _without(job: Job, tasks: tuple[int, ...]) -> Job:
+    if job.array is None:
+        raise IllegalTransition(f"job {job.id} is not an array")
+    waiting = tuple(task for task in job.array.waiting if task not in tasks)
+    return replace(job, array=replace(job.array, waiting=waiting))
+
+
+def _became(job: Job, event: ev.BecameElement) -> Job:
+    if job.array is None:
+        raise IllegalTransition(f"job {job.id} is not an array")
+    return replace(job, array=replace(job.array, task=event.task, waiting=()))
+
+
+def _waits(job: Job, event: ev.Waits) -> Job:
+    return replace(
+        job,
+        reason=event.reason,
+        detail=event.detail,
+        eligible=job.eligible if event.eligible is None else event.eligible,
+        after=job.after if event.after is None else event.after,
+    )
+
+
+SPEC_FIELDS = ("name", "nice", "comment", "begin", "requeue")
+"""Fields of Changed that live in the spec; the others are the job's own."""
+JOB_FIELDS = (
+    "priority",
+    "time_limit",
+    "partitions",
+    "account",
+    "qos",
+    "comment",
+    "admin_comment",
+    "after",
+)
+
+
+def _changed(job: Job, event: ev.Changed) -> Job:
+    in_spec = {n: getattr(event, n) for n in SPEC_FIELDS if getattr(event, n) is not None}
+    in_job = {n: getattr(event, n) for n in JOB_FIELDS if getattr(event, n) is not None}
+    spec = job.spec.model_copy(update=in_spec) if in_spec else job.spec
+    return replace(job, spec=spec, **in_job)
+
+
+def _placed(job: Job, event: ev.Placed) -> Job:
+    total = Tres()
+    for share in event.shares:
+        total = total + share.tres
+    return replace(
+        job,
+        partitions=(event.partition,),
+        attempt=job.attempt + 1,
+        shares=event.shares,
+        alloc=total,
+        last_node_names=tuple(share.node for share in event.shares),
+        started=event.at,
+        ended=None,
+        reason="None",
+        detail="",
+        choice=event.choice,
+        steps=(),
+        exit=ExitCode(),
+        derived=ExitCode(),
+        ended_by=None,
+        kill_cause="",
+        not_before=None,
+        signals=(),
+    )
+
+
+def _started(job: Job, event: ev.Started) -> Job:
+    return replace(job, started=event.at)
+
+
+def _unplaced(job: Job, event: ev.Unplaced) -> Job:
+    return replace(
+        job,
+        shares=(),
+        last_node_names=(),
+        alloc=Tres(),
+        started=None,
+        steps=(),
+        reason=event.reason,
+        detail=event.detail,
+    )
+
+
+def _ended(job: Job, event: ev.Ended) -> Job:
+    return replace(
+        job,
+        ended=event.at,
+        reason=event.reason,
+        exit=event.exit,
+        ended_by=event.by,
+        kill_cause=event.kill_cause,
+        steps=tuple(_closed(step, event) for step in job.steps),
+    )
+
+
+def _closed(step: Step, event: ev.Ended) -> Step:
+    """A step that never started ends with its job; a running one waits for the node's word."""
+    if step.state is not StepState.PENDING:
+        return step
+    return replace(step, state=StepState.CANCELLED, ended=event.at)
+
+
+def _exit_seen(job: Job, event: ev.ExitSeen) -> Job:
+    return replace(job, exit=event.exit)
+
+
+def _requeued(job: Job, event: ev.Requeued) -> Job:
+    return replace(
+        job,
+        ended=None if job.over else event.at,
+        hold=event.hold,
+        priority=event.priority,
+        not_before=event.not_before,
+        kill_cause=event.kill_cause,
+        restarts=job.restarts + 1,
+        signals=(),
+        **(_clean(job) if job.over else {}),
+    )
+
+
+def _clean(job: Job) -> dict[str, Any]:
+    """A job that waits again shows nothing of its last attempt."""
+    return {
+        "partitions": job.spec.partitions or job.partitions,
+        "started": None,
+        "ended": None,
+        "exit": ExitCode(),
+        "derived": ExitCode(),
+        "steps": (),
+        "last_node_names": (),
+        "alloc": Tres(),
+        "reason": "None",
+        "ended_by": None,
+    }
+
+
+def _released(job: Job, event: ev.Released) -> Job:
+    freed = replace(job, shares=(), kill_cause="", signals=())
+    return replace(freed, **_clean(job)) if JobFlag.REQUEUED in job.flags else freed
+
+
+def _step_added(job: Job, event: ev.StepAdded) -> Job:
+    return replace(job, steps=(*job.steps, event.step))
+
+
+def _step_started(job: Job, event: ev.StepStarted) -> Job:
+    return _with_step(job, event, state=StepState.RUNNING, started=event.at)
+
+
+def _step_ended(job: Job, event: ev.StepEnded) -> Job:
+    changed = _with_step(
+        job,
+        event,
+        state=event.state,
+        ended=event.at,
+        exit=event.exit,
+        usage=event.usage,
+        phase=event.phase,
+    )
+    if not event.step.isdigit():
+        return changed
+    worst = max((job.derived, event.exit), key=lambda code: (code.code, code.signal))
+    return replace(changed, derived=worst)
+
+
+def _with_step(job: Job, event: ev.StepStarted | ev.StepEnded, **fields: object) -> Job:
+    if job.step(event.step) is None:
+        raise IllegalTransition(f"job {job.id} has no step {event.step}")
+    steps = tuple(
+        replace(step, **fields) if step.id == event.step else step  # type: ignore[arg-type]
+        for step in job.steps
+    )
+    return replace(job, steps=steps)
+
+
+def _hold_set(job: Job, event: ev.HoldSet) -> Job:
+    reason = event.hold.value if event.hold else "None"
+    shown = reason if job.state is JobState.PENDING else job.reason
+    return replace(job, hold=event.hold, priority=event.priority, reason=shown)
+
+
+EFFECT: dict[type, Callable[[Job, Any], Job]] = {
+    ev.Split: _split,
+    ev.BecameElement: _became,
+    ev.ElementsDropped: lambda job, event: _without(job, event.tasks),
+    ev.Waits: _waits,
+    ev.HoldSet: _hold_set,
+    ev.Changed: _changed,
+    ev.Placed: _placed,
+    ev.Started: _started,
+    ev.Unplaced: _unplaced,
+    ev.Ended: _ended,
+    ev.ExitSeen: _exit_seen,
+    ev.Requeued: _requeued,
+    ev.Released: _released,
+    ev.StepAdded: _step_added,
+    ev.StepStarted: _step_started,
+    ev.StepEnded: _step_ended,
+    ev.SignalAsked: lambda job, event: replace(job, signals=(*job.signals, event.signal)),
+    ev.SignalSent: lambda job, event: replace(
+        job, signals=tuple(s for s in job.signals if s.serial != event.serial)
+    ),
+}
+
+NODE_TRANSITIONS: dict[tuple[NodeState, type], NodeState | None] = {
+    (NodeState.LAUNCHING, ev.MachineBought): NodeState.BOOTING,
+    (NodeState.LAUNCHING, ev.LaunchFailed): None,
+    (NodeState.LAUNCHING, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.BOOTING, ev.NodeBooted): NodeState.UP,
+    (NodeState.BOOTING, ev.NodeDown): NodeState.DOWN,
+    (NodeState.BOOTING, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.UP, ev.NodeDown): NodeState.DOWN,
+    (NodeState.UP, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.DOWN, ev.NodeBooted): NodeState.UP,
+    (NodeState.DOWN, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.TERMINATING, ev.MachineBought): NodeState.TERMINATING,
+    (NodeState.TERMINATING, ev.NodeGone): None,
+}
+"""None: the record goes to history."""
+
+NODE_MOVING = frozenset(kind for _, kind in NODE_TRANSITIONS)
+
+
+def apply_node(node: Node | None, event: ev.NodeEvent) -> Node | None:
+    """The node after the event; None when its record goes to history.
+
+    Raises IllegalTransition if the table has no row for it, or there is no such machine.
+    """
+    if isinstance(event, ev.NodeMade):
+        if node is not None:
+            raise IllegalTransition(f"node {event.node} exists already")
+        return event.record
+    if node is None or node.launch != event.launch:
+        raise IllegalTransition(f"{type(event).__name__} of unknown {event.node}.{event.launch}")
+    changed = NODE_EFFECT[type(event)](node, event)
+    if type(event) not in NODE_MOVING:
+        return changed
+    if (node.state, type(event)) not in NODE_TRANSITIONS:
+        raise IllegalTransition(
+            f"node {node.name} is {node.state.label}: no {type(event).__name__} from there"
+        )
+    state = NODE_TRANSITIONS[node.state, type(event)]
+    return None if state is None else replace(changed, state=state, since=event.at)
+
+
+def _bought(node: Node, event: ev.MachineBought) -> Node:
+    return replace(
+        node, machine=event.machine, micro_usd_per_hour=event.micro_usd_per_hour, rungs=()
+    )
+
+
+def _booted(node: Node, event: ev.NodeBooted) -> Node:
+    return replace(node, machine=event.machine or node.machine, booted=event.at, reason="")
+
+
+def _with_reason(node: Node, event: ev.NodeDown | ev.NodeDoomed) -> Node:
+    return replace(node, reason=event.why or node.reason, reason_at=event.at)
+
+
+def _drain(node: Node, event: ev.NodeDrain) -> Node:
+    if not event.drain:
+        return replace(node, drain=False, reason="", reason_at=None, reason_uid=None)
+    return replace(
+        node, drain=True, reason=event.reason, reason_at=event.at, reason_uid=event.actor
+    )
+
+
+NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
+    ev.NodeRevised: lambda node, event: event.record,
+    ev.MachineBought: _bought,
+    ev.LaunchFailed: lambda node, event: node,
+    ev.NodeBooted: _booted,
+    ev.NodeDown: _with_reason,
+    ev.NodeIdle: lambda node, event: replace(node, idle_since=event.idle_since),
+    ev.NodeDrain: _drain,
+    ev.NodeDoomed: _with_reason,
+    ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
+    ev.NodeMetered: lambda node, event: replace(node, meter=event.meter),
+    ev.JournalRead: lambda node, event: replace(node, journal=event.position),
+}

@@ -1,0 +1,85 @@
+"""Records of nodes: declared ones that are always there, elastic ones that are bought by name."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from accounting.ids import MicroUsd
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.offer import Machine, Ranked
+
+
+class NodeState(Enum):
+    """Life of the machine behind a name: label, whether it can take work now, whether we may be paying."""
+
+    POWERED_DOWN = ("POWERED_DOWN", False, False)
+    """Elastic and unused: `idle~`; no record is kept for it."""
+    LAUNCHING = ("LAUNCHING", True, True)
+    """The purchase is recorded; the provider may or may not have it yet."""
+    BOOTING = ("BOOTING", True, True)
+    UP = ("UP", True, True)
+    DOWN = ("DOWN", False, True)
+    TERMINATING = ("TERMINATING", False, True)
+
+    def __init__(self, label: str, takes_work: bool, paid: bool) -> None:
+        self.label = label
+        self.takes_work = takes_work
+        self.paid = paid
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """How far a machine's cost has been posted to the ledger."""
+
+    cause: str = ""
+    """Attempt that caused the launch, such as `4711/1`; pays boot and the unmet minimum."""
+    cause_account: str = ""
+    cause_user: str = ""
+    posted_until: int | None = None
+    posted: MicroUsd = MicroUsd(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine we pay for, or a declared one; resources are those that jobs may take."""
+
+    name: NodeName
+    launch: int
+    """Launch number: counts the machines that bore this name; 0 for declared nodes."""
+    state: NodeState
+    whole: Tres
+    """What it has for jobs."""
+    partitions: tuple[str, ...]
+    declared: bool = False
+    features: tuple[str, ...] = ()
+    weight: int = 1
+    sockets: int = 1
+    cores_per_socket: int = 1
+    threads_per_core: int = 1
+    real_memory_mib: int = 0
+    gres_text: str = ""
+    """As Slurm's Gres= has it: `gpu:a10g:2`."""
+    rungs: tuple[Ranked, ...] = ()
+    """Offers to try in turn, while LAUNCHING."""
+    group: str = ""
+    """Token of the purchase; nodes bought together share it."""
+    machine: Machine | None = None
+    meter: Meter = field(default_factory=Meter)
+    micro_usd_per_hour: int = 0
+    since: int = 0
+    """When the present state began."""
+    idle_since: int | None = None
+    booted: int | None = None
+    drain: bool = False
+    reason: str = ""
+    reason_at: int | None = None
+    reason_uid: int | None = None
+    journal: int = 0
+    """Bytes of the agent's journal that are already in the store."""
+    boot_deadline: int | None = None
+    idle_seconds: int | None = None
+    """How long it may stand idle before it is let go; None keeps it."""
+
+    @property
+    def identity(self) -> tuple[NodeName, int]:
+        return self.name, self.launch

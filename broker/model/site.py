@@ -1,0 +1,92 @@
+"""What a site is configured with, as the broker sees it: partitions, declared nodes, limits."""
+
+from dataclasses import dataclass, field
+
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.offer import BuyPolicy
+from broker.model.spec import UNLIMITED, Limit
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredNode:
+    """A node of the configuration that is always up and never bought."""
+
+    name: NodeName
+    whole: Tres
+    features: tuple[str, ...] = ()
+    weight: int = 1
+    sockets: int = 1
+    cores_per_socket: int = 1
+    threads_per_core: int = 1
+    gres_text: str = ""
+    micro_usd_per_hour: int = 0
+    instance_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Elastic:
+    """The part of a partition that is bought when needed."""
+
+    prefix: str
+    max_nodes: int
+    buy: BuyPolicy = BuyPolicy()
+    idle_seconds: int = 300
+    boot_timeout: int = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition with its limits and defaults; seconds and MiB."""
+
+    name: str
+    default: bool = False
+    state: str = "UP"
+    nodes: tuple[NodeName, ...] = ()
+    """Declared ones, in order."""
+    elastic: Elastic | None = None
+    max_time: Limit = UNLIMITED
+    default_time: Limit | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    def_mem_per_cpu_mib: int | None = None
+    allow_accounts: tuple[str, ...] | None = None
+    deny_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] | None = None
+    root_only: bool = False
+    hidden: bool = False
+    billing_weights: str = ""
+    priority_job_factor: int = 1
+    priority_tier: int = 1
+    exclusive_user: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Everything that deciding needs to know of the configuration."""
+
+    cluster: str = "skypurza"
+    version: str = "25.11.7"
+    first_job_id: int = 1
+    max_job_count: int = 100_000
+    max_array_size: int = 1001
+    min_job_age: int = 300
+    kill_wait: int = 30
+    job_requeue: bool = True
+    partitions: tuple[Partition, ...] = ()
+    nodes: tuple[DeclaredNode, ...] = ()
+    admins: frozenset[int] = frozenset({0})
+    """uids that may do everything."""
+    service_uid: int | None = None
+    """In a user's own service: the only uid (beside root's) that may submit."""
+    requeue_delay: int = 120
+    """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
+    priority_flags: tuple[str, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def default_partition(self) -> Partition | None:
+        return next((p for p in self.partitions if p.default), None)
+
+    def partition(self, name: str) -> Partition | None:
+        return next((p for p in self.partitions if p.name == name), None)

@@ -1,0 +1,209 @@
+"""TaskSpec: what a user wants, wherever it was written. Pure data without an identity."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from broker.model.ids import Digest
+
+UNLIMITED: Literal["UNLIMITED"] = "UNLIMITED"
+ALL: Literal["ALL"] = "ALL"
+
+Limit = int | Literal["UNLIMITED"]
+"""Seconds, or no limit."""
+Memory = int | Literal["ALL"]
+"""MiB, or all that a node has (`--mem=0`)."""
+
+
+class Value(BaseModel):
+    """A frozen value that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Gres(Value):
+    """One generic resource as asked for: `gpu:a10g:2`; the type as typed."""
+
+    name: str
+    type: str | None = None
+    count: int = 1
+
+    def label(self) -> str:
+        """Slurm's name without the count: `gpu` or `gpu:a10g`."""
+        return f"{self.name}:{self.type}" if self.type else self.name
+
+
+class Where(Value):
+    """One acceptable alternative of SkyPilot's `any_of` and `ordered`; empty means any."""
+
+    provider: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
+    market: Literal["on-demand", "spot"] | None = None
+    gpu: Gres | None = None
+    max_micro_usd_per_hour: int | None = None
+
+
+class Resources(Value):
+    """What each node must give and how tasks spread; None means not asked."""
+
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    cpus_per_task: int | None = None
+    min_cpus_per_node: int | None = None
+    cpus_exactly: int | None = None
+    """vCPUs that the machine itself must have (SkyPilot's `cpus: 4`, without the plus)."""
+    mem_per_node_mib: Memory | None = None
+    mem_per_cpu_mib: Memory | None = None
+    mem_per_gpu_mib: Memory | None = None
+    tmp_mib: int | None = None
+    gres: tuple[Gres, ...] = ()
+    """Per node: `--gres` and `--gpus-per-node`."""
+    gpus: tuple[Gres, ...] = ()
+    """In the whole job: `--gpus`."""
+    gpus_per_task: tuple[Gres, ...] = ()
+    cpus_per_gpu: int | None = None
+    constraint: str | None = None
+    prefer: str | None = None
+    nodelist: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    exclusive: bool = False
+    contiguous: bool = False
+    any_of: tuple[Where, ...] = ()
+    ordered: bool = False
+
+
+class DependencyKind(StrEnum):
+    AFTER = "after"
+    AFTERANY = "afterany"
+    AFTEROK = "afterok"
+    AFTERNOTOK = "afternotok"
+    AFTERCORR = "aftercorr"
+    AFTERBURSTBUFFER = "afterburstbuffer"
+    SINGLETON = "singleton"
+
+
+class Dependency(Value):
+    """One condition on another job: `afterok:12_3`; `delay` in seconds (only with `after`)."""
+
+    kind: DependencyKind
+    job: int | None = None
+    task: int | None = None
+    whole_array: bool = False
+    """Written `12_*`."""
+    delay: int = 0
+
+
+class ArraySpec(Value):
+    """The elements of an array, sorted and without repeats, and how many may run at a time."""
+
+    tasks: tuple[int, ...]
+    limit: int | None = None
+    step: int = 1
+    """1 where the list was not one regular range (SLURM_ARRAY_TASK_STEP)."""
+
+
+class SignalSpec(Value):
+    """`--signal=[B:|R:]sig[@seconds]`."""
+
+    number: int
+    before: int = 60
+    batch: bool = False
+    reservation: bool = False
+    text: str = ""
+
+
+class Phase(Value):
+    """One thing to run in a step: `script` is a blob, `argv[0]` of None stands for its path on the node."""
+
+    name: Literal["setup", "run"] = "run"
+    script: Digest | None = None
+    argv: tuple[str | None, ...] = (None,)
+
+
+class StepSpec(Value):
+    """A run inside an allocation: its phases, one after the other."""
+
+    name: str
+    phases: tuple[Phase, ...] = ()
+    environment: Digest | None = None
+    """NUL-separated NAME=value bytes laid over the job's own."""
+
+
+class Mount(Value):
+    """A file or folder to bring: `source` on the submit side, `target` on the node."""
+
+    source: str
+    target: str
+
+
+class Output(Value):
+    """Where text goes; patterns as typed, None where not given."""
+
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    open_mode: Literal["append", "truncate"] | None = None
+
+
+class TaskSpec(Value):
+    """What a user wants: resources per node, number of nodes, what to run, where its text goes."""
+
+    name: str
+    partitions: tuple[str, ...] = ()
+    """Empty means the default partition."""
+    account: str | None = None
+    qos: str | None = None
+    resources: Resources = Resources()
+    batch: StepSpec | None = None
+    """The batch step; None where the allocation is only kept open (a SkyPilot cluster, salloc)."""
+    steps: tuple[StepSpec, ...] = ()
+    """Runs to start in the allocation as soon as it stands (SkyPilot's `run`)."""
+    environment: Digest | None = None
+    """The submitter's variables, NUL-separated bytes."""
+    login_environment: bool = False
+    """`--export=NONE` and `--get-user-env`: a fresh login environment is loaded first."""
+    cwd: str = "/"
+    umask: int = 0o022
+    rlimits: tuple[tuple[str, int, int], ...] = ()
+    nice_process: int = 0
+    output: Output = Output()
+    files: tuple[Mount, ...] = ()
+    time_limit: Limit | None = None
+    time_min: int | None = None
+    begin: int | None = None
+    """Instant."""
+    deadline: int | None = None
+    hold: bool = False
+    requeue: bool | None = None
+    """None: as the site has it (JobRequeue)."""
+    nice: int = 0
+    array: ArraySpec | None = None
+    after: tuple[Dependency, ...] = ()
+    after_any: bool = False
+    """Whether one met dependency is enough (`?`)."""
+    kill_on_invalid_dep: bool | None = None
+    signal: SignalSpec | None = None
+    comment: str | None = None
+    mail_types: tuple[str, ...] = ()
+    mail_user: str | None = None
+    licenses: str | None = None
+    reservation: str | None = None
+    wckey: str | None = None
+    command: str | None = None
+    """Path of the script as scontrol shows it; None for `--wrap`."""
+    submit_line: str = ""
+    submit_host: str = ""
+    submit_dir: str = "/"
+    cluster: str | None = None
+    """Name under which a kept-open allocation is known (SkyPilot's cluster)."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Every option given, by long name, as text: for scontrol's lines and SLURM_* of options."""
+
+    def option(self, long: str) -> str | None:
+        """The text of an option as given, None if it was not."""
+        return next((text for name, text in self.options if name == long), None)

@@ -1,0 +1,163 @@
+"""What the broker asks of the outside, as small Protocols; promises are in words."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from accounting.ids import JobId
+from accounting.ledger import Entry
+from broker.model.events import Event
+from broker.model.ids import Digest, NodeName
+from broker.model.job import Job, Run
+from broker.model.node import Node
+from broker.model.offer import Machine, Offer
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """Whole seconds UTC; never goes back within one process."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """Which jobs of the past are wanted; None and empty mean any. Instants in whole seconds UTC."""
+
+    jobs: tuple[JobId, ...] = ()
+    """Ids; an array's base id finds all of its elements."""
+    since: int | None = None
+    until: int | None = None
+    """Jobs that were in the queue or running at any moment of [since, until]."""
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What must not go back after a restart."""
+
+    next_job_id: int
+    last_event: int
+
+
+class Tx(Protocol):
+    """Writes of one step; they stand together or not at all."""
+
+    def append(self, events: Sequence[Event]) -> None: ...
+    def save_jobs(self, jobs: Iterable[Job]) -> None: ...
+    def save_runs(self, runs: Iterable[Run]) -> None:
+        """Attempts that a requeue left behind, for `sacct -D`."""
+        ...
+
+    def save_nodes(self, nodes: Iterable[Node], gone: Iterable[tuple[NodeName, int]]) -> None:
+        """Upserts `nodes`; `gone` machines are kept as history and no longer live."""
+        ...
+
+    def post(self, entries: Sequence[Entry]) -> None:
+        """Adds ledger entries; an entry whose key stands already is left as it is."""
+        ...
+
+    def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
+        """Keeps bytes under their SHA-256; putting the same twice is putting it once."""
+        ...
+
+    def remember_requests(self, requests: Mapping[str, str]) -> None:
+        """Request id to the reply that was given, so that a retry gets the same. Kept for a day."""
+        ...
+
+    def set_counters(self, counters: Counters) -> None: ...
+
+
+class Store(Protocol):
+    def transaction(self, *, epoch: int) -> AbstractContextManager[Tx]:
+        """All or nothing, durable when left without an error.
+
+        Raises LostLease if another gateway has a later epoch, Busy if the disk is full or the
+        database does not take writes now; nothing is written then.
+        """
+        ...
+
+    def counters(self) -> Counters | None:
+        """None in a new store."""
+        ...
+
+    def live_jobs(self) -> Sequence[Job]:
+        """Jobs that are not over, and those that ended after the last start's MinJobAge."""
+        ...
+
+    def live_nodes(self) -> Sequence[Node]: ...
+    def blob(self, digest: Digest) -> bytes:
+        """Raises Unknown."""
+        ...
+
+    def replies(self, since: int) -> Mapping[str, str]:
+        """Remembered requests."""
+        ...
+
+
+class History(Protocol):
+    """Reads of what is no longer in memory; safe from several threads."""
+
+    def jobs(self, query: HistoryQuery) -> Iterator[Job]: ...
+    def runs(self, job: JobId) -> Sequence[Run]: ...
+    def events(self, job: JobId) -> Sequence[Event]: ...
+    def costs(self, jobs: Sequence[JobId]) -> Mapping[JobId, int]:
+        """Micro-dollars posted to each job; absent means none."""
+        ...
+
+    def entries(self, *, since: int, until: int) -> Iterator[Entry]: ...
+    def blob(self, digest: Digest) -> bytes: ...
+
+
+class Provider(Protocol):
+    """Where machines come from. Never runs jobs."""
+
+    name: str
+
+    def offers(self) -> Iterable[Offer]: ...
+    def launch(
+        self, offer: Offer, nodes: Sequence[tuple[NodeName, int]], *, token: str
+    ) -> list[Machine]:
+        """All nodes (name, launch number) or none, in their order; the same token never buys twice.
+
+        Raises ProviderError.
+        """
+        ...
+
+    def machines(self) -> list[Machine]:
+        """Everything of ours that exists, also what is pending or lately terminated."""
+        ...
+
+    def terminate(self, machines: Sequence[Machine]) -> None:
+        """Safe to repeat. The end is certain only when `machines` says terminated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command on a node ended."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
+class Channel(Protocol):
+    """The way to one node; every call raises OSError if the node cannot be reached."""
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float) -> Done: ...
+    def put(self, data: bytes, path: str, mode: int) -> None:
+        """The file is whole or not there; folders above it are made."""
+        ...
+
+    def read(self, path: str, offset: int) -> bytes:
+        """All bytes from `offset`; empty if there is no such file."""
+        ...
+
+    def ask(self, path: str, request: bytes, *, timeout: float) -> bytes:
+        """One line to the Unix socket at `path` on the node, one line back."""
+        ...
