@@ -1,0 +1,272 @@
+"""The ledger's entries, and the rules that turn a machine's running time into them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+
+from accounting.ids import OVERHEAD, AccountName, JobId, MicroUsd, UserName
+from accounting.rates import FREE, Price, Terms, bill, cumulative, share
+from accounting.tres import NO_TRES, Tres
+
+
+class Kind(StrEnum):
+    """What an entry does: counts use, charges money, gives money back, sets something right."""
+
+    USAGE = "usage"
+    CHARGE = "charge"
+    CREDIT = "credit"
+    CORRECTION = "correction"
+
+
+class Why(StrEnum):
+    """What an entry is for."""
+
+    USAGE = "usage"
+    BOOT = "boot"
+    """A machine that runs and cannot take work yet."""
+    RUN = "run"
+    IDLE = "idle"
+    MINIMUM = "minimum"
+    """The unmet part of the provider's shortest billed time."""
+    INTERRUPTED = "interrupted"
+    """What was charged for a machine that the provider took back without billing it."""
+    OVERRUN = "overrun"
+    """What was charged beyond an end that became known late."""
+    LATE_PRICE = "late_price"
+    """The difference that a price makes which became known after its time was charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays: an attempt of a job, or an account alone."""
+
+    account: AccountName
+    user: UserName
+    job: JobId | None = None
+    attempt: int = 0
+
+    @property
+    def label(self) -> str:
+        """`4711/1` for an attempt, else the account's name."""
+        return self.account if self.job is None else f"{self.job}/{self.attempt}"
+
+
+NOBODY = Payer(OVERHEAD, UserName(""))
+"""Pays what no job is to pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the ledger, added and never changed; instants in whole seconds UTC."""
+
+    key: str
+    """Such as `4711/1/run/ec2-17.3/1700000000`: posting it twice is posting it once."""
+    at: int
+    since: int
+    """Begin of the time that is counted; it ends at `at`."""
+    kind: Kind
+    why: Why
+    job: JobId | None
+    attempt: int
+    """0 where there is no job."""
+    account: AccountName
+    user: UserName
+    machine: str | None = None
+    """Node name and launch number, `ec2-17.3`; None for use."""
+    tres_seconds: Tres = NO_TRES
+    billing_seconds: int = 0
+    cost: MicroUsd = FREE
+    corrects: str | None = None
+    """Key of the entry that this one sets right, where it is a single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An attempt and what it holds of a machine."""
+
+    payer: Payer
+    tres: Tres
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """How far the cost of one start of a machine has been posted; instants in whole seconds UTC."""
+
+    node: str
+    launch: int
+    whole: Tres
+    """What attempts share."""
+    terms: Terms
+    prices: tuple[Price, ...]
+    running_at: int
+    """When the provider's billing begins."""
+    booted_at: int | None = None
+    cause: Payer = NOBODY
+    """The attempt for which the machine was launched; it pays boot and the unmet minimum."""
+    posted_until: int | None = None
+    """None while nothing was posted."""
+    posted: MicroUsd = FREE
+    refundable: tuple[tuple[Payer, int], ...] = ()
+    """What each payer has paid, as long as an interruption would make it free."""
+    closed: bool = False
+
+    @property
+    def since(self) -> int:
+        """Begin of the time that is not posted yet."""
+        return self.running_at if self.posted_until is None else self.posted_until
+
+    @property
+    def machine(self) -> str:
+        return f"{self.node}.{self.launch}"
+
+    def cost_until(self, instant: int) -> int:
+        """What running until then costs; differences of it are what is posted."""
+        return cumulative(self.prices, self.running_at, max(instant, self.running_at))
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A part of a machine's cost with its payer, before it is an entry."""
+
+    payer: Payer
+    why: Why
+    since: int
+    cost: int
+
+
+def settle(meter: Meter, holders: Iterable[Holder], now: int) -> tuple[Meter, tuple[Entry, ...]]:
+    """Posts the time up to `now`, during all of which `holders` held the machine.
+
+    To be called just before the holders change. Nothing is posted if no time has passed.
+    """
+    if meter.closed or now <= meter.since:
+        return meter, ()
+    return _post(meter, [*_late_price(meter), *_accrued(meter, holders, now)], now)
+
+
+def close(
+    meter: Meter, holders: Iterable[Holder], ended_at: int, *, interrupted_by_provider: bool = False
+) -> tuple[Meter, tuple[Entry, ...]]:
+    """Posts what makes the machine's sum equal to the provider's bill; a second time nothing.
+
+    `ended_at` is when billing ended, which may be before the last instant that was posted.
+    """
+    if meter.closed:
+        return meter, ()
+    holding = tuple(holders)
+    dues = [*_late_price(meter), *_accrued(meter, holding, ended_at)]
+    meter, entries = _post(meter, dues, ended_at)
+    meter, last = _post(meter, _settlement(meter, holding, interrupted_by_provider), ended_at)
+    return replace(meter, closed=True), entries + last
+
+
+def usage(payer: Payer, tres: Tres, *, billing: int, started: int, ended: int) -> tuple[Entry, ...]:
+    """TRES-seconds and billing-seconds of an attempt from `started` to `ended`, if any passed."""
+    seconds = ended - started
+    if seconds <= 0:
+        return ()
+    entry = Entry(
+        key=f"{payer.label}/{Why.USAGE}/{started}",
+        at=ended,
+        since=started,
+        kind=Kind.USAGE,
+        why=Why.USAGE,
+        job=payer.job,
+        attempt=payer.attempt,
+        account=payer.account,
+        user=payer.user,
+        tres_seconds=tres.times(seconds),
+        billing_seconds=billing * seconds,
+    )
+    return (entry,)
+
+
+def _late_price(meter: Meter) -> list[_Due]:
+    drift = meter.cost_until(meter.since) - meter.posted
+    return [_Due(NOBODY, Why.LATE_PRICE, meter.since, drift)]
+
+
+def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
+    since = meter.since
+    if until < since:
+        over = meter.cost_until(until) - meter.cost_until(since)
+        return _shared(meter, holders, _Due(NOBODY, Why.OVERRUN, until, over))
+    ready = until if meter.booted_at is None else min(max(meter.booted_at, since), until)
+    boot = meter.cost_until(ready) - meter.cost_until(since)
+    run = meter.cost_until(until) - meter.cost_until(ready)
+    return [
+        _Due(meter.cause, Why.BOOT, since, boot),
+        *_shared(meter, holders, _Due(NOBODY, Why.RUN, ready, run)),
+    ]
+
+
+def _shared(meter: Meter, holders: Iterable[Holder], due: _Due) -> list[_Due]:
+    """The due, split among the holders by dominant share; nobody's if there are none."""
+    weights: dict[Payer, Fraction] = {}
+    for holder in sorted(holders, key=lambda holder: holder.payer.label):
+        part = holder.tres.dominant_share(meter.whole)
+        weights[holder.payer] = weights.get(holder.payer, Fraction(0)) + part
+    if not weights:
+        return [replace(due, why=Why.IDLE if due.why is Why.RUN else due.why)]
+    costs = share(due.cost, list(weights.values()))
+    return [
+        replace(due, payer=payer, cost=cost) for payer, cost in zip(weights, costs, strict=True)
+    ]
+
+
+def _settlement(meter: Meter, holders: Sequence[Holder], interrupted: bool) -> list[_Due]:
+    """What still separates the posted sum from the bill, once all time is posted."""
+    ended_at = meter.since
+    final = bill(
+        meter.prices, meter.terms, start=meter.running_at, end=ended_at, interrupted=interrupted
+    )
+    rest = final - meter.posted
+    if rest >= 0:
+        return [_Due(meter.cause, Why.MINIMUM, ended_at, rest)]
+    # What was paid is incomplete if the end lies in the free window and was learned after it.
+    if sum(paid for _, paid in meter.refundable) != meter.posted:
+        return _shared(meter, holders, _Due(NOBODY, Why.INTERRUPTED, ended_at, rest))
+    return [_Due(payer, Why.INTERRUPTED, ended_at, -paid) for payer, paid in meter.refundable]
+
+
+def _post(meter: Meter, dues: Sequence[_Due], now: int) -> tuple[Meter, tuple[Entry, ...]]:
+    paid = [due for due in dues if due.cost]
+    after = replace(
+        meter,
+        posted_until=now,
+        posted=MicroUsd(meter.posted + sum(due.cost for due in paid)),
+        refundable=_refundable(meter, paid, now),
+    )
+    return after, tuple(_entry(meter, due, now) for due in paid)
+
+
+def _refundable(meter: Meter, dues: Sequence[_Due], now: int) -> tuple[tuple[Payer, int], ...]:
+    if now - meter.running_at >= meter.terms.free_if_interrupted_within:
+        return ()
+    paid = dict(meter.refundable)
+    for due in dues:
+        paid[due.payer] = paid.get(due.payer, 0) + due.cost
+    return tuple(sorted(paid.items(), key=lambda item: item[0].label))
+
+
+def _entry(meter: Meter, due: _Due, now: int) -> Entry:
+    return Entry(
+        key=f"{due.payer.label}/{due.why}/{meter.machine}/{due.since}",
+        at=now,
+        since=due.since,
+        kind=_kind(due),
+        why=due.why,
+        job=due.payer.job,
+        attempt=due.payer.attempt,
+        account=due.payer.account,
+        user=due.payer.user,
+        machine=meter.machine,
+        cost=MicroUsd(due.cost),
+    )
+
+
+def _kind(due: _Due) -> Kind:
+    if due.why is Why.LATE_PRICE:
+        return Kind.CORRECTION
+    return Kind.CHARGE if due.cost > 0 else Kind.CREDIT

@@ -1,0 +1,98 @@
+"""What a machine costs: price intervals to whole micro-dollars, and exact sharing of a cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accounting.ids import MicroUsd
+
+SECONDS_PER_HOUR = 3600
+MICRO = 1_000_000
+FREE = MicroUsd(0)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Price:
+    """What an hour costs from the instant `since` (seconds UTC) until the next price begins."""
+
+    since: int
+    micro_usd_per_hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a provider bills one start of a machine beside its price; both in seconds."""
+
+    minimum_seconds: int = 0
+    free_if_interrupted_within: int = 0
+    """A machine that the provider takes back sooner than this costs nothing."""
+
+
+ON_DEMAND = Terms(minimum_seconds=60)
+SPOT = Terms(minimum_seconds=60, free_if_interrupted_within=3600)
+OWNED = Terms()
+"""EC2's terms for Linux as of 2025, and those of a declared machine, which only has a price."""
+
+
+def with_price(prices: Sequence[Price], price: Price) -> tuple[Price, ...]:
+    """The prices with one more, in order of time; a later word about the same instant wins."""
+    kept = {old.since: old for old in prices} | {price.since: price}
+    return tuple(sorted(kept.values()))
+
+
+def cumulative(prices: Sequence[Price], start: int, until: int) -> MicroUsd:
+    """Cost of running from `start` to `until`, cut to whole micro-dollars once, at the end.
+
+    The first price also holds before it begins. Raises ValueError without any price.
+    """
+    if not prices:
+        raise ValueError(
+            "a machine without a price cannot be charged: give it one, 0 if it is free"
+        )
+    begins = [start, *(price.since for price in prices[1:])]
+    ends = [*(price.since for price in prices[1:]), until]
+    micro_usd_seconds = sum(
+        price.micro_usd_per_hour * max(0, min(end, until) - max(begin, start))
+        for price, begin, end in zip(prices, begins, ends, strict=True)
+    )
+    return MicroUsd(micro_usd_seconds // SECONDS_PER_HOUR)
+
+
+def bill(
+    prices: Sequence[Price], terms: Terms, *, start: int, end: int, interrupted: bool = False
+) -> MicroUsd:
+    """What the provider bills for one start of a machine that ran from `start` to `end`.
+
+    `interrupted` says that the provider took the machine back.
+    """
+    if interrupted and end - start < terms.free_if_interrupted_within:
+        return MicroUsd(0)
+    return cumulative(prices, start, max(end, start + terms.minimum_seconds))
+
+
+def share(amount: int, weights: Sequence[Fraction | int]) -> list[int]:
+    """`amount` in whole parts by weight, by largest remainder; the parts' sum is `amount`.
+
+    Equal remainders go to the earlier part; weights that are all zero count as equal. A negative
+    amount is shared like its opposite. Raises ValueError without weights or with a negative one.
+    """
+    if not weights or min(weights) < 0:
+        raise ValueError(f"cannot share {amount} by the weights {list(weights)}")
+    if amount < 0:
+        return [-part for part in share(-amount, weights)]
+    if not any(weights):
+        weights = [1] * len(weights)
+    whole = sum(map(Fraction, weights))
+    exact = [amount * Fraction(weight) / whole for weight in weights]
+    parts = [int(quota) for quota in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
+    for i in by_remainder[: amount - sum(parts)]:
+        parts[i] += 1
+    return parts
+
+
+def dollars(cost: int) -> str:
+    """Micro-dollars as dollars with six decimals, exactly: 1250000 is `1.250000`."""
+    sign = "-" if cost < 0 else ""
+    whole, micro = divmod(abs(cost), MICRO)
+    return f"{sign}{whole}.{micro:06d}"
