@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from accounting.ids import JobId
+from accounting.tres import Tres
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
     ExitCode,
@@ -16,7 +17,7 @@ from broker.model.job import (
     Usage,
 )
 from broker.model.node import Meter, Node
-from broker.model.offer import Machine
+from broker.model.offer import Machine, Offer
 from broker.model.spec import Dependency, Limit
 
 SYSTEM = -1
@@ -107,6 +108,13 @@ class Placed(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resized(JobFact):
+    """Its shares turned out otherwise: it wants the whole of nodes whose size is known only now."""
+
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Started(JobFact):
     """The node began to run it."""
 
@@ -191,6 +199,7 @@ JobEvent = (
     | HoldSet
     | Changed
     | Placed
+    | Resized
     | Started
     | Unplaced
     | Ended
@@ -233,7 +242,9 @@ class NodeRevised(NodeFact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineBought(NodeFact):
     machine: Machine
-    micro_usd_per_hour: int
+    offer: Offer
+    whole: Tres
+    """What the machine has for jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

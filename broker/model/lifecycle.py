@@ -133,16 +133,18 @@ def _changed(job: Job, event: ev.Changed) -> Job:
     return replace(job, spec=spec, **in_job)
 
 
-def _placed(job: Job, event: ev.Placed) -> Job:
+def _resized(job: Job, event: ev.Placed | ev.Resized) -> Job:
     total = Tres()
     for share in event.shares:
         total = total + share.tres
+    return replace(job, shares=event.shares, alloc=total)
+
+
+def _placed(job: Job, event: ev.Placed) -> Job:
     return replace(
-        job,
+        _resized(job, event),
         partitions=(event.partition,),
         attempt=job.attempt + 1,
-        shares=event.shares,
-        alloc=total,
         last_node_names=tuple(share.node for share in event.shares),
         started=event.at,
         ended=None,
@@ -282,6 +284,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.HoldSet: _hold_set,
     ev.Changed: _changed,
     ev.Placed: _placed,
+    ev.Resized: _resized,
     ev.Started: _started,
     ev.Unplaced: _unplaced,
     ev.Ended: _ended,
@@ -339,8 +342,17 @@ def apply_node(node: Node | None, event: ev.NodeEvent) -> Node | None:
 
 
 def _bought(node: Node, event: ev.MachineBought) -> Node:
+    offer = event.offer
     return replace(
-        node, machine=event.machine, micro_usd_per_hour=event.micro_usd_per_hour, rungs=()
+        node,
+        machine=event.machine,
+        micro_usd_per_hour=event.machine.micro_usd_per_hour,
+        rungs=(),
+        whole=event.whole,
+        features=offer.features,
+        real_memory_mib=event.whole.mem_mib,
+        cores_per_socket=offer.cpus,
+        gres_text=",".join(f"{name}:{n}" for name, n in event.whole.gres if ":" in name),
     )
 
 

@@ -14,8 +14,8 @@ class NodeState(Enum):
 
     POWERED_DOWN = ("POWERED_DOWN", False, False)
     """Elastic and unused: `idle~`; no record is kept for it."""
-    LAUNCHING = ("LAUNCHING", True, True)
-    """The purchase is recorded; the provider may or may not have it yet."""
+    LAUNCHING = ("LAUNCHING", False, True)
+    """The purchase is recorded; the provider may or may not have it yet, nor is its size known."""
     BOOTING = ("BOOTING", True, True)
     UP = ("UP", True, True)
     DOWN = ("DOWN", False, True)

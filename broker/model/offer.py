@@ -34,6 +34,8 @@ class Offer:
     as_of: str = ""
     """Day of the price, ISO 8601."""
     estimate: bool = False
+    tmp_mib: int = 0
+    """Instance store, all disks together; what `--tmp` asks for."""
 
 
 class MachineState(StrEnum):
@@ -135,3 +137,5 @@ class Ranked:
     """Expected cost of the whole job on it: nodes x price x (run + boot, at least 60 s)."""
     reason: str
     notes: tuple[str, ...] = field(default=())
+    cooling_until: int | None = None
+    """Refused lately: better not tried before this instant, unless nothing else is left."""

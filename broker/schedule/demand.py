@@ -1,0 +1,184 @@
+"""From a spec to numbers: how many nodes and tasks, and what a node must give for its tasks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accounting.tres import Tres, gres_counts
+from broker.model.offer import Alternative, Market, Need
+from broker.model.site import Partition
+from broker.model.spec import ALL, Gres, Memory, Resources, TaskSpec, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a job asks of a partition's nodes; MiB."""
+
+    min_nodes: int
+    max_nodes: int | None
+    """None: as many as it takes."""
+    tasks: int
+    tasks_per_node: int | None
+    """At most so many tasks on a node."""
+    cpus_per_task: int
+    min_cpus: int
+    """At least so many cpus on each node, whatever its tasks."""
+    mem_per_node: Memory | None
+    mem_per_cpu: int | None
+    mem_per_gpu: int | None
+    gres: tuple[Gres, ...]
+    """On each node."""
+    gpus: tuple[Gres, ...]
+    """In the whole job."""
+    gpus_per_task: tuple[Gres, ...]
+    cpus_per_gpu: int | None
+    whole_node: bool
+    overcommit: bool = False
+
+    def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
+        """What `tasks` tasks (and a part of the job's `gpus`) take of a node that has `node` in all."""
+        gres = (*self.gres, *gpus, *(_times(gpu, tasks) for gpu in self.gpus_per_task))
+        counts = gres_counts(_sum(gres))
+        wanted_gpus = dict(counts).get("gpu", 0)
+        cpus = self._cpus(tasks, wanted_gpus)
+        if self.whole_node:
+            cpus, counts = node.cpu, node.gres
+        return Tres(cpu=cpus, mem_mib=self._memory(cpus, wanted_gpus, node), node=1, gres=counts)
+
+    def _cpus(self, tasks: int, gpus: int) -> int:
+        cpus = 1 if self.overcommit else tasks * self.cpus_per_task
+        if self.cpus_per_gpu:
+            cpus = max(cpus, self.cpus_per_gpu * gpus)
+        return max(cpus, self.min_cpus)
+
+    def _memory(self, cpus: int, gpus: int, node: Tres) -> int:
+        if self.mem_per_node == ALL:
+            return node.mem_mib
+        if isinstance(self.mem_per_node, int):
+            return self.mem_per_node
+        if self.mem_per_gpu is not None:
+            return self.mem_per_gpu * gpus
+        return node.mem_mib if self.mem_per_cpu is None else self.mem_per_cpu * cpus
+
+
+def _times(gres: Gres, factor: int) -> Gres:
+    return gres.model_copy(update={"count": gres.count * factor})
+
+
+def _sum(gres: Iterable[Gres]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for one in gres:
+        counts[one.label()] = counts.get(one.label(), 0) + one.count
+    return counts
+
+
+def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
+    """The numbers behind a spec, with the partition's defaults for what was not asked.
+
+    Without -n there is one task per node (Slurm 25.11); without -N as few nodes as the tasks take.
+    """
+    asked = spec.resources
+    nodes = asked.min_nodes or 1
+    tasks = asked.tasks or nodes * (asked.tasks_per_node or 1)
+    if asked.tasks and asked.min_nodes:
+        nodes = min(nodes, asked.tasks)
+    per_node, per_cpu = _memory_of(asked, partition)
+    return Demand(
+        min_nodes=nodes,
+        max_nodes=_max_nodes(asked, tasks),
+        tasks=tasks,
+        tasks_per_node=asked.tasks_per_node,
+        cpus_per_task=asked.cpus_per_task or 1,
+        min_cpus=asked.min_cpus_per_node or 1,
+        mem_per_node=per_node,
+        mem_per_cpu=per_cpu,
+        mem_per_gpu=asked.mem_per_gpu_mib if isinstance(asked.mem_per_gpu_mib, int) else None,
+        gres=asked.gres,
+        gpus=asked.gpus,
+        gpus_per_task=asked.gpus_per_task,
+        cpus_per_gpu=asked.cpus_per_gpu,
+        whole_node=asked.exclusive,
+        overcommit=spec.option("overcommit") is not None,
+    )
+
+
+def _max_nodes(asked: Resources, tasks: int) -> int | None:
+    if asked.max_nodes is not None:
+        return min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes
+    if asked.min_nodes is not None:
+        return min(asked.min_nodes, tasks)
+    return None
+
+
+def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | None, int | None]:
+    """(per node, per cpu): what was asked, else the partition's DefMemPerCPU, else the whole node."""
+    if asked.mem_per_node_mib is not None:
+        return asked.mem_per_node_mib, None
+    if asked.mem_per_cpu_mib == ALL:
+        return ALL, None
+    if isinstance(asked.mem_per_cpu_mib, int):
+        return None, asked.mem_per_cpu_mib
+    if asked.mem_per_gpu_mib is not None:
+        return None, None
+    return None, partition.def_mem_per_cpu_mib if partition else None
+
+
+def wanted(ask: Demand) -> Tres:
+    """ReqTRES: what the job asks for in all, as far as it is known before nodes are chosen."""
+    per_node = tuple(_times(gres, ask.min_nodes) for gres in ask.gres)
+    by_task = tuple(_times(gres, ask.tasks) for gres in ask.gpus_per_task)
+    counts = gres_counts(_sum((*per_node, *ask.gpus, *by_task)))
+    gpus = dict(counts).get("gpu", 0)
+    cpus = ask.min_nodes if ask.overcommit else ask.tasks * ask.cpus_per_task
+    cpus = max(cpus, ask.min_cpus * ask.min_nodes, (ask.cpus_per_gpu or 0) * gpus)
+    if isinstance(ask.mem_per_node, int):
+        memory = ask.mem_per_node * ask.min_nodes
+    elif ask.mem_per_gpu is not None:
+        memory = ask.mem_per_gpu * gpus
+    else:
+        memory = (ask.mem_per_cpu or 0) * cpus
+    return Tres(cpu=cpus, mem_mib=memory, node=ask.min_nodes, gres=counts)
+
+
+BARE = Tres(cpu=1, mem_mib=1024)
+"""Stands for "the whole node" of a machine that is still to be chosen: it asks for any memory."""
+
+
+def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
+    """What to buy for it: tasks spread evenly over as few nodes as were asked for."""
+    tasks = -(-ask.tasks // ask.min_nodes)
+    share = tuple(
+        gpu.model_copy(update={"count": -(-gpu.count // ask.min_nodes)}) for gpu in ask.gpus
+    )
+    tres = ask.on_node(tasks, BARE, share)
+    kinds = [gres for gres in (*ask.gres, *ask.gpus, *ask.gpus_per_task) if gres.name == "gpu"]
+    return Need(
+        cpus=max(1, tasks * ask.cpus_per_task, ask.min_cpus) if ask.whole_node else tres.cpu,
+        mem_mib=tres.mem_mib,
+        nodes=ask.min_nodes,
+        gpu_type=next((gres.type for gres in kinds if gres.type), None),
+        gpus=_gpus(ask, tasks, share),
+        tmp_mib=spec.resources.tmp_mib or 0,
+        cpus_exactly=spec.resources.cpus_exactly,
+        constraint=spec.resources.constraint,
+        alternatives=tuple(_alternative(where) for where in spec.resources.any_of),
+        ordered=spec.resources.ordered,
+        run_seconds=run_seconds,
+        whole_node=ask.whole_node,
+    )
+
+
+def _gpus(ask: Demand, tasks: int, share: tuple[Gres, ...]) -> int:
+    by_task = tuple(_times(gres, tasks) for gres in ask.gpus_per_task)
+    counts = gres_counts(_sum((*ask.gres, *share, *by_task)))
+    return dict(counts).get("gpu", 0)
+
+
+def _alternative(where: Where) -> Alternative:
+    return Alternative(
+        regions=(where.region,) if where.region else (),
+        zones=(where.zone,) if where.zone else (),
+        instance_types=(where.instance_type,) if where.instance_type else (),
+        markets=(Market(where.market),) if where.market else (),
+        gpu=(where.gpu.type or "", where.gpu.count) if where.gpu else None,
+        max_micro_usd_per_hour=where.max_micro_usd_per_hour,
+    )

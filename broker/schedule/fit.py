@@ -1,0 +1,133 @@
+"""Which nodes a job would take, and what of each."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from accounting.tres import GresCounts, Tres, gres_counts
+from broker.model.ids import NodeName
+from broker.model.job import Share
+from broker.model.node import Node
+from broker.model.spec import Gres
+from broker.schedule.demand import Demand
+
+
+@dataclass(slots=True)
+class Room:
+    """A node with what is free of it; changes while a plan is made."""
+
+    node: Node
+    free: Tres
+    cpu_ids: set[int]
+    """Free ones."""
+    gpu_ids: set[int]
+    holders: int
+    users: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> NodeName:
+        return self.node.name
+
+    def take(self, share: Share) -> None:
+        """Less of it is free."""
+        self.free = self.free - share.tres
+        self.cpu_ids -= set(share.cpu_ids)
+        self.gpu_ids -= set(share.gpu_ids)
+        self.holders += 1
+
+
+def room(node: Node, shares: Iterable[Share]) -> Room:
+    """The node's room beside those who hold shares of it."""
+    held = list(shares)
+    gpus = dict(node.whole.gres).get("gpu", 0)
+    made = Room(node, node.whole, set(range(node.whole.cpu)), set(range(gpus)), 0)
+    for share in held:
+        made.take(share)
+    return made
+
+
+def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
+    """Shares on the fewest of `rooms`, in their order; None if it does not fit.
+
+    As Slurm 25.11 (cons_tres, no -N): one node if one has room, else nodes are filled in order.
+    """
+    if ask.min_nodes == 1 and (ask.max_nodes is None or ask.tasks == 1):
+        for one in rooms:
+            shares = _spread(ask, [one], count=1)
+            if shares:
+                return shares
+    most = min(len(rooms), ask.tasks if ask.max_nodes is None else ask.max_nodes)
+    wishes = range(most, ask.min_nodes - 1, -1) if ask.max_nodes else range(ask.min_nodes, most + 1)
+    for count in wishes:
+        shares = _spread(ask, rooms, count=count)
+        if shares:
+            return shares
+    return None
+
+
+def _spread(ask: Demand, rooms: Sequence[Room], *, count: int) -> tuple[Share, ...] | None:
+    """Exactly `count` nodes: each is filled, leaving one task for every node still to come."""
+    tasks, gpus = max(ask.tasks, count), ask.gpus
+    shares: list[Share] = []
+    for one in rooms:
+        rest = count - len(shares)
+        if rest == 0:
+            break
+        part = _part(gpus, rest)
+        most = _most(ask, one, tasks - (rest - 1), part)
+        if most == 0:
+            continue
+        shares.append(share_of(ask, one, most, part))
+        tasks -= most
+        gpus = _less(gpus, part)
+    return tuple(shares) if len(shares) == count and tasks == 0 else None
+
+
+def _part(gpus: tuple[Gres, ...], rest: int) -> tuple[Gres, ...]:
+    """This node's part of the job's GPUs: even, the first nodes take what is over."""
+    return tuple(g.model_copy(update={"count": -(-g.count // rest)}) for g in gpus if g.count)
+
+
+def _less(gpus: tuple[Gres, ...], part: tuple[Gres, ...]) -> tuple[Gres, ...]:
+    taken = {g.label(): g.count for g in part}
+    return tuple(g.model_copy(update={"count": g.count - taken.get(g.label(), 0)}) for g in gpus)
+
+
+def _most(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> int:
+    """How many of `tasks` the node has room for."""
+    most = min(tasks, ask.tasks_per_node or tasks)
+    if ask.whole_node and one.holders:
+        return 0
+    if not ask.overcommit:
+        most = min(most, one.free.cpu // ask.cpus_per_task)
+    while most > 0 and not _fits(ask, one, most, part):
+        most -= 1
+    return most
+
+
+def _fits(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> bool:
+    return _typed(ask.on_node(tasks, one.node.whole, part), one.node.whole.gres).fits(one.free)
+
+
+def share_of(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> Share:
+    """What `tasks` tasks take of the node: the lowest free cpus and GPUs."""
+    tres = _typed(ask.on_node(tasks, one.node.whole, part), one.node.whole.gres)
+    gpus = dict(tres.gres).get("gpu", 0)
+    return Share(
+        node=one.name,
+        launch=one.node.launch,
+        tres=tres,
+        cpu_ids=tuple(sorted(one.cpu_ids)[: tres.cpu]),
+        gpu_ids=tuple(sorted(one.gpu_ids)[:gpus]),
+        tasks=tasks,
+    )
+
+
+def _typed(tres: Tres, node: GresCounts) -> Tres:
+    """Names of types as the node spells them; an untyped count gets the node's only type."""
+    spelled = {name.lower(): name for name, _ in node}
+    counts = {spelled.get(name.lower(), name): count for name, count in tres.gres}
+    for base, count in list(counts.items()):
+        types = [name for name, _ in node if name.startswith(f"{base}:")]
+        if ":" not in base and len(types) == 1:
+            counts[types[0]] = count
+    return Tres(tres.cpu, tres.mem_mib, tres.node, gres_counts(counts))

@@ -1,0 +1,73 @@
+"""Why a job may not start now, before anybody looks for room: Slurm's reasons, in Slurm's order."""
+
+from accounting.ids import AccountName
+from broker.model.job import Job
+from broker.model.site import Partition, Site
+from broker.model.spec import UNLIMITED
+
+
+def gate(job: Job, now: int) -> str | None:
+    """The reason that does not depend on a partition, None if it may be placed."""
+    if job.hold is not None:
+        return job.hold.value
+    if job.spec.begin is not None and job.spec.begin > now:
+        return "BeginTime"
+    if job.not_before is not None and job.not_before > now:
+        return "BeginTime"
+    if job.after and not _only_elementwise(job):
+        never = job.reason == "DependencyNeverSatisfied"
+        return "DependencyNeverSatisfied" if never else "Dependency"
+    return None
+
+
+def _only_elementwise(job: Job) -> bool:
+    """An array with `aftercorr` alone is judged element by element."""
+    return job.array is not None and all(wish.kind.value == "aftercorr" for wish in job.after)
+
+
+def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
+    """Why this partition will not start it as things are; `nodes` is the least it can do with.
+
+    EnforcePartLimits=NO: such jobs were accepted and wait (Slurm 25.11).
+    """
+    if partition.state in ("DOWN", "DRAIN"):
+        return "PartitionDown"
+    if partition.state == "INACTIVE":
+        return "PartitionInactive"
+    if not _account_allowed(job, partition):
+        return "AccountNotAllowed"
+    if partition.allow_qos is not None and job.qos not in partition.allow_qos:
+        return "QOSNotAllowed"
+    if _too_long(job, partition):
+        return "PartitionTimeLimit"
+    if nodes < partition.min_nodes or nodes > (partition.max_nodes or nodes):
+        return "PartitionNodeLimit"
+    return "PartitionConfig" if nodes > capacity(partition) else None
+
+
+def _account_allowed(job: Job, partition: Partition) -> bool:
+    account = AccountName(job.account)
+    if partition.allow_accounts is not None and account not in partition.allow_accounts:
+        return False
+    return account not in partition.deny_accounts
+
+
+def _too_long(job: Job, partition: Partition) -> bool:
+    if partition.max_time == UNLIMITED:
+        return False
+    return job.time_limit == UNLIMITED or job.time_limit > partition.max_time
+
+
+def capacity(partition: Partition) -> int:
+    """How many nodes the partition can have at most."""
+    return len(partition.nodes) + (partition.elastic.max_nodes if partition.elastic else 0)
+
+
+def limit_of(job_limit: int | str | None, partition: Partition | None, site: Site) -> int | str:
+    """The time limit in seconds: as asked, else DefaultTime, else MaxTime of the partition."""
+    del site
+    if job_limit is not None:
+        return job_limit
+    if partition is None:
+        return UNLIMITED
+    return partition.default_time if partition.default_time is not None else partition.max_time

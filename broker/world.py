@@ -1,0 +1,234 @@
+"""Live jobs and nodes with their indexes, changed by one writer; snapshots for readers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from accounting.ids import JobId
+from accounting.tres import Tres
+from broker.model import events as ev
+from broker.model.ids import NodeName
+from broker.model.job import Job, JobState, Run, Share, StepState
+from broker.model.lifecycle import apply, apply_node
+from broker.model.node import Node, NodeState
+from broker.model.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What readers see: the world as it was committed; `at` in whole seconds UTC."""
+
+    version: int
+    at: int
+    jobs: Mapping[JobId, Job]
+    """Live ones and those that ended within MinJobAge."""
+    nodes: Mapping[NodeName, Node]
+    """Existing ones; unused elastic names have no record."""
+    next_job_id: int
+    site: Site
+    started_at: int
+
+
+@dataclass(slots=True)
+class _Undo:
+    """What was there before the step, to go back to when its transaction fails."""
+
+    jobs: dict[JobId, Job | None] = field(default_factory=dict)
+    nodes: dict[NodeName, Node | None] = field(default_factory=dict)
+    next_job_id: int = 0
+    last_event: int = 0
+
+
+class World:
+    """The only home of live state. Reads are free; writes go through `apply` of an event."""
+
+    def __init__(self, site: Site, *, next_job_id: int = 1, last_event: int = 0) -> None:
+        self.site = site
+        self.jobs: dict[JobId, Job] = {}
+        self.nodes: dict[NodeName, Node] = {}
+        self.next_job_id = next_job_id
+        self.last_event = last_event
+        self.pending: set[JobId] = set()
+        self.active: set[JobId] = set()
+        """Jobs that hold nodes or are not clean yet."""
+        self.todo_jobs: set[JobId] = set()
+        """Jobs for which something has to be done outside."""
+        self.todo_nodes: set[NodeName] = set()
+        self.holders: dict[NodeName, dict[JobId, Share]] = {}
+        self.elements: dict[JobId, set[JobId]] = {}
+        """Array base id to its elements that are in memory."""
+        self.waiters: dict[JobId, set[JobId]] = {}
+        """Job to those whose dependencies name it."""
+        self.singletons: dict[tuple[str, str], set[JobId]] = {}
+        """(user, name) to live jobs of that name."""
+        self.ended: dict[JobId, int] = {}
+        """Jobs that are over, and since when; in order of ending."""
+        self.facts: list[tuple[int, ev.Event]] = []
+        self.runs: list[Run] = []
+        self.gone: list[Node] = []
+        self._undo = _Undo()
+
+    # --- one step: begin, apply..., then accept or roll back
+
+    def begin(self) -> None:
+        """Starts to collect what changes."""
+        self.facts, self.runs, self.gone = [], [], []
+        self._undo = _Undo(next_job_id=self.next_job_id, last_event=self.last_event)
+
+    def apply(self, event: ev.Event) -> None:
+        """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
+        number = self.last_event + 1
+        if isinstance(event, ev.NodeEvent):
+            self._apply_node(event)
+        else:
+            self._apply_job(event, number)
+        self.last_event = number
+        self.facts.append((number, event))
+
+    def _apply_job(self, event: ev.JobEvent, number: int) -> None:
+        before = self.jobs.get(event.job)
+        after = apply(before, event, version=number)
+        self._undo.jobs.setdefault(event.job, before)
+        if isinstance(event, ev.Queued):
+            self.next_job_id = max(self.next_job_id, event.job + 1)
+        if before is not None and after.restarts > before.restarts:
+            self.runs.append(Run(before))
+        self._put_job(event.job, after)
+
+    def _apply_node(self, event: ev.NodeEvent) -> None:
+        before = self.nodes.get(event.node)
+        after = apply_node(before, event)
+        self._undo.nodes.setdefault(event.node, before)
+        if after is None and before is not None:
+            self.gone.append(before)
+        self._put_node(event.node, after)
+
+    def changed_jobs(self) -> Iterator[Job]:
+        return (self.jobs[job] for job in self._undo.jobs if job in self.jobs)
+
+    def changed_nodes(self) -> Iterator[Node]:
+        return (self.nodes[name] for name in self._undo.nodes if name in self.nodes)
+
+    def rollback(self) -> None:
+        """The world as it was at `begin`."""
+        for job_id, job in self._undo.jobs.items():
+            self._put_job(job_id, job)
+        for name, node in self._undo.nodes.items():
+            self._put_node(name, node)
+        self.next_job_id, self.last_event = self._undo.next_job_id, self._undo.last_event
+        self.begin()
+
+    # --- loading and forgetting
+
+    def load(self, jobs: Iterable[Job], nodes: Iterable[Node]) -> None:
+        """Fills a fresh world from the store."""
+        for job in jobs:
+            self._put_job(job.id, job)
+        for node in nodes:
+            self._put_node(node.name, node)
+        self.begin()
+
+    def forget(self, before: int) -> int:
+        """Drops from memory what ended earlier, returns how many; the store keeps them."""
+        old = []
+        for job_id, at in self.ended.items():
+            if at >= before:
+                break
+            old.append(job_id)
+        for job_id in old:
+            self._put_job(job_id, None)
+        return len(old)
+
+    # --- indexes
+
+    def _put_job(self, job_id: JobId, job: Job | None) -> None:
+        before = self.jobs.pop(job_id, None)
+        if before is not None:
+            self._unindex(before)
+        if job is not None:
+            self.jobs[job_id] = job
+            self._index(job)
+
+    def _unindex(self, job: Job) -> None:
+        self.pending.discard(job.id)
+        self.active.discard(job.id)
+        self.todo_jobs.discard(job.id)
+        self.ended.pop(job.id, None)
+        for share in job.shares:
+            self.holders[share.node].pop(job.id, None)
+        for key, index in self._keys(job):
+            index[key].discard(job.id)
+            if not index[key]:
+                del index[key]
+
+    def _index(self, job: Job) -> None:
+        if job.over:
+            self.ended[job.id] = job.ended or 0
+        elif job.state is JobState.PENDING and not job.completing:
+            self.pending.add(job.id)
+        else:
+            self.active.add(job.id)
+        if has_work_outside(job):
+            self.todo_jobs.add(job.id)
+        for share in job.shares:
+            self.holders.setdefault(share.node, {})[job.id] = share
+        for key, index in self._keys(job):
+            index.setdefault(key, set()).add(job.id)
+
+    def _keys(self, job: Job) -> Iterator[tuple[object, dict[object, set[JobId]]]]:
+        """Every (key, index) under which this record stands."""
+        if job.array is not None:
+            yield job.array.base, self.elements  # type: ignore[misc]
+        for dependency in job.after:
+            if dependency.job is not None:
+                yield JobId(dependency.job), self.waiters  # type: ignore[misc]
+        if not job.over:
+            yield (job.owner.user, job.spec.name), self.singletons  # type: ignore[misc]
+
+    def _put_node(self, name: NodeName, node: Node | None) -> None:
+        self.nodes.pop(name, None)
+        self.todo_nodes.discard(name)
+        if node is None:
+            return
+        self.nodes[name] = node
+        if node.state in (NodeState.LAUNCHING, NodeState.BOOTING, NodeState.TERMINATING):
+            self.todo_nodes.add(name)
+
+    # --- questions
+
+    def free(self, node: Node) -> Tres:
+        """What is left of the node for one more job."""
+        left = node.whole
+        for share in self.holders.get(node.name, {}).values():
+            left = left - share.tres
+        return left
+
+    def holders_of(self, name: NodeName) -> list[Job]:
+        return [self.jobs[job_id] for job_id in self.holders.get(name, {})]
+
+    def array_jobs(self, base: JobId) -> list[Job]:
+        """Every record of the array that is in memory, by id."""
+        return [self.jobs[job_id] for job_id in sorted(self.elements.get(base, ()))]
+
+    def running_elements(self, base: JobId) -> int:
+        """Elements that hold nodes, for the array's % limit."""
+        return sum(1 for job in self.elements.get(base, ()) if job in self.active)
+
+    def snapshot(self, *, at: int, started_at: int) -> Snapshot:
+        return Snapshot(
+            version=self.last_event,
+            at=at,
+            jobs=self.jobs.copy(),
+            nodes=self.nodes.copy(),
+            next_job_id=self.next_job_id,
+            site=self.site,
+            started_at=started_at,
+        )
+
+
+def has_work_outside(job: Job) -> bool:
+    """Whether the state of the job asks for something to be done on nodes."""
+    if job.completing:
+        return bool(job.kill_cause)
+    if job.state is not JobState.RUNNING:
+        return False
+    return bool(job.signals) or any(step.state is StepState.PENDING for step in job.steps)
