@@ -1,0 +1,125 @@
+"""What programs and routes may use of the service: the snapshot, the engine's inbox, history, names."""
+
+import asyncio
+import grp
+import os
+import pwd
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from hashlib import sha256
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from broker.model.commands import Command
+from broker.model.errors import Denied
+from broker.model.ids import Digest, NodeName
+from broker.model.job import Owner
+from broker.model.site import Site
+from broker.ports import Clock, History
+from broker.world import Snapshot
+from gateway.api.wire import Call
+from gateway.api.zone import zone_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+READERS = 4
+NAMES_KEPT = 30.0
+"""Seconds that what the user database said about a uid is believed."""
+
+
+class Engine(Protocol):
+    """The one writer, seen from the desk."""
+
+    def ask(self, command: Command) -> "Future[Any]":
+        """The reply follows the commit; a refusal is the future's exception."""
+        ...
+
+
+def blob(content: bytes) -> tuple[Digest, bytes]:
+    """The pair under which the store keeps these bytes."""
+    return Digest(sha256(content).hexdigest()), content
+
+
+def owner_of(uid: int) -> Owner:
+    """The user as the host's databases have it. Raises Denied if they have none."""
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        raise Denied(
+            "Invalid user id", hint=f"this host has no user of uid {uid}", slurm_errno=2010
+        ) from None
+    return Owner(
+        uid=uid,
+        gid=user.pw_gid,
+        user=user.pw_name,
+        group=group_name(user.pw_gid),
+        home=user.pw_dir,
+        shell=user.pw_shell or "/bin/sh",
+        groups=tuple(os.getgrouplist(user.pw_name, user.pw_gid)),
+    )
+
+
+def group_name(gid: int) -> str:
+    """The group's name, or its number where it has none."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """Handed to every program and route; all of it may be used from the event loop."""
+
+    engine: Engine
+    snapshot: Callable[[], Snapshot]
+    """The latest that was committed."""
+    history: History
+    clock: Clock
+    wake: Callable[[NodeName], None] = lambda node: None
+    """Called when a node's agent has news; must not block."""
+    names: Callable[[int], Owner] = owner_of
+    monotonic: Callable[[], float] = time.monotonic
+    _pool: ThreadPoolExecutor = field(default_factory=_readers)
+    _owners: dict[int, tuple[float, Owner]] = field(default_factory=dict)
+
+    @property
+    def site(self) -> Site:
+        return self.snapshot().site
+
+    def now(self) -> int:
+        """Whole seconds UTC."""
+        return self.clock.now()
+
+    async def ask(self, command: Command) -> Any:
+        """The engine's reply, once it is on disk. Raises what the engine raises."""
+        return await asyncio.wrap_future(self.engine.ask(command))
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls what blocks (history, user database) in the pool of readers."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: function(*args, **kwargs))
+
+    async def owner(self, uid: int) -> Owner:
+        """Who this uid is. Raises Denied if the host does not know it."""
+        known = self._owners.get(uid)
+        if known is not None and self.monotonic() - known[0] < NAMES_KEPT:
+            return known[1]
+        owner = await self.read(self.names, uid)
+        self._owners[uid] = (self.monotonic(), owner)
+        return owner
+
+    def zone(self, call: Call) -> tzinfo:
+        """The zone in which this client reads and writes moments."""
+        return zone_of(call.environ.get("TZ"))
+
+    def close(self) -> None:
+        """Lets go of the readers; running reads are waited for."""
+        self._pool.shutdown(cancel_futures=True)
