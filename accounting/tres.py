@@ -1,15 +1,25 @@
 """The resource vector: cpus, memory, nodes and generic resources, added, compared and weighed."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+
+from sbatch_shim.grammar.values import show_scaled
 
 GresCounts = tuple[tuple[str, int], ...]
 """Sorted pairs such as `(("gpu", 2), ("gpu:a10g", 2))`: the untyped sum stands beside each type."""
 
 UNIT_STEP = 1024
-MEMORY_UNITS = "MGTP"
+UNITS = ("", "K", "M", "G", "T", "P")
+GRES = "gres/"
+KNOWN = "cpu, mem, node, gres/NAME[:TYPE], license/NAME"
+WEIGHT = re.compile(
+    r"(cpu|mem|energy|node|billing|fs/disk|vmem|pages|(?:gres|license|bb)/[\w.:+-]+)"
+    r"=(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def gres_counts(counts: Mapping[str, int] | Iterable[tuple[str, int]]) -> GresCounts:
@@ -82,35 +92,36 @@ NO_TRES = Tres()
 
 def memory_text(mib: int) -> str:
     """Memory as Slurm shows it in TRES: in the largest unit that is exact to a half (`62.50G`)."""
-    halves, unit = 2 * mib, 0
-    while halves >= 2 * UNIT_STEP and halves % UNIT_STEP == 0 and unit < len(MEMORY_UNITS) - 1:
-        halves, unit = halves // UNIT_STEP, unit + 1
-    whole, half = divmod(halves, 2)
-    return f"{whole}{'.50' if half else ''}{MEMORY_UNITS[unit]}"
+    return show_scaled(mib, "M")
 
 
-def by_id(tres: Tres, billing: int | None = None) -> str:
+def by_id(
+    tres: Tres, billing: int | None = None, *, memory: Callable[[int], str] = memory_text
+) -> str:
     """scontrol's form (25.11), in order of Slurm's ids: `cpu=1,mem=1G,node=1,billing=1,gres/gpu=1`.
 
     Zero counts are left out; nothing at all is the empty text, for which scontrol prints `(null)`.
+    `memory` writes MiB where a command was asked for another unit.
     """
-    return ",".join(f"{name}={text}" for name, text in _shown(tres, billing))
+    return ",".join(_shown(tres, billing, memory))
 
 
-def by_name(tres: Tres, billing: int | None = None) -> str:
+def by_name(
+    tres: Tres, billing: int | None = None, *, memory: Callable[[int], str] = memory_text
+) -> str:
     """sacct's form (25.11), sorted as text: `billing=5,cpu=1,gres/gpu:a10g=1,gres/gpu=1,mem=1G`."""
-    return ",".join(sorted(f"{name}={text}" for name, text in _shown(tres, billing)))
+    return ",".join(sorted(_shown(tres, billing, memory)))
 
 
-def _shown(tres: Tres, billing: int | None) -> list[tuple[str, str]]:
+def _shown(tres: Tres, billing: int | None, memory: Callable[[int], str]) -> list[str]:
     shown = [
         ("cpu", str(tres.cpu) if tres.cpu else ""),
-        ("mem", memory_text(tres.mem_mib) if tres.mem_mib else ""),
+        ("mem", memory(tres.mem_mib) if tres.mem_mib else ""),
         ("node", str(tres.node) if tres.node else ""),
         ("billing", str(billing) if billing else ""),
-        *((f"gres/{name}", str(count)) for name, count in tres.gres),
+        *((GRES + name, str(count)) for name, count in tres.gres),
     ]
-    return [(name, text) for name, text in shown if text]
+    return [f"{name}={text}" for name, text in shown if text]
 
 
 class BillingMode(StrEnum):
@@ -134,38 +145,33 @@ class Weights:
 def parse_weights(text: str) -> Weights | None:
     """`CPU=1.0,Mem=0.25G,GRES/gpu=4.0`; names ignore case, None for the empty text.
 
-    Memory without a unit is per MiB, with one per that unit. Raises ValueError naming the part.
+    A unit says per how much; memory without one is per MiB. What this vector does not count
+    (licenses, energy) may be weighed and adds nothing. Raises ValueError naming the part.
     """
-    pairs = [_weight(part) for part in text.split(",") if part.strip()]
-    if not pairs:
+    weights = dict(_weight(part.strip()) for part in text.split(",") if part.strip())
+    if not weights:
         return None
-    plain = {name: weight for name, weight in pairs if "/" not in name}
-    gres = ((name.removeprefix("gres/"), weight) for name, weight in pairs if "/" in name)
     return Weights(
-        cpu=plain.get("cpu", 0.0),
-        mem_mib=plain.get("mem", 0.0),
-        node=plain.get("node", 0.0),
-        gres=tuple(gres),
+        cpu=weights.get("cpu", 0.0),
+        mem_mib=weights.get("mem", 0.0),
+        node=weights.get("node", 0.0),
+        gres=tuple(
+            (name.removeprefix(GRES), weight)
+            for name, weight in weights.items()
+            if name.startswith(GRES)
+        ),
     )
 
 
 def _weight(part: str) -> tuple[str, float]:
-    name, _, text = (piece.strip() for piece in part.partition("="))
-    kind, slash, of = name.partition("/")
-    name = f"{kind.lower()}{slash}{of}"
-    if name not in {"cpu", "mem", "node"} and not (kind.lower() == "gres" and of):
-        raise ValueError(
-            f"TRES weight {part!r}: only cpu, mem, node and gres/NAME[:TYPE] can be weighed"
-        )
-    unit = text[-1:].upper() if name == "mem" else ""
-    power = MEMORY_UNITS.find(unit) if unit else -1
-    try:
-        weight = float(text[:-1] if power >= 0 else text)
-    except ValueError:
-        raise ValueError(f"TRES weight {part!r}: {text!r} is not a number") from None
-    if not 0 <= weight < float("inf"):
-        raise ValueError(f"TRES weight {part!r}: must be zero or more, and finite")
-    return name, weight / UNIT_STEP ** max(power, 0)
+    match = WEIGHT.fullmatch(part)
+    if match is None:
+        raise ValueError(f"TRES weight {part!r}: write NAME=NUMBER with names such as {KNOWN}")
+    name, number, unit = match[1].lower(), match[2], match[3].upper()
+    if not unit:
+        return name, float(number)
+    own = UNITS.index("M" if name == "mem" else "")
+    return name, float(number) / float(UNIT_STEP) ** (UNITS.index(unit) - own)
 
 
 def billing(tres: Tres, weights: Weights | None, mode: BillingMode = BillingMode.SUM) -> int:
