@@ -1,0 +1,158 @@
+"""Text to configuration, or a list of everything that is wrong with it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from gateway.config.checks import disagreements
+from gateway.config.paths import Paths
+from gateway.config.problems import ConfigError, Problem, near, shown
+from gateway.config.settings import Config
+from gateway.config.text import parse
+
+Part = str | int
+Tree = object
+SECRET = {"token"}
+MESSAGES = {
+    "extra_forbidden": "no such setting",
+    "missing": "missing",
+    "string_type": "not a text",
+    "int_type": "not a whole number",
+    "int_parsing": "not a whole number",
+    "int_from_float": "not a whole number",
+    "bool_type": "neither true nor false",
+    "bool_parsing": "neither true nor false",
+    "tuple_type": "not a list",
+    "model_type": "not a group of settings",
+    "dict_type": "not a group of settings",
+}
+HINTS = {
+    "string_type": "write it in quotes",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "one `- ` line for each",
+}
+
+
+def read(paths: Paths) -> Config:
+    """The site's configuration; the defaults where there is no file. Raises ConfigError."""
+    for path in paths.configs:
+        try:
+            return load(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError([Problem(str(path), "", str(error))]) from error
+    if paths.config_named:
+        hint = "SKYPURZA_CONFIG names it; make it or unset the variable"
+        raise ConfigError([Problem(str(paths.configs[0]), "", "no such file", hint)])
+    return Config()
+
+
+def load(text: str) -> Config:
+    """The configuration that the YAML text says. Raises ConfigError with all that is wrong."""
+    config, problems = _examine(text)
+    if config is None or problems:
+        raise ConfigError(problems)
+    return config
+
+
+def check(text: str) -> tuple[Problem, ...]:
+    """Everything that is wrong with the text; empty if `load` takes it."""
+    try:
+        return tuple(_examine(text)[1])
+    except ConfigError as error:
+        return error.problems
+
+
+def _examine(text: str) -> tuple[Config | None, list[Problem]]:
+    tree = parse(text)
+    problems: list[Problem] = []
+    while True:
+        try:
+            config = Config.model_validate(tree)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+            problems += [_problem(tree, detail) for detail in details]
+            # The rest is looked at as if the bad values had not been given, to name all at once.
+            dropped = [_drop(tree, detail["loc"]) for detail in details]
+            if not any(dropped) or any(detail["type"] == "missing" for detail in details):
+                return None, problems
+        else:
+            return config, problems + disagreements(config)
+
+
+def _drop(tree: Tree, loc: Sequence[Part]) -> bool:
+    """Takes the setting at `loc`, or the nearest around it, out of the tree."""
+    for end in range(len(loc), 0, -1):
+        parent, name = _at(tree, loc[: end - 1]), loc[end - 1]
+        if isinstance(parent, dict) and name in parent:
+            del parent[name]
+            return True
+    return False
+
+
+def _at(tree: Tree, loc: Sequence[Part]) -> Tree:
+    for part in loc:
+        if isinstance(tree, dict):
+            tree = tree.get(part)
+        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+            tree = tree[part]
+        else:
+            return None
+    return tree
+
+
+def _problem(tree: Tree, detail: ErrorDetails) -> Problem:
+    loc, kind = detail["loc"], detail["type"]
+    cause = detail.get("ctx", {}).get("error")
+    message = MESSAGES.get(kind) or detail["msg"].replace("Input should", "must")
+    hint = HINTS.get(kind, "")
+    if isinstance(cause, ValueError):
+        message, hint = str(cause), str(getattr(cause, "hint", ""))
+    if kind == "extra_forbidden":
+        hint = near(str(loc[-1]), _known_settings(loc[:-1]))
+    absent = kind in {"missing", "extra_forbidden"} or loc[-1] in SECRET
+    return Problem(_path(tree, loc), "" if absent else shown(detail["input"]), message, hint)
+
+
+def _path(tree: Tree, loc: Sequence[Part]) -> str:
+    """`partitions[debug].max_time`: an item of a list goes by its name where it has one."""
+    path = ""
+    for place, part in enumerate(loc, 1):
+        if isinstance(part, int):
+            path += f"[{_label(_at(tree, loc[:place]), part)}]"
+        else:
+            path += f".{part}" if path else part
+    return path
+
+
+def _label(item: Tree, index: int) -> str:
+    if isinstance(item, dict):
+        for key in ("name", "names", "account"):
+            if key in item:
+                return str(item[key])
+    return str(index)
+
+
+def _known_settings(loc: Sequence[Part]) -> list[str]:
+    group: type[BaseModel] | None = Config
+    for part in loc:
+        if group and isinstance(part, str):
+            group = _group_in(group.model_fields[part].annotation)
+    return list(group.model_fields) if group else []
+
+
+def _group_in(annotation: object) -> type[BaseModel] | None:
+    """The group of settings inside `tuple[Group, ...]` or `Group | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_group_in, get_args(annotation))), None)
+
+
+def config_file(paths: Paths) -> Path | None:
+    """The file that `read` reads; None where there is none."""
+    return next((path for path in paths.configs if path.exists()), None)

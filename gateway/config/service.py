@@ -1,0 +1,87 @@
+"""Settings of the service itself: its database, log, address, and the local provider."""
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from broker.model.errors import Refusal, Width
+from gateway.config.fields import Count, Dollars, Positive, Settings, one_of
+
+
+class DatabaseSettings(Settings):
+    """Where state is kept."""
+
+    url: str | None = Field(
+        None,
+        description="SQLAlchemy URL, such as postgresql+psycopg://user@host/database; "
+        "absent: SQLite in the state directory. SKYPURZA_STATE_DB goes before it.",
+    )
+
+
+class LogSettings(Settings):
+    """One line per event."""
+
+    level: Annotated[str, one_of("debug", "info", "warning", "error")] = Field(
+        "info", description="The least that is written."
+    )
+    path: str | None = Field(
+        None, description="File; absent: log/gateway.log in the state directory."
+    )
+    max_mb: Positive = Field(10, description="Size in megabytes at which a new file is begun.")
+    keep: Count = Field(5, description="Old files that are kept.")
+
+
+class HttpSettings(Settings):
+    """The service over TCP, beside its socket; off while no port is given."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int | None = Field(None, ge=1, le=65535, description="Port; absent: no TCP.")
+    token: SecretStr | None = Field(
+        None, description="What callers sign with, at least 16 characters; needed with a port."
+    )
+
+
+class LocalRefusal(Settings):
+    """Launches that the local provider refuses, to try out what happens then; absent means any."""
+
+    instance_type: str | None = Field(None, description="Of this type.")
+    region: str | None = Field(None, description="In this region.")
+    zone: str | None = Field(None, description="In this zone (id).")
+    market: Annotated[str, one_of("on-demand", "spot")] | None = Field(
+        None, description="Of this market."
+    )
+    refusal: Annotated[str, one_of(*Refusal)] = Field("capacity", description="What is said.")
+    width: Annotated[str, one_of(*Width)] = Field(
+        "type in zone", description="How much it rules out."
+    )
+    times: Positive | None = Field(None, description="How often; absent: always.")
+
+
+class LocalSettings(Settings):
+    """Virtual instances on this machine: directories and real processes."""
+
+    boot_seconds: Decimal = Field(
+        Decimal(1), ge=0, description="How long a machine takes to come up."
+    )
+    max_machines: Positive = Field(64, description="Machines that exist at a time.")
+    max_processes: Positive | None = Field(
+        None, description="Steps that really run at a time; absent: two per processor of this host."
+    )
+    capacity: dict[str, Count] = Field(
+        {}, description="Machines that exist at a time, per instance type."
+    )
+    refusals: tuple[LocalRefusal, ...] = Field((), description="Launches that are refused.")
+
+
+class ProviderSettings(Settings):
+    """Where machines come from."""
+
+    local: LocalSettings = Field(LocalSettings(), description="The embedded provider.")
+
+
+class Ceiling(Settings):
+    """What the whole site never goes beyond, whatever the partitions allow."""
+
+    max_nodes: Count | None = Field(None, description="Bought machines at a time.")
+    usd_per_hour: Dollars | None = Field(None, description="Sum of their prices.")

@@ -1,0 +1,123 @@
+"""The configuration as the broker sees it."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from accounting.tres import GresCounts, Tres
+from broker.model import site as broker
+from broker.model.ids import NodeName
+from broker.model.offer import BuyPolicy
+from gateway.config import settings
+from gateway.config.checks import ALL_NODES
+
+UidOf = Callable[[str], int | None]
+"""A unix user's uid; None where there is none."""
+PriceOf = Callable[[str], int | None]
+"""Micro-dollars an hour of an instance type; None where it is unpriced."""
+
+
+def micro_usd(dollars: Decimal) -> int:
+    """Whole micro-dollars."""
+    return int(dollars * 1_000_000)
+
+
+def gres_text(counts: GresCounts) -> str:
+    """Slurm's `Gres=`: each type with its count; a name alone where it has no types."""
+    typed = {name.partition(":")[0] for name, _ in counts if ":" in name}
+    return ",".join(f"{name}:{count}" for name, count in counts if name not in typed)
+
+
+def site(
+    config: settings.Config, *, service_uid: int, uid_of: UidOf, price_of: PriceOf
+) -> broker.Site:
+    """What deciding needs to know; `service_uid` is who runs the service."""
+    admins = [uid_of(user.name) for user in config.users if user.admin_level == "Administrator"]
+    return broker.Site(
+        cluster=config.cluster,
+        version=config.slurm_version,
+        first_job_id=config.first_job_id,
+        max_job_count=config.max_job_count,
+        max_array_size=config.max_array_size,
+        min_job_age=config.min_job_age,
+        kill_wait=config.kill_wait,
+        job_requeue=config.job_requeue,
+        partitions=tuple(_partition(partition, config) for partition in config.partitions),
+        nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
+        admins=frozenset({0, *(uid for uid in admins if uid is not None)}),
+        service_uid=service_uid or None,
+        requeue_delay=config.scheduling.requeue_delay,
+        priority_flags=config.priority.flags,
+    )
+
+
+def _nodes(group: settings.Node, price_of: PriceOf) -> list[broker.DeclaredNode]:
+    sockets, cpus = group.shape()
+    price = micro_usd(group.usd_per_hour or Decimal(0))
+    if group.instance_type:
+        price = price_of(group.instance_type) or 0
+    return [
+        broker.DeclaredNode(
+            name=NodeName(name),
+            whole=Tres(cpu=cpus, mem_mib=group.real_memory, node=1, gres=group.gres),
+            features=group.features,
+            weight=group.weight,
+            sockets=sockets,
+            cores_per_socket=group.cores_per_socket,
+            threads_per_core=group.threads_per_core,
+            gres_text=gres_text(group.gres),
+            micro_usd_per_hour=price,
+            instance_type=group.instance_type or "",
+        )
+        for name in group.names
+    ]
+
+
+def _partition(partition: settings.Partition, config: settings.Config) -> broker.Partition:
+    declared = tuple(name for group in config.nodes for name in group.names)
+    names = declared if partition.nodes == ALL_NODES else partition.nodes or ()
+    return broker.Partition(
+        name=partition.name,
+        default=partition.default,
+        state=partition.state,
+        nodes=tuple(map(NodeName, names)),
+        elastic=_elastic(partition.elastic) if partition.elastic else None,
+        max_time=partition.max_time,
+        default_time=partition.default_time,
+        min_nodes=partition.min_nodes,
+        max_nodes=partition.max_nodes,
+        def_mem_per_cpu_mib=partition.def_mem_per_cpu,
+        allow_accounts=partition.allow_accounts,
+        deny_accounts=partition.deny_accounts,
+        allow_qos=partition.allow_qos,
+        root_only=partition.root_only,
+        hidden=partition.hidden,
+        billing_weights=partition.tres_billing_weights,
+        priority_job_factor=partition.priority_job_factor,
+        priority_tier=partition.priority_tier,
+        exclusive_user=partition.exclusive_user,
+    )
+
+
+def _elastic(elastic: settings.Elastic) -> broker.Elastic:
+    dearest = elastic.max_usd_per_hour
+    return broker.Elastic(
+        prefix=elastic.name_prefix,
+        max_nodes=elastic.max_nodes,
+        buy=BuyPolicy(
+            provider=elastic.provider,
+            arch=elastic.arch,
+            burstable=elastic.burstable,
+            opt_in_regions=elastic.opt_in_regions,
+            gpu_fractions=elastic.gpu_fractions,
+            spot=elastic.spot,
+            regions=elastic.regions,
+            instance_types=elastic.instance_types,
+            families=elastic.families,
+            memory_share_percent=elastic.memory_share,
+            prefer=elastic.prefer,
+            boot_seconds=elastic.boot_seconds,
+            max_micro_usd_per_hour=None if dearest is None else micro_usd(dearest),
+        ),
+        idle_seconds=elastic.idle_seconds,
+        boot_timeout=elastic.boot_timeout,
+    )

@@ -1,0 +1,79 @@
+"""Where the service looks for its things."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.model.errors import Refused
+from gateway.config.load import config_file, read
+from gateway.config.paths import Paths
+from gateway.config.problems import ConfigError
+
+HOME = Path("/home/alice")
+
+
+def paths(uid: int = 2001, **environ: str) -> Paths:
+    return Paths.from_environ(environ, uid=uid, user_home=HOME)
+
+
+def test_a_user_has_everything_below_the_home_directory() -> None:
+    got = paths()
+    assert got.home == HOME / ".skypurza"
+    assert got.socket == got.home / "gateway.sock"
+    assert got.pid == got.home / "gateway.pid"
+    assert got.configs == (got.home / "config.yaml", Path("/etc/skypurza/config.yaml"))
+    assert got.database_url(None) == "sqlite:////home/alice/.skypurza/state.db"
+
+
+def test_the_service_of_root_lives_in_var_lib() -> None:
+    assert paths(uid=0).home == Path("/var/lib/skypurza")
+
+
+def test_each_place_can_be_set() -> None:
+    got = paths(
+        SKYPURZA_HOME="/srv/spz", SKYPURZA_CONFIG="/etc/x.yaml", SKYPURZA_SOCKET="/run/spz.sock"
+    )
+    assert (got.home, got.configs) == (Path("/srv/spz"), (Path("/etc/x.yaml"),))
+    assert (got.socket, got.lock) == (Path("/run/spz.sock"), Path("/srv/spz/lock"))
+
+
+def test_the_environment_says_the_database_before_the_configuration() -> None:
+    assert paths(SKYPURZA_STATE_DB="/tmp/a.db").database_url("sqlite:///b") == "sqlite:////tmp/a.db"
+    assert paths(SKYPURZA_STATE_DB="postgresql://x/y").database_url(None) == "postgresql://x/y"
+    assert paths().database_url("sqlite:///b") == "sqlite:///b"
+
+
+@pytest.mark.parametrize("name", ["SKYPURZA_HOME", "SKYPURZA_CONFIG", "SKYPURZA_SOCKET"])
+def test_a_relative_path_is_refused_by_name(name: str) -> None:
+    with pytest.raises(Refused, match=f"{name}=here: not an absolute path") as caught:
+        paths(**{name: "here"})
+    assert caught.value.hint == f'{name}="$PWD/here"'
+
+
+def test_a_socket_path_that_linux_cannot_take_is_refused() -> None:
+    assert paths(SKYPURZA_SOCKET="/" + "s" * 106).socket
+    with pytest.raises(Refused, match="has 108 bytes") as caught:
+        paths(SKYPURZA_SOCKET="/" + "s" * 107)
+    assert "SKYPURZA_SOCKET" in caught.value.hint
+
+
+def test_the_first_file_that_exists_is_read(tmp_path: Path) -> None:
+    got = paths(SKYPURZA_HOME=str(tmp_path), SKYPURZA_SOCKET="/run/s")
+    got = Paths(got.home, (tmp_path / "a", tmp_path / "b"), False, got.socket, "")
+    assert (read(got).cluster, config_file(got)) == ("skypurza", None)
+    (tmp_path / "b").write_text("cluster: second")
+    assert (read(got).cluster, config_file(got)) == ("second", tmp_path / "b")
+    (tmp_path / "a").write_text("cluster: first")
+    assert read(got).cluster == "first"
+
+
+def test_a_file_that_is_named_has_to_exist(tmp_path: Path) -> None:
+    got = paths(SKYPURZA_CONFIG=str(tmp_path / "none.yaml"))
+    with pytest.raises(ConfigError, match="no such file"):
+        read(got)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"cluster: \xff")
+    with pytest.raises(ConfigError, match=r"x\.yaml: 'utf-8' codec"):
+        read(paths(SKYPURZA_CONFIG=str(tmp_path / "x.yaml")))
