@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from accounting.assoc import DEFAULT_ACCOUNT, ENFORCED
 from gateway.config.fields import (
     Count,
     FiniteTime,
@@ -22,7 +23,6 @@ from gateway.config.fields import (
 )
 
 ADMIN_LEVELS = ("None", "Operator", "Administrator")
-ENFORCE = ("associations", "limits", "nojobs", "nosteps", "qos", "safe", "wckeys", "all")
 STORE_FLAGS = ("job_comment", "job_env", "job_extra", "job_script")
 QOS_FLAGS = (
     "DenyOnLimit",
@@ -44,6 +44,7 @@ PRIORITY_FLAGS = (
     "FAIR_TREE",
     "INCR_ONLY",
     "MAX_TRES",
+    "MAX_TRES_GRES",
     "NO_FAIR_TREE",
     "NO_NORMAL_ALL",
     "NO_NORMAL_ASSOC",
@@ -81,7 +82,9 @@ class AssociationLimits(Limits):
     fairshare: Count = Field(1, description="Shares among the parent's children.")
     max_jobs: Count | None = Field(None, description="Running jobs of a user at a time.")
     max_submit_jobs: Count | None = Field(None, description="Waiting and running jobs of a user.")
-    qos: Names = Field(("normal",), description="QOS that may be asked for.")
+    qos: Names | None = Field(
+        None, description="QOS that may be asked for; absent: those of the account above."
+    )
     default_qos: Name | None = Field(None, description="QOS of a job that asks for none.")
 
 
@@ -150,7 +153,7 @@ class Qos(Limits):
 class AccountingSettings(Settings):
     """What is counted, kept and enforced."""
 
-    enforce: Annotated[tuple[str, ...], any_of(*ENFORCE)] = Field(
+    enforce: Annotated[tuple[str, ...], any_of(*ENFORCED)] = Field(
         (),
         description="AccountingStorageEnforce; empty enforces nothing.",
     )
@@ -163,7 +166,8 @@ class AccountingSettings(Settings):
         30, description="JobAcctGatherFrequency: how often a job's use is sampled."
     )
     default_account: Name = Field(
-        "default", description="Account of a user without an association, where that is allowed."
+        DEFAULT_ACCOUNT,
+        description="Account of a user without an association, where that is allowed.",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from accounting.ids import OVERHEAD
 from broker.model.spec import UNLIMITED
 from gateway.config.accounts import Account, AssociationLimits, User
+from gateway.config.book import book
 from gateway.config.problems import Problem, near
 from gateway.config.settings import Config, Node, Partition
 
@@ -16,7 +17,7 @@ SHORTEST_TOKEN = 16
 
 def disagreements(config: Config) -> list[Problem]:
     """Everything that does not agree, in the order of the file's parts."""
-    return [problem for check in CHECKS for problem in check(config)]
+    return [problem for check in CHECKS for problem in check(config)] or list(_book(config))
 
 
 def _twice(path: str, names: Iterable[str]) -> Found:
@@ -143,8 +144,12 @@ def _circles(accounts: Sequence[Account]) -> Found:
 
 def _association_qos(config: Config, limits: AssociationLimits, path: str) -> Found:
     known = [qos.name for qos in config.qos]
-    yield from _unknown(f"{path}.qos", limits.qos, known, kind="QOS")
-    if limits.default_qos is not None and limits.default_qos not in limits.qos:
+    yield from _unknown(f"{path}.qos", limits.qos or (), known, kind="QOS")
+    if limits.default_qos is None:
+        return
+    if limits.qos is None:
+        yield from _unknown(f"{path}.default_qos", [limits.default_qos], known, kind="QOS")
+    elif limits.default_qos not in limits.qos:
         hint = f"one of its qos: {', '.join(limits.qos)}"
         yield Problem(f"{path}.default_qos", limits.default_qos, "may not be used", hint)
 
@@ -178,6 +183,14 @@ def _preemption(config: Config) -> Found:
     known = [qos.name for qos in config.qos]
     for qos in config.qos:
         yield from _unknown(f"qos[{qos.name}].preempt", qos.preempt, known, kind="QOS")
+
+
+def _book(config: Config) -> Found:
+    """What only accounting knows, such as that names of accounts ignore case."""
+    try:
+        book(config)
+    except ValueError as error:
+        yield Problem("accounts", "", str(error))
 
 
 def _tcp(config: Config) -> Found:

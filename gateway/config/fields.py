@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from accounting.tres import GresCounts, gres_counts
+from accounting.tres import GresCounts, gres_counts, parse_weights
 from broker.model.spec import UNLIMITED, Limit
 from sbatch_shim.grammar import hostlist, values
 
@@ -18,7 +18,6 @@ TRES = re.compile(
     r"cpu|mem|energy|node|billing|fs/disk|vmem|pages|(?:gres|license|bb)/[\w.:+-]+", re.I
 )
 KNOWN_TRES = "cpu, mem, node, billing, energy, fs/disk, vmem, pages, gres/NAME[:TYPE], license/NAME"
-WEIGHT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([KMGTP]?)", re.I)
 
 
 class BadValueError(ValueError):
@@ -127,12 +126,14 @@ def _amount(name: str, text: str) -> int:
 
 
 def _weights(value: object) -> str:
-    for name, weight in _tres_items(value):
-        if not WEIGHT.fullmatch(weight):
-            raise BadValueError(
-                f"{name}={weight} is not a weight", f"{name}=1.0, or Mem=0.25G per gigabyte"
-            )
-    return _text(value)
+    text = _text(value)
+    for name, weight in _tres_items(text):
+        try:
+            parse_weights(f"{name}={weight}")
+        except ValueError:
+            hint = f"{name}=1.0, or Mem=0.25G per gigabyte"
+            raise BadValueError(f"{name}={weight} is not a weight", hint) from None
+    return text
 
 
 def _names(value: object) -> object:

@@ -8,6 +8,7 @@ from broker.model import site as broker
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
 from gateway.config import settings
+from gateway.config.book import book
 from gateway.config.checks import ALL_NODES
 
 UidOf = Callable[[str], int | None]
@@ -47,6 +48,7 @@ def site(
         service_uid=service_uid or None,
         requeue_delay=config.scheduling.requeue_delay,
         priority_flags=config.priority.flags,
+        book=book(config),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from accounting.assoc import Level, LevelKind, standing
+from accounting.ids import UserName
 from accounting.tres import Tres
 from gateway.config import load as loading
 from gateway.config.load import check, load
@@ -133,6 +135,7 @@ MISTAKES = {
     "accounts: [{name: overhead}]": [
         "accounts[overhead]: the name is kept for idle time (another name)"
     ],
+    "accounts: [{name: a}, {name: A}]": ["accounts: account 'a' is given twice"],
     "accounts: [{name: a, parent: b}, {name: b, parent: a}]": [
         "accounts[a].parent: b: is below it (cut the ring)",
         "accounts[b].parent: a: is below it (cut the ring)",
@@ -150,6 +153,10 @@ MISTAKES = {
     "accounting: {enforce: 'associations,limit'}": [
         "accounting.enforce: associations,limit: not one of the words allowed "
         "(did you mean limits?)"
+    ],
+    "partitions: [{name: p, tres_billing_weights: CPU=much}]": [
+        "partitions[p].tres_billing_weights: CPU=much: CPU=much is not a weight "
+        "(CPU=1.0, or Mem=0.25G per gigabyte)"
     ],
     "http: {port: 8080}": ["http.token: missing (a port needs one)"],
     "partitions: []": ["partitions: none is declared (at least one, or leave them out)"],
@@ -243,6 +250,27 @@ def test_administrators_of_the_configuration_are_the_brokers() -> None:
     got = site(load(text), service_uid=0, uid_of={"olga": 2001}.get, price_of={}.get)
     assert got.admins == {0, 2001}
     assert got.service_uid is None
+
+
+def test_accounting_gets_users_with_their_limits() -> None:
+    text = """
+    accounts: [{name: lab, max_jobs: 3}, {name: chem, parent: lab, fairshare: 7}]
+    users:
+      - name: alice
+        default_account: chem
+        associations: [{account: lab}, {account: chem, max_wall: UNLIMITED, grp_tres: cpu=8}]
+    qos: [{name: normal}, {name: short, max_jobs_per_user: 2, flags: denyonlimit}]
+    accounting: {enforce: limits}
+    """
+    book = site(load(text), service_uid=0, uid_of={}.get, price_of={}.get).book
+    found = standing(book, UserName("alice"))
+    assert (found.account, found.limit("grp_tres", "cpu")) == (
+        "chem",
+        (Level(LevelKind.USER, "alice", book.associations[UserName("alice")][1].limits), 8),
+    )
+    assert [level.name for level in found.levels] == ["normal", "alice", "chem", "lab", "root"]
+    assert book.qos["short"].flags == {"DenyOnLimit"}
+    assert book.qos["short"].limits.max_jobs == 2
 
 
 def test_the_recorded_site_is_expressed() -> None:
