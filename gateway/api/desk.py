@@ -1,4 +1,4 @@
-"""What programs and routes may use of the service: the snapshot, the engine's inbox, history, names."""
+"""What programs and routes may use: the snapshot, the engine's inbox, history, names."""
 
 import asyncio
 import grp
@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import tzinfo
 from hashlib import sha256
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -21,6 +20,7 @@ from broker.ports import Clock, History
 from broker.world import Snapshot
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
+from sbatch_shim.grammar.instants import Zone
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,8 +116,8 @@ class Desk:
         self._owners[uid] = (self.monotonic(), owner)
         return owner
 
-    def zone(self, call: Call) -> tzinfo:
-        """The zone in which this client reads and writes moments."""
+    def zone(self, call: Call) -> Zone:
+        """The zone in which this client reads and writes moments (seconds ahead of UTC)."""
         return zone_of(call.environ.get("TZ"))
 
     def close(self) -> None:

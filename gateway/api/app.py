@@ -1,0 +1,85 @@
+"""The service's HTTP face: the commands' door first, everything else through FastAPI."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from broker.model.errors import SpzError, Unknown
+from broker.model.ids import NodeName
+from gateway.api.auth import Scope, caller
+from gateway.api.desk import Desk
+from gateway.api.errors import body_of, status_of
+from gateway.api.text import PATH, Log, Program, TextDoor
+from gateway.api.wire import Peer
+
+App = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+def build_app(
+    desk: Desk,
+    programs: Mapping[str, Program],
+    *,
+    log: Log,
+    routers: Sequence[APIRouter] = (),
+    key: bytes | None = None,
+) -> App:
+    """The ASGI application. `key` signs tokens for callers over TCP; without one there are none.
+
+    Routes find the desk as `request.app.state.desk` and the caller with `peer(request)`.
+    """
+    door = TextDoor(desk, programs, log=log, key=key)
+    api = FastAPI(title="SkyPurza", docs_url=None, redoc_url=None)
+    api.state.desk = desk
+    api.state.key = key
+    api.add_exception_handler(SpzError, _told)
+    api.include_router(own)
+    for router in routers:
+        api.include_router(router)
+
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(PATH):
+            await door(scope, receive, send)
+        else:
+            await api(scope, receive, send)
+
+    return app
+
+
+def peer(request: Request) -> Peer:
+    """Who calls this route. Raises Denied."""
+    state = request.app.state
+    return caller(request.scope, key=state.key, now=state.desk.now())
+
+
+async def _told(request: Request, error: Exception) -> JSONResponse:
+    """Any error of ours as status and body; the framework asks for this signature."""
+    if not isinstance(error, SpzError):
+        raise error
+    return JSONResponse(body_of(error), status_code=status_of(error))
+
+
+own = APIRouter()
+
+
+@own.get("/healthz")
+async def healthz(request: Request) -> dict[str, object]:
+    """Answers as long as the service takes requests; `at` is the latest commit (seconds UTC)."""
+    seen = request.app.state.desk.snapshot()
+    return {
+        "status": "ok",
+        "cluster": seen.site.cluster,
+        "version": seen.site.version,
+        "at": seen.at,
+        "started_at": seen.started_at,
+    }
+
+
+@own.post("/agent/{node}", status_code=204)
+async def wake(request: Request, node: NodeName) -> None:
+    """A node's agent has news. Only hastens the sweep, so that it may come from anybody here."""
+    desk: Desk = request.app.state.desk
+    if node not in desk.snapshot().nodes:
+        raise Unknown(f"no node {node!r}")
+    desk.wake(node)

@@ -1,0 +1,100 @@
+"""Who calls: the kernel's word for the Unix socket, a signed token over TCP."""
+
+import hmac
+import socket
+import struct
+from asyncio import Transport
+from collections.abc import Mapping, MutableMapping
+from hashlib import sha256
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from broker.model.errors import Denied
+from broker.model.site import Site
+from gateway.api.wire import Peer
+
+UCRED = struct.Struct("3i")
+SCHEME = "bearer "
+PREFIX = "spz1"
+ROOT = 0
+
+Scope = MutableMapping[str, Any]
+
+
+class PeerProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol, which also puts the caller's `Peer` into the scope of each request."""
+
+    peer: Peer | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.peer = peer_of(transport.get_extra_info("socket"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["peer"] = self.peer  # type: ignore[typeddict-unknown-key]
+
+
+def peer_of(connection: socket.socket) -> Peer | None:
+    """Who opened the connection, as the kernel noted then; None over TCP."""
+    if connection.family != socket.AF_UNIX:
+        return None
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
+    pid, uid, gid = UCRED.unpack(told)
+    return Peer(uid=uid, gid=gid, pid=pid)
+
+
+def caller(scope: Scope, *, key: bytes | None, now: int) -> Peer:
+    """Who asks. Raises Denied if neither the kernel nor a valid token says so.
+
+    Without a key no token is valid.
+    """
+    peer = scope.get("peer")
+    if isinstance(peer, Peer):
+        return peer
+    if key is None:
+        raise Denied("this address takes no tokens", hint="use the service's Unix socket")
+    return Peer(uid=verify(key, _token(scope), now=now), gid=-1)
+
+
+def _token(scope: Scope) -> str:
+    headers: Mapping[bytes, bytes] = dict(scope.get("headers", ()))
+    value = headers.get(b"authorization", b"").decode("latin-1")
+    if not value.lower().startswith(SCHEME):
+        raise Denied("no token", hint="send the header Authorization: Bearer TOKEN")
+    return value[len(SCHEME) :].strip()
+
+
+def sign(key: bytes, uid: int, *, expires: int) -> str:
+    """A token that lets its bearer act as `uid` until `expires` (seconds UTC)."""
+    claim = f"{PREFIX}.{uid}.{expires}"
+    return f"{claim}.{_mac(key, claim)}"
+
+
+def verify(key: bytes, token: str, *, now: int) -> int:
+    """The uid that the token was signed for. Raises Denied."""
+    claim, _, mac = token.rpartition(".")
+    if not hmac.compare_digest(_mac(key, claim).encode(), mac.encode("utf-8", "replace")):
+        raise Denied("the token is not signed by this service")
+    _, uid, expires = claim.split(".")
+    if now >= int(expires):
+        raise Denied("the token has expired", hint="ask the operator for a new one")
+    return int(uid)
+
+
+def _mac(key: bytes, claim: str) -> str:
+    return hmac.new(key, claim.encode("utf-8", "replace"), sha256).hexdigest()
+
+
+def may_write(site: Site, uid: int) -> bool:
+    """Whether this uid may submit and change here: in a user's own service only that user."""
+    return site.service_uid in (None, uid) or uid == ROOT or uid in site.admins
+
+
+def must_write(site: Site, uid: int, owner: str) -> None:
+    """Raises Denied, which names the owner of the service."""
+    if not may_write(site, uid):
+        raise Denied(
+            "Access/permission denied", hint=f"this service runs jobs of its owner {owner} only"
+        )
