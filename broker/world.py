@@ -48,6 +48,8 @@ class World:
         self.next_job_id = next_job_id
         self.last_event = last_event
         self.pending: set[JobId] = set()
+        self.timed: set[JobId] = set()
+        """Pending jobs for which the mere passing of time means something."""
         self.active: set[JobId] = set()
         """Jobs that hold nodes or are not clean yet."""
         self.todo_jobs: set[JobId] = set()
@@ -151,6 +153,7 @@ class World:
     def _unindex(self, job: Job) -> None:
         self.pending.discard(job.id)
         self.active.discard(job.id)
+        self.timed.discard(job.id)
         self.todo_jobs.discard(job.id)
         self.ended.pop(job.id, None)
         for share in job.shares:
@@ -165,6 +168,8 @@ class World:
             self.ended[job.id] = job.ended or 0
         elif job.state is JobState.PENDING and not job.completing:
             self.pending.add(job.id)
+            if job.spec.deadline is not None or any(wish.delay for wish in job.after):
+                self.timed.add(job.id)
         else:
             self.active.add(job.id)
         if has_work_outside(job):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from accounting.ids import JobId
+from accounting.ledger import Meter
 from accounting.tres import Tres
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
@@ -16,7 +17,7 @@ from broker.model.job import (
     StepState,
     Usage,
 )
-from broker.model.node import Meter, Node
+from broker.model.node import Node
 from broker.model.offer import Machine, Offer
 from broker.model.spec import Dependency, Limit
 

@@ -1,9 +1,9 @@
 """Records of nodes: declared ones that are always there, elastic ones that are bought by name."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
-from accounting.ids import MicroUsd
+from accounting.ledger import NOBODY, Meter, Payer
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, Ranked
@@ -25,18 +25,6 @@ class NodeState(Enum):
         self.label = label
         self.takes_work = takes_work
         self.paid = paid
-
-
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """How far a machine's cost has been posted to the ledger."""
-
-    cause: str = ""
-    """Attempt that caused the launch, such as `4711/1`; pays boot and the unmet minimum."""
-    cause_account: str = ""
-    cause_user: str = ""
-    posted_until: int | None = None
-    posted: MicroUsd = MicroUsd(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,10 @@ class Node:
     group: str = ""
     """Token of the purchase; nodes bought together share it."""
     machine: Machine | None = None
-    meter: Meter = field(default_factory=Meter)
+    cause: Payer = NOBODY
+    """The attempt for which it was bought."""
+    meter: Meter | None = None
+    """Runs while somebody bills us for it."""
     micro_usd_per_hour: int = 0
     since: int = 0
     """When the present state began."""

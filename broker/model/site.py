@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from accounting.assoc import Book, book
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
@@ -82,7 +83,8 @@ class Site:
     requeue_delay: int = 120
     """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
     priority_flags: tuple[str, ...] = ()
-    extra: dict[str, str] = field(default_factory=dict)
+    book: Book = field(default_factory=book)
+    """Accounts, associations and QOS."""
 
     @property
     def default_partition(self) -> Partition | None:

@@ -2,8 +2,8 @@
 
 from accounting.ids import AccountName
 from broker.model.job import Job
-from broker.model.site import Partition, Site
-from broker.model.spec import UNLIMITED
+from broker.model.site import Partition
+from broker.model.spec import UNLIMITED, Limit
 
 
 def gate(job: Job, now: int) -> str | None:
@@ -63,11 +63,8 @@ def capacity(partition: Partition) -> int:
     return len(partition.nodes) + (partition.elastic.max_nodes if partition.elastic else 0)
 
 
-def limit_of(job_limit: int | str | None, partition: Partition | None, site: Site) -> int | str:
-    """The time limit in seconds: as asked, else DefaultTime, else MaxTime of the partition."""
-    del site
-    if job_limit is not None:
-        return job_limit
-    if partition is None:
-        return UNLIMITED
+def limit_of(asked: Limit | None, partition: Partition) -> Limit:
+    """The time limit: as asked, else DefaultTime, else MaxTime of the partition."""
+    if asked is not None:
+        return asked
     return partition.default_time if partition.default_time is not None else partition.max_time

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from accounting.ids import JobId
 from accounting.tres import Tres
+from broker.model.constraint import holds, parse
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
 from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.demand import Demand, demand, need_of
-from broker.schedule.features import has_features
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import gate, partition_gate
 
@@ -247,7 +247,9 @@ def _eligible(one: Room, job: Job, partition: Partition) -> bool:
         return False
     if partition.exclusive_user and one.users - {job.owner.user}:
         return False
-    return asked.constraint is None or has_features(asked.constraint, node.features)
+    return asked.constraint is None or holds(
+        parse(asked.constraint), frozenset(word.lower() for word in node.features)
+    )
 
 
 def _signature(job: Job, partition: Partition, ask: Demand) -> object:

@@ -1,0 +1,221 @@
+"""What users and operators ask of jobs that exist: cancel, signal, hold, requeue, update."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from accounting.ids import JobId
+from broker.decide.arrays import split, without
+from broker.decide.ending import cancelled
+from broker.decide.rules import Decision, may_change
+from broker.decide.submit import fresh_ids
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.ids import StepId
+from broker.model.job import Hold, Job, JobState, Owner, PendingSignal, Step
+from broker.model.lifecycle import Life, life
+from broker.model.node import NodeState
+from broker.model.spec import UNLIMITED
+from broker.schedule import priority
+from broker.world import World
+
+UNKNOWN_JOB = "Invalid job id specified"
+DENIED = "Access/permission denied"
+OVER = "Job/step already completing or completed"
+
+
+def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
+    """The records that a target names and `by` may change. Raises Unknown or Denied."""
+    found = _named(world, target)
+    if not found:
+        raise Unknown(UNKNOWN_JOB)
+    if not all(may_change(by, job, world.site) for job in found):
+        raise Denied(DENIED)
+    return found
+
+
+def _named(world: World, target: cmd.Target) -> list[Job]:
+    whole = world.array_jobs(target.job)
+    if whole and target.tasks is not None:
+        return [job for job in whole if _touches(job, target.tasks)]
+    if whole and _is_base(world, target.job):
+        return whole
+    one = world.jobs.get(target.job)
+    return [one] if one is not None and target.tasks is None else []
+
+
+def _is_base(world: World, job_id: JobId) -> bool:
+    """Whether the id stands for the whole array."""
+    return any(job.array and job.array.base == job_id for job in world.array_jobs(job_id))
+
+
+def _touches(job: Job, tasks: tuple[int, ...]) -> bool:
+    if job.array is None:
+        return False
+    if job.array.task is not None:
+        return job.array.task in tasks
+    return any(task in job.array.waiting for task in tasks)
+
+
+def each(
+    world: World, target: cmd.Target, by: Owner, now: int
+) -> Iterator[tuple[Job, list[ev.JobEvent]]]:
+    """Records to act on, elements that still wait in the array's record split off first."""
+    ids = fresh_ids(world)
+    for job in records(world, target, by):
+        if target.tasks is None or job.array is None or job.array.task is not None:
+            yield job, []
+            continue
+        rest = job
+        for task in (task for task in target.tasks if task in job.array.waiting):
+            facts, element = split(rest, task, ids, now)
+            rest = without(rest, task)
+            made = next((f.record for f in facts if isinstance(f, ev.Queued)), rest)
+            yield (made if element != job.id else rest), facts
+
+
+def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
+    """Ends jobs. Raises Conflict when all of them are over already."""
+    facts: list[ev.Event] = []
+    for job, before in each(world, asked.target, asked.by, now):
+        if life(job) in (Life.OVER, Life.COMPLETING):
+            continue
+        facts += [*before, cancelled(job, by=asked.by.uid, now=now)]
+        if _never_ran(world, job):
+            facts.append(ev.Released(job=job.id, at=now))
+    if not facts:
+        raise Conflict(OVER)
+    return Decision(facts)
+
+
+def _never_ran(world: World, job: Job) -> bool:
+    """Its nodes were not all up: nothing can have been started on them."""
+    if not job.configuring or not job.shares:
+        return False
+    nodes = [world.nodes.get(share.node) for share in job.shares]
+    return any(node is None or node.state is not NodeState.UP for node in nodes)
+
+
+def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
+    """Notes the signal; the nodes get it next. Raises Conflict for jobs that do not run."""
+    found = records(world, asked.target, asked.by)
+    running = [job for job in found if life(job) is Life.RUNNING]
+    if not running:
+        over = all(job.over for job in found)
+        raise Conflict(OVER if over else "Job is pending execution")
+    return Decision([_signal(world, job, asked, now) for job in running])
+
+
+def _signal(world: World, job: Job, asked: cmd.Signal, now: int) -> ev.Event:
+    pending = PendingSignal(asked.number, asked.scope, serial=world.last_event + 1 + job.id)
+    return ev.SignalAsked(job=job.id, at=now, actor=asked.by.uid, signal=pending)
+
+
+def decide_hold(world: World, asked: cmd.SetHold, now: int) -> Decision:
+    """Holds or releases. Raises Denied when a user releases an operator's hold."""
+    facts: list[ev.Event] = []
+    admin = asked.by.uid in world.site.admins
+    for job, before in each(world, asked.target, asked.by, now):
+        if job.over:
+            raise Conflict(OVER)
+        if asked.hold is None and job.hold is Hold.ADMIN and not admin:
+            raise Denied(DENIED)
+        value = priority.initial(job.id, held=asked.hold is not None)
+        facts += before
+        facts.append(
+            ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)
+        )
+    return Decision(facts)
+
+
+def decide_requeue(world: World, asked: cmd.Requeue, now: int) -> Decision:
+    """Back to the queue under the same id. Raises Conflict for pending jobs."""
+    facts: list[ev.Event] = []
+    for job in records(world, asked.target, asked.by):
+        if life(job) in (Life.PENDING, Life.REQUEUING):
+            raise Conflict("Job is pending execution")
+        if job.spec.requeue is False or (job.spec.requeue is None and not world.site.job_requeue):
+            raise Conflict("Requested operation is presently disabled")
+        facts += _requeue(world, job, asked, now)
+    return Decision(facts)
+
+
+def _requeue(world: World, job: Job, asked: cmd.Requeue, now: int) -> list[ev.Event]:
+    hold = Hold.USER if asked.hold else None
+    back = ev.Requeued(
+        job=job.id,
+        at=now,
+        actor=asked.by.uid,
+        hold=hold,
+        not_before=None if hold else now + world.site.requeue_delay,
+        kill_cause="requeued" if job.shares else "",
+        priority=priority.initial(job.id, held=asked.hold),
+    )
+    released = [ev.Released(job=job.id, at=now)] if _never_ran(world, job) else []
+    return [back, *released]
+
+
+UPDATE_FIELDS = tuple(f.name for f in fields(cmd.Update) if f.name not in ("target", "by"))
+ADMIN_ONLY = frozenset({"admin_comment"})
+
+
+def decide_update(world: World, asked: cmd.Update, now: int) -> Decision:
+    """`scontrol update job`. Raises Denied for what only operators may raise."""
+    values = {name: getattr(asked, name) for name in UPDATE_FIELDS}
+    given = {name: value for name, value in values.items() if value is not None}
+    admin = asked.by.uid in world.site.admins
+    facts: list[ev.Event] = []
+    for job, before in each(world, asked.target, asked.by, now):
+        if job.over and not given.keys() <= {"comment", "admin_comment"}:
+            raise Conflict(OVER)
+        if not admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
+            raise Denied(DENIED)
+        _must_exist(world, asked)
+        facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **given)]
+    return Decision(facts)
+
+
+def _must_exist(world: World, asked: cmd.Update) -> None:
+    for name in asked.partitions or ():
+        if world.site.partition(name) is None:
+            raise Unknown("Invalid partition name specified")
+
+
+def _raises(job: Job, asked: cmd.Update) -> bool:
+    """Whether a user asks for more time than a running job has, or for more priority."""
+    if asked.priority is not None and asked.priority > job.priority:
+        return True
+    if asked.time_limit is None or job.state is JobState.PENDING or job.time_limit == UNLIMITED:
+        return False
+    return asked.time_limit == UNLIMITED or asked.time_limit > job.time_limit
+
+
+def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
+    """A further run in a kept-open allocation; the reply is its step id."""
+    (job,) = records(world, cmd.Target(asked.job), asked.by)
+    if life(job) not in (Life.RUNNING, Life.CONFIGURING):
+        raise Conflict(OVER if job.over or job.completing else "Job is pending execution")
+    number = StepId(str(sum(1 for step in job.steps if step.id.isdigit())))
+    step = Step(id=number, name=asked.step.name, spec=asked.step, asked=now)
+    fact = ev.StepAdded(job=job.id, at=now, actor=asked.by.uid, step=step)
+    return Decision([fact], number)
+
+
+def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:
+    """`scontrol update node`; administrators only."""
+    if asked.by.uid not in world.site.admins:
+        raise Denied(DENIED)
+    node = world.nodes.get(asked.node)
+    if node is None:
+        raise Unknown("Invalid node name specified")
+    if asked.state == "drain" and not asked.reason:
+        raise Conflict("Reason not provided")
+    fact = ev.NodeDrain(
+        node=node.name,
+        launch=node.launch,
+        at=now,
+        actor=asked.by.uid,
+        drain=asked.state in ("drain", "down"),
+        reason=asked.reason,
+    )
+    return Decision([fact])

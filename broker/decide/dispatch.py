@@ -1,0 +1,71 @@
+"""`decide`: a message in the inbox to facts and an answer."""
+
+from typing import assert_never
+
+from broker.decide import commands as done_by_command
+from broker.decide import reports as seen_in_report
+from broker.decide.rules import NOTHING, Decision, QuoteFor
+from broker.decide.submit import decide_submit, decide_test
+from broker.model import commands as cmd
+from broker.world import World
+
+
+def decide(world: World, message: cmd.Message, now: int, quote: QuoteFor) -> Decision:
+    """What follows from the message. Raises SpzError where it is refused."""
+    match message:
+        case cmd.Submit():
+            return decide_submit(world, message, now, quote)
+        case cmd.TestSubmit():
+            return decide_test(world, message, now, quote)
+        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue() | cmd.Update():
+            return _of_jobs(world, message, now)
+        case cmd.AddStep():
+            return done_by_command.decide_add_step(world, message, now)
+        case cmd.SetNode():
+            return done_by_command.decide_node(world, message, now)
+        case _:
+            return _of_report(world, message, now)
+
+
+def _of_jobs(
+    world: World,
+    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Requeue | cmd.Update,
+    now: int,
+) -> Decision:
+    match message:
+        case cmd.Cancel():
+            return done_by_command.decide_cancel(world, message, now)
+        case cmd.Signal():
+            return done_by_command.decide_signal(world, message, now)
+        case cmd.SetHold():
+            return done_by_command.decide_hold(world, message, now)
+        case cmd.Requeue():
+            return done_by_command.decide_requeue(world, message, now)
+        case cmd.Update():
+            return done_by_command.decide_update(world, message, now)
+        case _:
+            assert_never(message)
+
+
+def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
+    match message:
+        case cmd.Launched():
+            return seen_in_report.decide_launched(world, message, now)
+        case cmd.NotLaunched():
+            return seen_in_report.decide_not_launched(world, message, now)
+        case cmd.Booted():
+            return seen_in_report.decide_booted(world, message, now)
+        case cmd.NotBooted():
+            return seen_in_report.decide_not_booted(world, message, now)
+        case cmd.Terminated():
+            return seen_in_report.decide_terminated(world, message, now)
+        case cmd.Vanished():
+            return seen_in_report.decide_vanished(world, message, now)
+        case cmd.StepRefused():
+            return seen_in_report.decide_step_refused(world, message, now)
+        case cmd.SignalDone():
+            return seen_in_report.decide_signal_done(world, message, now)
+        case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
+            return NOTHING
+        case _:
+            assert_never(message)

@@ -1,0 +1,99 @@
+"""How jobs end: outcomes from exit codes, ends that were asked for, ends by loss of a node."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.model import events as ev
+from broker.model.job import ExitCode, Job, JobState, StepState
+
+OOM_SIGNAL = 125
+"""Slurm's made-up signal number of OUT_OF_MEMORY."""
+LAUNCH_SIGNAL = 53
+"""What Slurm reports when a job's output could not be opened (`0:53`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    state: JobState
+    reason: str
+    exit: ExitCode
+    step: StepState
+
+
+def outcome(cause: str, exit_code: ExitCode) -> Outcome:
+    """What a batch step's end means for its job (Slurm 25.11; slurm_grammars section 10)."""
+    fixed = BY_CAUSE.get(cause)
+    if fixed is not None:
+        state, reason, step, override = fixed
+        return Outcome(state, reason, override or exit_code, step)
+    if exit_code.signal:
+        return Outcome(JobState.FAILED, raised(exit_code.signal), exit_code, StepState.CANCELLED)
+    if exit_code.code:
+        return Outcome(JobState.FAILED, "NonZeroExitCode", exit_code, StepState.FAILED)
+    return Outcome(JobState.COMPLETED, "None", exit_code, StepState.COMPLETED)
+
+
+BY_CAUSE: Mapping[str, tuple[JobState, str, StepState, ExitCode | None]] = {
+    "time_limit": (JobState.TIMEOUT, "TimeLimit", StepState.CANCELLED, None),
+    "out_of_memory": (
+        JobState.OUT_OF_MEMORY,
+        "OutOfMemory",
+        StepState.OUT_OF_MEMORY,
+        ExitCode(0, OOM_SIGNAL),
+    ),
+    "launch_failed": (
+        JobState.FAILED,
+        "RaisedSignal:53(Real-time_signal_19)",
+        StepState.FAILED,
+        ExitCode(0, LAUNCH_SIGNAL),
+    ),
+    "supervisor_lost": (JobState.FAILED, "SystemFailure", StepState.FAILED, ExitCode(1, 0)),
+}
+
+
+def raised(number: int) -> str:
+    """Slurm's reason for a job that a signal ended, such as `RaisedSignal:9(Killed)`."""
+    text = signal.strsignal(number) if 0 < number < signal.NSIG else None
+    return f"RaisedSignal:{number}({(text or f'Unknown signal {number}').replace(' ', '_')})"
+
+
+def step_state(exit_code: ExitCode) -> StepState:
+    """State of a step by its exit code alone."""
+    return outcome("exit", exit_code).step
+
+
+def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
+    """`scancel` of a job, pending or not."""
+    return ev.Ended(
+        job=job.id,
+        at=now,
+        actor=by,
+        state=JobState.CANCELLED,
+        reason="None",
+        by=by,
+        kill_cause="cancelled" if job.shares else "",
+    )
+
+
+def lost(job: Job, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
+    """Its node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0."""
+    facts: list[ev.JobEvent] = [
+        ev.StepEnded(job=job.id, at=now, step=s.id, state=StepState.NODE_FAIL, exit=ExitCode(1))
+        for s in job.steps
+        if not s.state.final
+    ]
+    if job.completing:
+        return [*facts, ev.Released(job=job.id, at=now, why=why)]
+    if requeue:
+        back = ev.Requeued(job=job.id, at=now, why=why, priority=job.priority)
+        return [*facts, back, ev.Released(job=job.id, at=now, why=why)]
+    end = ev.Ended(
+        job=job.id,
+        at=now,
+        why=why,
+        state=JobState.NODE_FAIL,
+        reason="NodeDown",
+        exit=ExitCode(1, 0),
+    )
+    return [*facts, end, ev.Released(job=job.id, at=now, why=why)]

@@ -1,0 +1,135 @@
+"""Machines' cost goes to the ledger just before it changes who pays: pure, from records alone."""
+
+from dataclasses import replace
+
+from accounting.ledger import Entry, Holder, Meter, close, settle, usage
+from accounting.rates import ON_DEMAND, SPOT, Price
+from accounting.tres import billing, parse_weights
+from broker.decide.placing import payer_of
+from broker.model import events as ev
+from broker.model.job import Job
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, Market
+from broker.world import World
+
+Posted = tuple[list[ev.Event], list[Entry]]
+
+CHANGES_HOLDERS = (ev.Placed, ev.Released, ev.Unplaced, ev.Resized)
+CHANGES_COST = (ev.NodeBooted, ev.NodeGone, ev.MachineBought)
+
+
+def before(world: World, fact: ev.Event, now: int) -> Posted:
+    """What has to be posted before the fact changes holders or cost: meters to keep, entries."""
+    if isinstance(fact, CHANGES_HOLDERS):
+        return _before_holders(world, fact, now)
+    if isinstance(fact, ev.NodeBooted):
+        return _settled(world, world.nodes[fact.node], now)
+    if isinstance(fact, ev.NodeGone):
+        return _closed(world, world.nodes[fact.node], fact.machine, now)
+    return [], []
+
+
+def after(world: World, fact: ev.Event) -> list[ev.Event]:
+    """Meters that begin or learn something by the fact."""
+    if isinstance(fact, ev.MachineBought | ev.NodeBooted):
+        node = world.nodes.get(fact.node)
+        meter = _meter(node) if node is not None else None
+        if node is not None and meter is not None and meter != node.meter:
+            return [_metered(node, meter, fact.at)]
+    return []
+
+
+def _meter(node: Node) -> Meter | None:
+    """The node's meter with what is known now; None while nobody bills for it."""
+    machine = node.machine
+    if machine is None or machine.running_at is None:
+        return None
+    known = node.meter or Meter(
+        node=node.name,
+        launch=node.launch,
+        whole=node.whole,
+        terms=SPOT if machine.market is Market.SPOT else ON_DEMAND,
+        prices=(Price(machine.running_at, machine.micro_usd_per_hour),),
+        running_at=machine.running_at,
+        cause=node.cause,
+    )
+    return replace(known, booted_at=node.booted) if node.booted else known
+
+
+def _metered(node: Node, meter: Meter, now: int) -> ev.NodeMetered:
+    return ev.NodeMetered(node=node.name, launch=node.launch, at=now, meter=meter)
+
+
+def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:
+    facts: list[ev.Event] = []
+    entries: list[Entry] = []
+    job = world.jobs.get(fact.job)
+    shares = fact.shares if isinstance(fact, ev.Placed | ev.Resized) else ()
+    names = {share.node for share in shares} | {share.node for share in (job.shares if job else ())}
+    for name in sorted(names):
+        node = world.nodes.get(name)
+        if node is not None:
+            more, posted = _settled(world, node, now)
+            facts += more
+            entries += posted
+    if job is not None and isinstance(fact, ev.Released):
+        entries += _used(world, job, now)
+    return facts, entries
+
+
+def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
+    """TRES seconds of an attempt that is over."""
+    if job.started is None:
+        return ()
+    partition = world.site.partition(job.partition)
+    weights = parse_weights(partition.billing_weights) if partition else None
+    return usage(
+        payer_of(job, job.attempt),
+        job.alloc,
+        billing=billing(job.alloc, weights),
+        started=job.started,
+        ended=max(job.started, job.ended or now),
+    )
+
+
+def _settled(world: World, node: Node, now: int) -> Posted:
+    if node.meter is None or node.meter.closed or now <= node.meter.since:
+        return [], []
+    meter, entries = settle(node.meter, _holders(world, node), now)
+    return [_metered(node, meter, now)], list(entries)
+
+
+def _holders(world: World, node: Node) -> list[Holder]:
+    held = world.holders.get(node.name, {})
+    return [
+        Holder(payer_of(world.jobs[job_id], world.jobs[job_id].attempt), share.tres)
+        for job_id, share in sorted(held.items())
+    ]
+
+
+def _closed(world: World, node: Node, machine: Machine | None, now: int) -> Posted:
+    last = machine or node.machine
+    meter = node.meter or _meter(replace(node, machine=last))
+    if meter is None or meter.closed or last is None:
+        return [], []
+    ended = last.terminated_at if last.terminated_at is not None else now
+    meter, entries = close(
+        meter,
+        _holders(world, node),
+        ended,
+        interrupted_by_provider=last.ended_by_provider,
+    )
+    return [_metered(node, meter, now)], list(entries)
+
+
+def periodic(world: World, now: int) -> Posted:
+    """Running machines brought up to date, so that cost shows while jobs run."""
+    facts: list[ev.Event] = []
+    entries: list[Entry] = []
+    for name in sorted(world.nodes):
+        node = world.nodes[name]
+        if node.state is NodeState.UP:
+            more, posted = _settled(world, node, now)
+            facts += more
+            entries += posted
+    return facts, entries

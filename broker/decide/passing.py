@@ -1,0 +1,178 @@
+"""What the passing of time and the end of other jobs bring about."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from accounting.ids import JobId
+from broker.decide.ending import cancelled
+from broker.decide.submit import declared
+from broker.model import events as ev
+from broker.model.job import Job, JobState
+from broker.model.lifecycle import Life, life
+from broker.model.node import Node, NodeState
+from broker.model.spec import UNLIMITED, Dependency, DependencyKind
+from broker.schedule.depend import named, standing
+from broker.world import World
+
+LIMIT_GRACE = 60
+"""Seconds beyond time limit and KillWait after which the engine ends a job that its node did not."""
+
+
+def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
+    """What is left of a pending job's dependencies, where that changed."""
+    if not job.after or job.state is not JobState.PENDING or job.completing:
+        return []
+    plain = tuple(w for w in job.after if not _elementwise(job, w))
+    left = standing(plain, lambda wish: find(world, job, wish), now, any_one=job.spec.after_any)
+    rest = (*left.open, *(w for w in job.after if _elementwise(job, w)))
+    if left.never and job.spec.kill_on_invalid_dep:
+        return [cancelled(job, by=0, now=now)]
+    reason = _reason(job, left.never, bool(rest))
+    if rest == job.after and reason == job.reason:
+        return []
+    eligible = now if not rest and job.eligible is None else None
+    return [
+        ev.Waits(
+            job=job.id, at=now, reason=reason, after=rest, eligible=eligible, detail=job.detail
+        )
+    ]
+
+
+def _reason(job: Job, never: bool, still: bool) -> str:
+    if job.hold is not None:
+        return job.reason
+    if never:
+        return "DependencyNeverSatisfied"
+    return "Dependency" if still else "None"
+
+
+def _elementwise(job: Job, wish: Dependency) -> bool:
+    return (
+        wish.kind is DependencyKind.AFTERCORR and job.array is not None and job.array.task is None
+    )
+
+
+def find(world: World, job: Job, wish: Dependency) -> list[Job] | None:
+    """The records that a dependency names; None if they are not known any more."""
+    if wish.kind is DependencyKind.SINGLETON:
+        return _before(world, job)
+    return named(wish, world.array_jobs, world.jobs.get)
+
+
+def _before(world: World, job: Job) -> list[Job]:
+    """Live jobs of the same name and user that were submitted earlier."""
+    base = job.array.base if job.array else job.id
+    same = world.singletons.get((job.owner.user, job.spec.name), set())
+    earlier = (world.jobs[other] for other in same if other < base)
+    return [other for other in earlier if not other.over]
+
+
+def element_ready(world: World, job: Job, task: int, now: int) -> bool:
+    """Whether the element's `aftercorr` dependencies are met."""
+    wishes = tuple(
+        wish.model_copy(update={"task": task}) for wish in job.after if _elementwise(job, wish)
+    )
+    left = standing(wishes, lambda wish: find(world, job, wish), now)
+    return not left.open
+
+
+def dependents(world: World, ended: Iterable[JobId]) -> set[JobId]:
+    """Pending jobs to look at again because these changed."""
+    found: set[JobId] = set()
+    for job_id in ended:
+        job = world.jobs.get(job_id)
+        if job is None:
+            continue
+        found |= world.waiters.get(job_id, set())
+        if job.array is not None:
+            found |= world.waiters.get(job.array.base, set())
+        found |= world.singletons.get((job.owner.user, job.spec.name), set())
+    return found & world.pending
+
+
+def due(world: World, now: int) -> list[ev.Event]:
+    """Facts that are true now because of the time alone."""
+    facts: list[ev.Event] = []
+    for job_id in sorted(world.timed):
+        facts += _pending_due(world, world.jobs[job_id], now)
+    for job_id in sorted(world.active):
+        facts += _active_due(world, world.jobs[job_id], now)
+    for name in sorted(world.nodes):
+        facts += _node_due(world, world.nodes[name], now)
+    return facts
+
+
+def _pending_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
+    deadline = job.spec.deadline
+    if deadline is not None and now >= deadline:
+        state = JobState.DEADLINE
+        return [ev.Ended(job=job.id, at=now, state=state, reason="DeadLine")]
+    if any(wish.delay for wish in job.after):
+        return dependency_facts(world, job, now)
+    return []
+
+
+def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
+    """A job far beyond its limit: its node should have ended it."""
+    if life(job) is not Life.RUNNING or job.time_limit == UNLIMITED or job.started is None:
+        return []
+    last = job.started + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
+    if now < last:
+        return []
+    return [
+        ev.Ended(
+            job=job.id,
+            at=now,
+            state=JobState.TIMEOUT,
+            reason="TimeLimit",
+            kill_cause="time_limit",
+        )
+    ]
+
+
+def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
+    if node.declared or node.state is NodeState.TERMINATING:
+        return []
+    unused = not world.holders.get(node.name)
+    if unused and node.idle_since is not None and node.idle_seconds is not None:
+        if node.state is NodeState.UP and now >= node.idle_since + node.idle_seconds:
+            return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
+    late = node.boot_deadline is not None and now >= node.boot_deadline
+    if node.state is NodeState.BOOTING and late:
+        held: list[ev.Event] = [
+            ev.Unplaced(job=j.id, at=now, reason="Resources", detail=f"{node.name} did not boot")
+            for j in world.holders_of(node.name)
+            if life(j) is Life.CONFIGURING
+        ]
+        freed: list[ev.Event] = [
+            ev.Released(job=j.id, at=now) for j in world.holders_of(node.name) if j.completing
+        ]
+        return [*held, *freed, _doomed(node, now, "did not boot in time")]
+    return []
+
+
+def _doomed(node: Node, now: int, why: str) -> ev.NodeDoomed:
+    return ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
+
+
+def configured_nodes(world: World, now: int) -> list[ev.Event]:
+    """Declared nodes as the configuration has them now."""
+    facts: list[ev.Event] = []
+    for wanted in world.site.nodes:
+        fresh = declared(wanted, world.site)
+        known = world.nodes.get(wanted.name)
+        if known is None:
+            facts.append(ev.NodeMade(node=fresh.name, launch=0, at=now, record=fresh))
+        elif known.declared:
+            facts += _revised(known, fresh, now)
+    return facts
+
+
+KEPT = ("state", "journal", "drain", "reason", "reason_at", "reason_uid", "booted", "since")
+
+
+def _revised(known: Node, fresh: Node, now: int) -> list[ev.Event]:
+    record = replace(fresh, **{name: getattr(known, name) for name in KEPT})
+    if record == known:
+        return []
+    return [ev.NodeRevised(node=known.name, launch=0, at=now, record=record)]

@@ -1,0 +1,168 @@
+"""From a plan to facts: elements split off, nodes intended, shares given, reasons noted."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from accounting.ids import AccountName, JobId, UserName
+from accounting.ledger import Payer
+from accounting.tres import Tres
+from broker.decide.arrays import split, without
+from broker.model import events as ev
+from broker.model.ids import BATCH, NodeName, StepId
+from broker.model.job import Job, Share, Step
+from broker.model.node import Node, NodeState
+from broker.model.offer import Offer, Ranked
+from broker.model.site import Elastic, Partition
+from broker.schedule.fit import Room, room, share_of
+from broker.schedule.plan import Buy, Plan, Start, Wait
+from broker.world import World
+
+MAX_RUNGS = 50
+"""Offers kept with a purchase; a walk that long has met every kind of refusal."""
+
+
+class Placing:
+    """Facts of one plan, in an order in which they can be applied."""
+
+    def __init__(self, world: World, ids: Iterator[JobId], now: int) -> None:
+        self.world = world
+        self.ids = ids
+        self.now = now
+        self.bases: dict[JobId, Job] = {}
+        """Array records as they stand after the splits so far."""
+        self.facts: list[ev.Event] = []
+        self.launches = 0
+
+    def of(self, plan: Plan) -> list[ev.Event]:
+        """Starts first, then purchases, then reasons of those that wait."""
+        for start in plan.start:
+            job = self._own_record(start.job, start.task)
+            self._place(job, start.partition, start.shares, _why_here(start))
+        for buy in plan.buy:
+            self._buy(buy)
+        for job_id, wait in plan.wait.items():
+            self._wait(job_id, wait)
+        return self.facts
+
+    def _own_record(self, job_id: JobId, task: int | None) -> Job:
+        """The job's record, an element being split off its array first."""
+        job = self.bases.get(job_id) or self.world.jobs[job_id]
+        if task is None or job.array is None:
+            return job
+        facts, element = split(job, task, self.ids, self.now)
+        self.facts += facts
+        self.bases[job_id] = without(job, task)
+        return replace(job, id=element)
+
+    def _place(self, job: Job, partition: str, shares: tuple[Share, ...], choice: str) -> None:
+        self.facts.append(
+            ev.Placed(job=job.id, at=self.now, partition=partition, shares=shares, choice=choice)
+        )
+        steps = [Step(id=BATCH, name="batch", asked=self.now)]
+        for number, spec in enumerate(job.spec.steps):
+            steps.append(Step(StepId(str(number)), spec.name, spec=spec, asked=self.now))
+        self.facts += [ev.StepAdded(job=job.id, at=self.now, step=step) for step in steps]
+        for share in shares:
+            node = self.world.nodes.get(share.node)
+            if node is not None and node.idle_since is not None:
+                self.facts.append(
+                    ev.NodeIdle(node=node.name, launch=node.launch, at=self.now, idle_since=None)
+                )
+
+    def _buy(self, buy: Buy) -> None:
+        job = self._own_record(buy.job, buy.task)
+        partition = self.world.site.partition(buy.partition)
+        if partition is None or partition.elastic is None:
+            return
+        payer = payer_of(job, job.attempt + 1)
+        group = payer.label
+        made = [
+            self._intended(name, buy.rungs, partition, partition.elastic, payer, group)
+            for name in buy.names
+        ]
+        self.facts += [
+            ev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
+            for node in made
+        ]
+        shares = _shares(buy, [room(node, ()) for node in made])
+        self._place(job, buy.partition, shares, _why_bought(buy.rungs))
+
+    def _intended(
+        self,
+        name: NodeName,
+        rungs: tuple[Ranked, ...],
+        partition: Partition,
+        elastic: Elastic,
+        payer: Payer,
+        group: str,
+    ) -> Node:
+        """The purchase as it is recorded before it is made."""
+        self.launches += 1
+        offer = rungs[0].offer
+        names = tuple(
+            p.name
+            for p in self.world.site.partitions
+            if p.elastic is not None and p.elastic.prefix == elastic.prefix
+        )
+        return Node(
+            name=name,
+            launch=self.world.last_event + self.launches,
+            state=NodeState.LAUNCHING,
+            whole=schedulable(offer, elastic),
+            partitions=names or (partition.name,),
+            features=offer.features,
+            rungs=rungs[:MAX_RUNGS],
+            group=group,
+            cause=payer,
+            since=self.now,
+            boot_deadline=self.now + elastic.boot_timeout,
+            idle_seconds=elastic.idle_seconds,
+        )
+
+    def _wait(self, job_id: JobId, wait: Wait) -> None:
+        job = self.bases.get(job_id) or self.world.jobs[job_id]
+        if (job.reason, job.detail) == (wait.reason, wait.detail) or job.hold is not None:
+            return
+        if job.array is not None and job.array.task is None and not job.array.waiting:
+            return
+        self.facts.append(ev.Waits(job=job_id, at=self.now, reason=wait.reason, detail=wait.detail))
+
+
+def schedulable(offer: Offer, elastic: Elastic) -> Tres:
+    """What a machine of this offer has for jobs (HOUSE 8: 95 % of the memory by default)."""
+    memory = offer.mem_mib * elastic.buy.memory_share_percent // 100
+    return Tres(cpu=offer.cpus, mem_mib=memory, node=1, gres=offer.gres)
+
+
+def payer_of(job: Job, attempt: int) -> Payer:
+    """Who pays for what an attempt of the job uses."""
+    return Payer(AccountName(job.account), UserName(job.owner.user), job.id, attempt)
+
+
+def _shares(buy: Buy, rooms: list[Room]) -> tuple[Share, ...]:
+    """An even spread over the nodes to be bought, the first ones take what is over."""
+    shares, tasks, gpus = [], buy.ask.tasks, buy.ask.gpus
+    for left in range(len(rooms), 0, -1):
+        part = tuple(g.model_copy(update={"count": -(-g.count // left)}) for g in gpus)
+        here = max(1, -(-tasks // left))
+        shares.append(share_of(buy.ask, rooms[len(rooms) - left], here, part))
+        tasks -= here
+        gpus = tuple(
+            g.model_copy(update={"count": g.count - taken.count})
+            for g, taken in zip(gpus, part, strict=True)
+        )
+    return tuple(shares)
+
+
+def _why_here(start: Start) -> str:
+    return "room on " + ",".join(share.node for share in start.shares)
+
+
+def _why_bought(rungs: tuple[Ranked, ...]) -> str:
+    """One line per rung for `spz why`: the choice and what came next."""
+    return "\n".join(
+        f"{rung.offer.instance_type}|{rung.offer.region}|{'+'.join(rung.offer.zones)}"
+        f"|{rung.offer.market.value}|{rung.offer.micro_usd_per_hour}"
+        f"|{rung.expected_micro_usd}|{rung.reason}"
+        for rung in rungs[:5]
+    )

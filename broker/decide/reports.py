@@ -1,0 +1,309 @@
+"""What was seen outside, turned into facts; late and repeated words change nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from accounting.ids import JobId
+from broker.decide.ending import Outcome, lost, outcome, step_state
+from broker.decide.placing import schedulable
+from broker.decide.rules import NOTHING, Decision
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.ids import BATCH, parse_step_key
+from broker.model.job import ExitCode, Job, Share, Step, StepState, Usage
+from broker.model.lifecycle import Life, life
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine
+from broker.schedule.demand import demand
+from broker.world import World
+
+
+def _of_group(world: World, group: str) -> list[Node]:
+    return [world.nodes[name] for name in sorted(world.nodes) if world.nodes[name].group == group]
+
+
+def decide_launched(world: World, seen: cmd.Launched, now: int) -> Decision:
+    """Machines stand behind the group's nodes; what they really are is known now."""
+    facts: list[ev.Event] = []
+    by_name = {machine.node: machine for machine in seen.machines}
+    for node in _of_group(world, seen.group):
+        machine = by_name.get(node.name)
+        if machine is None or machine.launch != node.launch or node.machine is not None:
+            continue
+        facts += _bought(world, node, machine, now)
+    return Decision(facts)
+
+
+def _bought(world: World, node: Node, machine: Machine, now: int) -> list[ev.Event]:
+    offer = next(
+        rung.offer
+        for rung in node.rungs
+        if (rung.offer.instance_type, rung.offer.region, rung.offer.market)
+        == (machine.instance_type, machine.region, machine.market)
+    )
+    partition = next((p for p in world.site.partitions if p.name in node.partitions), None)
+    elastic = partition.elastic if partition else None
+    whole = schedulable(offer, elastic) if elastic else node.whole
+    facts: list[ev.Event] = [
+        ev.MachineBought(
+            node=node.name, launch=node.launch, at=now, machine=machine, offer=offer, whole=whole
+        )
+    ]
+    for job in world.holders_of(node.name):
+        facts += _resized(world, job, replace(node, whole=whole), now)
+    return facts
+
+
+def _resized(world: World, job: Job, node: Node, now: int) -> list[ev.Event]:
+    """A job that wants all of the node's memory, or all of the node, gets it."""
+    ask = demand(job.spec, world.site.partition(job.partition))
+    shares = tuple(
+        _whole_share(share, node)
+        if share.node == node.name and ask.whole_node
+        else _all_memory(share, node)
+        if share.node == node.name and ask.mem_per_node == "ALL"
+        else share
+        for share in job.shares
+    )
+    return [ev.Resized(job=job.id, at=now, shares=shares)] if shares != job.shares else []
+
+
+def _whole_share(share: Share, node: Node) -> Share:
+    gpus = dict(node.whole.gres).get("gpu", 0)
+    return replace(
+        share,
+        tres=node.whole,
+        cpu_ids=tuple(range(node.whole.cpu)),
+        gpu_ids=tuple(range(gpus)),
+    )
+
+
+def _all_memory(share: Share, node: Node) -> Share:
+    return replace(share, tres=replace(share.tres, mem_mib=node.whole.mem_mib))
+
+
+def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decision:
+    """Nothing was bought: those who were to have the nodes go back to the queue."""
+    detail = "; ".join(f"{t.offer.instance_type} {t.offer.region}: {t.message}" for t in seen.tried)
+    facts: list[ev.Event] = []
+    for node in _of_group(world, seen.group):
+        facts += _unplace(world, node, now, detail)
+        facts.append(ev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
+    return Decision(_once(facts))
+
+
+def _unplace(world: World, node: Node, now: int, detail: str) -> list[ev.Event]:
+    facts: list[ev.Event] = []
+    for job in world.holders_of(node.name):
+        if life(job) is Life.CONFIGURING:
+            facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=detail))
+        elif job.completing:
+            facts.append(ev.Released(job=job.id, at=now))
+    return facts
+
+
+def _once(facts: list[ev.Event]) -> list[ev.Event]:
+    """A job on several of the nodes is unplaced once."""
+    return list(dict.fromkeys(facts)) if all(_hashable(f) for f in facts) else facts
+
+
+def _hashable(fact: ev.Event) -> bool:
+    return isinstance(fact, ev.Unplaced | ev.Released | ev.LaunchFailed | ev.NodeDoomed)
+
+
+def _node(world: World, name: str, launch: int) -> Node | None:
+    """The present machine of that identity; None for one of the past."""
+    node = world.nodes.get(name)  # type: ignore[call-overload]
+    return node if node is not None and node.launch == launch else None
+
+
+def decide_booted(world: World, seen: cmd.Booted, now: int) -> Decision:
+    node = _node(world, seen.node, seen.launch)
+    if node is None or node.state not in (NodeState.BOOTING, NodeState.DOWN):
+        return NOTHING
+    facts: list[ev.Event] = [
+        ev.NodeBooted(node=node.name, launch=node.launch, at=now, machine=seen.machine)
+    ]
+    if not world.holders.get(node.name) and not node.declared:
+        facts.append(ev.NodeIdle(node=node.name, launch=node.launch, at=now, idle_since=now))
+    return Decision(facts)
+
+
+def decide_not_booted(world: World, seen: cmd.NotBooted, now: int) -> Decision:
+    """An elastic machine that does not come up is let go; a declared node is down."""
+    node = _node(world, seen.node, seen.launch)
+    if node is None or node.state is not NodeState.BOOTING:
+        return NOTHING
+    facts = _unplace(world, node, now, seen.message)
+    kind = ev.NodeDown if node.declared else ev.NodeDoomed
+    return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
+
+
+def decide_terminated(world: World, seen: cmd.Terminated, now: int) -> Decision:
+    node = _node(world, seen.node, seen.launch)
+    if node is None or node.state is not NodeState.TERMINATING:
+        return NOTHING
+    facts = _let_go(world, node, now, "machine terminated")
+    gone = ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=seen.machine)
+    return Decision([*facts, gone])
+
+
+def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
+    """The machine ended without us: its jobs are lost for certain."""
+    node = _node(world, seen.node, seen.launch)
+    if node is None or node.declared or node.state is NodeState.LAUNCHING:
+        return NOTHING
+    facts = _let_go(world, node, now, "machine vanished")
+    if node.state is not NodeState.TERMINATING:
+        facts.append(
+            ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why="machine vanished")
+        )
+    machine = seen.machine
+    facts.append(ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
+    return Decision(facts)
+
+
+def _let_go(world: World, node: Node, now: int, why: str) -> list[ev.Event]:
+    facts: list[ev.Event] = []
+    for job in world.holders_of(node.name):
+        if life(job) is Life.CONFIGURING and not any(s.started for s in job.steps):
+            facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
+        else:
+            facts += lost(job, now=now, why=why, requeue=_may_requeue(world, job))
+    return facts
+
+
+def _may_requeue(world: World, job: Job) -> bool:
+    if job.completing:
+        return False
+    return world.site.job_requeue if job.spec.requeue is None else job.spec.requeue
+
+
+def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decision:
+    """The agent will never start it: the job fails as Slurm's launch failures do."""
+    found = _live_step(world, seen.key)
+    if found is None:
+        return NOTHING
+    job, step = found
+    record = {"cause": "launch_failed", "code": 0, "signal": 0, "key": seen.key}
+    return Decision(_exited(job, step, record, now))
+
+
+def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:
+    job = world.jobs.get(seen.job)
+    if job is None or all(one.serial != seen.serial for one in job.signals):
+        return NOTHING
+    return Decision([ev.SignalSent(job=job.id, at=now, serial=seen.serial)])
+
+
+def _live_step(world: World, key: str) -> tuple[Job, Step] | None:
+    """The step of a live attempt; late words of an old attempt are not found."""
+    try:
+        job_id, attempt, step_id = parse_step_key(key)
+    except ValueError:
+        return None
+    job = world.jobs.get(job_id)
+    if job is None or job.attempt != attempt or not job.shares:
+        return None
+    step = job.step(step_id)
+    return None if step is None or step.state.final else (job, step)
+
+
+def journal_record(world: World, record: Mapping[str, Any], now: int) -> list[ev.JobEvent]:
+    """Facts of one line of a node's journal; applied before the next line is read."""
+    kind = record.get("kind")
+    if kind == "gone":
+        return _gone(world, str(record.get("attempt")), now)
+    found = _live_step(world, str(record.get("key")))
+    if found is None:
+        return []
+    job, step = found
+    if kind == "started":
+        return _begun(job, step, now)
+    if kind in ("exited", "refused"):
+        cause = {"cause": "launch_failed"} if kind == "refused" else {}
+        return _exited(job, step, {**record, **cause}, now)
+    return []
+
+
+def _begun(job: Job, step: Step, now: int) -> list[ev.JobEvent]:
+    if step.state is not StepState.PENDING:
+        return []
+    facts: list[ev.JobEvent] = [ev.StepStarted(job=job.id, at=now, step=step.id)]
+    if step.id == BATCH and life(job) is Life.CONFIGURING:
+        facts.append(ev.Started(job=job.id, at=now))
+    return facts
+
+
+def _gone(world: World, attempt: str, now: int) -> list[ev.JobEvent]:
+    """No process of the attempt is left on the node."""
+    job_id, _, number = attempt.partition("/")
+    job = world.jobs.get(JobId(int(job_id))) if job_id.isdigit() and number else None
+    if job is not None and job.key != attempt:
+        return []
+    if job is None or not job.completing:
+        return []
+    return [
+        *(_step_cut(job, step, now) for step in job.steps if not step.state.final),
+        ev.Released(job=job.id, at=now),
+    ]
+
+
+def _step_cut(job: Job, step: Step, now: int) -> ev.StepEnded:
+    return ev.StepEnded(
+        job=job.id, at=now, step=step.id, state=StepState.CANCELLED, exit=ExitCode(0, 15)
+    )
+
+
+def _exited(job: Job, step: Step, record: Mapping[str, Any], now: int) -> list[ev.JobEvent]:
+    code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
+    result = outcome(str(record.get("cause") or "exit"), code)
+    facts: list[ev.JobEvent] = _begun(job, step, now) if record.get("started") else []
+    facts.append(_step_end(job, step, record, result, now))
+    if step.id != BATCH:
+        return facts
+    if job.completing:
+        return [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
+    return facts + _job_end(job, result, now)
+
+
+def _step_end(
+    job: Job, step: Step, record: Mapping[str, Any], result: Outcome, now: int
+) -> ev.StepEnded:
+    state = result.step
+    if step.id != BATCH and state is StepState.COMPLETED:
+        state = step_state(result.exit)
+    if job.completing and result.exit.signal:
+        state = StepState.CANCELLED
+    return ev.StepEnded(
+        job=job.id,
+        at=now,
+        step=step.id,
+        state=state,
+        exit=result.exit,
+        usage=_usage(record),
+        phase=str(record.get("phase") or ""),
+    )
+
+
+def _usage(record: Mapping[str, Any]) -> Usage:
+    return Usage(
+        user_us=int(record.get("user_us") or 0),
+        system_us=int(record.get("sys_us") or 0),
+        max_rss_kib=int(record.get("max_rss_kib") or 0),
+    )
+
+
+def _job_end(job: Job, result: Outcome, now: int) -> list[ev.JobEvent]:
+    """The batch step is over: so is the job; other steps that still run are ended first."""
+    others = any(s.id != BATCH and s.state is StepState.RUNNING for s in job.steps)
+    end = ev.Ended(
+        job=job.id,
+        at=now,
+        state=result.state,
+        reason=result.reason,
+        exit=result.exit,
+        kill_cause="batch_ended" if others else "",
+    )
+    return [end] if others else [end, ev.Released(job=job.id, at=now)]

@@ -1,0 +1,30 @@
+"""What deciding leans on beside the world: quotes, and the form of a decision."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.model.events import Event
+from broker.model.job import Job, Owner
+from broker.model.offer import Need
+from broker.model.site import Elastic, Partition, Site
+from broker.schedule.plan import Quote
+
+QuoteFor = Callable[[Need, Partition, Elastic], Quote]
+"""Ranked offers for a need now; pure for the world and the cool-down as they stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Facts that follow from a message, and the answer to who asked."""
+
+    facts: Sequence[Event] = ()
+    reply: Any = None
+
+
+NOTHING = Decision()
+
+
+def may_change(by: Owner, job: Job, site: Site) -> bool:
+    """Owners change their jobs, administrators all jobs."""
+    return by.uid == job.owner.uid or by.uid in site.admins

@@ -1,0 +1,63 @@
+"""What has to be done outside, computed from the world alone: a restart computes it again."""
+
+from collections.abc import Iterable, Iterator
+
+from broker.model import effects as ef
+from broker.model.ids import NodeName
+from broker.model.job import Job, JobState, StepState
+from broker.model.node import Node, NodeState
+from broker.world import World
+
+
+def effects_due(world: World) -> list[ef.Effect]:
+    """Every effect whose state asks for it; doing one twice does nothing."""
+    return [*_of_nodes(world), *_of_jobs(world)]
+
+
+def _of_nodes(world: World) -> Iterator[ef.Effect]:
+    groups: dict[str, list[Node]] = {}
+    for name in sorted(world.todo_nodes):
+        node = world.nodes[name]
+        if node.state is NodeState.LAUNCHING:
+            groups.setdefault(node.group, []).append(node)
+        elif node.state is NodeState.BOOTING:
+            yield ef.Prepare(node)
+        else:
+            yield ef.Terminate(node.name, node.launch, node.machine, node.group)
+    for group, nodes in groups.items():
+        yield ef.Launch(group, tuple(node.identity for node in nodes), nodes[0].rungs)
+
+
+def _of_jobs(world: World) -> Iterator[ef.Effect]:
+    for job_id in sorted(world.todo_jobs):
+        job = world.jobs[job_id]
+        nodes = _nodes_up(world, job)
+        if nodes is None:
+            continue
+        if job.completing:
+            yield ef.Kill(job, nodes)
+        elif job.state is JobState.RUNNING:
+            yield from _of_running(job, nodes)
+
+
+def _of_running(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.Effect]:
+    """The batch step first; further steps when it runs, so that the allocation stands."""
+    waiting = [step.id for step in job.steps if step.state is StepState.PENDING]
+    for step in waiting[:1] if job.configuring else waiting:
+        yield ef.StartStep(job, step, nodes[0])
+    for signal in job.signals:
+        yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
+
+
+def _nodes_up(world: World, job: Job) -> tuple[Node, ...] | None:
+    """The job's nodes if all of them can be talked to."""
+    nodes = [world.nodes.get(share.node) for share in job.shares]
+    up = tuple(node for node in nodes if node is not None and node.state is NodeState.UP)
+    return up if up and len(up) == len(nodes) else None
+
+
+def follow_due(world: World, woken: Iterable[NodeName] | None) -> list[ef.Follow]:
+    """Journals to read: of the nodes that called, or (None) of all on which something lives."""
+    names = [name for name, held in world.holders.items() if held] if woken is None else woken
+    nodes = (world.nodes.get(name) for name in sorted(names))
+    return [ef.Follow(node) for node in nodes if node is not None and node.state is NodeState.UP]

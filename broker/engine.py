@@ -1,0 +1,300 @@
+"""One inbox, one writer: a step takes messages, decides, commits and says what is to be done."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accounting.ids import JobId
+from accounting.ledger import Entry
+from broker.decide import money
+from broker.decide.dispatch import decide
+from broker.decide.passing import (
+    configured_nodes,
+    dependency_facts,
+    dependents,
+    due,
+    element_ready,
+)
+from broker.decide.placing import Placing
+from broker.decide.reports import journal_record
+from broker.decide.rules import QuoteFor
+from broker.decide.submit import fresh_ids
+from broker.effects import effects_due
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.effects import Effect
+from broker.model.errors import Busy, IllegalTransition, SpzError
+from broker.model.ids import Digest
+from broker.model.job import Job
+from broker.model.spec import UNLIMITED
+from broker.ports import Counters, Store
+from broker.schedule import priority
+from broker.schedule.fit import Room, room
+from broker.schedule.gates import gate
+from broker.schedule.plan import FOREVER, View, plan
+from broker.world import Snapshot, World
+
+ENDS_SOMETHING = (ev.Ended, ev.Released, ev.Started, ev.Placed, ev.Requeued)
+MAKES_ROOM = (ev.Released, ev.Queued, ev.HoldSet, ev.Changed, ev.NodeBooted, ev.Unplaced)
+SETTLE_SECONDS = 60
+"""How often the cost of running machines is brought up to date."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step came to; `replies` stand beside the inbox's messages."""
+
+    effects: list[Effect] = field(default_factory=list)
+    replies: list[Any] = field(default_factory=list)
+    """An answer, or the SpzError that refused the message."""
+    committed: bool = True
+    """False: nothing of the step stands (full disk); reports have to be told again."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What goes to the store beside events and records."""
+
+    entries: list[Entry] = field(default_factory=list)
+    blobs: dict[Digest, bytes] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    submitted: list[JobId] = field(default_factory=list)
+
+
+class Engine:
+    """Decides for one site. Not safe for several threads: one of them calls `step`."""
+
+    def __init__(
+        self, *, world: World, store: Store, quote: QuoteFor, epoch: int, started_at: int
+    ) -> None:
+        self.world = world
+        self.store = store
+        self.quote = quote
+        self.epoch = epoch
+        self.started_at = started_at
+        self.answered: dict[str, str] = {}
+        """Request id to the id it was answered with."""
+        self.blocked: set[str] = set()
+        """Partitions where somebody waits for room."""
+        self.room_made = True
+        """Whether a full pass might start something."""
+        self.next_begin = FOREVER
+        self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
+        self._last_due = 0
+        self._last_settled = started_at
+        self._batch = _Batch()
+
+    @classmethod
+    def recovered(
+        cls, *, world: World, store: Store, quote: QuoteFor, epoch: int, now: int
+    ) -> "Engine":
+        """An engine on what the store holds; declared nodes are as configured."""
+        counters = store.counters() or Counters(world.site.first_job_id, 0)
+        world.next_job_id = max(counters.next_job_id, world.site.first_job_id)
+        world.last_event = counters.last_event
+        world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
+        engine = cls(world=world, store=store, quote=quote, epoch=epoch, started_at=now)
+        engine.answered = dict(store.replies(now - 86_400))
+        return engine
+
+    # --- one step
+
+    def step(self, inbox: Sequence[cmd.Message], now: int, *, full_pass: bool) -> Outcome:
+        """Takes the messages in order; all of it is durable when this returns, or none is."""
+        self.world.begin()
+        self._batch = _Batch()
+        replies = [self._handle(message, now) for message in inbox]
+        self._let_time_pass(now)
+        self._look_at_dependents(now)
+        self._plan(now, full_pass=full_pass)
+        try:
+            changed = self._commit()
+        except Busy as error:
+            self.world.rollback()
+            self.room_made = True
+            return Outcome(replies=[error] * len(inbox), committed=False)
+        self.answered.update(self._batch.requests)
+        if changed or now != self.snapshot.at:
+            self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
+        return Outcome(effects=effects_due(self.world), replies=replies)
+
+    def _handle(self, message: cmd.Message, now: int) -> Any:
+        if isinstance(message, cmd.Journal):
+            return self._read_journal(message, now)
+        request = getattr(message, "request", None)
+        if request and request in self.answered:
+            return JobId(int(self.answered[request]))
+        if request and request in self._batch.requests:
+            return JobId(int(self._batch.requests[request]))
+        try:
+            decision = decide(self.world, message, now, self.quote)
+            self._apply(decision.facts, now)
+        except SpzError as error:
+            return error
+        if isinstance(message, cmd.Submit | cmd.AddStep):
+            self._batch.blobs.update(message.blobs)
+            self._batch.requests[message.request] = str(decision.reply)
+        if isinstance(message, cmd.Submit):
+            self._batch.submitted.append(decision.reply)
+        return decision.reply
+
+    def _apply(self, facts: Iterable[ev.Event], now: int) -> None:
+        """Makes facts so, posting what their coming true costs whom."""
+        for fact in facts:
+            meters, entries = money.before(self.world, fact, min(now, fact.at))
+            for meter in meters:
+                self.world.apply(meter)
+            self._batch.entries += entries
+            self.world.apply(fact)
+            for meter in money.after(self.world, fact):
+                self.world.apply(meter)
+            self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
+            if isinstance(fact, ev.Released):
+                self._note_idle(fact, now)
+
+    def _note_idle(self, fact: ev.Released, now: int) -> None:
+        """Nodes that nobody holds any more stand idle from now."""
+        for name in sorted(
+            self.world.nodes.keys() & set(self.world.jobs[fact.job].last_node_names)
+        ):
+            node = self.world.nodes[name]
+            if not self.world.holders.get(name) and not node.declared and node.idle_since is None:
+                self.world.apply(ev.NodeIdle(node=name, launch=node.launch, at=now, idle_since=now))
+
+    def _read_journal(self, message: cmd.Journal, now: int) -> None:
+        node = self.world.nodes.get(message.node)
+        if node is None or node.launch != message.launch or node.journal != message.start:
+            return
+        for record in message.records:
+            at = min(now, int(float(str(record.get("at", now)))))
+            self._apply_each(journal_record(self.world, record, at), now)
+        if message.position != message.start:
+            self._apply(
+                [
+                    ev.JournalRead(
+                        node=node.name, launch=node.launch, at=now, position=message.position
+                    )
+                ],
+                now,
+            )
+
+    def _let_time_pass(self, now: int) -> None:
+        if now == self._last_due:
+            return
+        self._last_due = now
+        self._apply_each(due(self.world, now), now)
+        if now >= self._last_settled + SETTLE_SECONDS:
+            self._last_settled = now
+            meters, entries = money.periodic(self.world, now)
+            self._batch.entries += entries
+            for meter in meters:
+                self.world.apply(meter)
+        self.world.forget(now - self.world.site.min_job_age)
+
+    def _apply_each(self, facts: Iterable[ev.Event], now: int) -> None:
+        """Facts that do not hang together: one that has been overtaken is left out."""
+        for fact in facts:
+            try:
+                self._apply([fact], now)
+            except IllegalTransition:
+                continue
+
+    def _look_at_dependents(self, now: int) -> None:
+        """Until nothing changes: a job ended for its dependencies has dependents of its own."""
+        seen = 0
+        while seen < len(self.world.facts):
+            fresh = [fact for _, fact in self.world.facts[seen:]]
+            seen = len(self.world.facts)
+            changed = {f.job for f in fresh if isinstance(f, ENDS_SOMETHING)}
+            again = dependents(self.world, changed)
+            again |= {f.job for f in fresh if isinstance(f, ev.Queued) and f.record.after}
+            for job_id in sorted(again & self.world.pending):
+                self._apply(dependency_facts(self.world, self.world.jobs[job_id], now), now)
+
+    # --- planning
+
+    def _plan(self, now: int, *, full_pass: bool) -> None:
+        if full_pass:
+            candidates = [self.world.jobs[job_id] for job_id in self.world.pending]
+            self.room_made = False
+        else:
+            fresh = (self.world.jobs[job_id] for job_id in self._batch.submitted)
+            candidates = [job for job in fresh if not self.blocked.intersection(job.partitions)]
+        candidates = [job for job in candidates if job.hold is None]
+        if not candidates:
+            if full_pass:
+                self.blocked, self.next_begin = set(), FOREVER
+            return
+        made = plan(self._view(sorted(candidates, key=priority.order), now))
+        self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
+        waiting = [job for job in candidates if made.wait.get(job.id)]
+        blocked = {p for job in waiting if gate(job, now) is None for p in job.partitions}
+        self.blocked = blocked if full_pass else self.blocked | blocked
+        begins = [self._begin(job) for job in waiting if self._begin(job) > now]
+        self.next_begin = min(begins, default=FOREVER if full_pass else self.next_begin)
+
+    @staticmethod
+    def _begin(job: Job) -> int:
+        return max(job.spec.begin or 0, job.not_before or 0)
+
+    def _view(self, candidates: Sequence[Job], now: int) -> View:
+        world = self.world
+        rooms = [
+            self._room(name)
+            for name, node in world.nodes.items()
+            if node.state.takes_work and not node.drain
+        ]
+        rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))
+        return View(
+            now=now,
+            site=world.site,
+            candidates=candidates,
+            rooms=rooms,
+            ends={name: self._ends(name, now) for name in world.holders},
+            taken_names=frozenset(world.nodes),
+            running_elements=world.running_elements,
+            ready=lambda job, task: element_ready(world, job, task, now),
+            quote=self.quote,
+        )
+
+    def _room(self, name: Any) -> Room:
+        held = self.world.holders.get(name, {})
+        made = room(self.world.nodes[name], held.values())
+        made.users = frozenset(self.world.jobs[job_id].owner.user for job_id in held)
+        return made
+
+    def _ends(self, name: Any, now: int) -> list[tuple[int, Any]]:
+        ends = []
+        for job_id, share in self.world.holders[name].items():
+            job = self.world.jobs[job_id]
+            limit = FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
+            ends.append(((job.started or now) + limit, share))
+        return ends
+
+    # --- the store
+
+    def configure(self, now: int) -> None:
+        """Brings declared nodes to what the configuration says. Raises Busy."""
+        self.world.begin()
+        self._batch = _Batch()
+        self._apply(configured_nodes(self.world, now), now)
+        self._commit()
+        self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
+
+    def _commit(self) -> bool:
+        """Writes the step; False if there was nothing to write."""
+        world, batch = self.world, self._batch
+        if not (world.facts or batch.entries or batch.blobs):
+            return False
+        with self.store.transaction(epoch=self.epoch) as tx:
+            tx.append(world.facts)
+            tx.put_blobs(batch.blobs)
+            tx.save_jobs(world.changed_jobs())
+            tx.save_runs(world.runs)
+            tx.save_nodes(
+                [*world.changed_nodes(), *world.gone], [node.identity for node in world.gone]
+            )
+            tx.post(batch.entries)
+            tx.remember_requests(batch.requests)
+            tx.set_counters(Counters(world.next_job_id, world.last_event))
+        return True
