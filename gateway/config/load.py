@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config.checks import disagreements
+from gateway.config.manual import group_in
 from gateway.config.paths import Paths
 from gateway.config.problems import ConfigError, Problem, near, shown
 from gateway.config.settings import Config
@@ -142,15 +142,8 @@ def _known_settings(loc: Sequence[Part]) -> list[str]:
     group: type[BaseModel] | None = Config
     for part in loc:
         if group and isinstance(part, str):
-            group = _group_in(group.model_fields[part].annotation)
+            group = group_in(group.model_fields[part].annotation)
     return list(group.model_fields) if group else []
-
-
-def _group_in(annotation: object) -> type[BaseModel] | None:
-    """The group of settings inside `tuple[Group, ...]` or `Group | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_group_in, get_args(annotation))), None)
 
 
 def config_file(paths: Paths) -> Path | None:

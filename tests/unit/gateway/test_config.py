@@ -3,15 +3,14 @@
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from accounting.assoc import Level, LevelKind, standing
 from accounting.ids import UserName
 from accounting.tres import Tres
-from gateway.config import load as loading
 from gateway.config.load import check, load
+from gateway.config.manual import form_of, group_in, groups, settings_page
 from gateway.config.problems import ConfigError
 from gateway.config.settings import Config
 from gateway.config.site import site
@@ -194,18 +193,27 @@ def test_a_token_is_never_shown() -> None:
     assert said(text) == ["http.token: too short (at least 16 characters)"]
 
 
-def test_every_setting_says_what_it_is() -> None:
-    def walk(group: Any, path: str) -> list[str]:
-        silent = []
-        for name, field in group.model_fields.items():
-            if not (field.description or "").endswith((".", ".)")):
-                silent.append(f"{path}{name}")
-            inner = loading._group_in(field.annotation)
-            if inner is not None:
-                silent += walk(inner, f"{path}{name}.")
-        return silent
+def test_every_setting_says_what_it_is_and_how_it_is_written() -> None:
+    silent = [
+        f"{path}.{name}"
+        for path, group in groups(Config)
+        for name, field in group.model_fields.items()
+        if not (field.description or "").endswith(".")
+        or not (group_in(field.annotation) or form_of(field))
+    ]
+    assert silent == []
 
-    assert walk(Config, "") == []
+
+def test_the_manual_shows_form_and_default_of_each_setting() -> None:
+    page = settings_page()
+    for line in (
+        "| `min_job_age` | seconds | `300` | MinJobAge: how long an ended job stays in squeue. |",
+        "| `decay_half_life` | time | `7-00:00:00` | PriorityDecayHalfLife: when past usage counts half. |",
+        "| `name` | name | required | Name of the partition. |",
+        "| `memory_share` | whole number, 50 to 100 | `95` | Percent of a type's memory that jobs may have. |",
+    ):
+        assert line in page
+    assert "## `users[].associations[]`" in page
 
 
 def test_the_broker_gets_declared_nodes_with_their_price() -> None:
