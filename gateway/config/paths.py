@@ -22,8 +22,8 @@ class Paths:
     config_named: bool
     """Whether SKYPURZA_CONFIG names it: then it has to exist."""
     socket: Path
-    database: str
-    """SQLAlchemy's URL from SKYPURZA_STATE_DB; empty leaves it to the configuration."""
+    state_db: str
+    """SKYPURZA_STATE_DB: a path or SQLAlchemy's URL; empty leaves it to the configuration."""
 
     @property
     def pid(self) -> Path:
@@ -42,9 +42,9 @@ class Paths:
         """Below it the local provider's machines live."""
         return self.home / "nodes"
 
-    def database_url(self, configured: str | None) -> str:
-        """The environment's word, else the configuration's, else SQLite in the state directory."""
-        return self.database or configured or sqlite_url(self.home / "state.db")
+    def database(self, configured: str | None) -> str:
+        """A path or URL: the environment's, else the configuration's, else state.db in `home`."""
+        return self.state_db or configured or str(self.home / "state.db")
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], *, uid: int, user_home: Path) -> "Paths":
@@ -58,13 +58,8 @@ class Paths:
             configs=(config,) if named else (config, SITE_CONFIG),
             config_named=named,
             socket=_socket(_absolute(environ, "SKYPURZA_SOCKET", home / "gateway.sock")),
-            database=_database(environ.get("SKYPURZA_STATE_DB", "")),
+            state_db=_database(environ.get("SKYPURZA_STATE_DB", "")),
         )
-
-
-def sqlite_url(path: Path) -> str:
-    """SQLAlchemy's URL of a SQLite file."""
-    return f"sqlite:///{path}"
 
 
 def _absolute(environ: Mapping[str, str], name: str, usual: Path) -> Path:
@@ -85,11 +80,9 @@ def _socket(path: Path) -> Path:
 
 
 def _database(text: str) -> str:
-    if not text or "://" in text:
-        return text
-    if not text.startswith("/"):
+    if text and "://" not in text and not text.startswith("/"):
         raise Refused(
             f"SKYPURZA_STATE_DB={text}: neither a URL nor an absolute path",
             hint=f'SKYPURZA_STATE_DB="$PWD/{text}" or postgresql+psycopg://user@host/database',
         )
-    return sqlite_url(Path(text))
+    return text

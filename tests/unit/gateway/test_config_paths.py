@@ -22,7 +22,7 @@ def test_a_user_has_everything_below_the_home_directory() -> None:
     assert got.socket == got.home / "gateway.sock"
     assert got.pid == got.home / "gateway.pid"
     assert got.configs == (got.home / "config.yaml", Path("/etc/skypurza/config.yaml"))
-    assert got.database_url(None) == "sqlite:////home/alice/.skypurza/state.db"
+    assert got.database(None) == "/home/alice/.skypurza/state.db"
 
 
 def test_the_service_of_root_lives_in_var_lib() -> None:
@@ -38,9 +38,14 @@ def test_each_place_can_be_set() -> None:
 
 
 def test_the_environment_says_the_database_before_the_configuration() -> None:
-    assert paths(SKYPURZA_STATE_DB="/tmp/a.db").database_url("sqlite:///b") == "sqlite:////tmp/a.db"
-    assert paths(SKYPURZA_STATE_DB="postgresql://x/y").database_url(None) == "postgresql://x/y"
-    assert paths().database_url("sqlite:///b") == "sqlite:///b"
+    assert paths(SKYPURZA_STATE_DB="/tmp/a.db").database("sqlite:///b") == "/tmp/a.db"
+    assert paths(SKYPURZA_STATE_DB="postgresql://x/y").database(None) == "postgresql://x/y"
+    assert paths().database("sqlite:///b") == "sqlite:///b"
+
+
+def test_a_relative_database_is_refused() -> None:
+    with pytest.raises(Refused, match="neither a URL nor an absolute path"):
+        paths(SKYPURZA_STATE_DB="a.db")
 
 
 @pytest.mark.parametrize("name", ["SKYPURZA_HOME", "SKYPURZA_CONFIG", "SKYPURZA_SOCKET"])
