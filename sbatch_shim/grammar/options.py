@@ -1,0 +1,34 @@
+"""The one table of options, keyed by (command, long name)."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from sbatch_shim.grammar.options_query import QUERY_OPTIONS
+from sbatch_shim.grammar.options_submit import SUBMIT_OPTIONS
+from sbatch_shim.grammar.table import Opt
+
+OPTIONS: tuple[Opt, ...] = (*SUBMIT_OPTIONS, *QUERY_OPTIONS)
+
+BY_LONG: dict[tuple[str, str], Opt] = {
+    (command, opt.long): opt for opt in OPTIONS for command in opt.cmds
+}
+
+Table = namedtuple("Table", "command by_long by_short")
+"""A command's options by long name, and by letter."""
+
+
+def lookup(command: str) -> Table:
+    """The options of a command. Raises KeyError for a command without a table."""
+    return TABLES[command]
+
+
+def _table(command: str) -> Table:
+    by_long = {long: opt for (cmd, long), opt in BY_LONG.items() if cmd == command}
+    by_short = {opt.short: opt for opt in by_long.values() if opt.short and not opt.same}
+    return Table(command, by_long, by_short)
+
+
+TABLES: dict[str, Table] = {
+    command: _table(command) for command in sorted({command for command, _ in BY_LONG})
+}

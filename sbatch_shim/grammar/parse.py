@@ -1,0 +1,232 @@
+"""The words of a command to its options: argv, directives and environment, in Slurm's order.
+
+Script is weakest, then environment, then command line; within each the last of a repeated option
+wins. A value is read where it stands, so that a bad one is refused even if a good one follows.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+
+from sbatch_shim.grammar import pbs, script
+from sbatch_shim.grammar.check import MAIL_NAMES, Rules, read
+from sbatch_shim.grammar.errors import (
+    FAILURE,
+    OPTION_ERROR,
+    GrammarError,
+    error_line,
+    fatal,
+    invalid,
+    warning_line,
+)
+from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
+from sbatch_shim.grammar.options import lookup
+from sbatch_shim.grammar.table import MAIL, NO, REPEAT, SIGNAL, SPECIALIZE, env_names
+from sbatch_shim.grammar.values import NodeCount, Signal
+
+Given = namedtuple("Given", "text value source")
+"""An option given: its text (None for none), the value read from it, and where it stood."""
+
+Look = namedtuple("Look", "parts script args early wrap")
+"""The command line at first sight: options of each component, the script (or program), its
+arguments, the option that ends the command at once (`help`, `usage`, `version`), and --wrap."""
+
+Script = namedtuple("Script", "name text")
+"""A batch script: its base name for messages, its text decoded with surrogateescape."""
+
+Request = namedtuple("Request", "parts notes")
+"""For each job component the options given by long name, in the order they were settled; and
+lines for standard error."""
+
+Query = namedtuple("Query", "given said operands")
+"""Options by long name with those of the environment, options said in order, other words."""
+
+SCRIPT, ENVIRONMENT, COMMAND_LINE = "script", "environment", "command line"
+
+EARLY = frozenset(("help", "usage", "version"))
+NOT_IN_SCRIPTS = EARLY | {"wrap", "quiet", "verbose", "autocomplete"}
+"""Taken in a directive without any effect."""
+MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+MEMORY_CLASH = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+MEMORY_ENV_CLASH = (
+    "SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."
+)
+CPUS_CLASH = "--cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive"
+SHARING_CLASH = "--exclusive and --oversubscribe options are mutually exclusive"
+
+Part = dict[str, Given]
+
+
+def parse_query(command: str, argv: Sequence[str], environ: Mapping[str, str]) -> Query:
+    """The options of squeue and the like. Raises GrammarError (status 1)."""
+    table = lookup(command)
+    said, operands = scan_all(table, argv, code=FAILURE, stop=EARLY)
+    given = {opt.long: Given(text, text, ENVIRONMENT) for opt, text in _said_in(environ, command)}
+    given.update({opt.long: Given(text, text, COMMAND_LINE) for opt, text in said})
+    return Query(given, said, operands)
+
+
+def _said_in(environ: Mapping[str, str], command: str) -> list[Said]:
+    return [
+        Said(opt, None if opt.arg == NO and opt.kind != REPEAT else environ[name])
+        for opt in lookup(command).by_long.values()
+        for name in env_names(opt, command)
+        if name in environ
+    ]
+
+
+def look(command: str, argv: Sequence[str]) -> Look:
+    """A submit command's line before any script is read. Raises GrammarError.
+
+    A lone colon between options begins the next component of a heterogeneous job.
+    """
+    table, words = lookup(command), list(argv)
+    parts: list[list[Said]] = []
+    while True:
+        said, words = scan(table, words, code=OPTION_ERROR, stop=EARLY)
+        parts.append(said)
+        early = next((one.opt.long for one in said if one.opt.long in EARLY), None)
+        if early or words[:1] != [":"]:
+            break
+        words = words[1:]
+    wrap = next(
+        (one.text for part in parts for one in reversed(part) if one.opt.long == "wrap"), None
+    )
+    if wrap is not None and words and not early:
+        raise GrammarError(error_line(command, WRAP_AND_SCRIPT), FAILURE)
+    return Look(parts, words[0] if words else None, words[1:], early, wrap)
+
+
+WRAP_AND_SCRIPT = "Script arguments not permitted with --wrap option"
+
+
+def settle(
+    seen: Look, batch: Script | None, *, environ: Mapping[str, str], rules: Rules
+) -> Request:
+    """Every option given, of the strongest source. Raises GrammarError."""
+    head = script.Head([[]], [])
+    if batch is not None:
+        head = script.read_head(batch.text, batch.name, rules.program)
+    notes: list[str] = list(head.notes)
+    parts: list[Part] = []
+    for number in range(max(len(seen.parts), len(head.parts))):
+        desk = Desk(notes, rules)
+        if number < len(head.parts):
+            desk.put_directives(head.parts[number])
+        if batch is not None and not number and not _ignores_pbs(desk.given, seen, environ):
+            desk.put_foreign(batch)
+        desk.put_all(_said_in(environ, rules.program), ENVIRONMENT)
+        desk.put_all(seen.parts[min(number, len(seen.parts) - 1)], COMMAND_LINE)
+        parts.append(judged(desk.given, notes, rules.program))
+    return Request(parts, notes)
+
+
+def _ignores_pbs(given: Part, seen: Look, environ: Mapping[str, str]) -> bool:
+    said = any(one.opt.long == "ignore-pbs" for part in seen.parts for one in part)
+    return said or "ignore-pbs" in given or "SBATCH_IGNORE_PBS" in environ
+
+
+class Desk:
+    """Where the options of one component are put, one after the other."""
+
+    def __init__(self, notes: list[str], rules: Rules) -> None:
+        self.given: Part = {}
+        self.notes = notes
+        self.rules = rules
+        self.table = lookup(rules.program)
+
+    def put_directives(self, words: Sequence[str]) -> None:
+        """Options of a script's head, each read in its turn. Raises GrammarError."""
+        reader = Reader(self.table, words, OPTION_ERROR)
+        for said in reader.leading():
+            if said.opt.long not in NOT_IN_SCRIPTS:
+                self._put(said, SCRIPT)
+        for word in reader.rest()[:1]:
+            raise invalid(self.rules.program, f"Invalid directive found in batch script: {word}")
+
+    def put_foreign(self, batch: Script) -> None:
+        """Options of #PBS and #BSUB lines, which win over the directives."""
+        for mark in pbs.TABLES:
+            words = script.read_foreign(
+                batch.text, mark, name=batch.name, program=self.rules.program
+            )
+            for long, text in pbs.translate(mark, words):
+                self._put(Said(self.table.by_long[long], text), SCRIPT)
+
+    def put_all(self, said: Sequence[Said], source: str) -> None:
+        """Options of a source that was scanned already."""
+        for one in said:
+            self._put(one, source)
+
+    def _put(self, said: Said, source: str) -> None:
+        opt = said.opt
+        value = read(opt, said.text, self.rules)
+        before = self.given.pop(opt.long, None)
+        if before is not None and opt.kind in SUMS:
+            value = SUMS[opt.kind](before.value, value)
+        self.given[opt.long] = Given(said.text, value, source)
+        if opt.kind == SPECIALIZE:
+            word = "-S" if opt.short else f"--{opt.long}"
+            self.notes.append(error_line(self.rules.program, NO_SPECIALIZING.format(word)))
+
+
+NO_SPECIALIZING = (
+    "Ignoring {} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
+)
+
+
+def _both_signals(before: Signal, after: Signal) -> Signal:
+    return after._replace(
+        batch=before.batch or after.batch, reservation=before.reservation or after.reservation
+    )
+
+
+def _both_mails(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in MAIL_NAMES if name in (*before, *after))
+
+
+SUMS: dict[str, Callable[..., object]] = {
+    SIGNAL: _both_signals,
+    MAIL: _both_mails,
+    REPEAT: lambda before, after: before + after,
+}
+"""Kinds whose repetitions add up."""
+
+
+def judged(given: Part, notes: list[str], program: str) -> Part:
+    """The options after Slurm's looks across them. Raises GrammarError for those that clash."""
+    if "exclusive" in given and "oversubscribe" in given:
+        raise fatal(program, SHARING_CLASH)
+    given = _one_memory(given, program)
+    clash = {"cpus-per-task", "cpus-per-gpu"}
+    if clash <= given.keys() and len({given[long].source == ENVIRONMENT for long in clash}) == 1:
+        raise fatal(program, CPUS_CLASH)
+    return _no_idle_nodes(given, notes, program=program)
+
+
+def _one_memory(given: Part, program: str) -> Part:
+    """One memory option: those of the environment give way to a typed one."""
+    asked = [long for long in MEMORY if long in given]
+    typed = [long for long in asked if given[long].source != ENVIRONMENT]
+    if len(typed) > 1:
+        raise fatal(program, MEMORY_CLASH)
+    if not typed and len(asked) > 1:
+        raise fatal(program, MEMORY_ENV_CLASH)
+    return {k: v for k, v in given.items() if k not in asked or k in (typed or asked)}
+
+
+def _no_idle_nodes(given: Part, notes: list[str], *, program: str) -> Part:
+    """No more nodes than tasks, with a warning."""
+    if "nodes" not in given or "ntasks" not in given:
+        return given
+    nodes, tasks = given["nodes"], given["ntasks"].value
+    low = nodes.value.low
+    if low <= tasks:
+        return given
+    notes.append(
+        warning_line(
+            program, f"can't run {tasks} processes on {low} nodes, setting nnodes to {tasks}"
+        )
+    )
+    return {**given, "nodes": nodes._replace(value=NodeCount(tasks, tasks, ()))}
