@@ -18,6 +18,7 @@ from broker.model.job import Owner
 from broker.model.site import Site
 from broker.ports import Clock, History
 from broker.world import Snapshot
+from gateway.api.auth import may_write
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
 from sbatch_shim.grammar.instants import Zone
@@ -62,6 +63,14 @@ def owner_of(uid: int) -> Owner:
     )
 
 
+def uid_named(name: str) -> int | None:
+    """The uid of a user's name, or of digits; None for a name that the host does not know."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return int(name) if name.isdecimal() else None
+
+
 def group_name(gid: int) -> str:
     """The group's name, or its number where it has none."""
     try:
@@ -86,6 +95,7 @@ class Desk:
     wake: Callable[[NodeName], None] = lambda node: None
     """Called when a node's agent has news; must not block."""
     names: Callable[[int], Owner] = owner_of
+    uids: Callable[[str], int | None] = uid_named
     monotonic: Callable[[], float] = time.monotonic
     _pool: ThreadPoolExecutor = field(default_factory=_readers)
     _owners: dict[int, tuple[float, Owner]] = field(default_factory=dict)
@@ -115,6 +125,19 @@ class Desk:
         owner = await self.read(self.names, uid)
         self._owners[uid] = (self.monotonic(), owner)
         return owner
+
+    async def barred(self, uid: int) -> Denied | None:
+        """Why this uid may not submit or change anything here: it is somebody's own service."""
+        if may_write(self.site, uid):
+            return None
+        owner = await self.owner(self.site.service_uid or 0)
+        return Denied(
+            "Access/permission denied", hint=f"this service is {owner.user}'s own: submit to yours"
+        )
+
+    async def uid(self, name: str) -> int | None:
+        """The uid of a user's name or number, None if the host does not know it."""
+        return await self.read(self.uids, name)
 
     def zone(self, call: Call) -> Zone:
         """The zone in which this client reads and writes moments (seconds ahead of UTC)."""

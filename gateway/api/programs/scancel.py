@@ -1,0 +1,259 @@
+"""scancel: ends jobs or signals them, by id or by what they are."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from broker.model.commands import Cancel, Command, Signal, Target
+from broker.model.errors import Denied, SpzError
+from broker.model.job import Job, Owner
+from broker.model.site import Site
+from gateway.api.desk import Desk
+from gateway.api.errors import number_of
+from gateway.api.programs.early import early
+from gateway.api.programs.targets import Named, read_jobs
+from gateway.api.wire import Answer, Call
+from sbatch_shim.grammar.arrays import show_indexes
+from sbatch_shim.grammar.errors import GrammarError
+from sbatch_shim.grammar.hostlist import HostlistError, expand
+from sbatch_shim.grammar.parse import EARLY, ENVIRONMENT, Query, parse_query
+from sbatch_shim.grammar.states import read_job_state
+from sbatch_shim.grammar.values import read_signal_number
+
+KILL = 9
+IGNORED_WHEN_KILLING = (2017, 2021)
+"""Unknown and finished jobs: passed over when they were to be ended (25.11)."""
+INVALID_USER = 2010
+NOT_FEDERATED = "Not a valid federated job"
+NOT_FEDERATED_STATUS = 191
+SWITCH = re.compile(r"t|true|y|yes|f|false|n|no", re.I)
+OPERANDS = "[job_id[_array_id][.step_id]]"
+NO_JOB = "scancel: error: No job identification provided\n"
+
+Test = Callable[[Job], bool]
+
+
+class Wrong(Exception):  # noqa: N818 - an end of the command
+    """Ends the command: what is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be done to each job: `number` as signal, KILL without a scope ends it."""
+
+    by: Owner
+    number: int = KILL
+    scope: str = ""
+
+    @property
+    def ends(self) -> bool:
+        return self.number == KILL and self.scope != "batch"
+
+    def command(self, target: Target) -> Command:
+        if self.ends:
+            return Cancel(target=target, by=self.by)
+        return Signal(target=target, by=self.by, number=self.number, scope=self.scope or "steps")
+
+    def verbose(self, text: str) -> str:
+        if self.ends:
+            return f"scancel: Terminating job {text}\n"
+        batch = "batch " if self.scope == "batch" else ""
+        return f"scancel: Signal {self.number} to {batch}job {text}\n"
+
+
+async def run(desk: Desk, call: Call) -> Answer:
+    """Exit status 0, 1 for what cannot be read, else the low byte of Slurm's worst error number."""
+    try:
+        asked = parse_query("scancel", call.argv, call.environ)
+    except GrammarError as error:
+        return Answer(err=error.stderr, code=error.code)
+    first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
+    if first:
+        return early("scancel", first, version=desk.site.version, operands=OPERANDS)
+    complaints = "".join(_bad_switches(asked))
+    try:
+        named = _named(asked, desk.site)
+        tests = await _tests(desk, asked, call)
+        wish = Wish(await desk.owner(call.peer.uid), *_signal(asked))
+        _must_be_possible(asked, desk.site)
+    except Wrong as wrong:
+        return Answer(err=complaints + str(wrong), code=1)
+    if not named and not tests:
+        return Answer(err=complaints + NO_JOB, code=1)
+    if "admin-comment" in asked.given and call.peer.uid not in desk.site.admins:
+        return Answer(
+            err=f"{complaints}scancel: error: Invalid user id\n", code=INVALID_USER & 0xFF
+        )
+    chosen = _chosen(desk, named, tests)
+    return await _all(desk, wish, chosen, asked=asked, before=complaints)
+
+
+async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, before: str) -> Answer:
+    barred: SpzError | None = await desk.barred(wish.by.uid)
+    if "sibling" in asked.given:
+        barred = barred or Denied(NOT_FEDERATED, slurm_errno=NOT_FEDERATED_STATUS)
+    errors = await asyncio.gather(*(_one(desk, wish, named, barred=barred) for named in chosen))
+    verbose = _is_verbose(asked)
+    lines, worst = [before], 0
+    for named, error in zip(chosen, errors, strict=True):
+        number = 0 if error is None else number_of(error) or 1
+        passed = wish.ends and number in IGNORED_WHEN_KILLING
+        if verbose:
+            lines.append(wish.verbose(named.text))
+        if error is not None and (verbose or not passed):
+            lines.append(_told(named, error))
+        if not passed:
+            worst = max(worst, _status_number(number, wish))
+    return Answer(err="".join(lines), code=worst & 0xFF)
+
+
+def _is_verbose(asked: Query) -> bool:
+    given = asked.given.get("verbose")
+    return given is not None and (given.source != ENVIRONMENT or given.text[:1].lower() in "ty")
+
+
+def _told(named: Named, error: SpzError) -> str:
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"scancel: error: Kill job error on job id {named.text}: {error.message}{hint}\n"
+
+
+def _status_number(number: int, wish: Wish) -> int:
+    """A signal to a job that is gone ends with 1, as on 25.11."""
+    return 1 if number in IGNORED_WHEN_KILLING and not wish.ends else number
+
+
+async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None) -> SpzError | None:
+    """What stood in the way of one job, None if nothing did."""
+    if barred is not None:
+        return barred
+    if named.step is not None or named.part is not None:
+        return _no_step(desk, named)
+    try:
+        await desk.ask(wish.command(named.target))
+    except SpzError as error:
+        return error
+    return None
+
+
+def _no_step(desk: Desk, named: Named) -> SpzError | None:
+    """A step that does not exist is passed over; ending one alone is not there yet."""
+    job = desk.snapshot().jobs.get(named.target.job)
+    if job is None or named.step is None or all(s.id != named.step for s in job.steps):
+        return None
+    return Denied("ending one step alone is not supported by SkyPurza yet", hint="cancel the job")
+
+
+def _bad_switches(asked: Query) -> Iterable[str]:
+    """Variables such as SCANCEL_VERBOSE=1, which Slurm complains of and leaves aside."""
+    for long, given in asked.given.items():
+        text = given.text or ""
+        if given.source == ENVIRONMENT and long == "verbose" and not SWITCH.fullmatch(text):
+            yield f"scancel: error: Unrecognized SCANCEL_{long.upper()} value: {text}\n"
+
+
+def _named(asked: Query, site: Site) -> list[Named]:
+    named, wrong = read_jobs(tuple(asked.operands), site.max_array_size)
+    if wrong is not None:
+        raise Wrong(f"scancel: error: Invalid job id {wrong}\n")
+    return named
+
+
+def _text(asked: Query, long: str) -> str | None:
+    given = asked.given.get(long)
+    return None if given is None else given.text or ""
+
+
+def _signal(asked: Query) -> tuple[int, str]:
+    scope = "batch" if "batch" in asked.given else "full" if "full" in asked.given else ""
+    text = _text(asked, "signal")
+    if text is None:
+        return KILL, scope
+    number = read_signal_number(text)
+    if number is None:
+        raise Wrong(f"scancel: error: Unknown job signal: {text}\n")
+    return number, scope
+
+
+def _must_be_possible(asked: Query, site: Site) -> None:
+    cluster = _text(asked, "clusters")
+    if cluster not in (None, "", "all", site.cluster):
+        raise Wrong(
+            f"scancel: error: '{cluster}' can't be reached now, or it is an invalid entry for "
+            "--cluster.  Use 'sacctmgr list clusters' to see available clusters.\n"
+        )
+    if "interactive" in asked.given:
+        raise Wrong("scancel: error: --interactive is not supported by SkyPurza yet\n")
+
+
+async def _tests(desk: Desk, asked: Query, call: Call) -> list[Test]:
+    """What a job must be to be chosen; empty without filters."""
+    tests = [TESTS[long](text) for long in TESTS if (text := _text(asked, long)) is not None]
+    if "me" in asked.given:
+        tests.append(lambda job: job.owner.uid == call.peer.uid)
+    user = _text(asked, "user")
+    if user is not None:
+        uid = await desk.uid(user)
+        if uid is None:
+            raise Wrong(f"scancel: error: Invalid user name: {user}\n")
+        tests.append(lambda job: job.owner.uid == uid)
+    return tests
+
+
+def _in_state(text: str) -> Test:
+    state = read_job_state(text)
+    if state is None:
+        raise Wrong(
+            f"scancel: error: Invalid job state specified: {text}\n"
+            "scancel: error: Valid job states are PENDING, RUNNING, and SUSPENDED\n"
+        )
+    return lambda job: state in (job.state.label, job.shown_state)
+
+
+def _on_nodes(text: str) -> Test:
+    try:
+        names = frozenset(expand(text))
+    except HostlistError:
+        raise Wrong(f"scancel: error: Invalid node name specified: {text}\n") from None
+    return lambda job: any(share.node in names for share in job.shares)
+
+
+TESTS: Mapping[str, Callable[[str], Test]] = {
+    "account": lambda text: lambda job: job.account == text.lower(),
+    "name": lambda text: lambda job: job.spec.name == text,
+    "nodelist": _on_nodes,
+    "partition": lambda text: lambda job: text in job.partitions,
+    "qos": lambda text: lambda job: job.qos == text,
+    "reservation": lambda text: lambda job: job.spec.reservation == text,
+    "state": _in_state,
+    "wckey": lambda text: lambda job: job.spec.wckey == text,
+}
+
+
+def _chosen(desk: Desk, named: list[Named], tests: list[Test]) -> list[Named]:
+    """The jobs to act on, by id; those named as they were typed."""
+    if not tests:
+        return named
+    live = [job for job in desk.snapshot().jobs.values() if not job.over and not job.completing]
+    fitting = [job for job in live if all(test(job) for test in tests)]
+    if not named:
+        return [_as_named(job) for job in sorted(fitting, key=lambda job: job.id)]
+    return [one for one in named if any(_names(one.target, job) for job in fitting)]
+
+
+def _as_named(job: Job) -> Named:
+    place = job.array
+    if place is None:
+        return Named(str(job.id), Target(job.id))
+    if place.task is not None:
+        return Named(f"{place.base}_{place.task}", Target(job.id))
+    return Named(f"{place.base}_[{show_indexes(place.waiting)}]", Target(place.base, place.waiting))
+
+
+def _names(target: Target, job: Job) -> bool:
+    if job.array is None or target.job == job.id != job.array.base:
+        return target.job == job.id
+    if target.job != job.array.base:
+        return False
+    held = job.array.waiting if job.array.task is None else (job.array.task,)
+    return target.tasks is None or any(task in held for task in target.tasks)
