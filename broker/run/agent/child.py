@@ -1,0 +1,210 @@
+"""From fork to exec: the process that becomes a step's shell. It never returns to its maker."""
+
+import array
+import base64
+import contextlib
+import errno
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+
+from . import identity, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+TASK_PID = b"SLURM_TASK_PID"
+"""An entry of the environment that only the node can fill in; left alone unless it is empty."""
+READY = b"ready"
+
+
+class CannotOpenError(Exception):
+    """An input or output file cannot be opened."""
+
+
+def fork(step: "dict[str, Any]", argv: "list[bytes]", files: "list[int]") -> "tuple[int, Door]":
+    """The process id of a phase's first process, which waits behind the door to be let go."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _never_return(Phase(step, argv, files), Door(theirs))
+    theirs.close()
+    return pid, Door(ours)
+
+
+def _never_return(phase: "Phase", door: "Door") -> "NoReturn":
+    try:
+        phase.prepare(door)
+        if door.may_go():
+            phase.execute()
+    except BaseException:  # border: nothing of the supervisor may run in this process
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+class Door:
+    """A socket between supervisor and child: what became of the files, and leave to go."""
+
+    def __init__(self, sock: "socket.socket") -> None:
+        self.sock = sock
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def tell_ready(self, files: "list[int]") -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files).tobytes())]
+        self.sock.sendmsg([READY], rights if files else [])
+
+    def hear(self) -> "tuple[bool, list[int]]":
+        """Whether the child is ready, and the files that it opened."""
+        room = socket.CMSG_LEN(3 * array.array("i").itemsize)
+        report, rights, _flags, _peer = self.sock.recvmsg(1 << 16, room, socket.MSG_CMSG_CLOEXEC)
+        files = array.array("i")
+        for _level, _kind, data in rights:
+            files.frombytes(data)
+        return report == READY, list(files)
+
+    def let_go(self) -> None:
+        try:
+            self.sock.send(b"go")
+        except OSError:
+            return  # it died meanwhile: its status tells
+
+    def may_go(self) -> bool:
+        """Waits for leave; False when the supervisor is gone."""
+        return bool(self.sock.recv(2))
+
+
+class Phase:
+    """What is to be run, as whom, with which files."""
+
+    def __init__(self, step: "dict[str, Any]", argv: "list[bytes]", files: "list[int]") -> None:
+        self.step = step
+        self.argv = argv
+        self.files = files
+        self.cwd = text(step.get("cwd") or "/")
+
+    def prepare(self, door: Door) -> None:
+        """Becomes the user, opens the files and says so."""
+        os.setsid()
+        _forget_signals()
+        try:
+            identity.become(self.step)
+            opened = [] if self.files else self._open_all()
+        except (OSError, CannotOpenError) as error:
+            print("cannot launch:", error, file=sys.stderr, flush=True)
+            os._exit(1)
+        self.files = self.files or opened
+        door.tell_ready(opened)
+
+    def _open_all(self) -> "list[int]":
+        create = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        if self.step.get("open_mode") != "append":
+            create |= os.O_TRUNC
+        out = self._open("stdout", create)
+        err = self._open("stderr", create) if self.step.get("stderr") else os.dup(out)
+        return [self._open("stdin", os.O_RDONLY), out, err]
+
+    def _open(self, name: str, flags: int) -> int:
+        given = self.step.get(name)
+        path = os.path.join(self.cwd, base64.b64decode(given)) if given else b"/dev/null"
+        try:
+            return _open_in_made_folder(path, flags)
+        except OSError as error:
+            raise CannotOpenError("{} {!r}: {}".format(name, path, error.strerror)) from error
+
+    def execute(self) -> "NoReturn":
+        """Puts the files in place and becomes the program; errno is the exit code if not."""
+        for number, fd in enumerate(self.files):
+            os.dup2(fd, number)
+        self._enter()
+        identity.apply_soft_limits(self.step)
+        try:
+            environment = self._environment()
+            os.execve(locate(self.argv[0], environment), self.argv, environment)
+        except OSError as error:
+            _say(_cannot_execute(self.argv[0], error))
+            os._exit(error.errno or 1)
+
+    def _enter(self) -> None:
+        try:
+            os.chdir(self.cwd)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).encode()
+            _say(b"couldn't chdir to `%b': %b: going to /tmp instead" % (self.cwd, reason))
+            os.chdir("/tmp")
+
+    def _environment(self) -> "dict[bytes, bytes]":
+        values = {}  # type: dict[bytes, bytes]
+        for entry in base64.b64decode(self.step.get("env") or "").split(b"\0"):
+            name, equals, value = entry.partition(b"=")
+            if name and equals:
+                values.setdefault(name, value)  # getenv finds the first of two
+        if values.get(TASK_PID) == b"":
+            values[TASK_PID] = str(os.getpid()).encode()
+        return values
+
+
+def text(value: str) -> bytes:
+    """The bytes that a JSON text stands for; lone surrogates are bytes that are no UTF-8."""
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _open_in_made_folder(path: bytes, flags: int) -> int:
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)  # as Slurm does since 23.02
+        return os.open(path, flags, 0o666)
+
+
+def _forget_signals() -> None:
+    """Defaults for all, since what is ignored stays so through exec (Python ignores SIGPIPE)."""
+    signal.set_wakeup_fd(-1)
+    for number in set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}:
+        with contextlib.suppress(OSError, ValueError):  # not every number is a signal
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def locate(name: bytes, environment: "dict[bytes, bytes]") -> bytes:
+    """Where a command without a slash is, by the step's own PATH; the name itself if nowhere."""
+    if b"/" in name:
+        return name
+    for folder in environment.get(b"PATH", b"/usr/bin:/bin").split(b":"):
+        path = os.path.join(folder or b".", name)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return name
+
+
+def _say(message: bytes) -> None:
+    os.write(2, words.error(message, time.time()))
+
+
+def _cannot_execute(path: bytes, error: OSError) -> bytes:
+    reason = os.strerror(error.errno or 0).encode()
+    interpreter = _interpreter(path) if error.errno in {errno.ENOENT, errno.EACCES} else b""
+    if interpreter:
+        return b"execve(): bad interpreter(%b): %b" % (interpreter, reason)
+    return b"execve(): %b: %b" % (path, reason)
+
+
+def _interpreter(path: bytes) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(255)
+    except OSError:
+        return b""
+    return start[2:].split(b"\n", 1)[0] if start.startswith(b"#!") else b""

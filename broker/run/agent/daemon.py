@@ -1,0 +1,437 @@
+"""The agent of one node: takes orders on a socket, keeps the journal, outlives its masters."""
+
+import os
+import selectors
+import signal
+import time
+import traceback
+
+from . import identity, procs, spool, supervisor, wire
+from .journal import Journal, load, save
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+VERSION = 1
+"""Of what is spoken on the socket and written in the journal."""
+NAME = b"spz-agent"
+SOCKET = "agent.sock"
+TICK = 1.0
+SOON = 0.05
+
+
+class Options:
+    """How `serve` was started."""
+
+    def __init__(self) -> None:
+        self.dir = ""
+        self.node = ""
+        self.wake = ""
+        self.slots = ""
+        self.slot_count = 0
+        self.idle_exit = None  # type: Optional[float]
+
+
+class RefusedError(Exception):
+    """An order that is wrong and stays so."""
+
+
+class Agent:
+    """One thread; everything that one turn decides is on disk before it is acted on or answered."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.journal = Journal("journal")
+        self.live = {}  # type: dict[str, spool.Place]
+        self.lost = {}  # type: dict[str, procs.Mark]
+        self.changed = set()  # type: set[str]
+        self.records = []  # type: list[dict[str, Any]]
+        self.to_fork = []  # type: list[tuple[spool.Place, dict[str, Any]]]
+        self.kills = {}  # type: dict[str, dict[str, Any]]
+        self.halting = []  # type: list[wire.Caller]
+        self.halted = False
+        self.spoken = time.monotonic()
+        self.selector = selectors.DefaultSelector()
+
+    # ---------------------------------------------------------------- the loop
+
+    def run(self) -> None:
+        while not self.over():
+            self.turn(self.selector.select(self.patience()))
+        self.close()
+
+    def open(self) -> None:
+        """From here on callers are heard; answered they are by `run`."""
+        procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)  # what a killed supervisor leaves comes here
+        procs.prctl(procs.PR_SET_NAME, NAME)
+        self.wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(waker)
+        self.listener = wire.listen(SOCKET)
+        self.selector.register(self.wake, selectors.EVENT_READ, None)
+        self.selector.register(self.listener, selectors.EVENT_READ, None)
+        self.adopt()
+
+    def close(self) -> None:
+        os.unlink(SOCKET)
+        for caller in self.halting:
+            caller.say({"ok": True})
+
+    def over(self) -> bool:
+        if self.live or self.kills:
+            return False
+        idle = self.options.idle_exit
+        return self.halted or (idle is not None and time.monotonic() - self.spoken >= idle)
+
+    def patience(self) -> "Optional[float]":
+        """Seconds until this agent looks by itself; None while it would be told of anything."""
+        if self.lost:
+            return SOON
+        if any(place.pid is None or not place.started for place in self.live.values()):
+            return TICK
+        if self.options.idle_exit is None or self.live:
+            return None
+        return max(0.0, self.spoken + self.options.idle_exit - time.monotonic())
+
+    def turn(self, events: "list[tuple[selectors.SelectorKey, int]]") -> None:
+        if not events:
+            self.changed.update(self.live)
+        replies = []
+        for key, _mask in events:
+            replies += self.serve(key)
+        self.reap()
+        self.look()
+        failure = self.commit()
+        for caller, reply in replies:
+            caller.say(failure or reply)
+            self.drop_if_closed(caller)
+
+    def serve(self, key: "selectors.SelectorKey") -> "list[tuple[wire.Caller, dict[str, Any]]]":
+        """What to answer to whom, about one descriptor that is ready."""
+        if key.fd == self.wake:
+            os.read(self.wake, 4096)
+        elif key.data is None:
+            self.accept()
+        else:
+            return self.hear(key.data)
+        return []
+
+    def accept(self) -> None:
+        try:
+            caller = wire.Caller(self.listener.accept()[0])
+        except OSError:
+            return  # it went away, or there are too many
+        self.selector.register(caller.sock, selectors.EVENT_READ, caller)
+
+    def hear(self, caller: "wire.Caller") -> "list[tuple[wire.Caller, dict[str, Any]]]":
+        try:
+            lines = caller.lines()
+        except wire.TooLongError:
+            caller.open = False
+            lines = []
+        answers = [(caller, self.answer(line, caller)) for line in lines]
+        self.drop_if_closed(caller, len(answers))
+        return [(caller, answer) for caller, answer in answers if answer is not None]
+
+    def drop_if_closed(self, caller: "wire.Caller", due: int = 0) -> None:
+        if not caller.open and not due and caller.sock.fileno() >= 0:
+            self.selector.unregister(caller.sock)
+            caller.sock.close()
+
+    # ---------------------------------------------------------------- orders
+
+    def answer(self, line: bytes, caller: "wire.Caller") -> "Optional[dict[str, Any]]":
+        """The reply to one line; None if there is none yet, or ever."""
+        try:
+            request = wire.decode(line)
+            if request.get("do") == "halt":
+                self.halt(caller)
+                return None
+            act = REQUESTS[request["do"]]
+            if act is not Agent.poke:
+                self.spoken = time.monotonic()
+            return act(self, request)
+        except RefusedError as error:
+            return {"ok": False, "refused": True, "error": str(error)}
+        except (KeyError, TypeError, ValueError) as error:
+            return {"ok": False, "error": "bad request: {!r}".format(error)}
+        except OSError as error:
+            traceback.print_exc()
+            return {"ok": False, "error": str(error)}
+
+    def ping(self, _request: "dict[str, Any]") -> "dict[str, Any]":
+        return {
+            "ok": True,
+            "version": VERSION,
+            "pid": os.getpid(),
+            "live": sorted(self.live),
+            "journal": self.journal.size,
+        }
+
+    def poke(self, request: "dict[str, Any]") -> None:
+        self.changed.add(request["key"])
+
+    def start(self, request: "dict[str, Any]") -> "dict[str, Any]":
+        key, step = _checked(spool.KEY, request["key"]), request["step"]
+        if key in self.live or self.journal.says(key, "accepted"):
+            return {"ok": True, "already": True}
+        self.refuse_if_ended(key)
+        problem = _flaw(step) or identity.problem(step)
+        if problem:
+            raise RefusedError(problem)
+        place = spool.Place(key)
+        place.make(step)
+        self.live[key] = place
+        self.to_fork.append((place, step))
+        self.note("accepted", key)
+        return {"ok": True, "already": False}
+
+    def refuse_if_ended(self, key: str) -> None:
+        attempt = spool.attempt_of(key)
+        if attempt not in self.kills and attempt not in self.journal.gone and not self.halted:
+            return
+        if not self.journal.says(key, "refused"):
+            self.note("refused", key, cause="killed")
+        raise RefusedError("attempt {} has been ended here; {} does not start".format(attempt, key))
+
+    def signal(self, request: "dict[str, Any]") -> "dict[str, Any]":
+        """To a step, or to every live step of an attempt."""
+        if request["scope"] not in supervisor.SCOPES:
+            raise RefusedError("scope {!r} is none of steps, batch, full".format(request["scope"]))
+        order = {"do": "signal", "signal": int(request["signal"]), "scope": request["scope"]}
+        wanted = request["key"]
+        places = [p for p in self.live.values() if wanted in {p.key, p.attempt}]
+        for place in places:
+            place.tell(wire.encode(order))
+        return {"ok": True, "steps": [place.key for place in places]}
+
+    def kill(self, request: "dict[str, Any]") -> "dict[str, Any]":
+        attempt = _checked(spool.ATTEMPT, request["attempt"])
+        self.end(attempt, {"grace": float(request["grace"]), "cause": str(request["cause"])})
+        return {"ok": True}
+
+    def end(self, attempt: str, how: "dict[str, Any]") -> None:
+        """The promise is on disk before it is given, so that it is kept after any kill."""
+        save(spool.kill_file(attempt), how)
+        self.kills[attempt] = how
+        for place in self.steps_of(attempt):
+            place.tell(wire.encode(dict(how, do="kill")))
+
+    def steps_of(self, attempt: str) -> "list[spool.Place]":
+        return [place for place in self.live.values() if place.attempt == attempt]
+
+    def halt(self, caller: "wire.Caller") -> None:
+        """Ends everything; answered when all is gone, just before this agent exits."""
+        self.halted = True
+        self.halting.append(caller)
+        for attempt in {place.attempt for place in self.live.values()}:
+            self.end(attempt, {"grace": 0, "cause": "killed"})
+
+    def forget(self, request: "dict[str, Any]") -> "dict[str, Any]":
+        """Removes files of steps that are over; that they were is never forgotten."""
+        ended = [key for key in spool.step_keys() if key not in self.live]
+        for key in ended:
+            if spool.attempt_of(key) in request["attempts"]:
+                spool.Place(key).remove()
+        return {"ok": True}
+
+    # ---------------------------------------------------------------- looking
+
+    def reap(self) -> None:
+        by_pid = {place.pid: key for key, place in self.live.items() if place.pid is not None}
+        while True:
+            try:
+                pid = os.waitpid(-1, os.WNOHANG)[0]
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in by_pid:
+                self.changed.add(by_pid[pid])
+                self.live[by_pid[pid]].pid = None
+
+    def look(self) -> None:
+        """Notes what has become of steps and of promised ends."""
+        for key in self.changed & set(self.live):
+            self.look_at(self.live[key])
+        self.changed.clear()
+        for key in list(self.lost):
+            self.end_strays(key)
+        for attempt in list(self.kills):
+            if not self.steps_of(attempt):
+                self.note("gone", attempt=attempt, cause=self.kills.pop(attempt)["cause"])
+
+    def look_at(self, place: "spool.Place") -> None:
+        if any(place is waiting for waiting, _step in self.to_fork):
+            return
+        began = load(place.file("started"))
+        if began is not None and not place.started:
+            place.started = True
+            self.note("started", place.key, **began)
+        dead = place.pid is None and place.seize()
+        ended = load(place.file("exit"))
+        if ended is not None:
+            self.note("exited", place.key, **ended)
+            self.retire(place)
+        elif dead:
+            self.lost[place.key] = procs.Mark((place.order() or {"step": {}})["step"])
+
+    def retire(self, place: "spool.Place") -> None:
+        place.close()
+        del self.live[place.key]
+        self.spoken = time.monotonic()  # idleness begins with the last step's end
+
+    def end_strays(self, key: str) -> None:
+        """Kills what a killed supervisor left; notes its step's end when nothing is left."""
+        place = self.live[key]
+        supervisors = {one.pid for one in self.live.values() if one.pid is not None}
+        sessions, mark = place.sessions(), self.lost[key]
+
+        def find() -> "set[int]":
+            return procs.strays(supervisors, sessions, mark)
+
+        if procs.end_all(find):
+            return
+        del self.lost[key]
+        self.note("exited", key, code=0, signal=9, cause="supervisor_lost", ended=time.time())
+        self.retire(place)
+
+    # ---------------------------------------------------------------- acting
+
+    def note(self, kind: str, key: "Optional[str]" = None, **facts: "Any") -> None:
+        record = {"at": time.time(), "kind": kind}
+        if key is not None:
+            record.update(key=key, attempt=spool.attempt_of(key))
+        record.update(facts)
+        self.records.append(record)
+
+    def commit(self) -> "Optional[dict[str, Any]]":
+        """Writes this turn's records, then acts on them; the reply for all callers if it cannot."""
+        records, self.records = self.records, []
+        forks, self.to_fork = self.to_fork, []
+        if records and not self.written(records):
+            self.undo(records, forks)
+            return {"ok": False, "error": "the journal cannot be written now; try again"}
+        for place, step in forks:
+            self.fork(place, step)
+        for record in records:
+            if record["kind"] == "gone":
+                _remove(spool.kill_file(record["attempt"]))
+        if self.options.wake and any(record["kind"] in TOLD for record in records):
+            wire.shout(self.options.wake, _wake_up(self.options.node))
+        return None
+
+    def written(self, records: "list[dict[str, Any]]") -> bool:
+        try:
+            self.journal.append(records)
+        except OSError:
+            traceback.print_exc()
+            return False
+        return True
+
+    def undo(
+        self, records: "list[dict[str, Any]]", forks: "list[tuple[spool.Place, dict[str, Any]]]"
+    ) -> None:
+        """As if this turn had not been; what was seen on disk is seen again."""
+        for place, _step in forks:
+            self.retire(place)
+            place.remove()
+        for record in records:
+            if record["kind"] == "gone":
+                self.kills[record["attempt"]] = {"cause": record["cause"], "grace": 0}
+            elif record["kind"] in {"started", "exited"}:
+                self.readopt(record["key"])
+
+    def readopt(self, key: str) -> None:
+        if key not in self.live:
+            self.live[key] = spool.Place(key)
+            self.live[key].open()
+        self.live[key].started = self.journal.says(key, "started")
+
+    def fork(self, place: "spool.Place", step: "dict[str, Any]") -> None:
+        """No new interpreter; the lock is held without a gap from here to the step's end."""
+        place.seize()
+        order = supervisor.Order(
+            place.key, os.path.abspath(place.folder), step=step, node=self.options.node
+        )
+        order.agent_socket = os.path.abspath(SOCKET)
+        order.door = place.door
+        order.slot_folder = self.options.slots
+        order.slot_count = self.options.slot_count
+        place.pid = os.fork()
+        if place.pid == 0:
+            supervisor.main(order, {place.door, place.lock})
+        place.hand_over()
+
+    # ---------------------------------------------------------------- starting
+
+    def adopt(self) -> None:
+        """Takes up what an agent before left: live steps, ended ones, promises."""
+        self.kills = spool.pending_kills()
+        for key in spool.step_keys():
+            place = spool.Place(key)
+            if not self.journal.says(key, "accepted"):
+                place.remove()  # nothing ran: the record comes first
+            elif not self.journal.says(key, "exited"):
+                self.take_up(place)
+        for attempt, how in self.kills.items():
+            for place in self.steps_of(attempt):
+                place.tell(wire.encode(dict(how, do="kill")))
+        self.changed.update(self.live)
+        self.turn([])
+
+    def take_up(self, place: "spool.Place") -> None:
+        place.open()
+        place.started = self.journal.says(place.key, "started")
+        self.live[place.key] = place
+        order = place.order()
+        began = any(os.path.exists(place.file(name)) for name in ("started", "exit"))
+        if began or order is None or not place.seize():
+            return
+        if place.attempt in self.kills:
+            cause = self.kills[place.attempt]["cause"]
+            self.note("exited", place.key, code=0, signal=int(signal.SIGTERM), cause=cause)
+            self.retire(place)
+        else:
+            self.to_fork.append((place, order["step"]))  # it was accepted, but nothing ran yet
+
+
+REQUESTS = {
+    "ping": Agent.ping,
+    "poke": Agent.poke,
+    "start": Agent.start,
+    "signal": Agent.signal,
+    "kill": Agent.kill,
+    "forget": Agent.forget,
+}
+TOLD = {"started", "exited", "gone"}
+
+
+def _checked(form: "Any", text: str) -> str:
+    if not form.match(text):
+        raise RefusedError(
+            "{!r} is no name of a step or attempt, such as 4711/1/batch".format(text)
+        )
+    return text
+
+
+def _flaw(step: "dict[str, Any]") -> "Optional[str]":
+    """What makes a step impossible to run; None if nothing does."""
+    if step.get("hold"):
+        return None
+    phases = step.get("phases")
+    if not phases or not all(phase.get("name") and phase.get("argv") for phase in phases):
+        return "a step needs phases with a name and an argv each, or hold"
+    return None
+
+
+def _wake_up(node: str) -> bytes:
+    return "POST /agent/{} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".format(node).encode("utf-8")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,130 @@
+"""The agent's folder: a place per step, and what is still to be ended."""
+
+import fcntl
+import os
+import re
+import shutil
+
+from . import journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+KEY = re.compile(r"[0-9A-Za-z_+-]+(/[0-9A-Za-z_+-]+){2}\Z")
+ATTEMPT = re.compile(r"[0-9A-Za-z_+-]+/[0-9A-Za-z_+-]+\Z")
+STEPS = "steps"
+KILLS = "kills"
+
+
+def lock(fd: int) -> bool:
+    """Whether the lock is ours now; it then is of all forks that keep the descriptor."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def attempt_of(key: str) -> str:
+    return key.rsplit("/", 1)[0]
+
+
+def lay_out() -> None:
+    """Folders that a job's user may pass through, to his own script only."""
+    for name, mode in ((STEPS, 0o711), (KILLS, 0o700)):
+        os.makedirs(name, exist_ok=True)
+        os.chmod(name, mode)
+
+
+def boot_id() -> str:
+    """Changes with every start of this host, when nothing of before runs any more."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+class Place:
+    """The folder of one step, its lock (held by a live supervisor) and its FIFO for orders."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.attempt = attempt_of(key)
+        self.folder = os.path.join(STEPS, key.replace("/", "."))
+        self.pid = None  # type: Optional[int]
+        """The supervisor, if it is a child of this agent."""
+        self.lock = -1
+        self.door = -1
+        self.started = False
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def make(self, step: "dict[str, Any]") -> None:
+        """A new folder with the order in it; one never accepted gives way. Raises OSError."""
+        self.remove()
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o711)
+        journal.save(self.file("order"), {"key": self.key, "step": step, "boot": boot_id()})
+        os.mkfifo(self.file("orders"), 0o600)
+        self.open()
+        journal.sync_folder(STEPS)
+
+    def open(self) -> None:
+        """The FIFO and the lock's file; being open at both ends, the FIFO loses no order."""
+        self.door = os.open(self.file("orders"), os.O_RDWR | os.O_NONBLOCK)
+        self.lock = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+
+    def close(self) -> None:
+        for fd in (self.door, self.lock):
+            if fd >= 0:
+                os.close(fd)
+        self.door = self.lock = -1
+
+    def seize(self) -> bool:
+        """Takes the lock if no supervisor lives; a fork then holds it too."""
+        return lock(self.lock)
+
+    def hand_over(self) -> None:
+        """Leaves the lock to the fork alone."""
+        os.close(self.lock)
+        self.lock = os.open(self.file("lock"), os.O_RDWR)
+
+    def tell(self, line: bytes) -> None:
+        """Raises OSError if the supervisor has not read 64 KiB of orders."""
+        os.write(self.door, line)
+
+    def order(self) -> "Optional[dict[str, Any]]":
+        """What was to be run, if it was given since this host started."""
+        value = journal.load(self.file("order"))
+        return value if value is not None and value.get("boot") == boot_id() else None
+
+    def sessions(self) -> "set[int]":
+        """Sessions that the step's phases began, for what is left of them."""
+        try:
+            with open(self.file("sessions"), encoding="ascii") as file:
+                return {int(line) for line in file.read().split()}
+        except FileNotFoundError:
+            return set()
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def step_keys() -> "list[str]":
+    """Steps that have a folder, oldest first."""
+    found = [name.replace(".", "/") for name in os.listdir(STEPS)]
+    return sorted(key for key in found if KEY.match(key))
+
+
+def kill_file(attempt: str) -> str:
+    return os.path.join(KILLS, attempt.replace("/", "."))
+
+
+def pending_kills() -> "dict[str, dict[str, Any]]":
+    """Ends that were promised and not yet confirmed."""
+    found = {}
+    for name in os.listdir(KILLS):
+        value = journal.load(os.path.join(KILLS, name))
+        if value is not None:
+            found[name.replace(".", "/")] = value
+    return found

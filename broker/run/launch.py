@@ -1,0 +1,206 @@
+"""The agent as one file to put on a node, and the lines that are spoken with it. Pure."""
+
+import base64
+import functools
+import importlib.resources
+import importlib.util
+import io
+import json
+import marshal
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+PACKAGE = "spz_agent"
+ENTRY = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
+STAMP = (2020, 1, 1, 0, 0, 0)
+"""One date for all, so that the same sources make the same bytes."""
+UNCHECKED_HASH = 1
+"""Flag of a compiled file that is not compared with its source (PEP 552)."""
+
+
+@functools.cache
+def agent_zipapp() -> bytes:
+    """A Python archive for any Python from 3.6; compiled beforehand for the one that runs this."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, source in [("__main__.py", ENTRY.encode()), *_sources()]:
+            archive.writestr(zipfile.ZipInfo(name, STAMP), source)
+            archive.writestr(zipfile.ZipInfo(name + "c", STAMP), _compiled(source, name))
+    return b"#!/usr/bin/env python3\n" + buffer.getvalue()
+
+
+def _sources() -> Iterable[tuple[str, bytes]]:
+    folder = importlib.resources.files("broker.run.agent")
+    found = [item for item in folder.iterdir() if item.name.endswith(".py")]
+    for item in sorted(found, key=lambda item: item.name):
+        yield f"{PACKAGE}/{item.name}", item.read_bytes()
+
+
+def _compiled(source: bytes, name: str) -> bytes:
+    """Spares the agent's start some 50 ms; a Python of another version takes the source."""
+    code = compile(source, name, "exec", dont_inherit=True)
+    head = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH.to_bytes(4, "little")
+    return head + importlib.util.source_hash(source) + marshal.dumps(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A program of a step; `script`, if given, is a file whose path stands where argv has None."""
+
+    name: str
+    """`setup` or `run`."""
+    argv: tuple[bytes | None, ...]
+    script: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """A signal some seconds before the time limit."""
+
+    signal: int
+    before: int
+    batch: bool = False
+    """To the batch shell alone; else to steps that are not the batch step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOrder:
+    """All that an agent needs to know to run a step; bytes are what the kernel will see."""
+
+    uid: int
+    gid: int
+    user: str
+    groups: tuple[int, ...] | None = None
+    """None: those that the node's own group file gives the user."""
+    umask: int = 0o022
+    rlimits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    """Soft and hard by name, such as `NOFILE`; None is unlimited."""
+    nice: int = 0
+    cwd: bytes
+    phases: tuple[Phase, ...] = ()
+    environment: bytes = b""
+    """`NAME=value` entries, separated by NUL."""
+    stdin: bytes | None = None
+    """None is /dev/null, for stdout too."""
+    stdout: bytes | None = None
+    stderr: bytes | None = None
+    """None: the same file as stdout."""
+    append: bool = False
+    time_limit: int | None = None
+    """Seconds from the start of the first phase; None is no limit."""
+    kill_wait: int = 30
+    """Seconds between SIGTERM and SIGKILL."""
+    warn: Warn | None = None
+    hold: bool = False
+    """No process: the step lives until it is killed."""
+    label: str = ""
+    """How Slurm names it in messages: `JOB 4711`, `STEP 4711.0`."""
+    cpus: int = 1
+    memory_mib: int = 0
+    gpus: tuple[int, ...] = ()
+
+
+def start(key: str, order: StepOrder) -> bytes:
+    """Repeatable: a step of this key starts at most once on its node."""
+    return _line(do="start", key=key, step=_step(order))
+
+
+def kill(attempt: str, *, grace: float, cause: str) -> bytes:
+    """Ends in a `gone` record, also for an attempt that the node never had.
+
+    Causes with words of their own in the job's output: `time_limit`, `requeued`, `preempted`,
+    `node_fail`; any other reads as a signal, as `cancelled` does.
+    """
+    return _line(do="kill", attempt=attempt, grace=grace, cause=cause)
+
+
+def signal(key: str, number: int, scope: str) -> bytes:
+    """To a step, or to every step of an attempt; scope `steps`, `batch` or `full` as in scancel."""
+    return _line(do="signal", key=key, signal=number, scope=scope)
+
+
+def ping() -> bytes:
+    return _line(do="ping")
+
+
+def halt() -> bytes:
+    """Ends everything on the node; answered when nothing is left."""
+    return _line(do="halt")
+
+
+def forget(attempts: Sequence[str]) -> bytes:
+    """Removes the files of attempts that are over."""
+    return _line(do="forget", attempts=list(attempts))
+
+
+def reply(line: bytes) -> Mapping[str, object]:
+    """What the agent answered. Raises ValueError if that is not one whole line."""
+    if not line.endswith(b"\n"):
+        raise ValueError(f"the agent's answer is cut off: {line[:80]!r}")
+    value = json.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError(f"the agent's answer is no object: {line[:80]!r}")  # noqa: TRY004
+    return value
+
+
+def records(data: bytes) -> tuple[tuple[Mapping[str, object], ...], int]:
+    """The journal's whole lines and how many bytes they take; half a line is left for later."""
+    whole = data[: data.rfind(b"\n") + 1]
+    return tuple(json.loads(line) for line in whole.splitlines()), len(whole)
+
+
+def serve_argv(python: str, archive: str, *, folder: str, node: str) -> list[str]:
+    """The command that starts the agent of a node; started again, it does nothing."""
+    return [python, "-IS", archive, "serve", "--dir", folder, "--node", node]
+
+
+def _line(**request: object) -> bytes:
+    return json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _step(order: StepOrder) -> dict[str, object]:
+    return {
+        "uid": order.uid,
+        "gid": order.gid,
+        "user": order.user,
+        "groups": None if order.groups is None else list(order.groups),
+        "umask": order.umask,
+        "rlimits": {name: list(limit) for name, limit in order.rlimits.items()},
+        "nice": order.nice,
+        "cwd": _text(order.cwd),
+        "phases": [_phase(phase) for phase in order.phases],
+        "env": _base64(order.environment),
+        "stdin": _base64(order.stdin),
+        "stdout": _base64(order.stdout),
+        "stderr": _base64(order.stderr),
+        "open_mode": "append" if order.append else "truncate",
+        "time_limit": order.time_limit,
+        "kill_wait": order.kill_wait,
+        "warn": _warning(order.warn),
+        "hold": order.hold,
+        "job_label": order.label,
+        "cpus": order.cpus,
+        "memory_mib": order.memory_mib,
+        "gpus": list(order.gpus),
+    }
+
+
+def _phase(phase: Phase) -> dict[str, object]:
+    argv = [None if item is None else _text(item) for item in phase.argv]
+    return {"name": phase.name, "argv": argv, "script": _base64(phase.script)}
+
+
+def _warning(warn: Warn | None) -> dict[str, object] | None:
+    if warn is None:
+        return None
+    return {"signal": warn.signal, "before": warn.before, "batch": warn.batch}
+
+
+def _text(data: bytes) -> str:
+    """As JSON text; bytes that are no UTF-8 become lone surrogates, which the agent turns back."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")

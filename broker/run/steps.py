@@ -1,0 +1,77 @@
+"""Steps on nodes: started, signalled, ended, followed; each call may be repeated."""
+
+from typing import Protocol
+
+from broker.model import effects as ef
+from broker.model.commands import Journal, SignalDone, StepRefused, StepTaken
+from broker.model.errors import Unknown
+from broker.model.ids import StepId, attempt_key, step_key
+from broker.model.job import Job
+from broker.model.node import Node
+from broker.ports import Place, Reach
+from broker.provision.bootstrap import bring_up
+from broker.run import launch
+
+ASK_SECONDS = 10.0
+
+
+class Orders(Protocol):
+    """What the agent is told about a step; built above the broker, where dialects are known."""
+
+    def order(self, job: Job, step: StepId, node: Node) -> launch.StepOrder:
+        """Raises Unknown if a blob is missing."""
+        ...
+
+
+def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | StepRefused:
+    """Raises OSError if the node cannot be reached: the effect stays due."""
+    key = step_key(effect.job.id, effect.job.attempt, effect.step)
+    try:
+        order = orders.order(effect.job, effect.step, effect.node)
+    except Unknown as error:
+        return StepRefused(key=key, message=error.message)
+    answer = _ask(reach.place(effect.node), launch.start(key, order))
+    if answer.get("ok") is True:
+        return StepTaken(key=key)
+    return StepRefused(key=key, message=str(answer.get("error") or answer))
+
+
+def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
+    """Asked of every node of the job; the journals' `gone` tell when nothing is left."""
+    job = effect.job
+    for node in effect.nodes:
+        request = launch.kill(job.key, grace=grace, cause=job.kill_cause)
+        _ask(reach.place(node), request)
+
+
+def signal(effect: ef.SendSignal, reach: Reach) -> SignalDone:
+    """To every step of the attempt that lives on the node."""
+    sent = effect.signal
+    request = launch.signal(attempt_key(effect.job, effect.attempt), sent.number, sent.scope)
+    _ask(reach.place(effect.node), request)
+    return SignalDone(job=effect.job, attempt=effect.attempt, serial=sent.serial)
+
+
+def follow(effect: ef.Follow, reach: Reach) -> Journal | None:
+    """What the node's journal says beyond what the store has; None if nothing new."""
+    node = effect.node
+    place = reach.place(node)
+    if effect.check:
+        bring_up(node, place)
+    data = place.channel.read(f"{place.folder}/journal", node.journal)
+    found, length = launch.records(data)
+    if not found:
+        return None
+    return Journal(
+        node=node.name,
+        launch=node.launch,
+        start=node.journal,
+        position=node.journal + length,
+        records=found,
+    )
+
+
+def _ask(place: Place, request: bytes) -> "dict[str, object]":
+    return dict(
+        launch.reply(place.channel.ask(f"{place.folder}/agent.sock", request, timeout=ASK_SECONDS))
+    )
