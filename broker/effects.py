@@ -56,8 +56,16 @@ def _nodes_up(world: World, job: Job) -> tuple[Node, ...] | None:
     return up if up and len(up) == len(nodes) else None
 
 
-def follow_due(world: World, woken: Iterable[NodeName] | None) -> list[ef.Follow]:
-    """Journals to read: of the nodes that called, or (None) of all on which something lives."""
-    names = [name for name, held in world.holders.items() if held] if woken is None else woken
+def follow_due(world: World, names: Iterable[NodeName], *, check: bool) -> list[ef.Follow]:
+    """Journals to read, of those of the named nodes that can be talked to."""
     nodes = (world.nodes.get(name) for name in sorted(names))
-    return [ef.Follow(node) for node in nodes if node is not None and node.state is NodeState.UP]
+    return [
+        ef.Follow(node, check=check)
+        for node in nodes
+        if node is not None and node.state is NodeState.UP
+    ]
+
+
+def inhabited(world: World) -> list[NodeName]:
+    """Nodes on which something lives."""
+    return [name for name, held in world.holders.items() if held]

@@ -170,3 +170,22 @@ class Channel(Protocol):
     def ask(self, path: str, request: bytes, *, timeout: float) -> bytes:
         """One line to the Unix socket at `path` on the node, one line back."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node's agent lives: the way there, its folder, the Python to run it with."""
+
+    channel: Channel
+    folder: str
+    python: str = "/usr/bin/python3"
+    options: tuple[str, ...] = ()
+    """Further words for the agent's `serve`, such as whom to wake."""
+
+
+class Reach(Protocol):
+    """From a node to its place."""
+
+    def place(self, node: Node) -> Place:
+        """Raises Unknown if its machine is not known yet."""
+        ...

@@ -73,6 +73,8 @@ class Follow:
     """Read the node's journal on from where the store stands."""
 
     node: Node
+    check: bool = False
+    """Also see that its agent lives, and start it again if not."""
 
     @property
     def token(self) -> str:

@@ -9,7 +9,7 @@ from broker.model.ids import StepId, attempt_key, step_key
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import Place, Reach
-from broker.provision.bootstrap import bring_up
+from broker.run.bootstrap import bring_up
 from broker.run import launch
 
 ASK_SECONDS = 10.0

@@ -1,0 +1,67 @@
+"""What exists against what we hold: machines nobody knows are let go, losses are told."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.model.commands import Terminated, Vanished
+from broker.model.effects import Terminate
+from broker.model.ids import NodeName
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, MachineState
+from broker.ports import Provider
+
+
+def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminated | None:
+    """Terminated once the provider confirms it; None while it is still on the way."""
+    for provider in providers.values():
+        for machine in provider.machines():
+            if (machine.node, machine.launch) != (effect.node, effect.launch):
+                continue
+            if machine.state is MachineState.TERMINATED:
+                return Terminated(node=effect.node, launch=effect.launch, machine=machine)
+            provider.terminate([machine])
+            return _confirmed(effect, provider)
+    return Terminated(node=effect.node, launch=effect.launch, machine=effect.machine)
+
+
+def _confirmed(effect: Terminate, provider: Provider) -> Terminated | None:
+    for machine in provider.machines():
+        if (machine.node, machine.launch) == (effect.node, effect.launch):
+            if machine.state is MachineState.TERMINATED:
+                return Terminated(node=effect.node, launch=effect.launch, machine=machine)
+            return None
+    return Terminated(node=effect.node, launch=effect.launch, machine=effect.machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a sweep found; `stray` machines belong to nobody, `lost` nodes have no machine."""
+
+    stray: tuple[Machine, ...]
+    lost: tuple[Vanished, ...]
+
+
+def difference(nodes: Mapping[NodeName, Node], machines: Iterable[Machine]) -> Difference:
+    """Compares by identity (name, launch number). Nodes still being bought are left alone."""
+    seen = {(machine.node, machine.launch): machine for machine in machines}
+    known = {node.identity for node in nodes.values()}
+    stray = tuple(
+        machine
+        for identity, machine in sorted(seen.items())
+        if identity not in known and machine.state is not MachineState.TERMINATED
+    )
+    lost = tuple(
+        Vanished(node=node.name, launch=node.launch, machine=seen.get(node.identity))
+        for node in _ours(nodes.values())
+        if _over(seen.get(node.identity))
+    )
+    return Difference(stray, lost)
+
+
+def _ours(nodes: Iterable[Node]) -> Sequence[Node]:
+    states = (NodeState.BOOTING, NodeState.UP, NodeState.DOWN)
+    return [node for node in nodes if not node.declared and node.state in states]
+
+
+def _over(machine: Machine | None) -> bool:
+    return machine is None or machine.state is MachineState.TERMINATED

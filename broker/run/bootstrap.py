@@ -1,0 +1,49 @@
+"""Brings a node's agent up: the archive put there, started, asked whether it lives."""
+
+from broker.model.commands import Booted, NotBooted
+from broker.model.node import Node
+from broker.ports import Place, Reach
+from broker.run.launch import agent_zipapp, ping, reply, serve_argv
+
+START_SECONDS = 20.0
+"""How long the start of an agent may take."""
+ARCHIVE = "agent.pyz"
+
+
+def prepare(node: Node, reach: Reach) -> Booted | NotBooted | None:
+    """Booted once the agent answers; None while the machine cannot be reached yet."""
+    try:
+        bring_up(node, reach.place(node))
+    except OSError:
+        return None
+    except ValueError as error:
+        return NotBooted(node=node.name, launch=node.launch, message=str(error))
+    return Booted(node=node.name, launch=node.launch)
+
+
+def bring_up(node: Node, place: Place) -> None:
+    """Safe to repeat. Raises OSError if the node cannot be reached, ValueError if it will not do."""
+    if answers(place):
+        return
+    archive = f"{place.folder}/{ARCHIVE}"
+    place.channel.put(agent_zipapp(), archive, 0o755)
+    argv = serve_argv(place.python, archive, folder=place.folder, node=node.name)
+    done = place.channel.run([*argv, *place.options], timeout=START_SECONDS)
+    if done.code != 0:
+        raise ValueError(f"the agent of {node.name} does not start: {_last_line(done.err)}")
+    if not answers(place):
+        raise OSError(f"the agent of {node.name} does not answer")
+
+
+def answers(place: Place) -> bool:
+    """Whether the agent answers a ping."""
+    try:
+        line = place.channel.ask(f"{place.folder}/agent.sock", ping(), timeout=5.0)
+        return reply(line).get("ok") is True
+    except (OSError, ValueError):
+        return False
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it says nothing"

@@ -1,0 +1,166 @@
+"""The bounded thread pool: effect in, report out. Decides nothing."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker.model import effects as ef
+from broker.model.commands import Report
+from broker.model.ids import NodeName
+from broker.ports import Provider, Reach
+from broker.run.bootstrap import prepare
+from broker.provision.failover import launch
+from broker.provision.reconcile import terminate
+from broker.run import steps
+from broker.run.steps import Orders
+
+THREADS = 32
+FIRST_PAUSE = 0.1
+"""Seconds before an effect that came to nothing is tried again; doubles up to LONGEST_PAUSE."""
+LONGEST_PAUSE = 10.0
+
+
+class Log(Protocol):
+    def warning(self, event: str, **fields: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What effects are performed with."""
+
+    providers: Mapping[str, Provider]
+    reach: Reach
+    orders: Orders
+    kill_wait: int
+
+
+def perform(effect: ef.Effect, outside: Outside) -> Report | None:
+    """Does it, and says what was seen; None: nothing to tell, or not done yet.
+
+    Raises OSError when a node cannot be reached; the effect stays due then.
+    """
+    match effect:
+        case ef.Launch():
+            return launch(effect, outside.providers)
+        case ef.Prepare():
+            return prepare(effect.node, outside.reach)
+        case ef.StartStep():
+            return steps.start(effect, outside.reach, outside.orders)
+        case ef.Kill():
+            steps.kill(effect, outside.reach, grace=outside.kill_wait)
+            return None
+        case ef.SendSignal():
+            return steps.signal(effect, outside.reach)
+        case ef.Follow():
+            return steps.follow(effect, outside.reach)
+        case ef.Terminate():
+            return terminate(effect, outside.providers)
+
+
+UNTIL_UNDUE = (ef.StartStep, ef.Kill)
+"""Done once; what follows is told by the journal, so they are not repeated while still due."""
+
+
+@dataclass(slots=True)
+class _Tried:
+    """How an effect that is due stands: under way, done, or to be tried again at a time."""
+
+    running: bool = False
+    done: bool = False
+    pause: float = FIRST_PAUSE
+    not_before: float = 0.0
+
+
+@dataclass(slots=True)
+class Workers:
+    """Performs due effects, each at most once at a time, failing ones with growing pauses."""
+
+    outside: Outside
+    report: Callable[[Report], None]
+    """Called from the pool's threads."""
+    followed: Callable[[NodeName], None]
+    """Called after a journal was read, whatever came of it."""
+    log: Log
+    threads: int = THREADS
+    _tried: dict[str, _Tried] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _pool: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="worker")
+
+    def take(self, due: Iterable[ef.Effect]) -> float | None:
+        """Starts what is due and not under way; seconds until something is to be tried again."""
+        wanted = {effect.token: effect for effect in due}
+        now = time.monotonic()
+        with self._lock:
+            for token in [t for t, tried in self._tried.items() if _settled(t, tried, wanted)]:
+                del self._tried[token]
+            ready = [effect for token, effect in wanted.items() if self._claim(token, now)]
+            waits = [t.not_before - now for t in self._tried.values() if not (t.running or t.done)]
+        for effect in ready:
+            self._pool.submit(self._perform, effect)
+        return max(0.0, min(waits)) if waits else None
+
+    def follow(self, due: Iterable[ef.Follow]) -> None:
+        """Reads journals; the caller has at most one under way for a node."""
+        for effect in due:
+            self._pool.submit(self._follow, effect)
+
+    def call(self, job: Callable[[], None]) -> None:
+        """Runs something else that blocks in the pool."""
+        self._pool.submit(self._call, job)
+
+    def _call(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:  # border: a worker survives whatever it is given
+            self.log.warning("worker.failed", error=repr(error))
+
+    def _follow(self, effect: ef.Follow) -> None:
+        self._perform(effect)
+        self.followed(effect.node.name)
+
+    def _claim(self, token: str, now: float) -> bool:
+        tried = self._tried.setdefault(token, _Tried())
+        if tried.running or tried.done or now < tried.not_before:
+            return False
+        tried.running = True
+        return True
+
+    def _perform(self, effect: ef.Effect) -> None:
+        seen: Report | None = None
+        failed = False
+        try:
+            seen = perform(effect, self.outside)
+        except OSError as error:
+            failed = True
+            self.log.warning("effect.unreachable", effect=effect.token, error=str(error))
+        except Exception as error:  # border: a worker survives whatever an effect meets
+            failed = True
+            self.log.warning("effect.failed", effect=effect.token, error=repr(error))
+        self._note(effect, seen, failed=failed)
+        if seen is not None:
+            self.report(seen)
+
+    def _note(self, effect: ef.Effect, seen: Report | None, *, failed: bool) -> None:
+        with self._lock:
+            tried = self._tried.get(effect.token)
+            if tried is None:
+                return
+            tried.running = False
+            tried.done = not failed and (seen is not None or isinstance(effect, UNTIL_UNDUE))
+            if not tried.done:
+                tried.not_before = time.monotonic() + tried.pause
+                tried.pause = min(2 * tried.pause, LONGEST_PAUSE)
+
+    def stop(self) -> None:
+        """Lets what is under way end; starts nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _settled(token: str, tried: _Tried, wanted: Mapping[str, ef.Effect]) -> bool:
+    return token not in wanted and not tried.running
