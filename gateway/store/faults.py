@@ -1,0 +1,76 @@
+"""What a database that cannot serve now says, as Busy with the file's name and the way out."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from broker.model.errors import Busy, SpzError
+
+PRIMARY = 0xFF
+"""An extended SQLite code's primary one."""
+FREE_SPACE = "free space on its file system; nothing else has to be done"
+ONE_WRITER = "see which process has it open (fuser FILE), or try again"
+
+SQLITE = {
+    sqlite3.SQLITE_FULL: ("the disk is full", FREE_SPACE),
+    sqlite3.SQLITE_READONLY: (
+        "is read-only",
+        "give the service's user write access to file and folder",
+    ),
+    sqlite3.SQLITE_BUSY: ("is locked by another process", ONE_WRITER),
+    sqlite3.SQLITE_LOCKED: ("is locked by another reader", ONE_WRITER),
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written",
+        "see the kernel's log for what the disk says",
+    ),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "see that its folder exists and may be written"),
+}
+POSTGRES = {
+    "53100": ("the server's disk is full", FREE_SPACE),
+    "53": ("the server is short of resources", "raise its limits, or try again"),
+    "25006": ("is read-only", "point SKYPURZA_STATE_DB at the primary server"),
+    "55P03": ("is locked by another session", "try again"),
+    "40": ("another session got in between", "try again"),
+    "57": ("the server is shutting down", "try again when it is up"),
+    "08": ("the server does not answer", "see that it runs and is reachable"),
+}
+"""By SQLSTATE, whole or its class."""
+SQLSTATE_CLASS = 2
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """Turns the driver's errors that may pass into Busy; `name` is the file's or the server's."""
+    try:
+        yield
+    except DBAPIError as error:
+        busy = _busy(name, error)
+        if busy is None:
+            raise
+        raise busy from error
+    except PoolTimeout as error:
+        raise Busy(f"database {name}: too many readers at once", hint="try again") from error
+
+
+def _busy(name: str, error: DBAPIError) -> SpzError | None:
+    found = _sqlite(error) if isinstance(error.orig, sqlite3.Error) else _postgres(error)
+    if found is None:
+        return None
+    what, way_out = found
+    return Busy(f"database {name}: {what} ({error.orig}): {way_out}", hint=way_out)
+
+
+def _sqlite(error: DBAPIError) -> tuple[str, str] | None:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return None if code is None else SQLITE.get(code & PRIMARY)
+
+
+def _postgres(error: DBAPIError) -> tuple[str, str] | None:
+    """A lost connection has no SQLSTATE."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        return POSTGRES["08"] if isinstance(error, OperationalError) else None
+    return POSTGRES.get(state) or POSTGRES.get(state[:SQLSTATE_CLASS])

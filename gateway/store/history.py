@@ -1,0 +1,96 @@
+"""Reads of what is no longer in memory, in pieces, on connections that cannot write."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Engine, Executable
+
+from accounting.ids import JobId
+from accounting.ledger import Entry
+from broker.model.errors import Unknown
+from broker.model.events import Event
+from broker.model.ids import Digest
+from broker.model.job import Job, Run
+from broker.ports import HistoryQuery
+from gateway.store import records
+from gateway.store import statements as do
+from gateway.store.faults import told
+
+PAGE = 250
+"""Rows read at a time; no lock is held in between."""
+IDS = 500
+"""Ids named in one statement."""
+
+
+class SqlHistory:
+    """`broker.ports.History` over a pool of readers."""
+
+    def __init__(self, readers: Engine, name: str) -> None:
+        self._readers = readers
+        self._name = name
+
+    def jobs(self, query: HistoryQuery) -> Iterator[Job]:
+        """By id; each piece is as of the moment it is read. Raises Busy."""
+        pages = self._by_id(query) if query.jobs else self._by_page(query)
+        wanted = frozenset(query.partitions)
+        for page in pages:
+            for _, doc, spec in page:
+                job = records.job(doc, spec)
+                if not wanted or not wanted.isdisjoint(job.partitions):
+                    yield job
+
+    def runs(self, job: JobId) -> Sequence[Run]:
+        """By attempt; without the present one."""
+        rows = self.read(do.RUNS, {"job": job})
+        return [Run(records.job(doc, spec)) for doc, spec in rows]
+
+    def events(self, job: JobId) -> Sequence[Event]:
+        """In the order they happened."""
+        rows = self.read(do.EVENTS, {"job": job})
+        return [records.event(kind, doc, spec) for kind, doc, spec in rows]
+
+    def costs(self, jobs: Sequence[JobId]) -> Mapping[JobId, int]:
+        """Micro-dollars posted to each job; absent means none was posted."""
+        rows = [row for some in _pieces(jobs) for row in self.read(do.COSTS, {"jobs": some})]
+        return {JobId(job): cost for job, cost in rows}
+
+    def entries(self, *, since: int, until: int) -> Iterator[Entry]:
+        """Those of [since, until), by time and key. Raises Busy."""
+        last: dict[str, object] = {"since": since, "key": ""}
+        while page := self.read(do.ENTRIES, {**last, "until": until, "page": PAGE}):
+            yield from (records.entry(doc) for _, _, doc in page)
+            last = {"since": page[-1][0], "key": page[-1][1]}
+
+    def blob(self, digest: Digest) -> bytes:
+        """Raises Unknown."""
+        rows = self.read(do.BLOB, {"digest": digest})
+        if not rows:
+            raise Unknown(f"no bytes are stored under {digest}")
+        return bytes(rows[0][0])
+
+    def read(self, statement: Executable, values: Mapping[str, object]) -> Sequence[Any]:
+        """All rows of one statement. Raises Busy."""
+        with told(self._name), self._readers.connect() as connection:
+            return connection.execute(statement, values).all()
+
+    def _by_id(self, query: HistoryQuery) -> Iterator[Sequence[Any]]:
+        statement = do.jobs_by_id(query)
+        ids = set(query.jobs)
+        for some in _pieces(query.jobs):
+            ids |= {element for (element,) in self.read(do.ELEMENTS, {"jobs": some})}
+        for some in _pieces(sorted(ids)):
+            yield self.read(statement, {"jobs": some})
+
+    def _by_page(self, query: HistoryQuery) -> Iterator[Sequence[Any]]:
+        statement = do.jobs_after(query)
+        last = -1
+        while page := self.read(statement, {"last": last, "page": PAGE}):
+            yield page
+            last = page[-1][0]
+
+
+def _pieces(ids: Sequence[JobId]) -> Iterator[list[JobId]]:
+    rest = iter(ids)
+    while some := list(islice(rest, IDS)):
+        yield some

@@ -1,0 +1,123 @@
+"""Records as rows: the columns that are filtered on, and the document."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any
+
+from accounting.ledger import Entry
+from broker.model.events import Event, JobFact, NodeFact
+from broker.model.job import Job
+from broker.model.node import Node
+from broker.model.spec import TaskSpec
+from gateway.store import records
+
+SPECS_REMEMBERED = 4096
+"""How many specs that are known to be in the store are kept in mind."""
+
+NewRow = dict[str, Any]
+
+
+class Specs:
+    """Which specs the store has already, so that one shared by many jobs is written once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[TaskSpec, str]] = {}
+        self._new: dict[int, tuple[TaskSpec, str]] = {}
+        self._rows: list[NewRow] = []
+
+    def digest(self, spec: TaskSpec) -> str:
+        """By identity: comparing specs costs as much as writing them."""
+        found = self._known.get(id(spec)) or self._new.get(id(spec))
+        if found:
+            return found[1]
+        doc = records.spec_text(spec)
+        digest = sha256(doc.encode()).hexdigest()
+        self._new[id(spec)] = spec, digest
+        self._rows.append({"digest": digest, "doc": doc})
+        return digest
+
+    def unwritten(self) -> list[NewRow]:
+        """What `digest` met since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """What is written within counts as known only if no error leaves."""
+        try:
+            yield
+            if len(self._known) > SPECS_REMEMBERED:
+                self._known.clear()
+            self._known |= self._new
+        finally:
+            self._new, self._rows = {}, []
+
+
+def job(record: Job, specs: Specs) -> NewRow:
+    array = record.array
+    return {
+        "job_id": record.id,
+        "array_base": array.base if array else None,
+        "array_task": array.task if array else None,
+        "user": record.owner.user,
+        "uid": record.owner.uid,
+        "account": record.account,
+        "partition": record.partition,
+        "name": record.spec.name,
+        "state": record.state.label,
+        "over": int(record.over),
+        "submitted": record.submitted,
+        "eligible": record.eligible,
+        "started": record.started,
+        "ended": record.ended,
+        "version": record.version,
+        "spec": specs.digest(record.spec),
+        "doc": records.job_text(record),
+    }
+
+
+def run(record: Job, specs: Specs) -> NewRow:
+    """The row of the attempt that the record was left with."""
+    return {
+        "job_id": record.id,
+        "attempt": record.attempt,
+        "spec": specs.digest(record.spec),
+        "doc": records.job_text(record),
+    }
+
+
+def event(seq: int, fact: Event, *, specs: Specs) -> NewRow:
+    spec = records.event_spec(fact)
+    return {
+        "seq": seq,
+        "at": fact.at,
+        "kind": type(fact).__name__,
+        "job": fact.job if isinstance(fact, JobFact) else None,
+        "node": fact.node if isinstance(fact, NodeFact) else None,
+        "launch": fact.launch if isinstance(fact, NodeFact) else None,
+        "spec": None if spec is None else specs.digest(spec),
+        "doc": records.event_text(fact),
+    }
+
+
+def node(record: Node) -> NewRow:
+    return {
+        "name": record.name,
+        "launch": record.launch,
+        "gone": 0,
+        "doc": records.node_text(record),
+    }
+
+
+def entry(record: Entry) -> NewRow:
+    return {
+        "key": record.key,
+        "at": record.at,
+        "kind": record.kind.value,
+        "job": record.job,
+        "account": record.account,
+        "user": record.user,
+        "cost": record.cost,
+        "doc": records.entry_text(record),
+    }

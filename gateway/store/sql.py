@@ -1,0 +1,153 @@
+"""The store over SQLAlchemy Core: one writer's transactions, and what a start reads."""
+
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from accounting.ledger import Entry
+from broker.model.events import Event
+from broker.model.ids import Digest, NodeName
+from broker.model.job import Job, Run
+from broker.model.node import Node
+from broker.ports import Clock, Counters
+from gateway.store import lease, records, rows
+from gateway.store import statements as do
+from gateway.store.faults import told
+from gateway.store.history import SqlHistory
+from gateway.store.place import Place, connect, place
+from gateway.store.schema import make_ready
+
+
+def open_store(text: str, *, clock: Clock) -> "SqlStore":
+    """The store at a path, a SQLAlchemy URL or `:memory:`, made or migrated if need be.
+
+    Raises Refused for a place or tables that cannot be used, Busy if it does not answer now.
+    """
+    where = place(text)
+    writer, readers = connect(where)
+    try:
+        with told(where.name):
+            make_ready(writer, where)
+    except BaseException:
+        writer.dispose()
+        readers.dispose()
+        raise
+    return SqlStore(where, (writer, readers), clock=clock)
+
+
+class SqlStore:
+    """`broker.ports.Store`; `history` reads beside it from any thread."""
+
+    def __init__(self, where: Place, engines: tuple[Engine, Engine], *, clock: Clock) -> None:
+        self.where = where
+        self._writer, self._readers = engines
+        self._clock = clock
+        self._writes = do.Writes(where.dialect)
+        self._specs = rows.Specs()
+        self.history = SqlHistory(self._readers, where.name)
+
+    @contextmanager
+    def transaction(self, *, epoch: int) -> Iterator["SqlTx"]:
+        """All or nothing, durable when left without an error. Raises LostLease, Busy."""
+        with self._specs.settled(), told(self.where.name), self._writer.begin() as connection:
+            lease.check(connection, self._writes, epoch)
+            yield SqlTx(connection, self._writes, specs=self._specs, now=self._clock.now())
+
+    def take_lease(self) -> int:
+        """Begins an epoch, to be named in transactions; those of earlier ones fail from now on."""
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        with told(self.where.name), self._writer.begin() as connection:
+            return lease.take(connection, self._writes, holder=holder, at=self._clock.now())
+
+    def forget(self, before: int) -> int:
+        """Drops requests remembered before an instant; says how many."""
+        with told(self.where.name), self._writer.begin() as connection:
+            return connection.execute(do.FORGET_REQUESTS, {"before": before}).rowcount
+
+    def counters(self) -> Counters | None:
+        """None in a new store."""
+        found = dict(self.history.read(do.COUNTERS, {}))
+        return Counters(**found) if found else None
+
+    def live_jobs(self, *, ended_after: int) -> Sequence[Job]:
+        """Jobs that are not over, and those that ended at `ended_after` or later; by id."""
+        found = self.history.read(do.LIVE_JOBS, {"ended_after": ended_after})
+        return [records.job(doc, spec) for _, doc, spec in found]
+
+    def live_nodes(self) -> Sequence[Node]:
+        """By name."""
+        return [records.node(doc) for (doc,) in self.history.read(do.LIVE_NODES, {})]
+
+    def blob(self, digest: Digest) -> bytes:
+        """Raises Unknown."""
+        return self.history.blob(digest)
+
+    def replies(self, since: int) -> Mapping[str, str]:
+        """Requests remembered since an instant, each with its reply."""
+        return dict(self.history.read(do.REPLIES, {"since": since}))
+
+    def close(self) -> None:
+        self._readers.dispose()
+        self._writer.dispose()
+
+
+class SqlTx:
+    """`broker.ports.Tx`: each call writes at once, within the transaction."""
+
+    def __init__(
+        self, connection: Connection, writes: do.Writes, *, specs: rows.Specs, now: int
+    ) -> None:
+        self._connection = connection
+        self._do = writes
+        self._specs = specs
+        self._now = now
+
+    def append(self, events: Sequence[tuple[int, Event]]) -> None:
+        """Adds facts under their numbers."""
+        self._write(
+            self._do.add_events,
+            [rows.event(seq, event, specs=self._specs) for seq, event in events],
+        )
+
+    def save_jobs(self, jobs: Iterable[Job]) -> None:
+        """Makes or replaces the rows."""
+        self._write(self._do.put_jobs, [rows.job(job, self._specs) for job in jobs])
+
+    def save_runs(self, runs: Iterable[Run]) -> None:
+        """Attempts that a requeue left behind."""
+        self._write(self._do.put_runs, [rows.run(run.job, self._specs) for run in runs])
+
+    def save_nodes(self, nodes: Iterable[Node], gone: Iterable[tuple[NodeName, int]]) -> None:
+        """Makes or replaces the rows; those of `gone` machines are live no longer."""
+        self._write(self._do.put_nodes, [rows.node(node) for node in nodes])
+        self._write(do.PART_NODE, [{"gone_name": name, "gone_launch": nth} for name, nth in gone])
+
+    def post(self, entries: Sequence[Entry]) -> None:
+        """Adds ledger entries whose keys are new."""
+        self._write(self._do.add_entries, [rows.entry(entry) for entry in entries])
+
+    def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
+        """Keeps bytes under their SHA-256."""
+        new = [{"digest": digest, "bytes": data} for digest, data in blobs.items()]
+        self._write(self._do.add_blobs, new)
+
+    def remember_requests(self, requests: Mapping[str, str]) -> None:
+        """The first reply to a request stands."""
+        new = [{"id": name, "at": self._now, "reply": text} for name, text in requests.items()]
+        self._write(self._do.add_requests, new)
+
+    def set_counters(self, counters: Counters) -> None:
+        new = [{"name": name, "value": value} for name, value in asdict(counters).items()]
+        self._write(self._do.put_counters, new)
+
+    def _write(self, statement: Any, new: list[rows.NewRow]) -> None:
+        """Specs that the rows refer to go first."""
+        if specs := self._specs.unwritten():
+            self._connection.execute(self._do.add_specs, specs)
+        if new:
+            self._connection.execute(statement, new)

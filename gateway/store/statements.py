@@ -1,0 +1,142 @@
+"""Every statement of the store by name, built once from expressions for one database's dialect."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Delete,
+    Select,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from broker.ports import HistoryQuery
+from gateway.store import tables as t
+
+INSERT: dict[str, Callable[[Table], Any]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+"""The two have the same form of ON CONFLICT; SQLAlchemy gives each dialect a class of its own."""
+
+
+class Writes:
+    """The upserts and inserts, in the dialect of one database."""
+
+    def __init__(self, dialect: str) -> None:
+        self._insert = INSERT[dialect]
+        self.add_events = self._insert(t.events)
+        self.add_specs = self._once(t.specs)
+        self.add_blobs = self._once(t.blobs)
+        self.add_entries = self._once(t.ledger)
+        self.add_requests = self._once(t.requests)
+        self.put_jobs = self._upsert(t.jobs)
+        self.put_runs = self._upsert(t.runs)
+        self.put_nodes = self._upsert(t.nodes)
+        self.put_counters = self._upsert(t.counters)
+        self.put_lease = self._upsert(t.leases)
+
+    def _once(self, table: Table) -> Any:
+        return self._insert(table).on_conflict_do_nothing(index_elements=list(table.primary_key))
+
+    def _upsert(self, table: Table) -> Any:
+        statement = self._insert(table)
+        return statement.on_conflict_do_update(
+            index_elements=list(table.primary_key),
+            set_={c.name: statement.excluded[c.name] for c in table.c if not c.primary_key},
+        )
+
+
+PART_NODE: Update = (
+    update(t.nodes)
+    .where(t.nodes.c.name == bindparam("gone_name"), t.nodes.c.launch == bindparam("gone_launch"))
+    .values(gone=1)
+)
+FORGET_REQUESTS: Delete = delete(t.requests).where(t.requests.c.at < bindparam("before"))
+
+LEASE = select(t.leases.c.epoch).where(t.leases.c.role == bindparam("role")).with_for_update()
+"""Locks the row on PostgreSQL: nobody takes over before the commit. SQLite has one writer."""
+COUNTERS = select(t.counters.c.name, t.counters.c.value)
+BLOB = select(t.blobs.c.bytes).where(t.blobs.c.digest == bindparam("digest"))
+REPLIES = select(t.requests.c.id, t.requests.c.reply).where(t.requests.c.at >= bindparam("since"))
+LIVE_NODES = (
+    select(t.nodes.c.doc).where(t.nodes.c.gone == 0).order_by(t.nodes.c.name, t.nodes.c.launch)
+)
+JOBS = select(t.jobs.c.job_id, t.jobs.c.doc, t.specs.c.doc).join(t.specs).order_by(t.jobs.c.job_id)
+LIVE_JOBS = JOBS.where(
+    or_(
+        t.jobs.c.over == 0,
+        and_(t.jobs.c.over == 1, t.jobs.c.ended >= bindparam("ended_after")),
+    )
+)
+RUNS = (
+    select(t.runs.c.doc, t.specs.c.doc)
+    .join(t.specs)
+    .where(t.runs.c.job_id == bindparam("job"))
+    .order_by(t.runs.c.attempt)
+)
+EVENTS = (
+    select(t.events.c.kind, t.events.c.doc, t.specs.c.doc)
+    .outerjoin(t.specs)
+    .where(t.events.c.job == bindparam("job"))
+    .order_by(t.events.c.seq)
+)
+COSTS = (
+    select(t.ledger.c.job, cast(func.sum(t.ledger.c.cost), BigInteger))
+    .where(t.ledger.c.job.in_(bindparam("jobs", expanding=True)))
+    .group_by(t.ledger.c.job)
+)
+ENTRIES = (
+    select(t.ledger.c.at, t.ledger.c.key, t.ledger.c.doc)
+    .where(
+        t.ledger.c.at >= bindparam("since"),
+        or_(t.ledger.c.at > bindparam("since"), t.ledger.c.key > bindparam("key")),
+        t.ledger.c.at < bindparam("until"),
+    )
+    .order_by(t.ledger.c.at, t.ledger.c.key)
+    .limit(bindparam("page"))
+)
+"""A page after an entry; keys are never empty, so the empty one begins."""
+ELEMENTS = select(t.jobs.c.job_id).where(t.jobs.c.array_base.in_(bindparam("jobs", expanding=True)))
+
+
+def jobs_by_id(query: HistoryQuery) -> Select[Any]:
+    """Those of the ids `jobs` that the rest of the query wants."""
+    ids = t.jobs.c.job_id.in_(bindparam("jobs", expanding=True))
+    return JOBS.where(ids, *_wanted(query))
+
+
+def jobs_after(query: HistoryQuery) -> Select[Any]:
+    """The first `page` jobs after the id `last` that the query wants, whatever ids it names."""
+    return JOBS.where(t.jobs.c.job_id > bindparam("last"), *_wanted(query)).limit(bindparam("page"))
+
+
+def _wanted(query: HistoryQuery) -> Sequence[ColumnElement[bool]]:
+    """A pending job may be in several partitions: those are to be looked at again by the caller."""
+    jobs = t.jobs.c
+    named = (
+        (jobs.user, query.users),
+        (jobs.account, query.accounts),
+        (jobs.name, query.names),
+        (jobs.state, query.states),
+    )
+    wanted: list[ColumnElement[bool]] = []
+    wanted += [column.in_(values) for column, values in named if values]
+    if query.partitions:
+        wanted.append(or_(jobs.partition.in_(query.partitions), jobs.partition.contains(",")))
+    if query.since is not None:
+        wanted.append(or_(jobs.ended.is_(None), jobs.ended >= query.since))
+    if query.until is not None:
+        wanted.append(jobs.submitted <= query.until)
+    return wanted

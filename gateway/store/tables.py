@@ -1,0 +1,159 @@
+"""The tables, the same on SQLite and PostgreSQL.
+
+Numbers come from the engine, instants and money are BIGINT, records are JSON documents beside the
+columns that history filters on.
+"""
+
+import re
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+METADATA = MetaData()
+UNSAFE = re.compile("[\\\\\\x00\\ud800-\\udfff]")
+ESCAPE = re.compile(r"\\([0-9a-f]{4})")
+
+
+class AnyText(TypeDecorator[str]):
+    """Text of any code points: those a database refuses, and the backslash, stand as `\\udce9`.
+
+    Equal strings stay equal and different ones different, so it can be a key and be filtered on.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return value if value is None else UNSAFE.sub(lambda it: f"\\{ord(it[0]):04x}", value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return value if value is None else ESCAPE.sub(lambda it: chr(int(it[1], 16)), value)
+
+
+def _doc() -> Column[str]:
+    return Column("doc", Text, nullable=False)
+
+
+def _spec(*, nullable: bool = False) -> Column[str]:
+    return Column("spec", Text, ForeignKey("specs.digest"), nullable=nullable)
+
+
+specs = Table("specs", METADATA, Column("digest", Text, primary_key=True), _doc())
+
+jobs = Table(
+    "jobs",
+    METADATA,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("array_base", BigInteger),
+    Column("array_task", BigInteger),
+    Column("user", AnyText, nullable=False),
+    Column("uid", BigInteger, nullable=False),
+    Column("account", AnyText, nullable=False),
+    Column("partition", AnyText, nullable=False),
+    Column("name", AnyText, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("over", SmallInteger, nullable=False),
+    Column("submitted", BigInteger, nullable=False),
+    Column("eligible", BigInteger),
+    Column("started", BigInteger),
+    Column("ended", BigInteger),
+    Column("version", BigInteger, nullable=False),
+    _spec(),
+    _doc(),
+    Index("jobs_over_ended", "over", "ended"),
+    Index("jobs_user", "user"),
+    Index("jobs_array_base", "array_base"),
+)
+
+runs = Table(
+    "runs",
+    METADATA,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, primary_key=True, autoincrement=False),
+    _spec(),
+    _doc(),
+)
+
+events = Table(
+    "events",
+    METADATA,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("job", BigInteger),
+    Column("node", AnyText),
+    Column("launch", BigInteger),
+    _spec(nullable=True),
+    _doc(),
+    Index("events_job", "job"),
+)
+
+nodes = Table(
+    "nodes",
+    METADATA,
+    Column("name", AnyText, primary_key=True),
+    Column("launch", BigInteger, primary_key=True, autoincrement=False),
+    Column("gone", SmallInteger, nullable=False),
+    _doc(),
+    Index("nodes_gone", "gone"),
+)
+"""Live machines, and those of the past with their last record."""
+
+ledger = Table(
+    "ledger",
+    METADATA,
+    Column("key", AnyText, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("job", BigInteger),
+    Column("account", AnyText, nullable=False),
+    Column("user", AnyText, nullable=False),
+    Column("cost", BigInteger, nullable=False),
+    _doc(),
+    Index("ledger_at", "at"),
+    Index("ledger_job", "job"),
+)
+
+blobs = Table(
+    "blobs",
+    METADATA,
+    Column("digest", Text, primary_key=True),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+requests = Table(
+    "requests",
+    METADATA,
+    Column("id", AnyText, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("reply", AnyText, nullable=False),
+    Index("requests_at", "at"),
+)
+
+counters = Table(
+    "counters",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    METADATA,
+    Column("role", Text, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("holder", AnyText, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+"""Who writes: a transaction of an earlier epoch is refused."""
