@@ -1,0 +1,72 @@
+"""What a reader brings along: the moment, the time zone, how values are to be written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from accounting.ids import JobId
+from accounting.tres import Weights, parse_weights
+from broker.model.job import Job
+from broker.model.site import Site
+from sbatch_shim.grammar.arrays import BITSTR_LEN
+from sbatch_shim.grammar.instants import Zone
+
+
+def utc(_: int) -> int:
+    """The zone that is never ahead of UTC."""
+    return 0
+
+
+def nobody(uid: int) -> str:
+    """The name of a user about whom nothing is known."""
+    return str(uid)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What columns need to know of a partition."""
+
+    weights: Weights | None
+    largest_cpus: int
+    """Cpus of its largest declared node; 0 if it has none."""
+    def_mem_per_cpu_mib: int | None
+
+
+def part_facts(site: Site) -> dict[str, PartFacts]:
+    """The facts of every partition, by name."""
+    cpus = {node.name: node.whole.cpu for node in site.nodes}
+    return {
+        part.name: PartFacts(
+            parse_weights(part.billing_weights),
+            max((cpus.get(name, 0) for name in part.nodes), default=0),
+            part.def_mem_per_cpu_mib,
+        )
+        for part in site.partitions
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """How the values of records become text for one caller; `now` in whole seconds UTC."""
+
+    now: int
+    site: Site
+    zone: Zone = utc
+    jobs: Mapping[JobId, Job] = field(default_factory=dict)
+    """Jobs that others may name (dependencies)."""
+    costs: Mapping[JobId, int] = field(default_factory=dict)
+    """Micro-dollars posted to each job."""
+    user_name: Callable[[int], str] = nobody
+    time_format: str = ""
+    """SLURM_TIME_FORMAT: empty or `standard`, `relative`, or a pattern of strftime."""
+    array_width: int = BITSTR_LEN
+    """Bytes of a list of array indexes that are shown; 0 for all (SLURM_BITSTR_LEN)."""
+    unit: str = ""
+    """The unit that sizes are forced to (sacct --units); empty takes the largest that is exact."""
+    noconvert: bool = False
+    expand_patterns: bool = False
+    """Whether names of output files are shown with their patterns filled in."""
+    parts: Mapping[str, PartFacts] = field(init=False)
+    """Facts of the site's partitions, by name."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", part_facts(self.site))

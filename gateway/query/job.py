@@ -1,0 +1,281 @@
+"""A job's identity, state and times: getters of the column table. None means not set."""
+
+from accounting.ids import JobId
+from broker.model.job import ExitCode, Job, JobFlag, JobState
+from broker.model.spec import Dependency, Limit
+from gateway.query.context import Context
+from sbatch_shim.grammar.arrays import show_array
+from sbatch_shim.grammar.values import UNLIMITED
+
+YEAR = 365 * 86400
+PRIORITY_SCALE = 2**32
+BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
+SLUID_LETTERS = 13
+
+# ---------------------------------------------------------------- identity
+
+
+def job_id(job: Job, _: Context) -> int:
+    return job.id
+
+
+def shown_id(job: Job, ctx: Context) -> str:
+    """`12`, `12_3` for an element, `12_[4-9%2]` for those that still wait."""
+    array = job.array
+    if array is None:
+        return str(job.id)
+    if array.task is not None:
+        return f"{array.base}_{array.task}"
+    return f"{array.base}_[{show_array(array.waiting, array.limit, ctx.array_width)}]"
+
+
+def array_base(job: Job, _: Context) -> JobId:
+    return job.array.base if job.array else job.id
+
+
+def array_parent(job: Job, _: Context) -> JobId | None:
+    return job.array.base if job.array else None
+
+
+def array_tasks(job: Job, ctx: Context) -> str | None:
+    """Index or list of indexes; None when it is no array."""
+    if job.array is None:
+        return None
+    if job.array.task is not None:
+        return str(job.array.task)
+    return show_array(job.array.waiting, job.array.limit, ctx.array_width)
+
+
+def array_limit(job: Job, _: Context) -> int | None:
+    return job.array.limit if job.array else None
+
+
+def sluid(job: Job, _: Context) -> str:
+    """An id that is unique over all clusters and times: `s` and 13 letters of base 32 (25.11)."""
+    number = job.submitted << 32 | job.id
+    letters = []
+    for _place in range(SLUID_LETTERS):
+        number, letter = divmod(number, len(BASE32))
+        letters.append(BASE32[letter])
+    return "s" + "".join(reversed(letters))
+
+
+def name(job: Job, _: Context) -> str:
+    return job.spec.name
+
+
+def user(job: Job, _: Context) -> str:
+    return job.owner.user
+
+
+def uid(job: Job, _: Context) -> int:
+    return job.owner.uid
+
+
+def group(job: Job, _: Context) -> str:
+    return job.owner.group
+
+
+def gid(job: Job, _: Context) -> int:
+    return job.owner.gid
+
+
+def account(job: Job, _: Context) -> str:
+    return job.account
+
+
+def qos(job: Job, _: Context) -> str:
+    return job.qos
+
+
+def partition(job: Job, _: Context) -> str:
+    return job.partition
+
+
+def cluster(_: Job, ctx: Context) -> str:
+    return ctx.site.cluster
+
+
+def user_and_uid(job: Job, _: Context) -> str:
+    return f"{job.owner.user}({job.owner.uid})"
+
+
+def group_and_gid(job: Job, _: Context) -> str:
+    return f"{job.owner.group}({job.owner.gid})"
+
+
+# ---------------------------------------------------------------- state
+
+NO_FLAG = JobFlag.NONE
+"""Compared by identity: asking a flag costs a microsecond, and ten thousand jobs are asked."""
+CODES = {state.label: state.code for state in JobState} | {"CONFIGURING": "CF", "COMPLETING": "CG"}
+REASON_IN_NODES = {
+    JobState.PENDING,
+    JobState.TIMEOUT,
+    JobState.OUT_OF_MEMORY,
+    JobState.DEADLINE,
+    JobState.FAILED,
+}
+"""States in which squeue shows the reason where otherwise the nodes stand."""
+
+
+def state(job: Job, _: Context) -> str:
+    return job.state.label if job.flags is NO_FLAG else job.shown_state
+
+
+def state_code(job: Job, _: Context | None = None) -> str:
+    return job.state.code if job.flags is NO_FLAG else CODES[job.shown_state]
+
+
+def waits(job: Job) -> bool:
+    """Pending, and nothing of an earlier attempt is left."""
+    return job.state is JobState.PENDING and (job.flags is NO_FLAG or not job.completing)
+
+
+def reason(job: Job, _: Context) -> str:
+    return job.reason
+
+
+def exit_code(job: Job, _: Context) -> ExitCode:
+    return job.exit
+
+
+def derived_exit(job: Job, _: Context) -> ExitCode:
+    return job.derived
+
+
+def restarts(job: Job, _: Context) -> int:
+    return job.restarts
+
+
+def requeue(job: Job, ctx: Context) -> bool:
+    return ctx.site.job_requeue if job.spec.requeue is None else job.spec.requeue
+
+
+def is_batch(job: Job, _: Context) -> bool:
+    return job.spec.batch is not None
+
+
+def dependency(job: Job, ctx: Context) -> str | None:
+    """Conditions still open, each with its state."""
+    texts = [_condition(one, job, ctx) for one in job.after]
+    return ("?" if job.spec.after_any else ",").join(texts) or None
+
+
+def _condition(one: Dependency, job: Job, ctx: Context) -> str:
+    never = job.reason == "DependencyNeverSatisfied" and _is_lost(one, job, ctx)
+    text = "failed" if never else "unfulfilled"
+    if one.job is None:
+        return f"{one.kind}({text})"
+    task = "_*" if one.whole_array else "" if one.task is None else f"_{one.task}"
+    delay = f"+{one.delay // 60}" if one.delay else ""
+    return f"{one.kind}:{one.job}{task}{delay}({text})"
+
+
+def _is_lost(one: Dependency, job: Job, ctx: Context) -> bool:
+    """Whether it is this condition that can never hold; the only one surely is."""
+    other = ctx.jobs.get(JobId(one.job or 0))
+    return len(job.after) == 1 or (other is not None and other.over)
+
+
+# ---------------------------------------------------------------- priority
+
+
+def priority(job: Job, _: Context) -> int:
+    return job.priority
+
+
+def priority_share(job: Job, _: Context) -> str:
+    """The priority as a part of the highest there can be."""
+    return f"{job.priority / PRIORITY_SCALE:16.14f}"
+
+
+def nice(job: Job, _: Context) -> int:
+    return job.spec.nice
+
+
+# ---------------------------------------------------------------- time
+
+
+def submitted(job: Job, _: Context) -> int:
+    return job.submitted
+
+
+def eligible(job: Job, _: Context) -> int | None:
+    """When nothing but room stood in the way; the begin time while that is still to come."""
+    if job.state is JobState.PENDING and (job.hold or job.after):
+        return None
+    return _future_start(job) or job.eligible
+
+
+def accrued(job: Job, ctx: Context) -> int | None:
+    at = eligible(job, ctx)
+    return at if at is not None and at <= ctx.now else None
+
+
+def _future_start(job: Job) -> int | None:
+    """A start that is known before it comes: a begin time, or the end of a requeue's delay."""
+    if job.state is not JobState.PENDING or job.hold or job.after:
+        return None
+    times = [at for at in (job.spec.begin, job.not_before) if at is not None]
+    later = [at for at in times if at > job.submitted]
+    return max(later, default=None) if job.reason == "BeginTime" else None
+
+
+def start(job: Job, _: Context) -> int | None:
+    """Start, real or foreseen; what ended without one began when it ended."""
+    return job.started or _future_start(job) or (job.ended if job.state.final else None)
+
+
+def end(job: Job, _: Context) -> int | None:
+    """End, real or by the time limit; a job without a limit is taken to run for a year."""
+    if job.ended is not None and not job.state.holds_nodes:
+        return job.ended if job.state.final else None
+    begun = job.started or _future_start(job)
+    if begun is None:
+        return None
+    return begun + (job.time_limit if isinstance(job.time_limit, int) else YEAR)
+
+
+def limited_end(job: Job, ctx: Context) -> int | None:
+    """scontrol's EndTime: not known while a job without a limit runs."""
+    return None if job.time_limit == UNLIMITED and not job.state.final else end(job, ctx)
+
+
+def scheduled(job: Job, _: Context) -> int | None:
+    """When the scheduler last looked at it."""
+    return job.started or job.eligible
+
+
+def elapsed(job: Job, ctx: Context) -> int:
+    if job.started is None or job.state is JobState.PENDING:
+        return 0
+    return max((ctx.now if job.ended is None else job.ended) - job.started, 0)
+
+
+def time_limit(job: Job, _: Context) -> Limit:
+    return job.time_limit
+
+
+def time_left(job: Job, ctx: Context) -> Limit:
+    limit = job.time_limit
+    return limit - elapsed(job, ctx) if isinstance(limit, int) else limit
+
+
+def waited(job: Job, ctx: Context) -> int:
+    """Seconds from submission to start, or to now."""
+    until = job.started if job.started is not None else job.ended
+    return max((ctx.now if until is None else until) - job.submitted, 0)
+
+
+def time_min(job: Job, _: Context) -> int | None:
+    return job.spec.time_min
+
+
+def deadline(job: Job, _: Context) -> int | None:
+    return job.spec.deadline
+
+
+def no_time(_: Job, __: Context) -> int | None:
+    """An instant that never comes here (suspending, resizing, preempting)."""
+    return None

@@ -1,0 +1,130 @@
+"""squeue's and sinfo's formats: `%.18i %9P` and `jobid:.20,name` compiled once into a row maker.
+
+A width both pads and cuts, counted in characters; a dot aligns right (Slurm 25.11).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gateway.query.context import Context
+
+LONG_WIDTH = 20
+"""Width of a column of -O that names none."""
+
+R = TypeVar("R")
+Getter = Callable[[R, Context], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Generic[R]):
+    """A column as one command shows it."""
+
+    header: str
+    text: Getter[R]
+    timed: bool = False
+    wide: bool = False
+    """A list of nodes: aligned to the right it is padded but not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[R]):
+    """A compiled format."""
+
+    header: str
+    pattern: str
+    getters: tuple[Getter[R], ...]
+    timed: bool
+    """Whether a row may change with time alone."""
+    unknown: tuple[str, ...] = ()
+    """Columns asked for that do not exist, in order."""
+
+    def lines(self, records: Iterable[R], ctx: Context) -> list[str]:
+        """A line for each record, without line breaks."""
+        rows = list(records)
+        if not self.getters:
+            return [self.pattern % ()] * len(rows)
+        columns = [[get(one, ctx) for one in rows] for get in self.getters]
+        pattern = self.pattern
+        return [pattern % row for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot(Generic[R]):
+    """A column's place in the row, and the text that follows it; without a cell the text alone."""
+
+    cell: Cell[R] | None
+    width: int = 0
+    right: bool = False
+    suffix: str = ""
+
+    def pattern(self) -> str:
+        tail = self.suffix.replace("%", "%%")
+        if self.cell is None:
+            return tail
+        if not self.width:
+            return f"%s{tail}"
+        cut = "" if self.right and self.cell.wide else f".{self.width}"
+        return f"%{'' if self.right else '-'}{self.width}{cut}s{tail}"
+
+
+def by_letters(text: str, cells: Mapping[str, Cell[R]], *, every: str = "") -> Layout[R]:
+    """`%[.][width]letter[text]...`; `%all` stands for the letters in `every`, with bars between."""
+    start = text.find("%")
+    if start < 0:
+        return _layout([_Spot(None, suffix=text)], [])
+    tokens = [token for token in text[start:].split("%") if token]
+    tokens = [one for token in tokens for one in _spread(token, every)]
+    spots: list[_Spot[R]] = [_Spot(None, suffix=text[:start])]
+    unknown = []
+    for token in tokens:
+        width, right, rest = _width(token)
+        cell = cells.get(rest[:1])
+        if cell is None:
+            unknown.append(token)
+            spots.append(_Spot(None, suffix=f"%{token}"))
+        else:
+            spots.append(_Spot(cell, width, right, rest[1:]))
+    return _layout(spots, unknown)
+
+
+def _spread(token: str, every: str) -> list[str]:
+    if token != "all" or not every:
+        return [token]
+    return [f"{letter}|" for letter in every[:-1]] + [every[-1]]
+
+
+def _width(text: str) -> tuple[int, bool, str]:
+    """Width (0: none), whether to the right, and what follows."""
+    right = text.startswith(".")
+    body = text[right:]
+    rest = body.lstrip("0123456789")
+    digits = body[: len(body) - len(rest)]
+    return int(digits or 0), right, rest
+
+
+def by_names(text: str, cells: Mapping[str, Cell[R]]) -> Layout[R]:
+    """`name[:[.]width[text]]`, separated by commas; names in any case, 20 wide unless said."""
+    spots: list[_Spot[R]] = []
+    unknown = []
+    for token in [token for token in text.split(",") if token]:
+        name, colon, size = token.partition(":")
+        width, right, suffix = _width(size) if colon else (LONG_WIDTH, False, "")
+        cell = cells.get(name.lower())
+        if cell is None:
+            unknown.append(name)
+        else:
+            spots.append(_Spot(cell, width, right, suffix))
+    return _layout(spots, unknown)
+
+
+def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:
+    pattern = "".join(spot.pattern() for spot in spots)
+    cells = [spot.cell for spot in spots if spot.cell is not None]
+    return Layout(
+        pattern % tuple(cell.header for cell in cells),
+        pattern,
+        tuple(cell.text for cell in cells),
+        any(cell.timed for cell in cells),
+        tuple(unknown),
+    )

@@ -1,0 +1,296 @@
+"""What a job asks for and holds: getters of the column table. None means not set."""
+
+from accounting.tres import Tres, Weights, billing
+from broker.model.job import Job, JobState
+from broker.model.spec import Gres, Memory
+from gateway.query.context import Context, PartFacts
+from gateway.query.job import NO_FLAG, REASON_IN_NODES, waits
+from sbatch_shim.grammar.hostlist import fold
+
+# ---------------------------------------------------------------- nodes
+
+
+def nodes(job: Job, _: Context) -> tuple[str, ...] | None:
+    return None if waits(job) else job.last_node_names or None
+
+
+def node_text(job: Job, ctx: Context) -> str:
+    held = nodes(job, ctx) or ()
+    return held[0] if len(held) == 1 else fold(held)
+
+
+def nodes_or_reason(job: Job, ctx: Context) -> str:
+    """Pending or failed: the reason in parentheses; else the nodes."""
+    if job.state in REASON_IN_NODES and (job.flags is NO_FLAG or not job.completing):
+        return f"({job.reason})"
+    return node_text(job, ctx)
+
+
+def batch_host(job: Job, ctx: Context) -> str | None:
+    held = nodes(job, ctx)
+    return held[0] if held else None
+
+
+def wanted_nodes(job: Job, _: Context) -> tuple[str, ...] | None:
+    return job.spec.resources.nodelist or None
+
+
+def excluded_nodes(job: Job, _: Context) -> tuple[str, ...] | None:
+    return job.spec.resources.exclude or None
+
+
+def node_count(job: Job, ctx: Context) -> int:
+    """Nodes held, or the least number that can do."""
+    if waits(job) or not job.last_node_names:
+        return least_nodes(job, ctx)
+    return len(job.last_node_names)
+
+
+def least_nodes(job: Job, ctx: Context) -> int:
+    """What was asked for, or what the cpus need on the partition's largest node."""
+    want, asked = job.want, job.spec.resources.min_nodes
+    if want.cpu > 1 and asked is None:
+        part = _part(job, ctx)
+        if part is not None and part.largest_cpus:
+            return max(want.node, -(-want.cpu // part.largest_cpus), 1)
+    return max(want.node, asked or 1)
+
+
+def node_range(job: Job, ctx: Context) -> str:
+    """scontrol's NumNodes: a range while pending, if one was asked for or none was (25.11)."""
+    least = node_count(job, ctx)
+    if job.state is not JobState.PENDING:
+        return str(least)
+    asked = job.spec.resources
+    if asked.min_nodes is None and least == 1 and not job.hold:
+        return "1"
+    return f"{least}-{max(asked.max_nodes or least, least)}"
+
+
+def most_nodes(job: Job, _: Context) -> int:
+    return job.spec.resources.max_nodes or 0
+
+
+def cpu_count(job: Job, _: Context) -> int:
+    return job.want.cpu if job.state is JobState.PENDING else job.alloc.cpu or job.want.cpu
+
+
+def tasks(job: Job, ctx: Context) -> int:
+    """Tasks asked for, or one on each node."""
+    asked = job.spec.resources
+    if asked.tasks is not None:
+        return asked.tasks
+    return node_count(job, ctx) * (asked.tasks_per_node or 1)
+
+
+def cpus_per_task(job: Job, _: Context) -> int:
+    return job.spec.resources.cpus_per_task or 1
+
+
+def least_cpus(job: Job, _: Context) -> int:
+    """MinCPUsNode: what each node must have free."""
+    asked = job.spec.resources
+    by_tasks = (asked.tasks_per_node or 1) * (asked.cpus_per_task or 1)
+    return max(asked.min_cpus_per_node or 1, by_tasks)
+
+
+# ---------------------------------------------------------------- memory and other resources
+
+
+def _part(job: Job, ctx: Context) -> PartFacts | None:
+    return ctx.parts.get(job.partitions[0]) if job.partitions else None
+
+
+def memory_per_cpu(job: Job, ctx: Context) -> Memory | None:
+    """`--mem-per-cpu`, or the partition's default; None when memory was asked for otherwise."""
+    asked = job.spec.resources
+    if asked.mem_per_node_mib is not None:
+        return None
+    if asked.mem_per_cpu_mib is not None:
+        return asked.mem_per_cpu_mib
+    part = _part(job, ctx)
+    return part.def_mem_per_cpu_mib if part else None
+
+
+def memory(job: Job, ctx: Context) -> Memory:
+    """What squeue calls MIN_MEMORY, per node or per cpu; 0 is all of the node."""
+    per_cpu = memory_per_cpu(job, ctx)
+    if per_cpu is not None:
+        return per_cpu
+    return job.spec.resources.mem_per_node_mib or 0
+
+
+def line_memory_per_gpu(job: Job, _: Context) -> Memory | None:
+    """scontrol shows one of the three: per GPU, per cpu, per node."""
+    return job.spec.resources.mem_per_gpu_mib
+
+
+def line_memory_per_cpu(job: Job, ctx: Context) -> Memory | None:
+    per_gpu = job.spec.resources.mem_per_gpu_mib
+    return memory_per_cpu(job, ctx) if per_gpu is None else None
+
+
+def line_memory_per_node(job: Job, ctx: Context) -> Memory | None:
+    others = job.spec.resources.mem_per_gpu_mib, memory_per_cpu(job, ctx)
+    return memory(job, ctx) if others == (None, None) else None
+
+
+def temporary_disk(job: Job, _: Context) -> Memory:
+    return job.spec.resources.tmp_mib or 0
+
+
+def _weights(job: Job, ctx: Context) -> Weights | None:
+    part = _part(job, ctx)
+    return part.weights if part else None
+
+
+def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None]:
+    """What it asks for at least, with its billing units."""
+    return job.want, billing(job.want, _weights(job, ctx))
+
+
+def held_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
+    """What it holds or held; None for a job that never started."""
+    if job.state is JobState.PENDING or job.alloc == Tres():
+        return None
+    return job.alloc, billing(job.alloc, _weights(job, ctx))
+
+
+def tres_in_use(job: Job, ctx: Context) -> tuple[Tres, int | None]:
+    """What it holds, or asks for while it waits."""
+    return held_tres(job, ctx) or wanted_tres(job, ctx)
+
+
+def features(job: Job, _: Context) -> str | None:
+    """The constraint; once it runs by what it preferred, that."""
+    asked = job.spec.resources
+    if asked.prefer is not None and job.state is not JobState.PENDING:
+        return asked.prefer
+    return asked.constraint
+
+
+def preferred(job: Job, _: Context) -> str | None:
+    return None if job.state is not JobState.PENDING else job.spec.resources.prefer
+
+
+def _gres_text(items: tuple[Gres, ...], counted: bool = True, mark: str = ":") -> str | None:
+    texts = [f"gres/{one.label()}{f'{mark}{one.count}' if counted else ''}" for one in items]
+    return ",".join(texts) or None
+
+
+def _typed(text: str | None) -> str | None:
+    """GRES as typed, each with its kind in front: `gpu:2` is `gres/gpu:2` (25.11)."""
+    words = [word for word in (text or "").split(",") if word and word.lower() != "none"]
+    return ",".join(w if w.startswith("gres/") else f"gres/{w}" for w in words) or None
+
+
+def _gpus(text: str | None) -> str | None:
+    """GPU counts as typed, `2` or `a10g:2`, as GRES."""
+    words = [word for word in (text or "").split(",") if word]
+    return ",".join(f"gres/gpu:{word}" for word in words) or None
+
+
+def tres_per_node(job: Job, _: Context) -> str | None:
+    option = job.spec.option
+    parts = [_typed(option("gres")), _gpus(option("gpus-per-node"))]
+    texts = [part for part in parts if part]
+    return ",".join(texts) if texts else _gres_text(job.spec.resources.gres)
+
+
+def tres_per_job(job: Job, _: Context) -> str | None:
+    return _gpus(job.spec.option("gpus")) or _gres_text(job.spec.resources.gpus)
+
+
+def tres_per_socket(job: Job, _: Context) -> str | None:
+    return _gpus(job.spec.option("gpus-per-socket"))
+
+
+def tres_per_task(job: Job, _: Context) -> str | None:
+    """`-c 2` is `cpu=2`, `--gpus-per-task=1` is `gres/gpu=1` (25.11)."""
+    cpus = job.spec.option("cpus-per-task")
+    parts = [
+        job.spec.option("tres-per-task"),
+        f"cpu={job.spec.resources.cpus_per_task}" if cpus else None,
+        _gres_text(job.spec.resources.gpus_per_task, mark="="),
+    ]
+    return ",".join(part.replace("cpu:", "cpu=") for part in parts if part) or None
+
+
+def cpus_per_tres(job: Job, _: Context) -> str | None:
+    count = job.spec.resources.cpus_per_gpu
+    return None if count is None else f"gres/gpu:{count}"
+
+
+def memory_per_tres(job: Job, _: Context) -> str | None:
+    per_gpu = job.spec.resources.mem_per_gpu_mib
+    return None if per_gpu is None else f"gres/gpu:{per_gpu}"
+
+
+def tres_bind(job: Job, _: Context) -> str | None:
+    given = job.spec.option("tres-bind")
+    per_task = job.spec.resources.gpus_per_task
+    if given is not None or not per_task:
+        return given
+    return f"gres/gpu:per_task:{per_task[0].count}"
+
+
+# ---------------------------------------------------------------- layout of tasks
+
+
+def _geometry(job: Job) -> list[str]:
+    """Sockets, cores, threads as `--extra-node-info` gave them."""
+    given = (job.spec.option("extra-node-info") or "").split(":")
+    return [*given, "", "", ""][:3]
+
+
+def _wish(job: Job, option: str, place: int) -> str:
+    return job.spec.option(option) or _geometry(job)[place] or "*"
+
+
+def sockets(job: Job, _: Context) -> str:
+    return _wish(job, "sockets-per-node", 0)
+
+
+def cores(job: Job, _: Context) -> str:
+    return _wish(job, "cores-per-socket", 1)
+
+
+def threads(job: Job, _: Context) -> str:
+    if job.spec.option("hint") == "nomultithread":
+        return "1"
+    return _wish(job, "threads-per-core", 2)
+
+
+def geometry(job: Job, ctx: Context) -> str:
+    return f"{sockets(job, ctx)}:{cores(job, ctx)}:{threads(job, ctx)}"
+
+
+def request_geometry(job: Job, ctx: Context) -> str:
+    """ReqB:S:C:T."""
+    return f"0:0:{cores(job, ctx)}:{threads(job, ctx)}"
+
+
+def tasks_per_node(job: Job, _: Context) -> int:
+    return job.spec.resources.tasks_per_node or 0
+
+
+def task_layout(job: Job, ctx: Context) -> str:
+    """NtasksPerN:B:S:C."""
+    socket = job.spec.option("ntasks-per-socket") or "*"
+    core = job.spec.option("ntasks-per-core") or "*"
+    return f"{tasks_per_node(job, ctx)}:0:{socket}:{core}"
+
+
+def sharing(job: Job, _: Context) -> str:
+    """OverSubscribe: how nodes are shared with others."""
+    exclusive = job.spec.option("exclusive")
+    if job.spec.resources.exclusive or exclusive is not None:
+        return EXCLUSIVE.get((exclusive or "").lower(), "NO")
+    return "OK" if job.spec.option("oversubscribe") is None else "YES"
+
+
+EXCLUSIVE = {"user": "USER", "mcs": "MCS", "topo": "TOPO"}
+
+
+def contiguous(job: Job, _: Context) -> bool:
+    return job.spec.resources.contiguous

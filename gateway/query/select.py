@@ -1,0 +1,240 @@
+"""Which jobs a reader asks for, and in what order."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accounting.ids import JobId
+from broker.model.job import Job, JobState
+from gateway.query.context import Context
+from gateway.query.fields import BY_LETTER
+from gateway.query.job import state_code
+
+LIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
+DEFAULT_SORT = "P,t,-p"
+"""squeue's order: partition, state, then priority, the highest first."""
+
+
+class SortError(ValueError):
+    """A letter that nothing can be sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRef:
+    """A job as named on a command line: `12`, `12_3`, `12.0`."""
+
+    job: JobId
+    task: int | None = None
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked for; None means any."""
+
+    jobs: tuple[JobRef, ...] | None = None
+    users: frozenset[int] | None = None
+    not_user: int | None = None
+    states: frozenset[str] | None = None
+    """Long words; None means what has not ended."""
+    all_states: bool = False
+    partitions: frozenset[str] | None = None
+    hidden: frozenset[str] = frozenset()
+    """Partitions that are not shown."""
+    accounts: frozenset[str] | None = None
+    names: frozenset[str] | None = None
+    qos: frozenset[str] | None = None
+    nodes: frozenset[str] | None = None
+    licenses: frozenset[str] | None = None
+    reservations: frozenset[str] | None = None
+    over: int | None = None
+    """Seconds that it must have run at least."""
+    under: int | None = None
+    started_only: bool = False
+
+
+def select(jobs: Iterable[Job], wanted: Wanted, ctx: Context) -> list[Job]:
+    """The jobs that pass every filter, in the order of the records."""
+    tests = list(_tests(wanted, ctx))
+    if not tests:
+        return list(jobs)
+    if len(tests) == 1:
+        return [job for job in jobs if tests[0](job)]
+    return [job for job in jobs if all(test(job) for test in tests)]
+
+
+Test = Callable[[Job], bool]
+
+
+def _tests(wanted: Wanted, ctx: Context) -> Iterator[Test]:
+    yield from _who_tests(wanted)
+    yield from _state_tests(wanted, ctx)
+    yield from _place_tests(wanted)
+
+
+def _who_tests(wanted: Wanted) -> Iterator[Test]:
+    if wanted.jobs is not None:
+        yield _is_one_of(wanted.jobs)
+    if wanted.users is not None:
+        users = wanted.users
+        yield lambda job: job.owner.uid in users
+    if wanted.not_user is not None:
+        yield lambda job: job.owner.uid != wanted.not_user
+    if wanted.names is not None:
+        names = wanted.names
+        yield lambda job: job.spec.name in names
+
+
+def _is_one_of(refs: tuple[JobRef, ...]) -> Test:
+    whole = {ref.job for ref in refs if ref.task is None}
+    elements = {(ref.job, ref.task) for ref in refs if ref.task is not None}
+
+    def test(job: Job) -> bool:
+        array = job.array
+        if job.id in whole or (array is not None and array.base in whole):
+            return True
+        if array is None or not elements:
+            return False
+        tasks = array.waiting if array.task is None else (array.task,)
+        return any((array.base, task) in elements for task in tasks)
+
+    return test
+
+
+def _state_tests(wanted: Wanted, ctx: Context) -> Iterator[Test]:
+    if wanted.states is not None:
+        states = wanted.states
+        yield lambda job: job.shown_state in states
+    elif not wanted.all_states:
+        yield lambda job: job.state in LIVE or job.completing
+    if wanted.over is not None or wanted.under is not None:
+        low, high = wanted.over or 0, wanted.under
+        yield lambda job: _runs_within(job, ctx, low=low, high=high)
+
+
+def _runs_within(job: Job, ctx: Context, *, low: int, high: int | None) -> bool:
+    if job.started is None or job.state is not JobState.RUNNING:
+        return False
+    ran = ctx.now - job.started
+    return ran >= low and (high is None or ran <= high)
+
+
+def _place_tests(wanted: Wanted) -> Iterator[Test]:
+    if wanted.hidden:
+        hidden = wanted.hidden
+        yield lambda job: not hidden.issuperset(job.partitions)
+    if wanted.partitions is not None:
+        partitions = wanted.partitions
+        yield lambda job: not partitions.isdisjoint(job.partitions)
+    if wanted.nodes is not None:
+        nodes = wanted.nodes
+        yield lambda job: job.state.holds_nodes and not nodes.isdisjoint(job.last_node_names)
+    yield from _label_tests(wanted)
+
+
+def _label_tests(wanted: Wanted) -> Iterator[Test]:
+    for chosen, label in (
+        (wanted.accounts, lambda job: job.account),
+        (wanted.qos, lambda job: job.qos),
+        (wanted.reservations, lambda job: job.spec.reservation),
+    ):
+        if chosen is not None:
+            yield _label_test(chosen, label)
+    if wanted.licenses is not None:
+        licenses = wanted.licenses
+        yield lambda job: not licenses.isdisjoint(_license_names(job))
+
+
+def _label_test(chosen: frozenset[str], label: Callable[[Job], str | None]) -> Test:
+    return lambda job: label(job) in chosen
+
+
+def _license_names(job: Job) -> list[str]:
+    return [word.partition(":")[0] for word in (job.spec.licenses or "").split(",")]
+
+
+# ---------------------------------------------------------------- arrays and partitions
+
+
+def spread_arrays(jobs: Iterable[Job]) -> Iterator[Job]:
+    """A record for each waiting element in place of the array's (`squeue -r`)."""
+    for job in jobs:
+        array = job.array
+        if array is None or array.task is not None:
+            yield job
+            continue
+        for task in array.waiting:
+            yield replace(job, array=replace(array, task=task, waiting=()))
+
+
+def spread_partitions(jobs: Iterable[Job]) -> Iterator[Job]:
+    """A record for each partition that a job may go to (`squeue -P`)."""
+    for job in jobs:
+        if len(job.partitions) < 2:
+            yield job
+            continue
+        for partition in job.partitions:
+            yield replace(job, partitions=(partition,))
+
+
+# ---------------------------------------------------------------- order
+
+SORT_VALUES: dict[str, Callable[[Job, Context], Any]] = {
+    "i": lambda job, _: job.array.base if job.array else job.id,
+    "p": lambda job, _: job.priority,
+    "P": lambda job, _: job.partition,
+    "t": state_code,
+    "R": lambda job, _: job.reason,
+}
+
+
+def ordered(jobs: list[Job], text: str, ctx: Context) -> list[Job]:
+    """Sorted by letters, the first counts most, `-` turns round; later jobs first among equals.
+
+    Raises SortError.
+    """
+    if text == DEFAULT_SORT:
+        return sorted(jobs, key=_default_key)
+    found = sorted(jobs, key=lambda job: job.id, reverse=True)
+    for letter, down in reversed(_sort_letters(text)):
+        value = _sort_value(letter)
+        found.sort(key=lambda job, value=value: value(job, ctx), reverse=down)  # type: ignore[misc]
+    return found
+
+
+def _default_key(job: Job) -> tuple[str, str, int, int]:
+    return job.partition, state_code(job), -job.priority, -job.id
+
+
+def _sort_letters(text: str) -> list[tuple[str, bool]]:
+    found = []
+    down = False
+    for char in text:
+        if char in "-+":
+            down = char == "-"
+        elif char not in ", #":
+            found.append((char, down))
+            down = False
+    return found
+
+
+def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
+    special = SORT_VALUES.get(letter)
+    if special is not None:
+        return special
+    column = BY_LETTER.get(letter)
+    if column is None:
+        raise SortError(letter)
+    get = column.get
+
+    def key(job: Job, ctx: Context) -> tuple[bool, Any]:
+        value = get(job, ctx)
+        return value is not None, value if isinstance(value, int) else str(value)
+
+    return key
+
+
+def check_sort(text: str) -> None:
+    """Raises SortError for the first letter that nothing can be sorted by."""
+    for letter, _down in _sort_letters(text):
+        _sort_value(letter)

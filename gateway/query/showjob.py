@@ -1,0 +1,171 @@
+"""`scontrol show job`: the lines of a record, key by key in 25.11.7's order."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from broker.model.job import Job, Share
+from gateway.query.context import Context
+from gateway.query.fields import BY_KEY
+from sbatch_shim.grammar.arrays import show_indexes
+from sbatch_shim.grammar.hostlist import fold
+
+INDENT = "\n   "
+DEEPER = "\n     "
+
+# fmt: off
+JOB_LINES = (
+    ("job_id", "?array_parent", "?array_task_id", "?array_throttle", "name"),
+    ("+sluid",),
+    ("user_and_uid", "group_and_gid", "mcs_label"),
+    ("priority", "nice", "account", "qos", "?wckey"),
+    ("state", "reason", "dependency"),
+    ("requeue", "restart_cnt", "batch_flag", "reboot", "exit_code"),
+    ("+derived_exit_code",),
+    ("time_used", "time_limit", "time_minimum"),
+    ("submit_time", "eligible_time"),
+    ("accrue_time",),
+    ("start_time", "limited_end", "deadline"),
+    ("suspend_time", "pre_sus_time", "last_sched_evaluation", "scheduler"),
+    ("partition", "submitter"),
+    ("required_nodes", "excluded_nodes"),
+    ("nodes",),
+    ("?batch_host",),
+    ("node_range", "cpus", "tasks", "cpus_per_task", "request_geometry"),
+    ("tres_requested",),
+    ("tres_allocated",),
+    ("sockets_per_node", "task_layout", "core_spec"),
+    ("+allocation",),
+    ("minimum_cpus_per_node", "?memory_per_gpu", "?memory_per_cpu", "?memory_per_node",
+     "minimum_tmp_disk_per_node"),
+    ("features", "delay_boot"),
+    ("?resv_name",),
+    ("?cluster_features",),
+    ("?prefer",),
+    ("oversubscribe", "contiguous", "licenses", "licenses_alloc", "network"),
+    ("command",),
+    ("submit_line",),
+    ("work_dir",),
+    ("?admin_comment",),
+    ("?system_comment",),
+    ("?comment",),
+    ("?extra",),
+    ("?stderr_path",),
+    ("?stdin_path",),
+    ("?stdout_path",),
+    ("?switches",),
+    ("?burst_buffer",),
+    ("?cpus_per_tres",),
+    ("?memory_per_tres",),
+    ("?tres_bind",),
+    ("?tres_freq",),
+    ("?tres_per_job",),
+    ("?tres_per_node",),
+    ("?tres_per_socket",),
+    ("?tres_per_task",),
+    ("?mail_user", "mail_type"),
+    ("?tasks_per_tres",),
+    ("?container", "container_id"),
+    ("?oom_kill_step",),
+    ("?segment",),
+)
+"""Keys of columns, line by line: `?` shown only where set, `+` only with --details."""
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One `Key=value` of a line."""
+
+    key: str
+    text: Callable[[Job, Context], str | None]
+    optional: bool
+
+    def shown(self, job: Job, ctx: Context) -> str | None:
+        text = self.text(job, ctx)
+        return None if text is None else f"{self.key}={text}"
+
+
+def _part(word: str) -> _Part:
+    optional = word.startswith("?")
+    column = BY_KEY[word.lstrip("?+")]
+    if not optional:
+        return _Part(column.scontrol, column.shown(), optional)
+    get, write = column.get, column.kind.scontrol
+
+    def text(job: Job, ctx: Context) -> str | None:
+        value = get(job, ctx)
+        return None if value is None else write(value, ctx)
+
+    return _Part(column.scontrol, text, optional)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    parts: tuple[_Part, ...]
+    detail: bool
+
+    def shown(self, job: Job, ctx: Context) -> str | None:
+        """The line; None if what it begins with is not set."""
+        texts = [part.shown(job, ctx) for part in self.parts]
+        if texts[0] is None:
+            return None
+        return " ".join(text for text in texts if text is not None)
+
+
+ALLOCATION = "+allocation"
+LINES = tuple(
+    None if words == (ALLOCATION,) else _Line(tuple(map(_part, words)), words[0].startswith("+"))
+    for words in JOB_LINES
+)
+
+
+def show_job(job: Job, ctx: Context, *, details: bool = False, oneliner: bool = False) -> str:
+    """The record as scontrol prints it, with the empty line behind it."""
+    text = INDENT.join(_lines(job, ctx, details))
+    if oneliner:
+        return " ".join(text.split(DEEPER)).replace(INDENT, " ") + "\n"
+    return text + "\n\n"
+
+
+def _lines(job: Job, ctx: Context, details: bool) -> Iterator[str]:
+    for line in LINES:
+        if line is None:
+            if details and job.shares:
+                yield from _allocation(job)
+        elif details or not line.detail:
+            text = line.shown(job, ctx)
+            if text is not None:
+                yield text
+
+
+# ---------------------------------------------------------------- --details
+
+
+def _allocation(job: Job) -> Iterator[str]:
+    """JOB_GRES, and below it what each group of nodes gives."""
+    yield f"JOB_GRES={_gres(job.alloc.gres) or '(null)'}" + "".join(
+        f"{DEEPER}Nodes={fold(names)} {text}" for names, text in _groups(job.shares)
+    )
+
+
+def _groups(shares: tuple[Share, ...]) -> list[tuple[list[str], str]]:
+    """Neighbours that give the same stand in one line."""
+    groups: list[tuple[list[str], str]] = []
+    for share in shares:
+        text = (
+            f"CPU_IDs={show_indexes(share.cpu_ids)} Mem={share.tres.mem_mib} "
+            f"GRES={_gres(share.tres.gres, share.gpu_ids)}"
+        )
+        if groups and groups[-1][1] == text:
+            groups[-1][0].append(share.node)
+        else:
+            groups.append(([share.node], text))
+    return groups
+
+
+def _gres(counts: tuple[tuple[str, int], ...], ids: tuple[int, ...] = ()) -> str:
+    """`gpu:a10g:2(IDX:0-1)`; untyped sums are left out where there are types."""
+    typed = {name.partition(":")[0] for name, _ in counts if ":" in name}
+    index = f"(IDX:{show_indexes(ids)})" if ids else ""
+    shown = [(name, count) for name, count in counts if ":" in name or name not in typed]
+    return ",".join(f"{name}:{count}{index}" for name, count in shown)

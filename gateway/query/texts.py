@@ -1,0 +1,135 @@
+"""Texts of a job and the files it writes: getters of the column table. None means not set."""
+
+from broker.model.job import Job
+from gateway.query.context import Context
+from gateway.query.job import sluid
+from gateway.query.resources import batch_host
+from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
+
+# ---------------------------------------------------------------- texts
+
+
+def comment(job: Job, _: Context) -> str | None:
+    return job.spec.comment if job.comment is None else job.comment
+
+
+def admin_comment(job: Job, _: Context) -> str | None:
+    return job.admin_comment
+
+
+def system_comment(job: Job, _: Context) -> str | None:
+    return job.system_comment
+
+
+def work_dir(job: Job, _: Context) -> str:
+    return job.spec.cwd
+
+
+def command(job: Job, _: Context) -> str | None:
+    return job.spec.command
+
+
+def submit_line(job: Job, _: Context) -> str | None:
+    return job.spec.submit_line or None
+
+
+def submit_host(job: Job, _: Context) -> str | None:
+    return job.spec.submit_host or None
+
+
+def submitter(job: Job, _: Context) -> str:
+    """AllocNode:Sid."""
+    return f"{job.spec.submit_host or 'localhost'}:0"
+
+
+def licenses(job: Job, _: Context) -> str | None:
+    return job.spec.licenses
+
+
+def reservation(job: Job, _: Context) -> str | None:
+    return job.spec.reservation
+
+
+def wckey(job: Job, _: Context) -> str | None:
+    return job.spec.wckey
+
+
+def mail_user(job: Job, _: Context) -> str | None:
+    types = [word for word in job.spec.mail_types if word.upper() != "NONE"]
+    return (job.spec.mail_user or job.owner.user) if types else None
+
+
+def mail_types(job: Job, _: Context) -> str:
+    return ",".join(job.spec.mail_types)
+
+
+def switches(job: Job, _: Context) -> str | None:
+    """`--switches=1` waits five minutes unless told otherwise (max_switch_wait)."""
+    given = job.spec.option("switches")
+    if not given:
+        return None
+    count, _at, wait = given.partition("@")
+    return f"{count}@{wait or '00:05:00'}"
+
+
+# ---------------------------------------------------------------- output files
+
+
+def stdin_pattern(job: Job, _: Context) -> str | None:
+    return (job.spec.output.stdin or "/dev/null") if job.spec.batch else None
+
+
+def stdout_pattern(job: Job, _: Context) -> str | None:
+    if job.spec.batch is None:
+        return None
+    return job.spec.output.stdout or default_pattern(job.array is not None)
+
+
+def stderr_pattern(job: Job, _: Context) -> str | None:
+    return job.spec.output.stderr if job.spec.batch else None
+
+
+def expanded(pattern: str | None, job: Job, ctx: Context) -> str | None:
+    """The file's whole path with every pattern filled in; None for none."""
+    if pattern is None:
+        return None
+    array = job.array
+    facts = FileJob(
+        job.id,
+        array.base if array else None,
+        array.task if array else None,
+        job.owner.user,
+        job.spec.name,
+        batch_host(job, ctx) or "",
+        job.restarts,
+        sluid(job, ctx),
+    )
+    return absolute(fill(pattern, facts), job.spec.cwd)
+
+
+def stdin_path(job: Job, ctx: Context) -> str | None:
+    return expanded(stdin_pattern(job, ctx), job, ctx)
+
+
+def stdout_path(job: Job, ctx: Context) -> str | None:
+    return expanded(stdout_pattern(job, ctx), job, ctx)
+
+
+def stderr_path(job: Job, ctx: Context) -> str | None:
+    """Empty for a batch job without `-e`, whose errors go where its output goes (25.11)."""
+    if job.spec.batch is None:
+        return None
+    return expanded(stderr_pattern(job, ctx), job, ctx) or ""
+
+
+def stdin(job: Job, ctx: Context) -> str | None:
+    """As typed (24.05 and later), or filled in when that is asked for."""
+    return stdin_path(job, ctx) if ctx.expand_patterns else stdin_pattern(job, ctx)
+
+
+def stdout(job: Job, ctx: Context) -> str | None:
+    return stdout_path(job, ctx) if ctx.expand_patterns else stdout_pattern(job, ctx)
+
+
+def stderr(job: Job, ctx: Context) -> str | None:
+    return stderr_path(job, ctx) if ctx.expand_patterns else stderr_pattern(job, ctx)

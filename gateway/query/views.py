@@ -1,0 +1,51 @@
+"""The formats that squeue has by itself, and its lists of columns (25.11.7)."""
+
+from functools import lru_cache
+
+from broker.model.job import Job
+from gateway.query.column import Column
+from gateway.query.fields import ALL_LETTERS, BY_LETTER, BY_LONG, COLUMNS
+from gateway.query.layout import Cell, Layout, by_letters, by_names
+
+SQUEUE_DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+SQUEUE_LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+SQUEUE_START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+SQUEUE_STATES = "%.18i %.2t"
+"""With --only-job-state."""
+START_SORT = "S"
+
+
+def _cell(column: Column) -> Cell[Job]:
+    return Cell(column.header, column.squeue(), column.timed, wide=column.key == "nodes")
+
+
+LETTER_CELLS = {letter: _cell(column) for letter, column in BY_LETTER.items()}
+NAME_CELLS = {name: _cell(column) for name, column in BY_LONG.items()}
+
+
+@lru_cache(maxsize=256)
+def squeue_letters(text: str) -> Layout[Job]:
+    """`squeue -o`, compiled."""
+    return by_letters(text, LETTER_CELLS, every=ALL_LETTERS)
+
+
+@lru_cache(maxsize=256)
+def squeue_names(text: str) -> Layout[Job]:
+    """`squeue -O`, compiled."""
+    return by_names(text, NAME_CELLS)
+
+
+def squeue_help_names() -> str:
+    """`squeue --helpFormat`: four names to a line, each 20 wide."""
+    return _grid([c.long for c in COLUMNS if c.long and c.help], width=20, per_line=4)
+
+
+def squeue_help_letters() -> str:
+    """`squeue --helpformat`: eight letters to a line."""
+    letters = [f"%{c.letter}" for c in COLUMNS if c.letter and c.help]
+    return _grid(letters, width=6, per_line=8)
+
+
+def _grid(words: list[str], *, width: int, per_line: int) -> str:
+    rows = [words[i : i + per_line] for i in range(0, len(words), per_line)]
+    return "".join("".join(f"{word:<{width}}" for word in row) + "\n" for row in rows)
