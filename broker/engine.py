@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
@@ -61,15 +61,23 @@ class _Batch:
     submitted: list[JobId] = field(default_factory=list)
 
 
+class Market(Protocol):
+    """Where offers come from; hears how purchases went."""
+
+    def at(self, now: int) -> QuoteFor: ...
+    def heard(self, message: cmd.Message, now: int) -> None: ...
+
+
 class Engine:
     """Decides for one site. Not safe for several threads: one of them calls `step`."""
 
     def __init__(
-        self, *, world: World, store: Store, quote: QuoteFor, epoch: int, started_at: int
+        self, *, world: World, store: Store, market: Market, epoch: int, started_at: int
     ) -> None:
         self.world = world
         self.store = store
-        self.quote = quote
+        self.market = market
+        self.quote = market.at(started_at)
         self.epoch = epoch
         self.started_at = started_at
         self.answered: dict[str, str] = {}
@@ -86,14 +94,14 @@ class Engine:
 
     @classmethod
     def recovered(
-        cls, *, world: World, store: Store, quote: QuoteFor, epoch: int, now: int
+        cls, *, world: World, store: Store, market: Market, epoch: int, now: int
     ) -> "Engine":
         """An engine on what the store holds; declared nodes are as configured."""
         counters = store.counters() or Counters(world.site.first_job_id, 0)
         world.next_job_id = max(counters.next_job_id, world.site.first_job_id)
         world.last_event = counters.last_event
         world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
-        engine = cls(world=world, store=store, quote=quote, epoch=epoch, started_at=now)
+        engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine
 
@@ -103,6 +111,7 @@ class Engine:
         """Takes the messages in order; all of it is durable when this returns, or none is."""
         self.world.begin()
         self._batch = _Batch()
+        self.quote = self.market.at(now)
         replies = [self._handle(message, now) for message in inbox]
         self._let_time_pass(now)
         self._look_at_dependents(now)
@@ -121,6 +130,7 @@ class Engine:
     def _handle(self, message: cmd.Message, now: int) -> Any:
         if isinstance(message, cmd.Journal):
             return self._read_journal(message, now)
+        self.market.heard(message, now)
         request = getattr(message, "request", None)
         if request and request in self.answered:
             return JobId(int(self.answered[request]))
