@@ -1,0 +1,223 @@
+"""scontrol: what changes jobs and nodes; what it shows is made elsewhere."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from broker.model.commands import Command, Requeue, SetHold, Target
+from broker.model.errors import Denied, SpzError
+from broker.model.job import Hold, Job, Owner
+from gateway.api.desk import Desk
+from gateway.api.programs.early import early
+from gateway.api.programs.targets import Named, read_jobs
+from gateway.api.wire import Answer, Call
+from sbatch_shim.grammar.errors import GrammarError
+from sbatch_shim.grammar.parse import EARLY, Query, parse_query
+
+Program = Callable[[Desk, Call], Awaitable[Answer]]
+OPERANDS = "[COMMAND]"
+FOREIGN = "Invalid user id"
+"""What hold, release and update say about somebody else's job (25.11); requeue says denied."""
+SUSPEND = "slurm_suspend error:"
+TOO_FEW = "too few arguments for keyword:{}\n"
+NO_JOB = "Invalid job id specified"
+NOT_YET = "scontrol: error: {} is not supported by SkyPurza{}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One scontrol command: who, the keyword, the words behind it."""
+
+    desk: Desk
+    call: Call
+    by: Owner
+    keyword: str
+    words: tuple[str, ...]
+    quiet: bool = False
+
+    @property
+    def admin(self) -> bool:
+        return self.by.uid in self.desk.site.admins
+
+    def job(self, target: Target) -> Job | None:
+        """The record that a target names first, as the snapshot has it."""
+        jobs = self.desk.snapshot().jobs
+        found = jobs.get(target.job)
+        if target.tasks is None:
+            return found
+        elements = (job for job in jobs.values() if job.array and job.array.base == target.job)
+        wanted = (job for job in elements if job.array and job.array.task in target.tasks)
+        return next(wanted, found)
+
+
+Verb = Callable[[Asked], Awaitable[Answer]]
+
+
+def program(show: Program, verbs: Mapping[str, Verb]) -> Program:
+    """The command; `show` answers everything that changes nothing, `verbs` the rest."""
+    known = tuple(verbs)
+
+    async def run(desk: Desk, call: Call) -> Answer:
+        try:
+            asked = parse_query("scontrol", call.argv, call.environ)
+        except GrammarError as error:
+            return Answer(err=error.stderr, code=error.code)
+        first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
+        if first:
+            return early("scontrol", first, version=desk.site.version, operands=OPERANDS)
+        keyword = full_keyword(asked.operands[0], known) if asked.operands else None
+        if keyword is None:
+            return await show(desk, call)
+        return await _change(desk, call, verbs[keyword], query=asked, keyword=keyword)
+
+    return run
+
+
+def full_keyword(word: str, known: tuple[str, ...]) -> str | None:
+    """The keyword that a word of three letters or more begins or is, in any case."""
+    word = word.lower()
+    if word in known:
+        return word
+    return next((one for one in known if len(word) >= 3 and one.startswith(word)), None)
+
+
+async def _change(desk: Desk, call: Call, verb: Verb, *, query: Query, keyword: str) -> Answer:
+    barred = await desk.barred(call.peer.uid)
+    if barred is not None:
+        return Answer(err=f"{barred.message} ({barred.hint})\n", code=1)
+    asked = Asked(
+        desk=desk,
+        call=call,
+        by=await desk.owner(call.peer.uid),
+        keyword=keyword,
+        words=tuple(query.operands[1:]),
+        quiet="quiet" in query.given,
+    )
+    answer = await verb(asked)
+    return Answer(out=answer.out, err="" if asked.quiet else answer.err, code=answer.code)
+
+
+def told(asked: Asked, error: SpzError, target: Target) -> str:
+    """Slurm's words for what was refused: another user's job is an invalid user id."""
+    job = asked.job(target)
+    foreign = job is not None and job.owner.uid != asked.by.uid and not asked.admin
+    if isinstance(error, Denied) and foreign and asked.keyword not in REQUEUES:
+        return FOREIGN
+    return error.message + (f" ({error.hint})" if error.hint else "")
+
+
+def find_jobs(asked: Asked, words: tuple[str, ...]) -> tuple[list[Named], str]:
+    """The jobs that words name, also as `jobname=NAME`; and what is wrong with them."""
+    site = asked.desk.site
+    named: list[Named] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key.lower() in NAME_KEYS:
+            found = by_name(asked, value)
+            if not found:
+                return named, f"{NO_JOB} for job {value}\n"
+            named += found
+            continue
+        more, wrong = read_jobs((value if equals else word,), site.max_array_size)
+        named += more
+        if wrong is not None:
+            return named, f"{NO_JOB} for job {wrong}\n"
+    return named, ""
+
+
+NAME_KEYS = ("jobname", "name")
+
+
+def by_name(asked: Asked, name: str) -> list[Named]:
+    """Live jobs of that name which the caller may change."""
+    jobs = asked.desk.snapshot().jobs.values()
+    mine = (job for job in jobs if asked.admin or job.owner.uid == asked.by.uid)
+    return [Named(str(j.id), Target(j.id)) for j in mine if j.spec.name == name and not j.over]
+
+
+async def each_job(asked: Asked, make: Callable[[Named], Command]) -> Answer:
+    """Asks the engine for every job named; says Slurm's words for those it refused."""
+    if not asked.words:
+        return Answer(err=TOO_FEW.format(asked.keyword), code=1)
+    named, wrong = find_jobs(asked, asked.words)
+    lines, failed = [], bool(wrong)
+    for one in named:
+        try:
+            await asked.desk.ask(make(one))
+        except SpzError as error:
+            text = told(asked, error, one.target)
+            lines.append(f"{text} for job {one.text}\n{_again(asked, text)}")
+            failed = True
+    if wrong:
+        lines.append(wrong + _again(asked, NO_JOB))
+    return Answer(err="".join(lines), code=int(failed))
+
+
+def _again(asked: Asked, text: str) -> str:
+    """hold and release say it twice (25.11)."""
+    return f"{SUSPEND}{text}\n" if asked.keyword in HOLDS else ""
+
+
+async def hold(asked: Asked) -> Answer:
+    """An administrator's hold of somebody else's job is one that only administrators release."""
+
+    def make(one: Named) -> Command:
+        job = asked.job(one.target)
+        mine = job is not None and job.owner.uid == asked.by.uid
+        admin = asked.admin and not mine and asked.keyword == "hold"
+        return SetHold(target=one.target, by=asked.by, hold=Hold.ADMIN if admin else Hold.USER)
+
+    return await each_job(asked, make)
+
+
+async def release(asked: Asked) -> Answer:
+    return await each_job(asked, lambda one: SetHold(target=one.target, by=asked.by, hold=None))
+
+
+async def requeue(asked: Asked) -> Answer:
+    held = asked.keyword == "requeuehold"
+    return await each_job(asked, lambda one: Requeue(target=one.target, by=asked.by, hold=held))
+
+
+async def suspend(asked: Asked) -> Answer:
+    """Operators only, as in Slurm; theirs is refused by name."""
+    if not asked.admin:
+        words = [word for text in asked.words for word in text.split(",")]
+        return Answer(err="".join(f"Access/permission denied for job {w}\n" for w in words), code=1)
+    return Answer(err=NOT_YET.format(asked.keyword, " yet"), code=1)
+
+
+async def reconfigure(asked: Asked) -> Answer:
+    """The file is read at start only, for now."""
+    if not asked.admin:
+        return Answer(err="slurm_reconfigure error:Invalid user id\n", code=1)
+    return Answer(err=NOT_YET.format("reconfigure", " yet: start the service again"), code=1)
+
+
+async def refused(asked: Asked) -> Answer:
+    """What Slurm has and SkyPurza has not."""
+    return Answer(err=NOT_YET.format(asked.keyword, ""), code=1)
+
+
+HOLDS = ("hold", "uhold", "release")
+REQUEUES = ("requeue", "requeuehold")
+VERBS: Mapping[str, Verb] = {
+    "hold": hold,
+    "uhold": hold,
+    "holdu": hold,
+    "release": release,
+    "requeue": requeue,
+    "requeuehold": requeue,
+    "suspend": suspend,
+    "resume": suspend,
+    "reconfigure": reconfigure,
+    "abort": refused,
+    "create": refused,
+    "delete": refused,
+    "notify": refused,
+    "reboot": refused,
+    "setdebug": refused,
+    "shutdown": refused,
+    "takeover": refused,
+    "top": refused,
+}
+"""Keywords that change something, `update` aside."""

@@ -1,0 +1,313 @@
+"""`scontrol update`: KEY=VALUE words to changes of jobs and nodes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from broker.model.commands import Command, SetHold, SetNode, Update
+from broker.model.errors import SpzError
+from broker.model.ids import NodeName
+from broker.model.job import Hold, Job
+from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
+from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
+from gateway.api.programs.targets import Named
+from gateway.api.wire import Answer
+from sbatch_shim.grammar.dependencies import DependencyError, read_dependencies
+from sbatch_shim.grammar.hostlist import HostlistError, expand
+from sbatch_shim.grammar.instants import InstantError, read_instant
+from sbatch_shim.grammar.values import read_digits, read_time_limit
+
+NO_ENTITY = (
+    "No valid entity in update command\n"
+    'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", '
+    'or "SlurmctldDebug"\n'
+)
+NO_CHANGE = "No changes specified\n"
+UNSUPPORTED = "Update of this parameter is not supported: {}\nRequest aborted\n"
+BARE_NICE = 100
+MINUTE = 60
+HELD = "Job is in held state, pending scheduler release"
+
+
+class BadValue(Exception):  # noqa: N818 - an end of the command
+    """Ends the command: what is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One KEY=VALUE; `sign` is that of `KEY+=VALUE`, `KEY-=VALUE`."""
+
+    key: str
+    value: str | None
+    sign: str
+    text: str
+
+
+def read_word(text: str) -> Word:
+    """A word taken apart; value None where there is no `=`."""
+    key, equals, value = text.partition("=")
+    sign = key[-1:] if equals and key[-1:] in ("+", "-") else ""
+    return Word(key.removesuffix(sign).lower(), value if equals else None, sign, text)
+
+
+async def update(asked: Asked) -> Answer:
+    """Exit status 1 and Slurm's words for what cannot be changed; all or nothing per job."""
+    words = [read_word(text) for text in asked.words]
+    try:
+        for keys, change in ENTITIES:
+            if any(_names(word, keys) for word in words):
+                return await change(asked, words)
+        if any(word.key in NAME_KEYS for word in words):
+            return await _jobs(asked, words)
+    except BadValue as bad:
+        return Answer(err=str(bad), code=1)
+    return Answer(err=NO_ENTITY, code=1)
+
+
+def _names(word: Word, entity: str) -> bool:
+    """Slurm takes any beginning of three letters or more."""
+    return len(word.key) >= 3 and entity.startswith(word.key) and word.value is not None
+
+
+async def _jobs(asked: Asked, words: list[Word]) -> Answer:
+    ids = [word for word in words if _names(word, "jobid")]
+    if ids:
+        named, wrong = find_jobs(asked, tuple(word.value or "" for word in ids))
+    else:
+        name = next(word for word in words if word.key in NAME_KEYS)
+        ids, named, wrong = [name], by_name(asked, name.value or ""), ""
+        wrong = "" if named else f"Invalid job id specified for job {name.value}\n"
+    if wrong:
+        return Answer(err=wrong, code=1)
+    changes = [word for word in words if word not in ids]
+    lines = [text for one in named if (text := await _job(asked, one, changes))]
+    return Answer(err="".join(lines), code=int(bool(lines)))
+
+
+async def _job(asked: Asked, one: Named, words: list[Word]) -> str:
+    """Changes one job; what stood in the way, empty if nothing did. Raises BadValue."""
+    command: Command = _command(asked, one, words)
+    try:
+        await asked.desk.ask(command)
+    except SpzError as error:
+        job = asked.job(one.target)
+        held = job is not None and job.hold is not None and job.owner.uid == asked.by.uid
+        asks_priority = isinstance(command, Update) and command.priority is not None
+        text = HELD if held and asks_priority else told(asked, error, one.target)
+        return f"{text} for job {one.text}\n"
+    return ""
+
+
+def _command(asked: Asked, one: Named, words: list[Word]) -> Command:
+    change = Update(target=one.target, by=asked.by)
+    for word in words:
+        change = _setter(word, asked)(asked, word, change)
+    if change == Update(target=one.target, by=asked.by):
+        raise BadValue(NO_CHANGE)
+    if change.priority == 0:
+        return SetHold(target=one.target, by=asked.by, hold=_hold_of(asked, one))
+    return change
+
+
+def _hold_of(asked: Asked, one: Named) -> Hold:
+    job = asked.job(one.target)
+    mine = job is not None and job.owner.uid == asked.by.uid
+    return Hold.ADMIN if asked.admin and not mine else Hold.USER
+
+
+Setter = Callable[[Asked, Word, Update], Update]
+
+
+def _setter(word: Word, asked: Asked) -> Setter:
+    for key, least, setter in SETTERS:
+        if key.startswith(word.key) and len(word.key) >= least:
+            return setter
+    if not asked.admin and any(key.startswith(word.key) for key in OPERATORS_ONLY):
+        return _denied
+    raise BadValue(UNSUPPORTED.format(word.text))
+
+
+def _denied(asked: Asked, word: Word, change: Update) -> Update:
+    raise BadValue(f"Access/permission denied for job {change.target.job}\n")
+
+
+def _text(word: Word) -> str:
+    if word.value is None:
+        raise BadValue(UNSUPPORTED.format(word.text))
+    return word.value
+
+
+def _time(asked: Asked, word: Word, change: Update) -> Update:
+    """`5`, `1:00:00`, and `+10`, `-10` from what the job has."""
+    text = _text(word)
+    sign = word.sign or (text[:1] if text[:1] in ("+", "-") and text != "-1" else "")
+    limit = read_time_limit(text.removeprefix(sign)) if sign else read_time_limit(text)
+    if limit is None:
+        raise BadValue("scontrol: error: Invalid TimeLimit value\n")
+    if not sign:
+        return replace(change, time_limit=_limit(limit))
+    return replace(change, time_limit=_moved(asked.job(change.target), sign, limit))
+
+
+def _limit(limit: int | str) -> Limit:
+    return limit if isinstance(limit, int) else UNLIMITED
+
+
+def _moved(job: Job | None, sign: str, by: int | str) -> Limit:
+    if job is None:
+        raise BadValue("Invalid job id specified\n")
+    if not isinstance(job.time_limit, int) or not isinstance(by, int):
+        raise BadValue(f"TimeLimit={job.time_limit}: nothing to add to or take from\n")
+    changed = job.time_limit + (by if sign == "+" else -by)
+    if changed < 0:
+        raise BadValue("Time limit can't be below zero\n")
+    return max(changed, MINUTE)
+
+
+def _nice(asked: Asked, word: Word, change: Update) -> Update:
+    if word.value is None:
+        return replace(change, nice=BARE_NICE)
+    digits = read_digits(word.value.removeprefix("-"))
+    if digits is None:
+        raise BadValue(f"Invalid nice value, must be an integer: {word.value}\n")
+    nice = -digits if word.value.startswith("-") else digits
+    if nice < 0 and not asked.admin:
+        return _denied(asked, word, change)
+    return replace(change, nice=nice)
+
+
+def _priority(asked: Asked, word: Word, change: Update) -> Update:
+    number = read_digits(_text(word))
+    if number is None:
+        raise BadValue(f"scontrol: error: Invalid Priority value: {word.value}\n")
+    return replace(change, priority=number)
+
+
+def _requeue(asked: Asked, word: Word, change: Update) -> Update:
+    number = read_digits(_text(word))
+    if number is None:
+        raise BadValue(f"scontrol: error: Invalid Requeue value: {word.value}\n")
+    return replace(change, requeue=bool(number))
+
+
+def _begin(asked: Asked, word: Word, change: Update) -> Update:
+    try:
+        at = read_instant(_text(word), asked.desk.now(), offset=asked.desk.zone(asked.call))
+    except InstantError as error:
+        raise BadValue(error.complaint()) from None
+    return replace(change, begin=at)
+
+
+def _dependency(asked: Asked, word: Word, change: Update) -> Update:
+    try:
+        wishes = read_dependencies(_text(word))
+    except DependencyError:
+        raise BadValue(f"Job dependency problem for job {change.target.job}\n") from None
+    return replace(change, after=tuple(map(_condition, wishes.all)))
+
+
+def _condition(wish: "object") -> Dependency:
+    task = getattr(wish, "task", None)
+    return Dependency(
+        kind=DependencyKind(getattr(wish, "kind", "")),
+        job=getattr(wish, "job", None),
+        task=task if isinstance(task, int) else None,
+        whole_array=task == "*",
+        delay=getattr(wish, "delay", 0),
+    )
+
+
+def _partition(asked: Asked, word: Word, change: Update) -> Update:
+    return replace(change, partitions=tuple(_text(word).split(",")))
+
+
+def _string(field: str) -> Setter:
+    return lambda asked, word, change: replace(change, **{field: _text(word)})  # type: ignore[arg-type]
+
+
+def _unchanged(asked: Asked, word: Word, change: Update) -> Update:
+    """Read by Slurm only to tell jobs apart."""
+    return change
+
+
+SETTERS: tuple[tuple[str, int, Setter], ...] = (
+    ("account", 1, _string("account")),
+    ("admincomment", 5, _string("admin_comment")),
+    ("comment", 3, _string("comment")),
+    ("dependency", 3, _dependency),
+    ("eligibletime", 3, _begin),
+    ("jobname", 4, _string("name")),
+    ("name", 2, _string("name")),
+    ("nice", 2, _nice),
+    ("partition", 2, _partition),
+    ("priority", 2, _priority),
+    ("qos", 1, _string("qos")),
+    ("requeue", 4, _requeue),
+    ("starttime", 2, _begin),
+    ("timelimit", 5, _time),
+    ("userid", 3, _unchanged),
+)
+"""Keys of a job, the letters that are enough, and what they set."""
+OPERATORS_ONLY = ("oversubscribe", "shared", "contiguous", "deadline", "reservation")
+NODE_STATES: Mapping[str, str] = {
+    "drain": "drain",
+    "down": "down",
+    "fail": "drain",
+    "resume": "resume",
+    "idle": "resume",
+    "undrain": "resume",
+}
+NEEDS_REASON = ("drain", "down", "fail")
+NO_REASON = "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"
+
+
+async def _nodes(asked: Asked, words: list[Word]) -> Answer:
+    values = {word.key: word.value or "" for word in words}
+    names = next(word.value or "" for word in words if _names(word, "nodename"))
+    state = values.get("state", "").lower()
+    others = [w for w in words if w.key not in ("state", "reason") and not _names(w, "nodename")]
+    if others or "state" not in values:
+        raise BadValue(UNSUPPORTED.format(others[0].text) if others else NO_CHANGE)
+    if state not in NODE_STATES:
+        raise BadValue(
+            f"Invalid input: {values['state']}\nRequest aborted\n"
+            f"Valid states here: {', '.join(sorted(NODE_STATES))}\n"
+        )
+    if state in NEEDS_REASON and not values.get("reason"):
+        raise BadValue(NO_REASON)
+    if not asked.admin:
+        raise BadValue("slurm_update error: Invalid user id\n")
+    change = NODE_STATES[state]
+    return await _each_node(asked, names, change, reason=values.get("reason", ""))
+
+
+async def _each_node(asked: Asked, names: str, state: str, *, reason: str) -> Answer:
+    try:
+        for name in expand(names):
+            await asked.desk.ask(
+                SetNode(node=NodeName(name), by=asked.by, state=state, reason=reason)
+            )
+    except HostlistError:
+        raise BadValue("slurm_update error: Invalid node name specified\n") from None
+    except SpzError as error:
+        raise BadValue(f"slurm_update error: {error.message}\n") from None
+    return Answer()
+
+
+async def _partitions(asked: Asked, words: list[Word]) -> Answer:
+    if not asked.admin:
+        raise BadValue("slurm_update error: Invalid user id\n")
+    raise BadValue(NOT_YET.format("changing a partition", " yet: change the configuration file"))
+
+
+async def _unknown(asked: Asked, words: list[Word]) -> Answer:
+    raise BadValue(NOT_YET.format(f"update {words[0].text}", ""))
+
+
+ENTITIES = (
+    ("jobid", _jobs),
+    ("nodename", _nodes),
+    ("partitionname", _partitions),
+    ("reservationname", _unknown),
+    ("slurmctlddebug", _unknown),
+)
+"""What a line may change, by the key that names it."""
