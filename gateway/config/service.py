@@ -66,7 +66,7 @@ class LocalSettings(Settings):
     )
     max_machines: Positive = Field(64, description="Machines that exist at a time.")
     max_processes: Positive | None = Field(
-        None, description="Steps that really run at a time; absent: two per processor of this host."
+        None, description="Steps that really run at a time; absent: four per processor, at least 8."
     )
     capacity: dict[str, Count] = Field(
         {}, description="Machines that exist at a time, per instance type."
