@@ -11,8 +11,10 @@ MOST_WIDTH = 10
 NONE = "none"
 """A name that stands for /dev/null, in any case of letters."""
 
-FileJob = namedtuple("FileJob", "id array_id task user name node restarts sluid")
-"""What the patterns of a batch step are filled from; `task` None outside an array."""
+FileJob = namedtuple(
+    "FileJob", "id array_id task user name node restarts sluid step", defaults=("batch",)
+)
+"""What the patterns of a step are filled from; `task` None outside an array."""
 
 DEFAULT = "slurm-%j.out"
 DEFAULT_ARRAY = "slurm-%A_%a.out"
@@ -37,7 +39,7 @@ TEXTS: dict[str, Callable[[FileJob], str]] = {
     "%": lambda _: "%",
     "N": lambda job: job.node,
     "S": lambda job: job.sluid,
-    "s": lambda _: "batch",
+    "s": lambda job: job.step,
     "u": lambda job: job.user,
     "x": lambda job: job.name,
 }
@@ -45,7 +47,7 @@ TEXTS: dict[str, Callable[[FileJob], str]] = {
 
 
 def fill(pattern: str, job: FileJob) -> str:
-    """The file's name for the batch step of a job.
+    """The file's name for a step of a job.
 
     A backslash anywhere turns patterns off and drops out; an unknown letter stays as it is.
     """
