@@ -1,0 +1,269 @@
+"""The short texts of SkyPilot's `resources`: `4+`, `16GB`, `A100:8`, `aws/us-east-1`, to values.
+
+Every reader raises ValueError, which names the text and what may stand there.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+MIB = 1024 * 1024
+UNITS = {
+    "": 1024**3,
+    "kb": 1024,
+    "ki": 1024,
+    "k": 1024,
+    "mb": MIB,
+    "mi": MIB,
+    "m": MIB,
+    "gb": 1024**3,
+    "gi": 1024**3,
+    "g": 1024**3,
+    "tb": 1024**4,
+    "ti": 1024**4,
+    "t": 1024**4,
+    "pb": 1024**5,
+    "pi": 1024**5,
+    "p": 1024**5,
+}
+"""Bytes; a number alone is gigabytes, and all are powers of 1024 as in SkyPilot 0.14."""
+SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+"""A number alone is minutes."""
+ANY = "*"
+NOT_PLACES = {"k8s": "kubernetes", "kubernetes": "kubernetes", "ssh": "ssh", "slurm": "slurm"}
+"""First words of `infra` behind which no region stands."""
+CLUSTER_NAME = re.compile(r"[a-zA-Z](?:[-_.a-zA-Z0-9]*[a-zA-Z0-9])?")
+ZONE_NAME = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d[a-z]")
+"""A zone by name, which means another place in every account; ids (`use1-az4`) do not."""
+
+_NUMBER = r"\d+(?:\.\d*)?|\.\d+"
+_SIZE = re.compile(rf"({_NUMBER})\s*([a-zA-Z]*)(\+?)")
+_GPU_MEMORY = re.compile(r"\d+(?:gb|g)\+?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Cpus:
+    """vCPUs of a machine."""
+
+    count: int
+    exactly: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of a machine: MiB, or so many GiB for each vCPU."""
+
+    mib: int = 0
+    per_cpu_mib: int = 0
+    exactly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A model, or a size of memory such as `80GB+`, and how many of a machine."""
+
+    name: str
+    count: int = 1
+
+    @property
+    def by_memory(self) -> bool:
+        return _GPU_MEMORY.fullmatch(self.name.partition(":")[2] or self.name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """Accelerators that would do: all alike, or in the order of liking."""
+
+    choices: tuple[Gpu, ...]
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to buy; None is anywhere. `cloud` in lower case."""
+
+    cloud: str | None = None
+    region: str | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Autostop:
+    """When an idle cluster ends; seconds."""
+
+    idle_seconds: int
+    down: bool = False
+
+
+IDLE_SECONDS = 300
+"""What a bare `autostop: true` means (SkyPilot's manual; its 0.14.1 makes it 0 minutes)."""
+
+
+def cpus(value: object) -> Cpus:
+    """`4` is exactly four, `4+` at least; a part of one counts as one."""
+    number, plus = _plus(_text(value, "cpus"), "cpus", "4 or 4+")
+    return Cpus(math.ceil(number), exactly=not plus and number == int(number))
+
+
+def memory(value: object) -> Memory:
+    """`32`, `32+`, `64GB`, `1024MB`, `4x`."""
+    text = _text(value, "memory")
+    if text.rstrip("+").endswith("x"):
+        number, _ = _plus(text.rstrip("+")[:-1], "memory", "4x")
+        return Memory(per_cpu_mib=math.ceil(number * 1024))
+    size, plus = _size(text, "memory", "16, 16+, 64GB or 4x")
+    return Memory(mib=max(1, math.ceil(size / MIB)), exactly=not plus)
+
+
+def disk_gib(value: object) -> int:
+    """Whole gigabytes, rounded down."""
+    size, _ = _size(_text(value, "size"), "size", "256, 256GB or 1TB")
+    return int(size // 1024**3)
+
+
+def local_disk_mib(value: object) -> int:
+    """`nvme`, `ssd`, `nvme:1000+`, `1000+`: gigabytes of all instance-store disks together."""
+    text = _text(value, "local_disk").lower()
+    kind, _, size = text.rpartition(":") if text[:1].isdigit() or ":" in text else (text, "", "100")
+    if kind not in {"", "nvme", "ssd"}:
+        raise ValueError(f"{value!r} is no local disk: nvme, ssd, nvme:1000+ or 1000+")
+    number, _ = _plus(size, "local_disk", "nvme:1000+")
+    return math.ceil(number * 1024)
+
+
+def gpus(value: object) -> Gpus:
+    """One `NAME[:COUNT]`; a map or set of them, any of which will do; a list, the first best."""
+    if isinstance(value, Mapping):
+        return Gpus(tuple(_gpu(name, count) for name, count in value.items()))
+    if isinstance(value, set | frozenset):
+        return Gpus(tuple(_gpu(name, None) for name in sorted(value)))
+    if isinstance(value, list | tuple):
+        found = tuple(_gpu(name, None) for name in value)
+        if not found:
+            raise ValueError("an empty list of accelerators")
+        return Gpus(found, ordered=len(found) > 1)
+    return Gpus((_gpu(value, None),))
+
+
+def _gpu(name: object, count: object) -> Gpu:
+    text = _text(name, "accelerator")
+    head, _, tail = text.rpartition(":")
+    if count is None and head and not _GPU_MEMORY.fullmatch(tail):
+        text, count = head, tail
+    number = Decimal(1) if count is None else _number(str(count).removesuffix("+"), "accelerator")
+    if number <= 0 or not text:
+        raise ValueError(f"{name!r}: an accelerator is NAME or NAME:COUNT, COUNT more than 0")
+    return Gpu(text, math.ceil(number))
+
+
+def place(value: object) -> Place:
+    """`aws`, `aws/us-east-1`, `aws/us-east-1/use1-az4`; `*` is any."""
+    text = _text(value, "infra").strip("/")
+    cloud, *rest = (None if part == ANY else part for part in text.split("/"))
+    cloud = cloud.lower() if cloud else None
+    if cloud in NOT_PLACES:
+        return Place(NOT_PLACES[cloud])
+    if len(rest) > 2:
+        raise ValueError(f"{value!r}: infra is CLOUD, CLOUD/REGION or CLOUD/REGION/ZONE")
+    region, zone = [*rest, None, None][:2]
+    return Place(cloud, region, zone)
+
+
+def autostop(value: object) -> Autostop | None:
+    """`true`, minutes, `10m`, `2h`, or a map with `idle_minutes` and `down`; None is never."""
+    if isinstance(value, Mapping):
+        known = {"idle_minutes", "down", "wait_for", "hook", "hook_timeout"}
+        unknown = sorted(set(map(str, value)) - known)
+        if unknown:
+            raise ValueError(f"autostop has no key {unknown[0]!r}: {', '.join(sorted(known))}")
+        seconds = duration(value.get("idle_minutes", IDLE_SECONDS // 60))
+        return Autostop(seconds, down=bool(value.get("down")))
+    if value is False or value is None:
+        return None
+    return Autostop(IDLE_SECONDS if value is True else duration(value))
+
+
+def duration(value: object) -> int:
+    """Seconds of `10` (minutes), `10m`, `2h`, `1d`, `1w`."""
+    text = _text(value, "duration").lower()
+    found = re.fullmatch(rf"({_NUMBER})\s*([a-z]?)", text)
+    if found is None or found[2] not in SECONDS:
+        raise ValueError(f"{value!r} is no duration: minutes, or 10m, 2h, 1d, 1w")
+    return math.ceil(Decimal(found[1]) * SECONDS[found[2]])
+
+
+def ports(value: object) -> tuple[str, ...]:
+    """`8080`, `10022-10040`, or a list of them."""
+    found = value if isinstance(value, list | tuple) else [value]
+    return tuple(_port(one) for one in found if one is not None)
+
+
+def _port(value: object) -> str:
+    text = _text(value, "port")
+    ends = text.split("-")
+    valid = len(ends) <= 2 and all(end.isdigit() and 0 < int(end) < 65536 for end in ends)
+    if not valid or int(ends[0]) > int(ends[-1]):
+        raise ValueError(f"{value!r} is no port: 1 to 65535, or a range such as 10022-10040")
+    return text
+
+
+def dollars(value: object) -> int:
+    """Micro-dollars, more than 0."""
+    number = _number(_text(value, "price").removeprefix("$"), "price")
+    if number <= 0:
+        raise ValueError(f"{value!r} is no price: dollars an hour, more than 0")
+    return int(number * 1_000_000)
+
+
+def market(value: object) -> bool:
+    """Of a flag that may come as text from a command line."""
+    known = {True: True, False: False, "true": True, "false": False, "yes": True, "no": False}
+    key = value.lower() if isinstance(value, str) else value
+    if not isinstance(key, bool | str) or key not in known:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return known[key]
+
+
+def scalar(value: object) -> str | None:
+    """A variable's value as text; None stays: it has to be given elsewhere."""
+    if isinstance(value, Mapping | list | set):
+        raise ValueError(f"{value!r} is no single value")  # noqa: TRY004 - told as a bad value
+    return None if value is None else str(value)
+
+
+def _plus(text: str, what: str, example: str) -> tuple[Decimal, bool]:
+    try:
+        number = _number(text.removesuffix("+"), what)
+    except ValueError:
+        raise ValueError(f"{text!r} is no {what}: {example}") from None
+    if number <= 0:
+        raise ValueError(f"{text!r} is no {what}: more than 0")
+    return number, text.endswith("+")
+
+
+def _size(text: str, what: str, example: str) -> tuple[Decimal, bool]:
+    """Bytes, and whether more will do."""
+    found = _SIZE.fullmatch(text)
+    unit = found[2].lower() if found else "?"
+    unit = unit.removesuffix("b") if unit.endswith("ib") else unit
+    if found is None or unit not in UNITS or Decimal(found[1]) <= 0:
+        raise ValueError(f"{text!r} is no {what}: {example}")
+    return Decimal(found[1]) * UNITS[unit], bool(found[3])
+
+
+def _number(text: str, what: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no number ({what})") from None
+    if not number.is_finite():
+        raise ValueError(f"{text!r} is no number ({what})")
+    return number
+
+
+def _text(value: object, what: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is no {what}")  # noqa: TRY004 - told as a bad value
+    return str(value).strip()
