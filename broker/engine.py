@@ -24,7 +24,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
 from broker.model.errors import Busy, IllegalTransition, SpzError
-from broker.model.ids import Digest
+from broker.model.ids import Digest, StepId
 from broker.model.job import Job
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
@@ -131,11 +131,10 @@ class Engine:
         if isinstance(message, cmd.Journal):
             return self._read_journal(message, now)
         self.market.heard(message, now)
-        request = getattr(message, "request", None)
-        if request and request in self.answered:
-            return JobId(int(self.answered[request]))
-        if request and request in self._batch.requests:
-            return JobId(int(self._batch.requests[request]))
+        if isinstance(message, cmd.Submit | cmd.AddStep):
+            known = self._batch.requests.get(message.request) or self.answered.get(message.request)
+            if known is not None:
+                return JobId(int(known)) if isinstance(message, cmd.Submit) else StepId(known)
         try:
             decision = decide(self.world, message, now, self.quote)
             self._apply(decision.facts, now)

@@ -1,0 +1,112 @@
+"""A store in memory that keeps everything it is told, for the simulation and engine tests."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from accounting.ids import JobId
+from accounting.ledger import Entry
+from broker.model import events as ev
+from broker.model.errors import Busy, LostLease, Unknown
+from broker.model.ids import Digest, NodeName
+from broker.model.job import Job, Run
+from broker.model.node import Node
+from broker.ports import Counters
+
+
+@dataclass
+class MemoryStore:
+    """`broker.ports.Store`; `full` makes transactions fail like a full disk."""
+
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    nodes: dict[NodeName, Node] = field(default_factory=dict)
+    past_nodes: list[tuple[NodeName, int]] = field(default_factory=list)
+    events: list[tuple[int, ev.Event]] = field(default_factory=list)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    blobs: dict[Digest, bytes] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    told: Counters | None = None
+    epoch: int = 1
+    full: bool = False
+
+    @contextmanager
+    def transaction(self, *, epoch: int) -> Iterator["MemoryTx"]:
+        if epoch < self.epoch:
+            raise LostLease(f"epoch {epoch} is over")
+        if self.full:
+            raise Busy("no space left on device")
+        tx = MemoryTx(self)
+        yield tx
+        tx.commit()
+
+    def counters(self) -> Counters | None:
+        return self.told
+
+    def live_jobs(self, *, ended_after: int) -> Sequence[Job]:
+        return [j for j in self.jobs.values() if not j.over or (j.ended or 0) >= ended_after]
+
+    def live_nodes(self) -> Sequence[Node]:
+        return list(self.nodes.values())
+
+    def blob(self, digest: Digest) -> bytes:
+        if digest not in self.blobs:
+            raise Unknown(f"no blob {digest}")
+        return self.blobs[digest]
+
+    def replies(self, since: int) -> Mapping[str, str]:
+        del since
+        return dict(self.requests)
+
+
+class MemoryTx:
+    """Collects, then writes everything at once."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._writes: list[tuple[object, object]] = []
+        self._counters: Counters | None = None
+        self._gone: list[tuple[NodeName, int]] = []
+
+    def append(self, events: Sequence[tuple[int, ev.Event]]) -> None:
+        self._events = list(events)
+
+    def save_jobs(self, jobs: Iterable[Job]) -> None:
+        self._jobs = list(jobs)
+
+    def save_runs(self, runs: Iterable[Run]) -> None:
+        self._runs = list(runs)
+
+    def save_nodes(self, nodes: Iterable[Node], gone: Iterable[tuple[NodeName, int]]) -> None:
+        self._nodes, self._gone = list(nodes), list(gone)
+
+    def post(self, entries: Sequence[Entry]) -> None:
+        self._entries = list(entries)
+
+    def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
+        self._blobs = dict(blobs)
+
+    def remember_requests(self, requests: Mapping[str, str]) -> None:
+        self._requests = dict(requests)
+
+    def set_counters(self, counters: Counters) -> None:
+        self._counters = counters
+
+    def commit(self) -> None:
+        store = self._store
+        store.events += self._events
+        store.jobs.update({job.id: job for job in self._jobs})
+        store.runs += self._runs
+        gone = set(self._gone)
+        for node in self._nodes:
+            if node.identity not in gone:
+                store.nodes[node.name] = node
+        for name, launch in self._gone:
+            if name in store.nodes and store.nodes[name].launch == launch:
+                del store.nodes[name]
+        store.past_nodes += self._gone
+        for entry in self._entries:
+            store.entries.setdefault(entry.key, entry)
+        store.blobs.update(self._blobs)
+        store.requests.update(self._requests)
+        store.told = self._counters
