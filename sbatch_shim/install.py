@@ -27,7 +27,8 @@ COMPILE = """\
 import sys
 if sys.version_info < {oldest!r}:
     sys.exit('is Python %d.%d; the commands need %d.%d' % (sys.version_info[:2] + {oldest!r}))
-import importlib.util, py_compile
+import importlib.util, posix, py_compile
+posix.umask(0o022)
 source = sys.argv[1]
 py_compile.compile(source, importlib.util.cache_from_source(source), doraise=True, optimize=2)
 """

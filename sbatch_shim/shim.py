@@ -51,6 +51,10 @@ ASK = b"a"
 EXIT = b"x"
 EXEC = b"c"
 STREAMS = {b"o": 1, b"e": 2}
+LINE = b"-\n"
+"""Asked for in place of a file: one more line of standard input, for questions."""
+AT_END = 61
+"""ENODATA: the status of LINE when there are no more."""
 ENDS = (EXIT, EXEC, ASK)
 
 
@@ -62,7 +66,7 @@ class RefusalError(Exception):
     """The service, or this shim, will not do it: the text for standard error."""
 
 
-def main(address: bytes, version: bytes) -> None:
+def main(address: bytes, version: bytes, patience: float = PATIENCE) -> None:
     """Runs the command whose name this process bears; never returns.
 
     `address` is the socket's path, `version` what `--version` says without a service.
@@ -72,6 +76,7 @@ def main(address: bytes, version: bytes) -> None:
     coding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
     name, *argv = [word.encode(coding, errors) for word in sys.argv]
     command = Command(name.rpartition(b"/")[2], argv, address)
+    command.patience = patience
     try:
         code = command.run()
     except ContactError:
@@ -91,6 +96,7 @@ class Command:
         self.variables = environment()
         self.address = variable(self.variables, b"SKYPURZA_SOCKET") or address
         self.request = posix.urandom(16).hex().encode()
+        self.patience = PATIENCE
         self.submits = program in SUBMITTING
         self.files = script(argv) if self.submits else {}
         self.printed = {1: 0, 2: 0}
@@ -98,15 +104,23 @@ class Command:
 
     def run(self) -> int:
         """The exit status that the service tells. Raises ContactError and RefusalError."""
-        head = self.head()
-        for _ in range(MOST_ASKED):
+        head, asked = self.head(), 0
+        while asked < MOST_ASKED:
             kind, payload = self.persist(head)
             if kind == EXIT:
                 return int(payload)
             if kind == EXEC:
                 become(payload.split(b"\0")[:-1], self.variables)
-            self.files[payload] = read_file(payload)
+            asked += payload != LINE
+            self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)
+
+    def fetch(self, path: bytes) -> "tuple[bytes, int]":
+        """A file that the service asked for; of questions all answers so far."""
+        if path != LINE:
+            return read_file(path)
+        line = read_line()
+        return self.files.get(LINE, (b"", 0))[0] + line, 0 if line else AT_END
 
     def head(self) -> bytes:
         """All of the envelope before the files: fields that each end with NUL."""
@@ -128,7 +142,7 @@ class Command:
                 if self.argv in VERSION_ASKED or (said and not self.submits):
                     raise
                 if until is None or said:
-                    until = monotonic() + PATIENCE
+                    until = monotonic() + self.patience
                 elif monotonic() > until:
                     raise
                 sleep(PAUSE)
@@ -369,6 +383,20 @@ def read_on(file: int, content: bytes) -> bytes:
         parts.append(posix.read(file, PIECE))
         size += len(parts[-1])
     return b"".join(parts)
+
+
+def read_line() -> bytes:
+    """One line of standard input and not a byte more; empty at its end."""
+    line = b""
+    try:
+        while line[-1:] != b"\n":
+            byte = posix.read(0, 1)
+            if not byte:
+                break
+            line += byte
+    except OSError:
+        return b""
+    return line
 
 
 def pack(files: "dict[bytes, tuple[bytes, int]]") -> bytes:

@@ -20,7 +20,13 @@ EXEC = b"c"
 ALSO_RUN = b"b"
 DETACH = b"d"
 ASK = b"a"
-"""Send the request again, with this file too (`-` for standard input)."""
+"""Send the request again, with this file too (`-` for standard input).
+
+What an answer with ASK has printed is not printed again: the next answer repeats it and goes on.
+"""
+STDIN = "-"
+LINE = "-\n"
+"""Asked for in place of a file: one more line of standard input; the file then holds all so far."""
 
 
 class BadEnvelope(Refused):
@@ -29,7 +35,10 @@ class BadEnvelope(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A file as the user's own process saw it; `error` is the errno that stopped it, 0 for none."""
+    """A file as the user's own process saw it; `error` is the errno that stopped it, 0 for none.
+
+    For LINE an error says that there are no more lines.
+    """
 
     content: bytes = b""
     error: int = 0

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.model.commands import Cancel, Command, Signal, Target
 from broker.model.errors import Denied, SpzError
@@ -13,7 +13,7 @@ from gateway.api.desk import Desk
 from gateway.api.errors import number_of
 from gateway.api.programs.early import early
 from gateway.api.programs.targets import Named, read_jobs
-from gateway.api.wire import Answer, Call
+from gateway.api.wire import LINE, Answer, Call, Given
 from sbatch_shim.grammar.arrays import show_indexes
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.hostlist import HostlistError, expand
@@ -85,8 +85,37 @@ async def run(desk: Desk, call: Call) -> Answer:
         return Answer(
             err=f"{complaints}scancel: error: Invalid user id\n", code=INVALID_USER & 0xFF
         )
-    chosen = _chosen(desk, named, tests)
-    return await _all(desk, wish, chosen, asked=asked, before=complaints)
+    chosen, questions = _chosen(desk, named, tests), ""
+    if "interactive" in asked.given:
+        chosen, questions, more = confirmed(desk, chosen, call.files.get(LINE, Given()))
+        if more:
+            return Answer(out=questions, err=complaints, ask=LINE)
+    answer = await _all(desk, wish, chosen, asked=asked, before=complaints)
+    return replace(answer, out=questions)
+
+
+def confirmed(desk: Desk, chosen: list[Named], given: Given) -> tuple[list[Named], str, bool]:
+    """The jobs that were answered with yes, the questions so far, whether another answer is due."""
+    answers = iter(given.content.decode("utf-8", "replace").splitlines())
+    yes: list[Named] = []
+    asked: list[str] = []
+    for one in chosen:
+        job = desk.snapshot().jobs.get(one.target.job)
+        if job is None or job.over:
+            continue
+        question = (
+            f"Cancel job_id={one.text} name={job.spec.name} partition={job.partition} [y/n]? "
+        )
+        answer = ""
+        while answer not in ("y", "n"):
+            asked.append(question)
+            line = next(answers, None)
+            if line is None:
+                return yes, "".join(asked), not given.error
+            answer = line[:1].lower()
+        if answer == "y":
+            yes.append(one)
+    return yes, "".join(asked), False
 
 
 async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, before: str) -> Answer:
@@ -182,8 +211,6 @@ def _must_be_possible(asked: Query, site: Site) -> None:
             f"scancel: error: '{cluster}' can't be reached now, or it is an invalid entry for "
             "--cluster.  Use 'sacctmgr list clusters' to see available clusters.\n"
         )
-    if "interactive" in asked.given:
-        raise Wrong("scancel: error: --interactive is not supported by SkyPurza yet\n")
 
 
 async def _tests(desk: Desk, asked: Query, call: Call) -> list[Test]:
