@@ -46,7 +46,7 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
         case ef.Launch():
             return launch(effect, outside.providers)
         case ef.Prepare():
-            return prepare(effect.node, outside.reach)
+            return prepare(effect.node, outside.reach, outside.providers.values())
         case ef.StartStep():
             return steps.start(effect, outside.reach, outside.orders)
         case ef.Kill():

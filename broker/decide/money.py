@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from accounting.ledger import Entry, Holder, Meter, close, settle, usage
-from accounting.rates import ON_DEMAND, SPOT, Price
+from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
 from accounting.tres import billing, parse_weights
 from broker.decide.placing import payer_of
 from broker.model import events as ev
@@ -42,6 +42,8 @@ def after(world: World, fact: ev.Event) -> list[ev.Event]:
 def _meter(node: Node) -> Meter | None:
     """The node's meter with what is known now; None while nobody bills for it."""
     machine = node.machine
+    if node.declared:
+        return node.meter or _owned(node)
     if machine is None or machine.running_at is None:
         return None
     known = node.meter or Meter(
@@ -54,6 +56,21 @@ def _meter(node: Node) -> Meter | None:
         cause=node.cause,
     )
     return replace(known, booted_at=node.booted) if node.booted else known
+
+
+def _owned(node: Node) -> Meter | None:
+    """A declared node with a price costs it from when it is first up, used or not."""
+    if not node.micro_usd_per_hour or node.booted is None:
+        return None
+    return Meter(
+        node=node.name,
+        launch=node.launch,
+        whole=node.whole,
+        terms=OWNED,
+        prices=(Price(node.booted, node.micro_usd_per_hour),),
+        running_at=node.booted,
+        booted_at=node.booted,
+    )
 
 
 def _metered(node: Node, meter: Meter, now: int) -> ev.NodeMetered:

@@ -168,7 +168,17 @@ def configured_nodes(world: World, now: int) -> list[ev.Event]:
     return facts
 
 
-KEPT = ("state", "journal", "drain", "reason", "reason_at", "reason_uid", "booted", "since")
+KEPT = (
+    "state",
+    "journal",
+    "drain",
+    "reason",
+    "reason_at",
+    "reason_uid",
+    "booted",
+    "since",
+    "meter",
+)
 
 
 def _revised(known: Node, fresh: Node, now: int) -> list[ev.Event]:

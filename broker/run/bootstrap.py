@@ -1,8 +1,11 @@
 """Brings a node's agent up: the archive put there, started, asked whether it lives."""
 
+from collections.abc import Iterable
+
 from broker.model.commands import Booted, NotBooted
 from broker.model.node import Node
-from broker.ports import Place, Reach
+from broker.model.offer import Machine
+from broker.ports import Place, Provider, Reach
 from broker.run.launch import agent_zipapp, ping, reply, serve_argv
 
 START_SECONDS = 20.0
@@ -10,7 +13,7 @@ START_SECONDS = 20.0
 ARCHIVE = "agent.pyz"
 
 
-def prepare(node: Node, reach: Reach) -> Booted | NotBooted | None:
+def prepare(node: Node, reach: Reach, providers: Iterable[Provider]) -> Booted | NotBooted | None:
     """Booted once the agent answers; None while the machine cannot be reached yet."""
     try:
         bring_up(node, reach.place(node))
@@ -18,7 +21,15 @@ def prepare(node: Node, reach: Reach) -> Booted | NotBooted | None:
         return None
     except ValueError as error:
         return NotBooted(node=node.name, launch=node.launch, message=str(error))
-    return Booted(node=node.name, launch=node.launch)
+    return Booted(node=node.name, launch=node.launch, machine=_as_it_is(node, providers))
+
+
+def _as_it_is(node: Node, providers: Iterable[Provider]) -> Machine | None:
+    """The machine as its provider shows it now: since when it is billed is known only then."""
+    if node.declared:
+        return None
+    held = (machine for provider in providers for machine in provider.machines())
+    return next((m for m in held if (m.node, m.launch) == node.identity), None)
 
 
 def bring_up(node: Node, place: Place) -> None:

@@ -1,0 +1,148 @@
+"""Start and stop of the service: the lock, the engine's thread, the HTTP server."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from broker.model.errors import Refused
+from gateway.api.auth import PeerProtocol
+from gateway.config.paths import Paths
+from gateway.config.settings import Config
+from gateway.wiring import Service, build
+
+HOME_MODE = 0o711
+"""Jobs of other users reach their own files below it; nobody can list it."""
+SOCKET_MODE = 0o666
+"""Everybody may knock; the kernel says who does."""
+BACKLOG = 2048
+STOP_SECONDS = 10.0
+
+
+def serve(paths: Paths, config: Config) -> int:
+    """Runs the service until SIGTERM or SIGINT; 0 if it ended as asked, 1 if it broke.
+
+    Raises Refused if another service holds the lock, or something cannot be used.
+    """
+    make_home(paths)
+    with lock(paths):
+        service = build(paths, config)
+        try:
+            return _run(service, paths, config)
+        finally:
+            service.store.close()
+
+
+def make_home(paths: Paths) -> None:
+    """The state directory, with modes that let jobs of other users through to their own files."""
+    paths.home.mkdir(mode=HOME_MODE, parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):
+        paths.home.chmod(HOME_MODE)
+    paths.nodes.mkdir(mode=HOME_MODE, exist_ok=True)
+
+
+@contextlib.contextmanager
+def lock(paths: Paths) -> Iterator[None]:
+    """Only one service at a time has this state directory. Raises Refused."""
+    with paths.lock.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(
+                f"another service runs on {paths.home} (pid {_pid(paths)})",
+                hint="`spz api status` tells of it, `spz api stop` ends it",
+            ) from None
+        _write_pid(paths.pid)
+        try:
+            yield
+        finally:
+            paths.pid.unlink(missing_ok=True)
+
+
+def _pid(paths: Paths) -> str:
+    try:
+        return paths.pid.read_text(encoding="ascii").strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
+def _write_pid(path: Path) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.write_text(f"{os.getpid()}\n", encoding="ascii")
+    fresh.replace(path)
+
+
+def listen(path: Path) -> socket.socket:
+    """The Unix socket; what a dead service left there is replaced. Raises Refused."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise Refused(f"{path} is there and no socket", hint="set SKYPURZA_SOCKET")
+        path.unlink()
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.bind(str(path))
+    except OSError as error:
+        made.close()
+        raise Refused(f"cannot listen on {path}: {error.strerror}") from error
+    path.chmod(SOCKET_MODE)
+    made.listen(BACKLOG)
+    return made
+
+
+class _Server(uvicorn.Server):
+    """Stops when told, or when the engine's thread ends."""
+
+    def install_signal_handlers(self) -> None:
+        """Signals are the caller's business."""
+
+
+def _run(service: Service, paths: Paths, config: Config) -> int:
+    log = structlog.get_logger()
+    sockets = [listen(paths.socket)]
+    if config.http.port is not None:
+        sockets.append(socket.create_server((config.http.host, config.http.port)))
+    server = _Server(
+        uvicorn.Config(
+            service.app,
+            http=PeerProtocol,
+            loop="uvloop",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    broken: list[BaseException] = []
+    thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    thread.start()
+    log.info("service.started", pid=os.getpid(), socket=str(paths.socket), home=str(paths.home))
+    try:
+        server.run(sockets=sockets)
+    finally:
+        service.heart.stop()
+        thread.join(STOP_SECONDS)
+        service.workers.stop()
+        paths.socket.unlink(missing_ok=True)
+        log.info("service.stopped", broken=bool(broken))
+    return 1 if broken else 0
+
+
+def _beat(service: Service, server: uvicorn.Server, broken: list[BaseException]) -> None:
+    """The engine's thread; what breaks it ends the service, which starts again from the store."""
+    try:
+        service.heart.run()
+    except BaseException as error:  # border: told in the log, then the service ends
+        structlog.get_logger().exception("engine.broken")
+        broken.append(error)
+    finally:
+        server.should_exit = True

@@ -1,0 +1,214 @@
+"""The only place that builds adapters and joins them."""
+
+import os
+import platform
+import pwd
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from broker.engine import Engine
+from broker.heart import Heart
+from broker.model.errors import Refusal, Refused, Unknown, Width
+from broker.model.node import Node
+from broker.model.offer import Market
+from broker.model.site import Site
+from broker.optimize.bundled import bundled
+from broker.optimize.catalog import Catalog
+from broker.optimize.cooldown import Cooldown
+from broker.ports import Place, Provider
+from broker.provision.reconcile import difference
+from broker.providers.local import Behaviour, LocalProvider
+from broker.providers.refusals import Rule
+from broker.quotes import Quotes
+from broker.run.bootstrap import ARCHIVE
+from broker.run.local import LocalChannel, end_node
+from broker.workers import Outside, Workers
+from broker.world import World
+from gateway.api.app import build_app
+from gateway.api.desk import Desk
+from gateway.api.jobs import router
+from gateway.api.programs.table import PROGRAMS
+from gateway.config.paths import Paths
+from gateway.config.settings import Config
+from gateway.config.site import site as site_of
+from gateway.store.sql import SqlStore, open_store
+from gateway.translate.orders import OrderBook
+
+AGENT_PYTHON = "/usr/bin/python3"
+
+
+class WallClock:
+    """Whole seconds UTC that never go back, whatever is done to the host's clock."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def now(self) -> int:
+        self._last = max(self._last, int(time.time()))
+        return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReach:
+    """`broker.ports.Reach` where every node is a folder of this host."""
+
+    paths: Paths
+    slots: int
+    provider: LocalProvider
+
+    def place(self, node: Node) -> Place:
+        """Raises Unknown while its machine is not known."""
+        wake = ("--wake", str(self.paths.socket))
+        if node.declared:
+            folder = str(self.paths.nodes / node.name)
+            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, wake)
+        if node.machine is None:
+            raise Unknown(f"node {node.name} has no machine yet")
+        slots = ("--slots", str(self.paths.home / "slots"), "--slot-count", str(self.slots))
+        channel = LocalChannel(lambda: self.provider.is_up(node.name, node.launch))
+        return Place(channel, node.machine.address, AGENT_PYTHON, (*wake, *slots))
+
+
+@dataclass(slots=True)
+class Service:
+    """A joined service, not yet running."""
+
+    heart: Heart
+    workers: Workers
+    store: SqlStore
+    app: Any
+    site: Site
+    providers: Mapping[str, Provider]
+
+
+def build(paths: Paths, config: Config) -> Service:
+    """Everything joined for these paths. Raises Refused, Busy or OSError where it cannot be."""
+    log = structlog.get_logger()
+    clock = WallClock()
+    catalog = bundled("local")
+    site = site_of(
+        config, service_uid=os.getuid(), uid_of=_uid_of, price_of=lambda kind: _price(catalog, kind)
+    )
+    store = open_store(paths.database(config.database.url), clock=clock)
+    epoch = store.take_lease()
+    market = Quotes({"local": catalog}, Cooldown())
+    now = clock.now()
+    engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
+    engine.configure(now)
+    local = _local(paths, config, catalog)
+    providers: dict[str, Provider] = {local.name: local}
+    heart = Heart(engine=engine, clock=clock, log=log)
+    workers = Workers(
+        outside=Outside(
+            providers=providers,
+            reach=LocalReach(paths, _slots(config), local),
+            orders=OrderBook(site, store.blob, config.submit_host or host()),
+            kill_wait=config.kill_wait,
+        ),
+        report=heart.report,
+        followed=heart.followed,
+        log=log,
+    )
+    heart.workers = workers
+    heart.sweep = Sweep(heart, providers, log)
+    desk = Desk(
+        engine=heart,
+        snapshot=lambda: engine.snapshot,
+        history=store.history,
+        clock=clock,
+        wake=heart.wake,
+    )
+    app = build_app(desk, PROGRAMS, log=log, routers=[router], key=_key(config))
+    return Service(heart, workers, store, app, site, providers)
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Compares what providers hold with what we know; strays are let go, losses told."""
+
+    heart: Heart
+    providers: Mapping[str, Provider]
+    log: Any
+    every: float = 30.0
+    _next: float = 0.0
+
+    def __call__(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self.every
+        for provider in self.providers.values():
+            nodes = self.heart.engine.snapshot.nodes
+            found = difference(nodes, provider.machines())
+            for machine in found.stray:
+                if machine.launched_at < self.heart.clock.now() - self.every:
+                    self.log.warning("sweep.stray", machine=machine.id, node=machine.node)
+                    provider.terminate([machine])
+            for lost in found.lost:
+                self.heart.report(lost)
+
+
+def host() -> str:
+    """This host's short name."""
+    return socket.gethostname().split(".")[0] or platform.node()
+
+
+def _uid_of(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
+
+
+def _price(catalog: Catalog, instance_type: str) -> int | None:
+    prices = [o.micro_usd_per_hour for o in catalog if o.instance_type == instance_type]
+    return min(prices, default=None)
+
+
+def _slots(config: Config) -> int:
+    """Steps that really run at a time on bought local machines, so that this host survives."""
+    return config.providers.local.max_processes or max(8, 4 * (os.cpu_count() or 1))
+
+
+def _key(config: Config) -> bytes | None:
+    token = config.http.token
+    if config.http.port is None:
+        return None
+    if token is None or len(token.get_secret_value()) < 16:
+        raise Refused(
+            "http.port is set without an http.token of at least 16 characters",
+            hint="set http.token, or leave http.port out: then there is only the Unix socket",
+        )
+    return token.get_secret_value().encode()
+
+
+def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:
+    settings = config.providers.local
+    rules = tuple(
+        Rule(
+            refusal=Refusal(rule.refusal),
+            width=Width(rule.width),
+            instance_type=rule.instance_type,
+            region=rule.region,
+            zone=rule.zone,
+            market=Market(rule.market) if rule.market else None,
+            times=rule.times,
+        )
+        for rule in settings.refusals
+    )
+    return LocalProvider(
+        paths.home / "machines",
+        catalog=lambda: catalog,
+        end=lambda folder: end_node(folder, archive=ARCHIVE, python=AGENT_PYTHON),
+        clock=time.time,
+        behaviour=Behaviour(
+            boot_seconds=float(settings.boot_seconds),
+            max_machines=settings.max_machines,
+            capacity=settings.capacity,
+            refusals=rules,
+        ),
+    )
