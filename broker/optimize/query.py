@@ -1,0 +1,269 @@
+"""A need, one of its alternatives and a policy, made ready to be asked of shapes and price lines.
+
+The tests are a table, so that `rank` may ask all and `explain` may say which one failed. What a
+policy leaves out by default is let in again where the request names it: `-C spot`, `-C t3`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from broker.model import constraint
+from broker.model.constraint import Expression
+from broker.model.offer import Alternative, BuyPolicy, Market, Need
+from broker.optimize.catalog import MARKET_WORDS, OPT_IN, Catalog, Region, Shape
+from broker.optimize.gpus import matching
+
+MINIMUM_SECONDS = 60
+"""EC2 bills at least this much of each start."""
+ANYWHERE = Alternative()
+PLAIN_BOOT, ACCELERATOR_BOOT, METAL_BOOT = BOOT_WEIGHTS = (1, 2, 10)
+"""How much longer than a plain machine one with drivers to load, or bare metal, takes to boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Everything a test looks at; sets are in lower case, empty means any."""
+
+    catalog: Catalog
+    need: Need
+    policy: BuyPolicy
+    where: Alternative
+    gpu_keys: frozenset[str] | None
+    """None: any GPU."""
+    gpus: int
+    expression: Expression | None
+    named: frozenset[str]
+    """Features, places and types that the request or the policy names."""
+    placed: frozenset[str]
+    """Zones asked for, and what the constraint names that depends on where a type is bought."""
+    markets: tuple[Market, ...]
+    regions: tuple[str, ...]
+    """For each region of the catalogue why it is left out; "" where it is not."""
+    within: tuple[bool, ...]
+    """Whether each region has a place that the constraint and the zones asked for allow."""
+    max_price: int | None
+    """Micro-dollars per hour and machine."""
+
+    def order(self, market: Market) -> Iterable[int]:
+        """Numbers of the shapes that may fit, those first that have the cheapest line."""
+        lines = self.catalog.prices[market]
+        if not self.gpus:
+            return lines.order
+        keys = [""] if self.gpu_keys is None else self.gpu_keys
+        numbers = {n for key in keys for n in self.catalog.by_gpu.get(key, ())}
+        priced = (n for n in numbers if lines.start[n] < lines.start[n + 1])
+        return sorted(priced, key=lambda n: (lines.price[lines.start[n]], n))
+
+    def fits(self, shape: Shape) -> bool:
+        """Whether the type gives what is asked, wherever it is bought."""
+        return all(test(self, shape) for _, test in SHAPE_TESTS)
+
+    def zones(self, shape: Shape, market: Market, row: int) -> tuple[str, ...] | None:
+        """Zones of a price line that are acceptable; None when none is, () when none is known."""
+        region = self.catalog.prices[market].region[row]
+        if self.regions[region] or not self.within[region]:
+            return None
+        return self.accepted(shape, market, row)
+
+    def accepted(self, shape: Shape, market: Market, row: int) -> tuple[str, ...] | None:
+        """The same without regard to the region."""
+        lines = self.catalog.prices[market]
+        zones = self.catalog.zone_sets[lines.zones[row]]
+        if not self.placed:
+            return zones
+        common = shape.features | self._words(market, lines.region[row])
+        if not zones:
+            return () if self._accepts(common, "") else None
+        return tuple(zone for zone in zones if self._accepts(common, zone)) or None
+
+    def _words(self, market: Market, region: int) -> frozenset[str]:
+        of = self.catalog.regions[region]
+        return frozenset((of.name, *MARKET_WORDS[market], *((OPT_IN,) if of.opt_in else ())))
+
+    def _accepts(self, common: frozenset[str], zone: str) -> bool:
+        if self.where.zones and zone not in self.where.zones:
+            return False
+        return self.expression is None or constraint.holds(self.expression, common | {zone})
+
+    def seconds(self, weight: int) -> int:
+        """What is paid for each machine: boot, run, and what lacks to the minimum."""
+        return max(MINIMUM_SECONDS, self.need.run_seconds + self.policy.boot_seconds * weight)
+
+    def affords(self, price: int) -> bool:
+        """Whether a machine may cost so many micro-dollars an hour."""
+        return self.max_price is None or price <= self.max_price
+
+    def cost(self, price: int, seconds: int) -> int:
+        """Micro-dollars for all machines, a started one counting whole."""
+        return -(-price * seconds * self.need.nodes // 3600)
+
+
+def boot_weight(shape: Shape) -> int:
+    if "metal" in shape.features:
+        return METAL_BOOT
+    return ACCELERATOR_BOOT if shape.gpus else PLAIN_BOOT
+
+
+def schedulable_mib(mem_mib: int, policy: BuyPolicy) -> int:
+    """Memory of a machine that jobs may ask for, in MiB."""
+    return mem_mib * policy.memory_share_percent // 100
+
+
+def queries(need: Need, catalog: Catalog, policy: BuyPolicy) -> tuple[Query, ...]:
+    """One query for each alternative of the need. Raises BadOption for a constraint in error."""
+    expression = constraint.parse(need.constraint) if need.constraint else None
+    return tuple(
+        _query(need, catalog, where=where, policy=policy, expression=expression)
+        for where in need.alternatives or (ANYWHERE,)
+    )
+
+
+def _query(
+    need: Need,
+    catalog: Catalog,
+    *,
+    where: Alternative,
+    policy: BuyPolicy,
+    expression: Expression | None,
+) -> Query:
+    asked = constraint.names(expression) | _listed(where)
+    named = asked | _lower(policy.regions, policy.instance_types, policy.families)
+    gpu_type, gpus = where.gpu or (need.gpu_type, need.gpus)
+    caps = (where.max_micro_usd_per_hour, policy.max_micro_usd_per_hour)
+    return Query(
+        catalog=catalog,
+        need=need,
+        policy=policy,
+        where=where,
+        gpu_keys=matching(gpu_type, catalog.shapes) if gpu_type else None,
+        gpus=gpus,
+        expression=expression,
+        named=named,
+        placed=_placed(catalog, where, expression),
+        markets=where.markets or _markets(policy, named),
+        regions=tuple(_left_out(of, where, policy=policy, named=named) for of in catalog.regions),
+        within=_within(catalog, where, expression),
+        max_price=min((cap for cap in caps if cap is not None), default=None),
+    )
+
+
+def _lower(*groups: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word.lower() for group in groups for word in group)
+
+
+def _listed(where: Alternative) -> frozenset[str]:
+    markets = tuple(market.value for market in where.markets)
+    return _lower(where.regions, where.zones, where.instance_types, where.families, markets)
+
+
+def _placed(catalog: Catalog, where: Alternative, expression: Expression | None) -> frozenset[str]:
+    if expression is None:
+        return frozenset(where.zones)
+    return constraint.names(expression) & catalog.place_words() | frozenset(where.zones)
+
+
+def _within(
+    catalog: Catalog, where: Alternative, expression: Expression | None
+) -> tuple[bool, ...]:
+    """A first, generous look, with types and markets taken as whatever the constraint wants."""
+    placed = {name for region in catalog.regions for name in (region.name, *region.zones)}
+    free = constraint.names(expression) - placed
+    return tuple(
+        (not where.zones or not set(region.zones).isdisjoint(where.zones))
+        and (expression is None or constraint.holds(expression, free | _place(region)))
+        for region in catalog.regions
+    )
+
+
+def _place(region: Region) -> frozenset[str]:
+    return frozenset((region.name, *region.zones))
+
+
+def _markets(policy: BuyPolicy, named: frozenset[str]) -> tuple[Market, ...]:
+    spot = policy.spot or not named.isdisjoint(MARKET_WORDS[Market.SPOT])
+    return tuple(Market) if spot else (Market.ON_DEMAND,)
+
+
+def _left_out(
+    region: Region, where: Alternative, *, policy: BuyPolicy, named: frozenset[str]
+) -> str:
+    if policy.regions and region.name not in policy.regions:
+        return "not a region of the partition"
+    if where.regions and region.name not in where.regions:
+        return "not a region asked for"
+    let_in = policy.opt_in_regions or not named.isdisjoint((region.name, OPT_IN, *region.zones))
+    return "" if let_in or not region.opt_in else "an opt-in region"
+
+
+def _has_gpus(query: Query, shape: Shape) -> bool:
+    if not query.gpus:
+        return True
+    if query.gpu_keys is not None and shape.gpu not in query.gpu_keys:
+        return False
+    return shape.gpus >= query.gpus and (query.gpu_keys is not None or shape.cuda)
+
+
+def _has_cpus(query: Query, shape: Shape) -> bool:
+    exactly = query.need.cpus_exactly
+    return shape.cpus >= query.need.cpus and exactly in {None, shape.cpus}
+
+
+def _has_memory(query: Query, shape: Shape) -> bool:
+    return schedulable_mib(shape.mem_mib, query.policy) >= query.need.mem_mib
+
+
+def _has_disk(query: Query, shape: Shape) -> bool:
+    return shape.tmp_mib >= query.need.tmp_mib
+
+
+def _is_asked_for(query: Query, shape: Shape) -> bool:
+    return _among(shape, query.where.instance_types, query.where.families)
+
+
+def _is_of_partition(query: Query, shape: Shape) -> bool:
+    return _among(shape, query.policy.instance_types, query.policy.families)
+
+
+def _among(shape: Shape, types: tuple[str, ...], families: tuple[str, ...]) -> bool:
+    if not types and not families:
+        return True
+    return shape.name in types or shape.family in families
+
+
+def _can_have_features(query: Query, shape: Shape) -> bool:
+    """Whether the constraint can hold somewhere: places and markets are taken as true."""
+    if query.expression is None:
+        return True
+    return constraint.holds(query.expression, shape.features | query.placed)
+
+
+def _named(query: Query, shape: Shape, word: str) -> bool:
+    return not query.named.isdisjoint((shape.name, shape.family, word))
+
+
+def _has_arch(query: Query, shape: Shape) -> bool:
+    return shape.arch == query.policy.arch or _named(query, shape, shape.arch)
+
+
+def _is_steady(query: Query, shape: Shape) -> bool:
+    word = "burstable"
+    return word not in shape.features or query.policy.burstable or _named(query, shape, word)
+
+
+def _is_whole(query: Query, shape: Shape) -> bool:
+    word = "gpu-fraction"
+    return word not in shape.features or query.policy.gpu_fractions or _named(query, shape, word)
+
+
+SHAPE_TESTS: tuple[tuple[str, Callable[[Query, Shape], bool]], ...] = (
+    ("gpus", _has_gpus),
+    ("cpus", _has_cpus),
+    ("memory", _has_memory),
+    ("local disk", _has_disk),
+    ("instance type", _is_asked_for),
+    ("instance types of the partition", _is_of_partition),
+    ("constraint", _can_have_features),
+    ("architecture", _has_arch),
+    ("burstable types", _is_steady),
+    ("fractions of a GPU", _is_whole),
+)

@@ -1,0 +1,107 @@
+"""Why an offer stands where it stands, in words for `spz why`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.model.offer import Market, Offer
+from broker.optimize.catalog import Shape
+from broker.optimize.cooldown import Cooling
+from broker.optimize.query import Query, boot_weight
+
+
+class Found(NamedTuple):
+    """A price line that serves; sorts as it ranks, the same in every process."""
+
+    cost: int
+    price: int
+    estimate: bool
+    band: int
+    region: int
+    shape: int
+    market: int
+    query: int
+    row: int
+    zones: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offer that serves, its expected cost, and the refusal that speaks against it."""
+
+    found: Found
+    offer: Offer
+    cooling: Cooling | None = None
+
+
+def reason(candidate: Candidate, asked: tuple[Query, ...], *, first: Candidate, place: int) -> str:
+    """One line: how the offer compares with the first, and what was liked better than it."""
+    query = asked[candidate.found.query]
+    if candidate.cooling is not None:
+        return f"behind the others: {_refusal(candidate.cooling)}"
+    told = _compared(candidate, first, query) if place else _best(query)
+    if query.need.ordered and len(asked) > 1:
+        return f"choice {candidate.found.query + 1} of {len(asked)}: {told}"
+    return told
+
+
+def _best(query: Query) -> str:
+    return "starts soonest" if query.policy.prefer == "time" else "least expected cost"
+
+
+def _compared(candidate: Candidate, first: Candidate, query: Query) -> str:
+    found, best = candidate.found, first.found
+    shapes = query.catalog.shapes
+    if query.policy.prefer == "time":
+        later = query.policy.boot_seconds * (
+            boot_weight(shapes[found.shape]) - boot_weight(shapes[best.shape])
+        )
+        if later > 0:
+            return f"starts {later} s later than the first"
+    more = found.cost - best.cost
+    if more == 0:
+        return f"costs as much as the first; {_tie(found, best)}"
+    way = "more" if more > 0 else "less"
+    share = f" ({abs(more) / best.cost:.1%})" if best.cost else ""
+    return f"{abs(more) / 1_000_000:.6f} USD {way} than the first{share}"
+
+
+def _tie(found: Found, best: Found) -> str:
+    """What decided between two offers of the same cost."""
+    decided = (
+        ("its price by the hour is higher", found.price != best.price),
+        ("its price is an estimate", found.estimate != best.estimate),
+        ("it is taken back more often", found.band != best.band),
+        ("its region is later in the alphabet", found.region != best.region),
+        ("its type is later in the alphabet", found.shape != best.shape),
+        ("on-demand goes first", found.market != best.market),
+    )
+    return next((told for told, so in decided if so), "its zone is later in the alphabet")
+
+
+def _refusal(cooling: Cooling) -> str:
+    said = f" ({cooling.message})" if cooling.message else ""
+    times = "" if cooling.strikes == 1 else f" {cooling.strikes} times"
+    return f"{cooling.key[0]} refused{times} for {cooling.refusal}{said}"
+
+
+def notes(candidate: Candidate, query: Query) -> Iterator[str]:
+    """What a buyer should know beside the price."""
+    found, offer = candidate.found, candidate.offer
+    shape = query.catalog.shapes[found.shape]
+    if offer.estimate:
+        yield f"spot price estimated from the average saving known on {offer.as_of}"
+    elif offer.as_of:
+        yield f"price of {offer.as_of}"
+    if offer.market is Market.SPOT and found.band:
+        yield f"taken back in a month: {query.catalog.bands[found.band]}"
+    if not offer.zones:
+        yield "zones not known"
+    yield from _gpu_notes(shape, query.gpus)
+
+
+def _gpu_notes(shape: Shape, gpus: int) -> Iterator[str]:
+    if shape.fraction < 1 and gpus:
+        yield f"{shape.fraction:g} of a {shape.gpu_name}, {shape.gpu_mem_mib} MiB"
+    if shape.gpus > gpus > 0:
+        yield f"has {shape.gpus} {shape.gpu_name}, {gpus} asked for"
