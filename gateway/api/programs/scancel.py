@@ -28,6 +28,15 @@ INVALID_USER = 2010
 NOT_FEDERATED = "Not a valid federated job"
 NOT_FEDERATED_STATUS = 191
 SWITCH = re.compile(r"t|true|y|yes|f|false|n|no", re.I)
+# fmt: off
+USAGE = """\
+Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_name]
+               [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]
+               [-t PENDING | RUNNING | SUSPENDED] [--usage] [-u user_name]
+               [--hurry] [-V] [-v] [-w hosts...] [--wckey=wckey]
+               [job_id[_array_id][.step_id]]
+"""
+# fmt: on
 OPERANDS = "[job_id[_array_id][.step_id]]"
 NO_JOB = "scancel: error: No job identification provided\n"
 
@@ -69,6 +78,8 @@ async def run(desk: Desk, call: Call) -> Answer:
     except GrammarError as error:
         return Answer(err=error.stderr, code=error.code)
     first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
+    if first == "usage":
+        return Answer(out=USAGE)
     if first:
         return early("scancel", first, version=desk.site.version, operands=OPERANDS)
     complaints = "".join(_bad_switches(asked))
