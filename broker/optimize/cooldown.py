@@ -102,11 +102,13 @@ def struck(before: Cooling | None, fresh: Cooling, now: int) -> Cooling:
     return replace(fresh, strikes=strikes, until=max(until, before.until), nodes=fewest)
 
 
-def _places(offer: Offer, zones: tuple[str, ...]) -> list[Place]:
-    return [
+def _keys(zones: tuple[str, ...], offer: Offer, widths: Iterable[Width]) -> list[Key]:
+    """Each key of these widths once, though it covers several of the zones."""
+    places = [
         Place(offer.provider, offer.region, zone, offer.instance_type, offer.family, offer.market)
-        for zone in zones or offer.zones or ("",)
+        for zone in zones or ("",)
     ]
+    return list(dict.fromkeys(place.key(width) for width in widths for place in places))
 
 
 class Cooldown:
@@ -119,7 +121,7 @@ class Cooldown:
         """Remembers that `nodes` machines of the offer were refused, in each zone that it names."""
         if why.width is Width.NOTHING:
             return ()
-        keys = dict.fromkeys(place.key(why.width) for place in _places(offer, ()))
+        keys = _keys(offer.zones, offer, [why.width])
         return tuple(self._strike(key, why, now=now, nodes=nodes) for key in keys)
 
     def _strike(self, key: Key, why: Why, *, now: int, nodes: int) -> Cooling:
@@ -129,9 +131,8 @@ class Cooldown:
 
     def succeeded(self, offer: Offer, *, now: int, zone: str = "") -> None:
         """Opens at once what gave a machine, and halves its count of refusals."""
-        for place in _places(offer, (zone,) if zone else ()):
-            for key in (place.key(width) for width in RULED_OUT):
-                self._relent(key, now)
+        for key in _keys((zone,) if zone else offer.zones, offer, RULED_OUT):
+            self._relent(key, now)
 
     def _relent(self, key: Key, now: int) -> None:
         entry = self._entries.get(key)

@@ -1,0 +1,44 @@
+"""Feature expressions read as Slurm reads them: from the left, `&` and `|` alike."""
+
+import pytest
+
+from broker.model.constraint import holds, names, parse
+from broker.model.errors import BadOption
+
+
+@pytest.mark.parametrize(
+    "text, features, expected",
+    [
+        ("g5", {"g5"}, True),
+        ("G5", {"g5"}, True),
+        ("g5", {"g6"}, False),
+        ("g5&spot", {"g5", "spot"}, True),
+        ("g5 & spot", {"g5"}, False),
+        ("g5|g6", {"g6"}, True),
+        ("a|b&c", {"a"}, False),
+        ("a&b|c", {"c"}, True),
+        ("a|(b&c)", {"a"}, True),
+        ("(a|b)&(c|d)", {"b", "d"}, True),
+        ("[us-east-1|us-west-2]&nvme", {"us-west-2", "nvme"}, True),
+        ("c7i.4xlarge", {"c7i.4xlarge"}, True),
+        ("use1-az4", {"use1-az4"}, True),
+        ("a100-80gb", {"a100"}, False),
+    ],
+)
+def test_a_constraint_holds_for_features(text: str, features: set[str], expected: bool) -> None:
+    assert holds(parse(text), features) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "&", "a&", "|a", "(a", "a)", "a b", "[a|b", "(a]", "a&&b", "a*2", "[a*2&b*4]", "()"],
+)
+def test_what_is_no_constraint_is_refused_with_the_text_of_slurm(text: str) -> None:
+    with pytest.raises(BadOption, match="Invalid feature specification") as caught:
+        parse(text)
+    assert (caught.value.option, caught.value.value) == ("constraint", text)
+
+
+def test_names_are_all_that_is_mentioned() -> None:
+    assert names(parse("A&(b|c)")) == {"a", "b", "c"}
+    assert names(None) == frozenset()
