@@ -7,14 +7,18 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from broker.model.errors import Busy, SpzError
+from broker.model.errors import Busy, Refused, SpzError
 
 PRIMARY = 0xFF
 """An extended SQLite code's primary one."""
 FREE_SPACE = "free space on its file system; nothing else has to be done"
 ONE_WRITER = "see which process has it open (fuser FILE), or try again"
 
+NOT_OURS = ("is not a database", "name another file in SKYPURZA_STATE_DB")
+
 SQLITE = {
+    sqlite3.SQLITE_NOTADB: NOT_OURS,
+    sqlite3.SQLITE_CORRUPT: ("is damaged", "stop the service and go back to a backup"),
     sqlite3.SQLITE_FULL: ("the disk is full", FREE_SPACE),
     sqlite3.SQLITE_READONLY: (
         "is read-only",
@@ -43,24 +47,28 @@ SQLSTATE_CLASS = 2
 
 @contextmanager
 def told(name: str) -> Iterator[None]:
-    """Turns the driver's errors that may pass into Busy; `name` is the file's or the server's."""
+    """Turns the driver's errors that may pass into Busy; `name` is the file's or the server's.
+
+    Raises Refused for a file that is no database.
+    """
     try:
         yield
     except DBAPIError as error:
-        busy = _busy(name, error)
-        if busy is None:
+        refusal = _refusal(name, error)
+        if refusal is None:
             raise
-        raise busy from error
+        raise refusal from error
     except PoolTimeout as error:
         raise Busy(f"database {name}: too many readers at once", hint="try again") from error
 
 
-def _busy(name: str, error: DBAPIError) -> SpzError | None:
+def _refusal(name: str, error: DBAPIError) -> SpzError | None:
     found = _sqlite(error) if isinstance(error.orig, sqlite3.Error) else _postgres(error)
     if found is None:
         return None
     what, way_out = found
-    return Busy(f"database {name}: {what} ({error.orig}): {way_out}", hint=way_out)
+    kind = Refused if found is NOT_OURS else Busy
+    return kind(f"database {name}: {what} ({error.orig}): {way_out}", hint=way_out)
 
 
 def _sqlite(error: DBAPIError) -> tuple[str, str] | None:

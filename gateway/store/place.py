@@ -1,6 +1,7 @@
 """Where the database is: a path or URL to connections that are set up as the store needs them."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from sqlalchemy.pool import QueuePool
 from broker.model.errors import Refused
 
 MOUNTS = Path("/proc/self/mounts")
+OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+"""How a blank and the like stand there."""
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "fuse.glusterfs"})
 """File systems on which SQLite's locks and shared memory do not hold."""
 ON_DISK = ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=67108864")
@@ -68,14 +71,14 @@ def place(text: str) -> Place:
     return Place(url)
 
 
-def connect(where: Place) -> tuple[Engine, Engine]:
+def connect(where: Place, *, mounts: Path = MOUNTS) -> tuple[Engine, Engine]:
     """The writer's connections (one) and the readers'. Raises Refused."""
     if where.dialect == "postgresql":
         return _postgres(where)
     if where.file is None:
         writer = _sqlite_writer(where, ALWAYS)
         return writer, writer
-    _prepare(where.file)
+    _prepare(where.file, mounts)
     return _sqlite_writer(where, (*ALWAYS, *ON_DISK)), _sqlite_reader(where)
 
 
@@ -89,15 +92,21 @@ def file_system(path: Path, mounts: str) -> str:
     return max(reversed(found), key=lambda each: each[0], default=(0, "unknown"))[1]
 
 
+def _file_system(path: Path, mounts: Path) -> str:
+    if not mounts.exists():
+        return "unknown"
+    return file_system(path, mounts.read_text(errors="surrogateescape"))
+
+
 def _mount(line: str) -> tuple[Path, str]:
     _, place, kind, *_ = line.split(" ")
-    return Path(place.encode().decode("unicode_escape").encode("latin-1").decode()), kind
+    plain = OCTAL.sub(lambda it: bytes([int(it[1], 8)]), os.fsencode(place))
+    return Path(os.fsdecode(plain)), kind
 
 
-def _prepare(file: Path) -> None:
+def _prepare(file: Path, mounts: Path) -> None:
     """Refuses a place where it would be damaged; makes the file so that only its owner reads it."""
-    folder = file.parent.resolve()
-    kind = file_system(folder, MOUNTS.read_text()) if MOUNTS.exists() else "unknown"
+    kind = _file_system(file.resolve(), mounts)
     if kind in REMOTE:
         raise Refused(
             f"database {file} is on {kind}, where SQLite's locks do not hold",

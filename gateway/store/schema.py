@@ -30,7 +30,7 @@ def make_ready(engine: Engine, where: Place, *, migrations: Path = MIGRATIONS) -
             return
     if found != script.get_current_head():
         _refuse_newer(script, found, where)
-        _migrate(engine, where, migrations=migrations)
+        migrate(engine, where, migrations=migrations)
 
 
 def _revision(connection: Connection, where: Place) -> str | None:
@@ -54,12 +54,15 @@ def _refuse_newer(script: ScriptDirectory, found: str, where: Place) -> None:
         )
 
 
-def _migrate(engine: Engine, where: Place, *, migrations: Path) -> None:
-    """A file is copied first; PostgreSQL takes the whole change back if it fails."""
+def migrate(engine: Engine, where: Place, *, migrations: Path = MIGRATIONS) -> None:
+    """Runs what is missing, from nothing too; all or nothing.
+
+    A file that has something in it is copied first, to `NAME.before-HEAD` beside it.
+    """
     config = Config()
     config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     head = ScriptDirectory(str(migrations)).get_current_head()
-    if where.file is not None:
+    if where.file is not None and where.file.stat().st_size:
         backup(where.file, where.file.with_name(f"{where.file.name}.before-{head}"))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
