@@ -244,7 +244,7 @@ def limited_end(job: Job, ctx: Context) -> int | None:
 
 def scheduled(job: Job, _: Context) -> int | None:
     """When the scheduler last looked at it."""
-    return job.started or job.eligible
+    return job.started or job.eligible or job.submitted
 
 
 def elapsed(job: Job, ctx: Context) -> int:

@@ -9,6 +9,7 @@ from broker.model.job import Job, JobState
 from gateway.query.context import Context
 from gateway.query.fields import BY_LETTER
 from gateway.query.job import state_code
+from gateway.query.kinds import MOMENT
 
 LIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 DEFAULT_SORT = "P,t,-p"
@@ -33,7 +34,8 @@ class Wanted:
     """What is asked for; None means any."""
 
     jobs: tuple[JobRef, ...] | None = None
-    users: frozenset[int] | None = None
+    users: frozenset[str] | None = None
+    """Names, or uids as text."""
     not_user: int | None = None
     states: frozenset[str] | None = None
     """Long words; None means what has not ended."""
@@ -50,7 +52,6 @@ class Wanted:
     over: int | None = None
     """Seconds that it must have run at least."""
     under: int | None = None
-    started_only: bool = False
 
 
 def select(jobs: Iterable[Job], wanted: Wanted, ctx: Context) -> list[Job]:
@@ -77,7 +78,7 @@ def _who_tests(wanted: Wanted) -> Iterator[Test]:
         yield _is_one_of(wanted.jobs)
     if wanted.users is not None:
         users = wanted.users
-        yield lambda job: job.owner.uid in users
+        yield lambda job: job.owner.user in users or str(job.owner.uid) in users
     if wanted.not_user is not None:
         yield lambda job: job.owner.uid != wanted.not_user
     if wanted.names is not None:
@@ -179,8 +180,18 @@ def spread_partitions(jobs: Iterable[Job]) -> Iterator[Job]:
 
 # ---------------------------------------------------------------- order
 
+LAST = float("inf")
+
+
+def _id_value(job: Job, _: Context) -> tuple[int, float]:
+    """By array, then by index; those that still wait come behind the others."""
+    if job.array is None:
+        return job.id, LAST
+    return job.array.base, LAST if job.array.task is None else job.array.task
+
+
 SORT_VALUES: dict[str, Callable[[Job, Context], Any]] = {
-    "i": lambda job, _: job.array.base if job.array else job.id,
+    "i": _id_value,
     "p": lambda job, _: job.priority,
     "P": lambda job, _: job.partition,
     "t": state_code,
@@ -189,15 +200,15 @@ SORT_VALUES: dict[str, Callable[[Job, Context], Any]] = {
 
 
 def ordered(jobs: list[Job], text: str, ctx: Context) -> list[Job]:
-    """Sorted by letters, the first counts most, `-` turns round; later jobs first among equals.
+    """Sorted by letters, the first counts most; `-` turns an order round, and that of equal jobs.
 
     Raises SortError.
     """
     if text == DEFAULT_SORT:
         return sorted(jobs, key=_default_key)
-    found = sorted(jobs, key=lambda job: job.id, reverse=True)
-    for letter, down in reversed(_sort_letters(text)):
-        value = _sort_value(letter)
+    keys = [(_sort_value(letter), down) for letter, down in _sort_letters(text)]
+    found = sorted(jobs, key=lambda job: job.id, reverse=any(down for _, down in keys))
+    for value, down in reversed(keys):
         found.sort(key=lambda job, value=value: value(job, ctx), reverse=down)  # type: ignore[misc]
     return found
 
@@ -225,11 +236,13 @@ def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
     column = BY_LETTER.get(letter)
     if column is None:
         raise SortError(letter)
-    get = column.get
+    get, none_last = column.get, column.kind is MOMENT
 
     def key(job: Job, ctx: Context) -> tuple[bool, Any]:
         value = get(job, ctx)
-        return value is not None, value if isinstance(value, int) else str(value)
+        if value is None:
+            return none_last, ""
+        return not none_last, value if isinstance(value, int) else str(value)
 
     return key
 

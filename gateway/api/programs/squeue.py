@@ -1,0 +1,352 @@
+"""squeue: jobs and steps that have not ended."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+
+from broker.model.job import Job
+from broker.model.site import Site
+from broker.world import Snapshot
+from gateway.api.desk import Desk
+from gateway.api.programs.reading import (
+    Finished,
+    Listings,
+    Options,
+    asked_by,
+    cluster_line,
+    fail,
+    read_options,
+    reader,
+    refuse,
+)
+from gateway.api.wire import Answer, Call
+from gateway.query import views
+from gateway.query.context import Context
+from gateway.query.layout import Layout
+from gateway.query.moments import RELATIVE, headline
+from gateway.query.refs import cut_list, read_ref
+from gateway.query.select import (
+    DEFAULT_SORT,
+    JobRef,
+    SortError,
+    Wanted,
+    check_sort,
+    ordered,
+    select,
+    spread_arrays,
+    spread_partitions,
+)
+from gateway.query.steps import STEP_DEFAULT, JobStep, live_steps, step_letters, step_names
+from sbatch_shim.grammar.hostlist import HostlistError, expand
+from sbatch_shim.grammar.states import JOB_STATES, read_job_state
+from sbatch_shim.grammar.values import UNLIMITED, read_seconds
+
+# fmt: off
+USAGE = """\
+Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [--only-job-state] [-p partitions]
+              [--qos qos] [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+              [--expand-patterns] [--json=data_parser] [--yaml=data_parser]
+              [--running-over=time] [--running-under=time] [-ahjlrsv]
+"""
+# fmt: on
+FATAL = "squeue: fatal: Could not get cluster information\n"
+BAD_COLUMN = "squeue: error: Invalid job format specification: {}\n"
+BAD_JOB = "squeue: error: Invalid job id: {}\n"
+BAD_NODE = "squeue: error: Invalid node name {}\n"
+BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
+BAD_STATE = (
+    "squeue: error: Invalid job state specified: {}\nsqueue: error: Valid job states include: {}\n"
+)
+BAD_TIME = "squeue: fatal: Invalid time limit specification\n"
+BAD_USER = "squeue: error: Invalid user: {}\n\n"
+UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
+STATE_WORDS = ",".join(word for word, _ in JOB_STATES)
+
+
+class Squeue:
+    """The command; keeps the text of listings while the world stays the same."""
+
+    def __init__(self) -> None:
+        self.listings = Listings()
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        snap, asked = desk.snapshot(), asked_by(call)
+        known = self.listings.find(snap.version, asked, (desk.now(), asked))
+        if known is not None:
+            return known
+        try:
+            answer, timed = await self._answer(desk, call, snap)
+        except Finished as end:
+            return end.answer
+        key: Hashable = (desk.now(), asked) if timed else asked
+        self.listings.keep(snap.version, key, answer)
+        return answer
+
+    async def _answer(self, desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
+        options = _with_words(read_options(desk, call, usage=USAGE))
+        _check_iterate(options)
+        refuse(options, call, "json", "yaml", "iterate")
+        if options.has("helpFormat"):
+            return Answer(out=views.squeue_help_names()), False
+        if options.has("helpformat"):
+            return Answer(out=views.squeue_help_letters()), False
+        ctx = reader(desk, call, snap, options=options)
+        top = cluster_line(options, call, snap, fatal=FATAL)
+        errors = await _unknown_users(desk, options, snap)
+        wanted = _wanted(options, call, snap)
+        if options.has("steps"):
+            return _steps(options, snap, ctx, top=top, errors=errors)
+        return _jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+
+
+def _with_words(options: Options) -> Options:
+    """Words behind a bare -j or -s are its value, as getopt does not see it (25.11)."""
+    words = list(options.words)
+    given = dict(options.query.given)
+    for long in ("jobs", "steps"):
+        if words and long in given and given[long].text is None:
+            given[long] = given[long]._replace(text=words.pop(0))
+    if words:
+        text = f"squeue: error: Unrecognized option: {words[0]}\n"
+        raise fail(text, out=USAGE)
+    return Options(options.query._replace(given=given))
+
+
+def _check_iterate(options: Options) -> None:
+    text = options.text("iterate")
+    if text is not None and not text.isdigit():
+        raise fail(f"squeue: error: --iterate={text}\n\n")
+
+
+# ---------------------------------------------------------------- what is wanted
+
+
+async def _unknown_users(desk: Desk, options: Options, snap: Snapshot) -> str:
+    """Complaints about users that nobody knows; the rest is listed all the same."""
+    names = options.words_of("user") or frozenset()
+    known = {job.owner.user for job in snap.jobs.values()} if names else set()
+    errors = ""
+    for name in sorted(names - known):
+        if not name.isdigit() and await desk.uid(name) is None:
+            errors += BAD_USER.format(name)
+    return errors
+
+
+def _wanted(options: Options, call: Call, snap: Snapshot) -> Wanted:
+    """The filters. Raises Finished for a value that cannot be."""
+    states = _states(options)
+    users = options.words_of("user")
+    if options.has("me"):
+        users = frozenset({str(call.peer.uid)})
+    hide = not options.has("all")
+    hidden = frozenset(p.name for p in snap.site.partitions if p.hidden and hide)
+    return Wanted(
+        jobs=_job_refs(options, snap),
+        users=users,
+        not_user=call.peer.uid if options.has("notme") else None,
+        states=states,
+        all_states=states is None and options.has("states"),
+        partitions=options.words_of("partitions"),
+        hidden=hidden,
+        accounts=_lower(options.words_of("accounts")),
+        names=options.words_of("name"),
+        qos=options.words_of("qos"),
+        nodes=_nodes(options, snap.site),
+        licenses=options.words_of("licenses"),
+        reservations=options.words_of("reservation"),
+        over=_seconds(options, "running-over"),
+        under=_seconds(options, "running-under"),
+    )
+
+
+def _lower(words: frozenset[str] | None) -> frozenset[str] | None:
+    return None if words is None else frozenset(word.lower() for word in words)
+
+
+def _states(options: Options) -> frozenset[str] | None:
+    """Long words; None for all, or where none were given."""
+    text = options.text("states")
+    if options.has("start"):
+        return frozenset({"PENDING"})
+    if text is None or text.lower() == "all":
+        return None
+    states = set()
+    for word in [word for word in text.split(",") if word]:
+        state = read_job_state(word)
+        if state is None:
+            raise fail(BAD_STATE.format(word, STATE_WORDS))
+        states.add(state)
+    return frozenset(states)
+
+
+def _seconds(options: Options, long: str) -> int | None:
+    text = options.text(long)
+    if text is None:
+        return None
+    seconds = read_seconds(text)
+    if seconds is None or seconds == UNLIMITED:
+        raise fail(BAD_TIME)
+    return int(seconds)
+
+
+def _job_refs(options: Options, snap: Snapshot) -> tuple[JobRef, ...] | None:
+    text = options.text("jobs")
+    if text is None:
+        return None
+    refs: list[JobRef] = []
+    for word in cut_list(text):
+        found = read_ref(word)
+        if found is None:
+            raise fail(BAD_JOB.format(word))
+        refs += found
+    if len(refs) == 1 and not _is_held(refs[0], snap):
+        raise fail(UNKNOWN_JOB)
+    return tuple(refs)
+
+
+def _is_held(ref: JobRef, snap: Snapshot) -> bool:
+    """Whether the job, or an element of the array, is still in memory."""
+    if ref.job in snap.jobs:
+        return True
+    return any(job.array and job.array.base == ref.job for job in snap.jobs.values())
+
+
+def _nodes(options: Options, site: Site) -> frozenset[str] | None:
+    text = options.text("nodelist")
+    if text is None:
+        return None
+    try:
+        names = expand(text)
+    except HostlistError:
+        raise fail(BAD_NODE.format(text)) from None
+    known = site_nodes(site)
+    for name in names:
+        if name not in known:
+            raise fail(BAD_NODE.format(name))
+    return frozenset(names)
+
+
+def site_nodes(site: Site) -> set[str]:
+    """Every name a node of the site has or may get."""
+    names = {str(node.name) for node in site.nodes}
+    for part in site.partitions:
+        if part.elastic:
+            names |= {f"{part.elastic.prefix}{n}" for n in range(1, part.elastic.max_nodes + 1)}
+    return names
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The format and the order that were asked for."""
+
+    layout: Layout[Job]
+    sort: str
+    dated: bool = False
+
+
+def _look(options: Options) -> _Look:
+    sort = options.text("sort") or DEFAULT_SORT
+    long_format, letters = options.text("Format"), options.text("format")
+    if options.has("only-job-state"):
+        return _Look(views.squeue_letters(views.SQUEUE_STATES), sort)
+    if long_format is not None and not _said_later(options, "format"):
+        return _Look(views.squeue_names(long_format), sort)
+    if letters is not None:
+        return _Look(views.squeue_letters(letters), sort)
+    if options.has("start"):
+        start_sort = options.text("sort") or views.START_SORT
+        return _Look(views.squeue_letters(views.SQUEUE_START), start_sort)
+    if options.has("long"):
+        return _Look(views.squeue_letters(views.SQUEUE_LONG), sort, dated=True)
+    return _Look(views.squeue_letters(views.SQUEUE_DEFAULT), sort)
+
+
+def _said_later(options: Options, long: str) -> bool:
+    """Of -o and -O the last that was typed counts; typed ones before those of the environment."""
+    order = [one.opt.long for one in options.query.said if one.opt.long in {"format", "Format"}]
+    return bool(order) and order[-1] == long
+
+
+def _jobs(
+    options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted, texts: tuple[str, str]
+) -> tuple[Answer, bool]:
+    look = _look(options)
+    top, errors = texts
+    errors += "".join(BAD_COLUMN.format(name) for name in look.layout.unknown)
+    if look.dated and not options.has("noheader"):
+        top += headline(ctx) + "\n"
+    head = _head(options, top, look.layout)
+    try:
+        check_sort(look.sort)
+    except SortError as error:
+        raise fail(errors + BAD_SORT.format(error), out=head) from None
+    jobs = ordered(
+        _spread(options, select(snap.jobs.values(), wanted, ctx), wanted), look.sort, ctx
+    )
+    lines = look.layout.lines(jobs, ctx)
+    timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
+    timed = timed or wanted.over is not None or wanted.under is not None
+    return Answer(out=head + _block(lines), err=errors), timed
+
+
+def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:
+    found = list(jobs)
+    if options.has("array"):
+        found = list(spread_arrays(found))
+        if wanted.jobs is not None and any(ref.task is not None for ref in wanted.jobs):
+            found = [job for job in found if _is_element(job, wanted.jobs)]
+    if options.has("priority"):
+        found = list(spread_partitions(found))
+    if options.has("only-job-state"):
+        found = [_without_limit(job) for job in found]
+    return found
+
+
+def _is_element(job: Job, refs: tuple[JobRef, ...]) -> bool:
+    base = job.array.base if job.array else job.id
+    task = job.array.task if job.array else None
+    return any(ref.job in {base, job.id} and ref.task in {None, task} for ref in refs)
+
+
+def _without_limit(job: Job) -> Job:
+    """The controller tells ids and states alone, so the array's limit is not known (25.11)."""
+    return replace(job, array=replace(job.array, limit=None)) if job.array else job
+
+
+def _steps(
+    options: Options, snap: Snapshot, ctx: Context, *, top: str, errors: str
+) -> tuple[Answer, bool]:
+    """`squeue -s`: the steps that run now."""
+    letters, names = options.text("format"), options.text("Format")
+    layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
+    errors += "".join(BAD_COLUMN.format(name) for name in layout.unknown)
+    pairs = [pair for pair in live_steps(snap.jobs.values()) if _is_wanted(pair, options)]
+    head = _head(options, top, layout)
+    return Answer(out=head + _block(layout.lines(pairs, ctx)), err=errors), True
+
+
+def _is_wanted(pair: JobStep, options: Options) -> bool:
+    job, step = pair
+    users = options.words_of("user")
+    if users is not None and users.isdisjoint({job.owner.user, str(job.owner.uid)}):
+        return False
+    texts = [options.text("steps"), options.text("jobs")]
+    refs = [
+        ref for text in texts if text for word in cut_list(text) for ref in read_ref(word) or ()
+    ]
+    if not refs:
+        return True
+    return any(_is_element(job, (ref,)) and ref.step in {None, step.id} for ref in refs)
+
+
+def _head(options: Options, top: str, layout: Layout[Job] | Layout[JobStep]) -> str:
+    return top if options.has("noheader") else f"{top}{layout.header}\n"
+
+
+def _block(lines: list[str]) -> str:
+    return "\n".join([*lines, ""]) if lines else ""

@@ -1,0 +1,42 @@
+"""Jobs as command lines name them: `12`, `12_3`, `12_[1-3]`, `12.0`, `12_3.batch`."""
+
+from accounting.ids import JobId
+from gateway.query.select import JobRef
+from sbatch_shim.grammar.arrays import read_array
+from sbatch_shim.grammar.values import read_digits
+
+NO_BOUND = 2**32
+
+
+def read_ref(text: str) -> tuple[JobRef, ...] | None:
+    """The jobs or elements named; None for text that names none."""
+    name, dot, step = text.partition(".")
+    base, underscore, tasks = name.partition("_")
+    number = read_digits(base)
+    if number is None or (dot and not step):
+        return None
+    found = _elements(tasks) if underscore else (None,)
+    if found is None:
+        return None
+    return tuple(JobRef(JobId(number), task, step or None) for task in found)
+
+
+def _elements(text: str) -> tuple[int | None, ...] | None:
+    if text == "*":
+        return (None,)
+    listed = text.startswith("[") and text.endswith("]")
+    if not listed and not text.isdigit():
+        return None
+    array = read_array(text, NO_BOUND)
+    return array.tasks if array else None
+
+
+def cut_list(text: str) -> list[str]:
+    """Words between commas, commas within brackets aside; empty ones are left out."""
+    words, depth, start = [], 0, 0
+    for place, char in enumerate(text):
+        depth += (char == "[") - (char == "]")
+        if char == "," and depth <= 0:
+            words.append(text[start:place].strip())
+            start = place + 1
+    return [word for word in [*words, text[start:].strip()] if word]

@@ -1,0 +1,124 @@
+"""Steps of live jobs as `squeue -s` lists them."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from accounting.tres import Tres
+from broker.model.ids import BATCH
+from broker.model.job import Job, Step, StepState
+from gateway.query import job as of
+from gateway.query import resources as res
+from gateway.query.context import Context
+from gateway.query.kinds import HELD, MOMENT, SPAN, TEXT, Kind
+from gateway.query.layout import Cell, Layout, by_letters, by_names
+from sbatch_shim.grammar.values import UNLIMITED
+
+STEP_DEFAULT = "%.15i %.8j %.9P %.8u %.9M %N"
+
+JobStep = tuple[Job, Step]
+StepText = Callable[[JobStep, Context], str]
+
+
+def live_steps(jobs: Iterable[Job]) -> list[JobStep]:
+    """Steps that run, by job; numbered ones before the batch step, as Slurm numbers them."""
+    found = [(job, step) for job in jobs for step in job.steps if step.state is StepState.RUNNING]
+    return sorted(found, key=lambda pair: (pair[0].id, _rank(pair[1])))
+
+
+def _rank(step: Step) -> tuple[bool, int, str]:
+    numbered = step.id.isdigit()
+    return not numbered, int(step.id) if numbered else 0, step.id
+
+
+def step_name(job: Job, step: Step, _: Context) -> str:
+    return step.name
+
+
+def step_id(job: Job, step: Step, ctx: Context) -> str:
+    """`12.0`, `12_3.batch`."""
+    return f"{of.shown_id(job, ctx)}.{step.id}"
+
+
+def step_elapsed(_job: Job, step: Step, ctx: Context) -> int:
+    if step.started is None:
+        return 0
+    return max((ctx.now if step.ended is None else step.ended) - step.started, 0)
+
+
+def step_tres(job: Job, step: Step, _: Context) -> tuple[Tres, None]:
+    """What the step can use: the batch step its node's part, others all of the job."""
+    return _step_share(job, step), None
+
+
+def _step_share(job: Job, step: Step) -> Tres:
+    whole = job.alloc
+    if step.id != BATCH or whole.node <= 1:
+        return whole
+    if job.shares:
+        return job.shares[0].tres
+    return Tres(whole.cpu // whole.node, whole.mem_mib // whole.node, 1)
+
+
+def step_cpus(job: Job, step: Step, _: Context) -> int:
+    return _step_share(job, step).cpu
+
+
+def step_nodes(job: Job, step: Step, _: Context) -> tuple[str, ...] | None:
+    names = job.last_node_names[:1] if step.id == BATCH else job.last_node_names
+    return names or None
+
+
+def step_tasks(_job: Job, _step: Step, __: Context) -> int:
+    return 1
+
+
+def _of_job(get: Callable[[Job, Context], Any]) -> Callable[[Job, Step, Context], Any]:
+    return lambda job, _step, ctx: get(job, ctx)
+
+
+def _text(kind: Kind, get: Callable[[Job, Step, Context], Any]) -> StepText:
+    def text(pair: JobStep, ctx: Context) -> str:
+        value = get(*pair, ctx)
+        return kind.squeue_none if value is None else kind.squeue(value, ctx)
+
+    return text
+
+
+# fmt: off
+STEP_COLUMNS = (
+    # letter, -O name,       header,         kind,   value
+    ("i", "StepId",         "STEPID",        TEXT,   step_id),
+    ("j", "StepName",       "NAME",          TEXT,   step_name),
+    ("P", "Partition",      "PARTITION",     TEXT,   _of_job(of.partition)),
+    ("u", "UserName",       "USER",          TEXT,   _of_job(of.user)),
+    ("U", "UserId",         "UID",           TEXT,   _of_job(of.uid)),
+    ("M", "TimeUsed",       "TIME",          SPAN,   step_elapsed),
+    ("l", "TimeLimit",      "TIME_LIMIT",    SPAN,   lambda _job, _step, _ctx: UNLIMITED),
+    ("N", "Nodes",          "NODELIST",      HELD,   step_nodes),
+    ("S", "StartTime",      "START_TIME",    MOMENT, lambda _job, step, _ctx: step.started),
+    ("A", "NumTasks",       "TASKS",         TEXT,   step_tasks),
+    ("",  "NumCPUs",        "NUM_CPUS",      TEXT,   step_cpus),
+    ("b", "tres-per-node",  "TRES_PER_NODE", TEXT,   _of_job(res.tres_per_node)),
+    ("",  "ArrayJobId",     "ARRAY_JOB_ID",  TEXT,   _of_job(of.array_base)),
+    ("",  "ArrayTaskId",    "ARRAY_TASK_ID", TEXT,   _of_job(of.array_tasks)),
+    ("",  "Cluster",        "CLUSTER",       TEXT,   _of_job(of.cluster)),
+    ("",  "JobId",          "JOB_ID",        TEXT,   _of_job(of.job_id)),
+    ("",  "StepState",      "STATE",         TEXT,   lambda _job, step, _ctx: step.state),
+)
+# fmt: on
+
+LETTER_CELLS = {row[0]: Cell(row[2], _text(row[3], row[4]), True) for row in STEP_COLUMNS if row[0]}
+NAME_CELLS = {row[1].lower(): Cell(row[2], _text(row[3], row[4]), True) for row in STEP_COLUMNS}
+
+
+@lru_cache(maxsize=64)
+def step_letters(text: str) -> Layout[JobStep]:
+    """`squeue -s -o`, compiled."""
+    return by_letters(text, LETTER_CELLS)
+
+
+@lru_cache(maxsize=64)
+def step_names(text: str) -> Layout[JobStep]:
+    """`squeue -s -O`, compiled."""
+    return by_names(text, NAME_CELLS)
