@@ -169,6 +169,12 @@ class Catalog:
         """The instance type of that name."""
         return next((shape for shape in self.shapes if shape.name == name.lower()), None)
 
+    def least_price(self, name: str, market: Market = Market.ON_DEMAND) -> int | None:
+        """Micro-dollars per hour of that type where it is cheapest; None if nobody told a price."""
+        lines = self.prices[market]
+        rows = [lines.start[n] for n in lines.order if self.shapes[n].name == name.lower()]
+        return min((lines.price[row] for row in rows), default=None)
+
     def gpu_names(self) -> tuple[str, ...]:
         """Accelerators that some type has, as AWS and SkyPilot write them, sorted."""
         return tuple(sorted({shape.gpu_name for shape in self.shapes if shape.gpu_name}))

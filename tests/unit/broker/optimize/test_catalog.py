@@ -91,6 +91,12 @@ def test_a_type_is_found_by_name(whole: Catalog) -> None:
     assert whole.shape("g5.tiny") is None
 
 
+def test_the_least_price_of_a_type_is_told_by_market(whole: Catalog) -> None:
+    assert whole.least_price("g5.xlarge") == 1_006_000
+    assert (whole.least_price("g5.xlarge", Market.SPOT) or 0) < 1_006_000
+    assert whole.least_price("p5e.48xlarge") is None
+
+
 @pytest.mark.parametrize(
     "text, key",
     [
