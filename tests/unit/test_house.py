@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,11 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
 def exists(module: str) -> bool:
     path = ROOT / module.replace(".", "/")
     return path.with_suffix(".py").exists() or path.is_dir()
@@ -59,13 +65,16 @@ def lines_of(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def functions() -> Iterator[tuple[str, int]]:
+@cache
+def functions() -> list[tuple[str, int]]:
     """Name and lines of each function; a docstring is not counted, a table inside is."""
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                docstring = node.body[:1] if ast.get_docstring(node) else []
-                yield f"{name_of(path)}:{node.name}", lines_of(node) - sum(map(lines_of, docstring))
+    return [
+        (f"{name_of(path)}:{node.name}", lines_of(node) - sum(map(lines_of, docstring)))
+        for path in modules()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for docstring in [node.body[:1] if ast.get_docstring(node) else []]
+    ]
 
 
 def test_import_contracts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +116,7 @@ def test_modules_say_what_they_know() -> None:
     silent = [
         name_of(path)
         for path in modules()
-        if path.read_bytes() and not ast.get_docstring(ast.parse(path.read_bytes()))
+        if path.read_bytes() and not ast.get_docstring(tree_of(path))
     ]
     assert silent == []
 
@@ -151,7 +160,7 @@ def test_exceptions_are_caught_broadly_only_at_borders() -> None:
     broad = [
         f"{name_of(path)}:{node.lineno}"
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ExceptHandler) and catches_all(node)
         if "# border" not in path.read_text().splitlines()[node.lineno - 1]
     ]
