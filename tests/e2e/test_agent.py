@@ -542,7 +542,7 @@ def test_the_archive_talks_for_those_who_cannot_reach_its_socket(agent: RunningA
 
 @pytest.mark.root
 def test_a_root_agent_runs_steps_as_their_user(
-    agents: Callable[..., RunningAgent], short_tmp: Path
+    short_tmp: Path, agents: Callable[..., RunningAgent]
 ) -> None:
     agent = agents(short_tmp)
     work = short_tmp / "work"
@@ -564,7 +564,7 @@ def test_a_root_agent_runs_steps_as_their_user(
 
 @pytest.mark.root
 def test_a_user_cannot_write_where_he_may_not_through_a_root_agent(
-    agents: Callable[..., RunningAgent], short_tmp: Path
+    short_tmp: Path, agents: Callable[..., RunningAgent]
 ) -> None:
     agent = agents(short_tmp)
     work = short_tmp / "roots"

@@ -17,6 +17,8 @@ VERSION = 1
 """Of what is spoken on the socket and written in the journal."""
 NAME = b"spz-agent"
 SOCKET = "agent.sock"
+HALTED = "halted"
+"""A file that is there from the order to halt on."""
 TICK = 1.0
 SOON = 0.05
 
@@ -223,8 +225,13 @@ class Agent:
 
     def halt(self, caller: "wire.Caller") -> None:
         """Ends everything; answered when all is gone, just before this agent exits."""
-        self.halted = True
+        save(HALTED, {"at": time.time()}, durable=True)
         self.halting.append(caller)
+        self.end_everything()
+
+    def end_everything(self) -> None:
+        """For good: an agent that is started here later only finishes this."""
+        self.halted = True
         for attempt in {place.attempt for place in self.live.values()}:
             self.end(attempt, {"grace": 0, "cause": "killed"})
 
@@ -378,6 +385,8 @@ class Agent:
         for attempt, how in self.kills.items():
             for place in self.steps_of(attempt):
                 place.tell(wire.encode(dict(how, do="kill")))
+        if os.path.exists(HALTED):
+            self.end_everything()
         self.changed.update(self.live)
         self.turn([])
 
