@@ -51,8 +51,11 @@ class Quotes:
         if not isinstance(message, Launched | NotLaunched):
             return
         for tried in message.tried:
-            self._cool.refused(tried.offer, tried, now=now)
-        if message.tried:
+            self._cool.refused(tried.offer, tried, now=now, nodes=message.nodes)
+        if isinstance(message, Launched) and message.offer is not None:
+            for machine in message.machines:
+                self._cool.succeeded(message.offer, now=now, zone=machine.zone)
+        if message.tried or not self._cool.quiet():
             self._kept.clear()
 
 

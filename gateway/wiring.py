@@ -91,9 +91,7 @@ def build(paths: Paths, config: Config) -> Service:
     log = structlog.get_logger()
     clock = WallClock()
     catalog = bundled("local")
-    site = site_of(
-        config, service_uid=os.getuid(), uid_of=_uid_of, price_of=lambda kind: _price(catalog, kind)
-    )
+    site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price)
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
     market = Quotes({"local": catalog}, Cooldown())
@@ -162,11 +160,6 @@ def _uid_of(name: str) -> int | None:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
         return None
-
-
-def _price(catalog: Catalog, instance_type: str) -> int | None:
-    prices = [o.micro_usd_per_hour for o in catalog if o.instance_type == instance_type]
-    return min(prices, default=None)
 
 
 def _slots(config: Config) -> int:

@@ -145,7 +145,13 @@ class Launched:
 
     group: str
     machines: tuple[Machine, ...]
+    offer: Offer | None = None
+    """Which one worked; None where they were bought before this walk."""
     tried: tuple[Tried, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        return len(self.machines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +160,8 @@ class NotLaunched:
 
     group: str
     tried: tuple[Tried, ...]
+    nodes: int = 1
+    """How many were wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,10 @@ def launch(effect: Launch, providers: Mapping[str, Provider]) -> Launched | NotL
         except ProviderError as error:
             tried.append(Tried(rung.offer, error.refusal, error.width, error.message))
             continue
-        return Launched(group=effect.group, machines=tuple(machines), tried=tuple(tried))
-    return NotLaunched(group=effect.group, tried=tuple(tried))
+        return Launched(
+            group=effect.group, machines=tuple(machines), offer=rung.offer, tried=tuple(tried)
+        )
+    return NotLaunched(group=effect.group, tried=tuple(tried), nodes=len(effect.nodes))
 
 
 def _bought_before(effect: Launch, providers: Mapping[str, Provider]) -> tuple[Machine, ...] | None:
