@@ -23,7 +23,7 @@ from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
-from broker.model.errors import Busy, IllegalTransition, SpzError
+from broker.model.errors import Busy, IllegalTransition, LostLease, SpzError
 from broker.model.ids import Digest, StepId
 from broker.model.job import Job
 from broker.model.spec import UNLIMITED
@@ -108,7 +108,10 @@ class Engine:
     # --- one step
 
     def step(self, inbox: Sequence[cmd.Message], now: int, *, full_pass: bool) -> Outcome:
-        """Takes the messages in order; all of it is durable when this returns, or none is."""
+        """Takes the messages in order; all of it is durable when this returns, or none is.
+
+        Raises LostLease when another gateway leads: this one has to stop.
+        """
         self.world.begin()
         self._batch = _Batch()
         self.quote = self.market.at(now)
@@ -118,6 +121,8 @@ class Engine:
         self._plan(now, full_pass=full_pass)
         try:
             changed = self._commit()
+        except LostLease:
+            raise
         except Busy as error:
             self.world.rollback()
             self.room_made = True

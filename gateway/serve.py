@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -124,6 +125,8 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    gc.collect()
+    gc.freeze()  # what was loaded stays: later collections need not look at it
     thread.start()
     log.info("service.started", pid=os.getpid(), socket=str(paths.socket), home=str(paths.home))
     try:

@@ -1,5 +1,6 @@
 """The only place that builds adapters and joins them."""
 
+import contextlib
 import os
 import platform
 import pwd
@@ -13,7 +14,7 @@ import structlog
 
 from broker.engine import Engine
 from broker.heart import Heart
-from broker.model.errors import Refusal, Refused, Unknown, Width
+from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
 from broker.model.node import Node
 from broker.model.offer import Market
 from broker.model.site import Site
@@ -21,9 +22,9 @@ from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.ports import Place, Provider
-from broker.provision.reconcile import difference
 from broker.providers.local import Behaviour, LocalProvider
 from broker.providers.refusals import Rule
+from broker.provision.reconcile import difference
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node
@@ -36,10 +37,13 @@ from gateway.api.programs.table import PROGRAMS
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.store.backup import backup_store
 from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
 
 AGENT_PYTHON = "/usr/bin/python3"
+DAY = 86_400
+PRUNE_SECONDS = 3600.0
 
 
 class WallClock:
@@ -113,7 +117,7 @@ def build(paths: Paths, config: Config) -> Service:
         log=log,
     )
     heart.workers = workers
-    heart.sweep = Sweep(heart, providers, log)
+    heart.sweep = Sweep(heart, providers, store, log)
     desk = Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
@@ -121,7 +125,12 @@ def build(paths: Paths, config: Config) -> Service:
         clock=clock,
         wake=heart.wake,
     )
-    app = build_app(desk, PROGRAMS, log=log, routers=[router], key=_key(config))
+    own = router(
+        market=market,
+        providers=providers,
+        backup=lambda target: backup_store(paths.database(config.database.url), target),
+    )
+    app = build_app(desk, PROGRAMS, log=log, routers=[own], key=_key(config))
     return Service(heart, workers, store, app, site, providers)
 
 
@@ -131,9 +140,11 @@ class Sweep:
 
     heart: Heart
     providers: Mapping[str, Provider]
+    store: SqlStore
     log: Any
     every: float = 30.0
     _next: float = 0.0
+    _next_prune: float = 0.0
 
     def __call__(self) -> None:
         if time.monotonic() < self._next:
@@ -148,6 +159,15 @@ class Sweep:
                     provider.terminate([machine])
             for lost in found.lost:
                 self.heart.report(lost)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Requests older than a day are not asked again."""
+        if time.monotonic() < self._next_prune:
+            return
+        self._next_prune = time.monotonic() + PRUNE_SECONDS
+        with contextlib.suppress(Busy):
+            self.store.forget(self.heart.clock.now() - DAY)
 
 
 def host() -> str:

@@ -9,6 +9,10 @@ from broker.model.ids import NodeName, StepId, attempt_key
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 
 
+SLUID_LETTERS = 13
+BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
 class JobState(Enum):
     """Base states: label, squeue's code, whether it is an end, whether nodes are held."""
 
@@ -234,6 +238,16 @@ class Job:
     def over(self) -> bool:
         """Ended, and its nodes free."""
         return self.state.final and not self.completing
+
+    @property
+    def sluid(self) -> str:
+        """An id that is unique over all clusters and times: `s` and 13 of base 32 (25.11)."""
+        number = self.submitted << 32 | self.id
+        letters = []
+        for _ in range(SLUID_LETTERS):
+            number, letter = divmod(number, len(BASE32))
+            letters.append(BASE32[letter])
+        return "s" + "".join(reversed(letters))
 
     def step(self, step_id: StepId) -> Step | None:
         return next((step for step in self.steps if step.id == step_id), None)

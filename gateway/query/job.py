@@ -9,8 +9,6 @@ from sbatch_shim.grammar.values import UNLIMITED
 
 YEAR = 365 * 86400
 PRIORITY_SCALE = 2**32
-BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
-SLUID_LETTERS = 13
 
 # ---------------------------------------------------------------- identity
 
@@ -51,13 +49,7 @@ def array_limit(job: Job, _: Context) -> int | None:
 
 
 def sluid(job: Job, _: Context) -> str:
-    """An id that is unique over all clusters and times: `s` and 13 letters of base 32 (25.11)."""
-    number = job.submitted << 32 | job.id
-    letters = []
-    for _place in range(SLUID_LETTERS):
-        number, letter = divmod(number, len(BASE32))
-        letters.append(BASE32[letter])
-    return "s" + "".join(reversed(letters))
+    return job.sluid
 
 
 def name(job: Job, _: Context) -> str:

@@ -11,7 +11,6 @@ from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Phase, StepSpec
 from broker.run import launch
 from gateway.translate.jobenv import Surroundings, batch_environment
-from gateway.translate.sluid import sluid
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 
@@ -99,7 +98,7 @@ def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:
         name=job.spec.name,
         node=node,
         restarts=job.restarts,
-        sluid=sluid(job),
+        sluid=job.sluid,
         step=step,
     )
 
