@@ -22,10 +22,12 @@ from broker.model.spec import (
     TaskSpec,
     Where,
 )
+from gateway.translate.environment import pack
 from gateway.translate.skypilot import Candidate, Git, Task
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 
 BASH = "/bin/bash"
+ENV = "/usr/bin/env"
 LOG_NAME = "%x-%j.%s.log"
 """File of a run's text, in the folder of logs: cluster, job, step."""
 EC2 = frozenset({None, "aws"})
@@ -73,7 +75,7 @@ class Run:
 def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = True) -> Translated:
     """The cluster that the task asks for, with its run in it. Raises BadSpec."""
     must_be_cluster_name(cluster)
-    _must_be_possible(task, origin)
+    must_be_possible(task, origin)
     run = run_of(task, with_setup=with_setup)
     environment = _environment(_kept(origin.environ))
     asked, told = _resources(task, origin)
@@ -94,23 +96,23 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
     return Translated(spec, blobs, (*_ignored(task), *told))
 
 
-def run_of(task: Task, *, with_setup: bool = True, name: str = "") -> Run:
-    """What runs in a cluster: `setup`, then `run`, each a script of its own for bash."""
+def run_of(task: Task, *, with_setup: bool = True, folder: str | None = None) -> Run:
+    """What runs in a cluster: `setup`, then `run`, each a script of its own for bash.
+
+    In `folder` where that is not the cluster's own.
+    """
+    argv = (BASH, None) if folder is None else (ENV, f"--chdir={folder}", BASH, None)
     phases, blobs = [], {}
     for phase, text in (("setup", task.setup if with_setup else None), ("run", task.run)):
         if text is not None:
             script = text.encode("utf-8", "surrogateescape")
             blobs[_digest(script)] = script
             phases.append(
-                Phase.model_validate(
-                    {"name": phase, "script": _digest(script), "argv": (BASH, None)}
-                )
+                Phase.model_validate({"name": phase, "script": _digest(script), "argv": argv})
             )
     environment = _environment(_variables(task))
     blobs[_digest(environment)] = environment
-    step = StepSpec(
-        name=name or task.name or "run", phases=tuple(phases), environment=_digest(environment)
-    )
+    step = StepSpec(name=task.name or "run", phases=tuple(phases), environment=_digest(environment))
     return Run(step, blobs)
 
 
@@ -149,7 +151,8 @@ def log_pattern(folder: str, cluster: str) -> str:
 # --- what is not done, and says so
 
 
-def _must_be_possible(task: Task, origin: Origin) -> None:
+def must_be_possible(task: Task, origin: Origin) -> None:
+    """Raises BadSpec for the first thing that cannot be done here, or lacks a value."""
     for path, hint in _refused(task, origin):
         raise BadSpec(path, "", f"{path}: not supported yet", hint=hint)
     missing = [name for name, value in (task.envs or {}).items() if value is None]
@@ -411,12 +414,11 @@ def _variables(task: Task) -> dict[str, str]:
 
 
 def _environment(variables: Mapping[str, str]) -> bytes:
-    """NUL-separated `NAME=value`. Raises BadSpec for a NUL in a value."""
+    """Raises BadSpec for a NUL in a value."""
     for name, value in variables.items():
         if "\0" in value:
             raise BadSpec(f"envs.{name}", "", f"envs.{name}: holds a NUL, which no variable can")
-    pairs = (f"{name}={value}" for name, value in variables.items())
-    return "\0".join(pairs).encode("utf-8", "surrogateescape")
+    return pack(variables)
 
 
 def _digest(content: bytes) -> Digest:

@@ -1,0 +1,183 @@
+"""What our own routes tell of jobs, clusters and runs, as plain values for JSON.
+
+Instants are whole seconds UTC, money is micro-dollars; what is not known is null.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accounting.tres import by_id
+from broker.model.ids import BATCH
+from broker.model.job import ExitCode, Job, JobState, Step, StepState
+from broker.model.node import Node
+from broker.model.offer import Market, Offer
+from broker.model.spec import UNLIMITED
+from broker.world import Snapshot
+from gateway.translate.orders import file_job
+from sbatch_shim.grammar.filenames import absolute, default_pattern, fill
+from sbatch_shim.grammar.hostlist import fold
+
+Json = dict[str, Any]
+
+CLUSTER_STATES = {"PENDING": "INIT", "CONFIGURING": "INIT", "RUNNING": "UP"}
+"""SkyPilot's words for a job that is a cluster; any other is on its way out."""
+RUN_STATES = {
+    StepState.PENDING: "PENDING",
+    StepState.RUNNING: "RUNNING",
+    StepState.COMPLETED: "SUCCEEDED",
+    StepState.FAILED: "FAILED",
+    StepState.CANCELLED: "CANCELLED",
+    StepState.TIMEOUT: "FAILED",
+    StepState.OUT_OF_MEMORY: "FAILED",
+    StepState.NODE_FAIL: "FAILED_DRIVER",
+}
+"""SkyPilot's words for a run."""
+
+
+def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
+    """A job with its runs."""
+    nodes = [seen.nodes[share.node] for share in job.shares if share.node in seen.nodes]
+    return {
+        "id": job.id,
+        "name": job.spec.name,
+        "user": job.owner.user,
+        "uid": job.owner.uid,
+        "account": job.account,
+        "partition": job.partition,
+        "cluster": job.spec.cluster,
+        "state": job.shown_state,
+        "reason": job.reason,
+        "detail": job.detail,
+        "over": job.over,
+        "submitted": job.submitted,
+        "started": job.started,
+        "ended": job.ended,
+        "time_limit": None if job.time_limit == UNLIMITED else job.time_limit,
+        "attempt": job.attempt,
+        "restarts": job.restarts,
+        "node_list": fold(job.last_node_names),
+        "tres": by_id(job.alloc) or None,
+        "micro_usd_per_hour": sum(node.micro_usd_per_hour for node in nodes) if nodes else None,
+        "cost_micro_usd": cost,
+        "exit": exit_view(job.exit),
+        "log": log_path(job, BATCH) if job.spec.batch else None,
+        "runs": [run_view(job, step) for step in job.steps if step.id.isdigit()],
+    }
+
+
+def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
+    """A cluster as `spz status` lists it."""
+    told = job_view(job, seen=seen, cost=cost)
+    nodes = [seen.nodes[share.node] for share in job.shares if share.node in seen.nodes]
+    kept = ("user", "submitted", "started", "detail", "reason", "micro_usd_per_hour")
+    return {
+        "name": job.spec.cluster,
+        "job": job.id,
+        "status": CLUSTER_STATES.get(job.shown_state, "TERMINATING"),
+        "infra": infra(nodes[0]) if nodes else None,
+        "resources": resources(nodes[0]) if nodes else None,
+        "nodes": [node.name for node in nodes],
+        "cost_micro_usd": cost,
+        "runs": told["runs"],
+        **{key: told[key] for key in kept},
+    }
+
+
+def run_view(job: Job, step: Step) -> Json:
+    """A run in a cluster; `id` counts from 1 as SkyPilot's job ids do, `step` is Slurm's."""
+    return {
+        "id": int(step.id) + 1,
+        "step": f"{job.id}.{step.id}",
+        "name": step.name,
+        "user": job.owner.user,
+        "status": _run_status(job, step),
+        "over": step.state.final,
+        "submitted": step.asked,
+        "started": step.started,
+        "ended": step.ended,
+        "exit": exit_view(step.exit),
+        "log": log_path(job, step.id),
+    }
+
+
+def _run_status(job: Job, step: Step) -> str:
+    if step.state is StepState.FAILED and step.phase == "setup":
+        return "FAILED_SETUP"
+    if step.state is StepState.PENDING and job.configuring:
+        return "INIT"
+    return RUN_STATES[step.state]
+
+
+def exit_view(exit_code: ExitCode) -> Json:
+    return {"code": exit_code.code, "signal": exit_code.signal}
+
+
+def log_path(job: Job, step: str) -> str | None:
+    """The file that the step writes to; None as long as its node, and so its name, is not known."""
+    if not job.last_node_names:
+        return None
+    pattern = job.spec.output.stdout or default_pattern(job.array is not None)
+    facts = file_job(job, job.last_node_names[0])._replace(step=step)
+    return absolute(fill(pattern, facts), job.spec.cwd)
+
+
+def infra(node: Node) -> str | None:
+    """`AWS (us-east-1)`, as SkyPilot writes it, with the zone's id."""
+    if node.machine is None:
+        return None
+    return f"AWS ({node.machine.region}/{node.machine.zone})"
+
+
+def resources(node: Node) -> str:
+    """`1x(g5.xlarge, A10G:1)`."""
+    if node.machine is None:
+        return f"1x({node.name})"
+    gpus = [f"{name[4:]}:{count}" for name, count in node.whole.gres if name.startswith("gpu:")]
+    spot = ["[spot]"] if node.machine.market is Market.SPOT else []
+    return f"1x({', '.join([node.machine.instance_type, *gpus, *spot])})"
+
+
+def offer_view(offer: Offer, *, expected: int, reason: str, notes: Iterable[str]) -> Json:
+    """A row of the table of candidates."""
+    gpus = [f"{name[4:]}:{count}" for name, count in offer.gres if name.startswith("gpu:")]
+    return {
+        "instance_type": offer.instance_type,
+        "region": offer.region,
+        "zones": list(offer.zones),
+        "market": offer.market.value,
+        "cpus": offer.cpus,
+        "mem_mib": offer.mem_mib,
+        "gpus": ", ".join(gpus) or None,
+        "micro_usd_per_hour": offer.micro_usd_per_hour,
+        "expected_micro_usd": expected,
+        "estimate": offer.estimate,
+        "reason": reason,
+        "notes": list(notes),
+    }
+
+
+def node_view(node: Node) -> Json:
+    """A machine that costs money, or a declared node."""
+    machine = node.machine
+    return {
+        "name": node.name,
+        "state": node.state.label,
+        "declared": node.declared,
+        "instance_type": machine.instance_type if machine else None,
+        "region": machine.region if machine else None,
+        "zone": machine.zone if machine else None,
+        "micro_usd_per_hour": node.micro_usd_per_hour,
+    }
+
+
+def clusters(jobs: Mapping[Any, Job]) -> list[Job]:
+    """Those that are open, by id."""
+    return sorted(
+        (job for job in jobs.values() if job.spec.cluster and not is_closed(job)),
+        key=lambda job: job.id,
+    )
+
+
+def is_closed(job: Job) -> bool:
+    """Whether a cluster takes no more runs."""
+    return job.state.final or job.state is JobState.SUSPENDED

@@ -1,0 +1,224 @@
+"""Our own routes below /v1, as JSON: launch, clusters, jobs, why, logs."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from accounting.ids import JobId
+from broker.decide.rules import QuoteFor
+from broker.model.commands import AddStep, Cancel, Signal, Target
+from broker.model.errors import Conflict, Unknown
+from broker.model.ids import BATCH, StepId
+from broker.model.job import Job, StepState
+from broker.ports import Provider
+from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
+from gateway.api.errands import Backup, errands
+from gateway.api.job_logs import readable_log, text
+from gateway.api.job_views import Json, cluster_view, clusters, job_view, run_view
+from gateway.api.launches import (
+    LaunchRequest,
+    Planned,
+    candidates,
+    must_find,
+    planned,
+    planned_run,
+)
+from gateway.api.why import rungs, why
+
+TERM = 15
+
+
+class Market(Protocol):
+    """What could be bought; `broker.quotes.Quotes` is one."""
+
+    def at(self, now: int) -> QuoteFor: ...
+
+
+def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
+    """All of them; they find their desk as `request.app.state.desk`.
+
+    `backup` copies the store to a path that does not exist yet, and may block.
+    """
+    routes = APIRouter(prefix="/v1")
+    for part in (launches(market), of_clusters, of_jobs, errands(providers, backup)):
+        routes.include_router(part)
+    return routes
+
+
+def launches(market: Market) -> APIRouter:
+    """What makes clusters, and runs in them."""
+    routes = APIRouter(default_response_class=AsciiJson)
+    one_at_a_time = asyncio.Lock()
+
+    @routes.post("/launch")
+    async def launch(request: Request, asked: LaunchRequest) -> Json:
+        """A cluster with the task in it; with `dry_run` only what it would be bought from.
+
+        One at a time, so that two launches of one name make one cluster.
+        """
+        desk, owner = desk_of(request), await writer(request)
+        async with one_at_a_time:
+            plan = planned(asked, owner, desk.snapshot())
+            offers: list[Json] = []
+            if plan.spec is not None:
+                quote = market.at(desk.now())
+                offers = await desk.read(candidates, plan.spec, desk.site, quote)
+            reply = None if asked.dry_run else await desk.ask(plan.command)
+        return _launched(plan, offers, reply)
+
+    @routes.post("/clusters/{name}/exec")
+    async def execute(request: Request, name: str, asked: LaunchRequest) -> Json:
+        """A run in an open cluster, without `setup`."""
+        desk, owner = desk_of(request), await writer(request)
+        plan = planned_run(asked, owner, desk.snapshot(), name=name)
+        return _launched(plan, [], await desk.ask(plan.command))
+
+    return routes
+
+
+def _launched(plan: Planned, offers: list[Json], reply: Any) -> Json:
+    """The engine answers with a new job's id, or with the id of a step in one that was there."""
+    there = plan.command.job if isinstance(plan.command, AddStep) else None
+    step = reply if there is not None else 0
+    return {
+        "cluster": plan.cluster,
+        "job": reply if there is None else there,
+        "run": None if reply is None or not plan.runs else int(step) + 1,
+        "reused": there is not None,
+        "cwd": plan.cwd,
+        "notes": list(plan.notes),
+        "candidates": offers,
+    }
+
+
+# --- clusters
+
+of_clusters = APIRouter(default_response_class=AsciiJson)
+
+
+@of_clusters.get("/clusters")
+async def list_clusters(request: Request) -> Json:
+    """Every open cluster."""
+    desk, seen = desk_of(request), desk_of(request).snapshot()
+    found = clusters(seen.jobs)
+    costs = await desk.read(desk.history.costs, [job.id for job in found])
+    return {"clusters": [cluster_view(job, seen=seen, cost=costs.get(job.id)) for job in found]}
+
+
+@of_clusters.get("/clusters/{name}/queue")
+async def queue(request: Request, name: str) -> Json:
+    """The runs of a cluster, in the order they were asked for."""
+    owner, seen = await caller(request), desk_of(request).snapshot()
+    job = must_find(seen, owner, name)
+    runs = [run_view(job, step) for step in job.steps if step.id.isdigit()]
+    return {"cluster": name, "job": job.id, "runs": runs}
+
+
+@of_clusters.post("/clusters/{name}/down")
+async def down(request: Request, name: str) -> Json:
+    """Ends what runs in it and lets its machine go."""
+    desk, owner = desk_of(request), await writer(request)
+    job = must_find(desk.snapshot(), owner, name)
+    await desk.ask(Cancel(target=Target(job.id), by=owner))
+    return {"cluster": name, "job": job.id}
+
+
+@of_clusters.post("/clusters/{name}/cancel")
+async def cancel_runs(request: Request, name: str, run: int | None = None) -> Json:
+    """Ends what is running in it, or `run` if that is all; the cluster stays open."""
+    desk, owner = desk_of(request), await writer(request)
+    job = must_find(desk.snapshot(), owner, name)
+    ended = _to_cancel(job, run)
+    await desk.ask(Signal(target=Target(job.id), by=owner, number=TERM, scope="steps"))
+    return {"cluster": name, "job": job.id, "runs": ended}
+
+
+def _to_cancel(job: Job, run: int | None) -> list[int]:
+    """Numbers of the runs that a signal reaches. Raises Unknown, Conflict."""
+    steps = [step for step in job.steps if step.id.isdigit()]
+    live = [int(step.id) + 1 for step in steps if step.state is StepState.RUNNING]
+    if run is not None and job.step(StepId(str(run - 1))) is None:
+        raise Unknown(f"cluster {job.spec.cluster!r} has no run {run}")
+    if not live or (run is not None and run not in live):
+        raise Conflict(f"nothing to cancel in cluster {job.spec.cluster!r}: it is not running")
+    if run is not None and live != [run]:
+        others = ", ".join(str(one) for one in live if one != run)
+        raise Conflict(
+            f"run {run} cannot be cancelled alone while {others} runs",
+            hint="cancel all of them with --all, or `spz down` the cluster",
+        )
+    return live
+
+
+# --- jobs
+
+of_jobs = APIRouter(default_response_class=AsciiJson)
+
+
+class LogQuery(BaseModel):
+    """Which text: of a run of a cluster, of the batch script without one."""
+
+    run: int | None = None
+    follow: bool = False
+
+
+@of_jobs.get("/jobs")
+async def list_jobs(request: Request) -> Json:
+    """Jobs that are not over, and those that ended lately."""
+    desk, seen = desk_of(request), desk_of(request).snapshot()
+    costs = await desk.read(desk.history.costs, list(seen.jobs))
+    jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in seen.jobs.values()]
+    return {"jobs": jobs, "at": seen.at}
+
+
+@of_jobs.get("/jobs/{job_id}")
+async def show_job(request: Request, job_id: int) -> Json:
+    """A job of now or of the past, with its runs."""
+    desk = desk_of(request)
+    job = await find_job(desk, job_id)
+    costs = await desk.read(desk.history.costs, [job.id])
+    return job_view(job, seen=desk.snapshot(), cost=costs.get(job.id))
+
+
+@of_jobs.post("/jobs/{job_id}/cancel")
+async def cancel_job(request: Request, job_id: int) -> Json:
+    """As scancel does."""
+    desk, owner = desk_of(request), await writer(request)
+    await desk.ask(Cancel(target=Target(JobId(job_id)), by=owner))
+    return {"job": job_id}
+
+
+@of_jobs.get("/jobs/{job_id}/why")
+async def reasons(request: Request, job_id: int) -> Json:
+    """Why this type, zone and market, or why it waits; `lines` are for people."""
+    desk = desk_of(request)
+    job = await find_job(desk, job_id)
+    events = await desk.read(desk.history.events, job.id)
+    costs = await desk.read(desk.history.costs, [job.id])
+    cost = costs.get(job.id)
+    return {
+        "job": job.id,
+        "state": job.shown_state,
+        "reason": job.reason,
+        "detail": job.detail,
+        "choice": [rung.told() for rung in rungs(job.choice)],
+        "cost_micro_usd": cost,
+        "lines": list(why(job, seen=desk.snapshot(), events=events, cost=cost)),
+    }
+
+
+@of_jobs.get("/jobs/{job_id}/log")
+async def log(
+    request: Request, job_id: int, wanted: Annotated[LogQuery, Query()]
+) -> StreamingResponse:
+    """The text of a run (of the batch script without `run`), followed until it is over."""
+    desk, owner = desk_of(request), await caller(request)
+    job = await find_job(desk, job_id)
+    step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
+    readable_log(job, step, caller=owner, desk=desk)
+    told = text(desk, job, step, follow=wanted.follow)
+    return StreamingResponse(told, media_type="application/octet-stream")

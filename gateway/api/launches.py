@@ -1,0 +1,216 @@
+"""From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from accounting.tres import gres_counts
+from broker.decide.rules import QuoteFor
+from broker.model.commands import AddStep, Submit
+from broker.model.errors import BadOption, BadSpec, Conflict, Denied, Unknown
+from broker.model.job import Job, Owner
+from broker.model.offer import Ranked
+from broker.model.site import Elastic, Partition, Site
+from broker.model.spec import TaskSpec
+from broker.schedule.demand import demand, need_of
+from broker.world import Snapshot
+from gateway.api.job_views import Json, clusters, offer_view
+from gateway.translate.skypilot import Task, read
+from gateway.translate.skypilot_task import (
+    Origin,
+    Translated,
+    must_be_possible,
+    run_of,
+    translate,
+    working_directory,
+)
+
+SHOWN_CANDIDATES = 5
+EXPECTED_SECONDS = 3600
+"""What a run is taken to last where nobody says, as in SkyPilot."""
+
+
+class LaunchRequest(BaseModel):
+    """A task as typed, and from where; bytes that are no UTF-8 travel as lone surrogates."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    request: str = Field(min_length=16, max_length=64, pattern=r"^[0-9A-Za-z]+$")
+    """The same for every try of one command."""
+    task: str
+    cluster: str | None = None
+    overrides: dict[str, Any] = {}
+    envs: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    cwd: str
+    home: str
+    logs: str
+    environ: dict[str, str] = {}
+    host: str = ""
+    setup: bool = True
+    """False leaves `setup` out (`--no-setup`)."""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a request comes to."""
+
+    command: Submit | AddStep
+    cluster: str
+    notes: tuple[str, ...]
+    cwd: str
+    spec: TaskSpec | None = None
+    """None for a run in a cluster that is there."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether anything is started; a task may only ask for a machine."""
+        return self.spec is None or bool(self.spec.steps)
+
+
+def planned(asked: LaunchRequest, owner: Owner, seen: Snapshot) -> Planned:
+    """A run in the owner's cluster of that name if there is one, else a new cluster.
+
+    Raises BadSpec, and Conflict for a cluster that is too small or not up yet.
+    """
+    task = one_task(asked)
+    name = asked.cluster or made_up_name(asked.request, owner.user)
+    where = origin(asked, seen.site)
+    made = translate(task, where, cluster=name, with_setup=asked.setup)
+    there = find_cluster(seen, owner, name)
+    if there is None:
+        command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
+        return Planned(command, name, made.notes, made.spec.cwd, made.spec)
+    _must_be_big_enough(there, made, seen.site)
+    return _run_in(there, owner, asked=asked, where=where, notes=made.notes)
+
+
+def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str) -> Planned:
+    """`exec`: `run` alone, in a cluster that has to be there. Raises Unknown, BadSpec, Conflict."""
+    there = find_cluster(seen, owner, name)
+    if there is None:
+        raise Unknown(f"you have no cluster {name!r}", hint=f"`spz launch -c {name} TASK` makes it")
+    plain = asked.model_copy(update={"setup": False})
+    return _run_in(there, owner, asked=plain, where=origin(asked, seen.site), notes=())
+
+
+def _run_in(
+    there: Job, owner: Owner, *, asked: LaunchRequest, where: Origin, notes: tuple[str, ...]
+) -> Planned:
+    task = one_task(asked)
+    must_be_possible(task, where)
+    folder = working_directory(task, where) if task.workdir else there.spec.cwd
+    elsewhere = folder if folder != there.spec.cwd else None
+    run = run_of(task, with_setup=asked.setup, folder=elsewhere)
+    if not run.step.phases:
+        raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
+    command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)
+    return Planned(command, str(there.spec.cluster), (*notes, *run.notes), folder)
+
+
+def one_task(asked: LaunchRequest) -> Task:
+    """The only task of the text. Raises BadSpec."""
+    tasks = read(asked.task, envs=asked.envs, secrets=asked.secrets, overrides=asked.overrides)
+    if len(tasks) > 1:
+        raise BadSpec(
+            "", "", f"a pipeline or group of {len(tasks)} tasks", hint="launch them one by one"
+        )
+    return tasks[0]
+
+
+def origin(asked: LaunchRequest, site: Site) -> Origin:
+    """From where it was sent, and onto what it goes."""
+    usual = Elastic("", max_nodes=0)
+    elastic = (site.default_partition.elastic if site.default_partition else None) or usual
+    return Origin(
+        cwd=asked.cwd,
+        home=asked.home,
+        logs=asked.logs,
+        environ=asked.environ,
+        provider=elastic.buy.provider,
+        memory_share_percent=elastic.buy.memory_share_percent,
+        host=asked.host,
+    )
+
+
+def made_up_name(request: str, user: str) -> str:
+    """`sky-3f2a-user`; the same for every try of one command."""
+    letters = "".join(char for char in user if char.isascii() and char.isalnum()) or "user"
+    return f"sky-{sha256(request.encode()).hexdigest()[:4]}-{letters}"
+
+
+def find_cluster(seen: Snapshot, owner: Owner, name: str) -> Job | None:
+    """The owner's open cluster of that name; other people's names do not clash."""
+    mine = (job for job in clusters(seen.jobs) if job.owner.uid == owner.uid)
+    return next((job for job in mine if job.spec.cluster == name), None)
+
+
+def must_find(seen: Snapshot, owner: Owner, name: str) -> Job:
+    """Administrators reach everybody's clusters. Raises Unknown, Denied."""
+    found = find_cluster(seen, owner, name)
+    if found is not None:
+        return found
+    others = [job for job in clusters(seen.jobs) if job.spec.cluster == name]
+    if not others:
+        raise Unknown(f"no cluster {name!r}", hint="`spz status` lists those there are")
+    if owner.uid not in seen.site.admins:
+        raise Denied(f"cluster {name!r} is {others[0].owner.user}'s", hint="yours: `spz status`")
+    if len(others) > 1:
+        users = ", ".join(job.owner.user for job in others)
+        raise Conflict(f"several users have a cluster {name!r}: {users}", hint="use its job id")
+    return others[0]
+
+
+def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
+    ask = demand(made.spec, site.partition(there.partitions[0]))
+    need = need_of(made.spec, ask, EXPECTED_SECONDS)
+    have = there.alloc
+    if not there.shares:
+        raise Conflict(
+            f"cluster {there.spec.cluster!r} is not up yet ({there.reason})",
+            hint=f"`spz why {there.id}` tells what it waits for",
+        )
+    gpus = dict(gres_counts(have.gres)).get("gpu", 0)
+    lacks = [
+        f"{wanted} {name}, has {got}"
+        for name, wanted, got in (
+            ("cpus", need.cpus, have.cpu),
+            ("MiB of memory", need.mem_mib, have.mem_mib),
+            ("GPUs", need.gpus, gpus),
+        )
+        if wanted > got
+    ]
+    if lacks:
+        raise Conflict(
+            f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}",
+            hint="launch under another name, or `spz down` it first",
+        )
+
+
+def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
+    """What could be bought for it, the best first. Raises BadOption if nothing can."""
+    partition = site.default_partition
+    if partition is None or partition.elastic is None:
+        return []
+    found = quote(_need(spec, partition), partition, partition.elastic)
+    if not found.rungs:
+        raise BadOption(
+            "resources", "", "Requested node configuration is not available", hint=found.explain
+        )
+    return [_candidate(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]
+
+
+def _need(spec: TaskSpec, partition: Partition) -> Any:
+    return need_of(spec, demand(spec, partition), EXPECTED_SECONDS)
+
+
+def _candidate(ranked: Ranked) -> Json:
+    return offer_view(
+        ranked.offer,
+        expected=ranked.expected_micro_usd,
+        reason=ranked.reason,
+        notes=ranked.notes,
+    )

@@ -1,0 +1,121 @@
+"""Why a job runs where it runs, or does not: from its choice, its detail and its events."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from broker.model import events as ev
+from broker.model.job import Job, JobState
+from broker.model.node import Node
+from broker.world import Snapshot
+from gateway.query.dollars import usd
+
+SHARED = "room on "
+"""How the choice of a job begins that was put on a machine which was there."""
+SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """An offer as it was ranked when the job was placed."""
+
+    instance_type: str
+    region: str
+    zones: str
+    market: str
+    micro_usd_per_hour: int
+    expected_micro_usd: int
+    reason: str
+
+    def told(self) -> dict[str, object]:
+        """Its fields by name, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        place = f"{self.region} ({self.zones})" if self.zones else self.region
+        price = usd(self.micro_usd_per_hour)
+        return f"{self.instance_type} in {place}, {self.market}, {price} an hour"
+
+
+def rungs(choice: str) -> tuple[Rung, ...]:
+    """The offers that a choice lists; none where a machine was there already."""
+    return tuple(filter(None, map(_rung, choice.splitlines())))
+
+
+def _rung(line: str) -> Rung | None:
+    parts = line.split("|", 6)
+    if len(parts) != 7:
+        return None
+    kind, region, zones, market, price, expected, reason = parts
+    return Rung(kind, region, zones, market, int(price), int(expected), reason)
+
+
+def why(job: Job, *, seen: Snapshot, events: Sequence[ev.Event], cost: int | None) -> Iterator[str]:
+    """A few lines for people; every figure is one that was recorded."""
+    yield f"Job {job.id} ({job.spec.name}): {_standing(job)}"
+    if job.choice.startswith(SHARED):
+        yield from _on_a_machine_there(job, seen, events)
+    else:
+        yield from _bought(job, seen)
+    if job.state is JobState.PENDING:
+        yield f"  waits: {job.reason}{_told(job.detail)}"
+    for event in events:
+        if isinstance(event, SHOWN_EVENTS) and (line := _history(event)):
+            yield f"  {line}"
+    if cost is not None:
+        yield f"  cost so far: {usd(cost)}" if not job.over else f"  cost: {usd(cost)}"
+
+
+def _standing(job: Job) -> str:
+    where = f" on {','.join(job.last_node_names)}" if job.last_node_names else ""
+    return f"{job.shown_state}{where}"
+
+
+def _told(detail: str) -> str:
+    return f" - {detail}" if detail else ""
+
+
+def _bought(job: Job, seen: Snapshot) -> Iterator[str]:
+    first, *others = rungs(job.choice) or (None,)
+    if first is None:
+        return
+    yield f"  chosen: {first}"
+    yield f"  because: {first.reason}, {usd(first.expected_micro_usd)} expected for the whole job"
+    machine = _machine(job, seen)
+    if machine and machine != (first.instance_type, first.region):
+        yield f"  got: {' in '.join(machine)}, those before it refused{_told(job.detail)}"
+    if others:
+        yield f"  runner-up: {others[0]}: {others[0].reason}"
+    else:
+        yield "  runner-up: none, nothing else serves"
+
+
+def _machine(job: Job, seen: Snapshot) -> tuple[str, str] | None:
+    nodes: Iterator[Node] = (seen.nodes[s.node] for s in job.shares if s.node in seen.nodes)
+    machine = next((node.machine for node in nodes if node.machine), None)
+    return (machine.instance_type, machine.region) if machine else None
+
+
+def _on_a_machine_there(job: Job, seen: Snapshot, events: Sequence[ev.Event]) -> Iterator[str]:
+    yield f"  chosen: {job.choice}, which was there with room: nothing had to be bought"
+    names = job.choice.removeprefix(SHARED).split(",")
+    node = seen.nodes.get(names[0])  # type: ignore[call-overload]
+    if node is not None and node.machine is not None:
+        machine = node.machine
+        yield (
+            f"  it is: {machine.instance_type} in {machine.region} ({machine.zone}), "
+            f"{machine.market.value}, {usd(node.micro_usd_per_hour)} an hour "
+            "for all that is on it"
+        )
+
+
+def _history(event: ev.Event) -> str:
+    """What happened to the job that a user would ask about; empty for what goes without saying."""
+    if isinstance(event, ev.Unplaced):
+        return f"put back: {event.reason}{_told(event.detail)}"
+    if isinstance(event, ev.Requeued):
+        return f"requeued{_told(event.why)}"
+    if isinstance(event, ev.Ended):
+        by = f", asked by uid {event.by}" if event.by is not None else ""
+        reason = "" if event.reason in {"", "None"} else f" ({event.reason})"
+        return f"ended: {event.state.label}{reason}, exit {event.exit}{by}"
+    return ""
