@@ -30,7 +30,7 @@ SENT = (
 MOST_OF_A_FILE = 8 << 20
 """Bytes; Slurm takes 4 MiB as a script, and the service says so."""
 PIECE = 1 << 18
-MOST_ASKED = 16
+MOST_ASKED = 64
 PATIENCE = 10.0
 """Seconds for which a service that does not answer is tried again."""
 PAUSE = 0.05

@@ -3,9 +3,10 @@
 import asyncio
 import grp
 import os
+import platform
 import pwd
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -18,7 +19,7 @@ from broker.model.job import Owner
 from broker.model.site import Site
 from broker.ports import Clock, History
 from broker.world import Snapshot
-from gateway.api.auth import may_write
+from gateway.api.auth import may_write, someone_elses
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
 from sbatch_shim.grammar.instants import Zone
@@ -71,12 +72,24 @@ def uid_named(name: str) -> int | None:
         return int(name) if name.isdecimal() else None
 
 
+def gid_named(name: str) -> int | None:
+    """The gid of a group's name, or of digits; None for a name that the host does not know."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        return int(name) if name.isdecimal() else None
+
+
 def group_name(gid: int) -> str:
     """The group's name, or its number where it has none."""
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
+
+
+def _host() -> str:
+    return platform.node().partition(".")[0]
 
 
 def _readers() -> ThreadPoolExecutor:
@@ -96,7 +109,15 @@ class Desk:
     """Called when a node's agent has news; must not block."""
     names: Callable[[int], Owner] = owner_of
     uids: Callable[[str], int | None] = uid_named
+    gids: Callable[[str], int | None] = gid_named
     monotonic: Callable[[], float] = time.monotonic
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    host: str = field(default_factory=_host)
+    """Short name of this machine, where jobs are submitted."""
+    gpu_types: tuple[str, ...] = ()
+    """Types of GPUs that can be bought."""
+    warn_ignored: bool = True
+    """Whether an option without effect here is told in a warning."""
     _pool: ThreadPoolExecutor = field(default_factory=_readers)
     _owners: dict[int, tuple[float, Owner]] = field(default_factory=dict)
 
@@ -128,12 +149,10 @@ class Desk:
 
     async def barred(self, uid: int) -> Denied | None:
         """Why this uid may not submit or change anything here: it is somebody's own service."""
-        if may_write(self.site, uid):
+        served = self.site.service_uid
+        if served is None or may_write(self.site, uid):
             return None
-        owner = await self.owner(self.site.service_uid or 0)
-        return Denied(
-            "Access/permission denied", hint=f"this service is {owner.user}'s own: submit to yours"
-        )
+        return someone_elses((await self.owner(served)).user)
 
     async def uid(self, name: str) -> int | None:
         """The uid of a user's name or number, None if the host does not know it."""

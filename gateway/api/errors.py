@@ -34,9 +34,6 @@ NUMBERS = {
     "Operation not permitted on individual component of heterogeneous job": 2108,
 }
 """Slurm's texts, which refusals carry as they are, and their numbers (25.11)."""
-FIRST_LINES = {"Invalid partition name specified": "invalid partition specified: {value}"}
-"""What sbatch says before it gives up, where the controller told it more."""
-NOT_OURS = "Access/permission denied"
 
 
 def status_of(error: err.SpzError) -> int:
@@ -66,17 +63,3 @@ def _plain(value: object) -> bool:
 def number_of(error: err.SpzError) -> int:
     """Slurm's number; 0 where it has none."""
     return error.slurm_errno or NUMBERS.get(error.message, 0)
-
-
-def exit_status(error: err.SpzError) -> int:
-    """How scancel ends: the low byte of Slurm's number (`Access/permission denied` is 210)."""
-    return number_of(error) & 0xFF or 1
-
-
-def submission_lines(error: err.SpzError) -> str:
-    """What sbatch prints for a refused submission."""
-    first = FIRST_LINES.get(error.message)
-    before = first.format(value=getattr(error, "value", "")) if first else error.hint
-    lines = [before] if before else []
-    lines.append(f"Batch job submission failed: {error.message}")
-    return "".join(f"sbatch: error: {line}\n" for line in lines)

@@ -1,6 +1,7 @@
 """`POST /x/<program>`: the commands' door, bare ASGI without a framework's cost per call."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from broker.model.errors import Refused, SpzError
@@ -25,8 +26,8 @@ class TooLarge(Refused):
     """More than a request may have; told before all of it is read."""
 
 
-class Gone(Exception):  # noqa: N818 - an end, not an error
-    """The caller went away while it was sending."""
+class Gone(Exception):
+    """The caller went away."""
 
 
 class TextDoor:
@@ -43,12 +44,11 @@ class TextDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             call = await self._call(scope, receive)
+            await self._reply(await self._run(call), call, receive=receive, send=send)
         except Gone:
             return
         except SpzError as error:
             await _refuse(send, error)
-            return
-        await self._reply(send, await self._run(call), call)
 
     async def _call(self, scope: Scope, receive: Receive) -> Call:
         """The request, judged. Raises SpzError."""
@@ -78,7 +78,7 @@ class TextDoor:
                 code=1,
             )
 
-    async def _reply(self, send: Send, answer: Answer, call: Call) -> None:
+    async def _reply(self, answer: Answer, call: Call, *, receive: Receive, send: Send) -> None:
         if answer.rest is None:
             body = frames(answer)
             await send(_start(200, (b"content-length", b"%d" % len(body))))
@@ -89,9 +89,29 @@ class TextDoor:
         while rest is not None:
             part = frames(answer)
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            answer = await self._run(call, rest)
+            answer = await _unless_gone(self._run(call, rest), receive)
             rest = answer.rest
         await send({"type": "http.response.body", "body": frames(answer)})
+
+
+async def _unless_gone(work: Coroutine[Any, Any, Answer], receive: Receive) -> Answer:
+    """The answer. Raises Gone, and lets the work go, when the caller leaves first."""
+    answer = asyncio.create_task(work)
+    leaving = asyncio.create_task(_leaving(receive))
+    try:
+        await asyncio.wait((answer, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise Gone
+        return answer.result()
+    finally:
+        answer.cancel()
+        leaving.cancel()
+
+
+async def _leaving(receive: Receive) -> None:
+    """Returns when the caller is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:

@@ -104,10 +104,10 @@ def test_a_file_that_the_service_asks_for_comes_in_a_second_request(
 
 
 def test_a_service_that_asks_without_end_is_left(commands: Commands) -> None:
-    with Service(commands.socket, [http(frame(ASK, b"nothing"))] * 16):
+    with Service(commands.socket, [http(frame(ASK, b"nothing"))] * 64):
         done = commands.run("sbatch")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"sbatch: error: the service asked for more than 16 files\n"
+    assert done.stderr == b"sbatch: error: the service asked for more than 64 files\n"
 
 
 def test_questions_are_answered_line_by_line_and_printed_once(commands: Commands) -> None:

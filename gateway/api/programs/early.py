@@ -7,10 +7,12 @@ from sbatch_shim.grammar.table import NO, REQ, Opt
 WIDTH = 30
 
 
-def early(program: str, asked: str, *, version: str, operands: str = "") -> Answer:
-    """The answer to `--version`, `--usage` or `--help`."""
+def early(program: str, asked: str, *, version: str, operands: str = "", usage: str = "") -> Answer:
+    """The answer to `--version`, `--usage` (made from the name unless given) or `--help`."""
     if asked == "version":
         return Answer(out=f"slurm {version}\n")
+    if asked == "usage" and usage:
+        return Answer(out=usage)
     usage = f"Usage: {program} [OPTIONS] {operands}".rstrip() + "\n"
     if asked == "usage":
         return Answer(out=usage)

@@ -43,7 +43,7 @@ NO_JOB = "scancel: error: No job identification provided\n"
 Test = Callable[[Job], bool]
 
 
-class Wrong(Exception):  # noqa: N818 - an end of the command
+class Wrong(Exception):
     """Ends the command: what is printed."""
 
 
@@ -78,10 +78,9 @@ async def run(desk: Desk, call: Call) -> Answer:
     except GrammarError as error:
         return Answer(err=error.stderr, code=error.code)
     first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
-    if first == "usage":
-        return Answer(out=USAGE)
     if first:
-        return early("scancel", first, version=desk.site.version, operands=OPERANDS)
+        version = desk.site.version
+        return early("scancel", first, version=version, operands=OPERANDS, usage=USAGE)
     complaints = "".join(_bad_switches(asked))
     try:
         named = _named(asked, desk.site)

@@ -28,7 +28,7 @@ MINUTE = 60
 HELD = "Job is in held state, pending scheduler release"
 
 
-class BadValue(Exception):  # noqa: N818 - an end of the command
+class BadValue(Exception):
     """Ends the command: what is printed."""
 
 

@@ -1,0 +1,14 @@
+"""Every command that the service answers."""
+
+from collections.abc import Mapping
+
+from gateway.api.programs import sbatch, scancel, scontrol
+from gateway.api.programs.scontrol_update import update
+from gateway.api.programs.squeue import Squeue
+from gateway.api.text import Program
+
+PROGRAMS: Mapping[str, Program] = {
+    "sbatch": sbatch.run,
+    "scancel": scancel.run,
+    "squeue": Squeue(),
+}
