@@ -82,8 +82,8 @@ class Answer:
     its own `code` does not count.
     """
 
-    out: str | bytes = b""
-    err: str | bytes = b""
+    out: str | bytes = ""
+    err: str | bytes = ""
     code: int = 0
     ask: str | None = None
     exec: tuple[str, ...] | None = None

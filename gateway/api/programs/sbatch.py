@@ -38,6 +38,8 @@ async def run(desk: Desk, call: Call) -> Answer:
         return await _submit(desk, call, said)
     except SpzError as error:
         text, code = said.refused(error)
+        if isinstance(error, Denied) and error.hint:
+            text += error_line("sbatch", error.hint)
         return Answer(err=said.stderr + text, code=code)
 
 
