@@ -98,6 +98,16 @@ def look(command: str, argv: Sequence[str]) -> Look:
     return Look(parts, words[0] if words else None, words[1:], early, wrap)
 
 
+def check_line(seen: Look, rules: Rules) -> None:
+    """Reads the values of the command line, as Slurm does before it opens the script.
+
+    Raises GrammarError.
+    """
+    for part in seen.parts:
+        for said in part:
+            read(said.opt, said.text, rules)
+
+
 WRAP_AND_SCRIPT = "Script arguments not permitted with --wrap option"
 
 

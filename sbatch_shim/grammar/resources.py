@@ -13,8 +13,8 @@ Item = namedtuple("Item", "name type count")
 class GresError(ValueError):
     """Text that is no list of generic resources.
 
-    `kind`: NAME (Slurm: Invalid generic resource (gres) specification), SHAPE (Invalid Trackable
-    RESource (TRES) specification) or COUNT (Requested node configuration is not available).
+    `kind`: SHAPE (Slurm: Invalid Trackable RESource (TRES) specification), NAME (the same, from the
+    controller) or COUNT (Requested node configuration is not available).
     """
 
     def __init__(self, text: str, kind: str) -> None:
@@ -38,7 +38,9 @@ def read_gres(text: str) -> tuple[Item, ...]:
 def _item(token: str, text: str) -> Item:
     body = token[5:] if token.startswith("gres/") else token
     name, *rest = body.replace("=", ":").split(":")
-    if not name or len(rest) > 2 or "" in rest or (len(rest) == 2 and _is_count(rest[0])):
+    if not name:
+        raise GresError(text, NAME)
+    if len(rest) > 2 or "" in rest or (len(rest) == 2 and _is_count(rest[0])):
         raise GresError(text, SHAPE)
     return Item(name, *_type_and_count(rest, text))
 
@@ -49,7 +51,7 @@ def read_gpus(text: str) -> tuple[Item, ...]:
 
 
 def _gpu(token: str, text: str) -> Item:
-    rest = token.replace("=", ":").split(":")
+    rest = token.split(":")
     if len(rest) > 2:
         raise GresError(text, SHAPE if rest[0] != "gpu" else COUNT)
     kind, count = _type_and_count(rest, text)

@@ -175,7 +175,7 @@ def read_nodes(text: str) -> NodeCount | None:
         return NodeCount(sizes[0], sizes[-1], tuple(sizes)) if sizes else None
     low, dash, high = text.partition("-")
     if not low and dash:
-        return NodeCount(1, None, ()) if read_digits(high) is not None else None
+        return NodeCount(1, 1, ()) if read_digits(high) is not None else None
     least, most = _node_number(low), _node_number(high) if dash else _node_number(low)
     if least is None or (high and most is None):
         return None

@@ -1,0 +1,160 @@
+"""Generic resources of options as the spec has them, in the site's names and spelling."""
+
+from collections.abc import Iterable, Mapping
+
+from broker.model.site import Site
+from broker.model.spec import Gres
+from broker.optimize.gpus import gpu_key, gres_type
+from gateway.translate.refusals import BAD_GRES, BAD_TRES, NOT_AVAILABLE
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.parse import Given
+from sbatch_shim.grammar.resources import NAME, SHAPE, GresError, Item, read_gpus, read_gres
+from sbatch_shim.grammar.values import ALL
+
+GPU = "gpu"
+NEEDS_SOCKETS = "--gpus-per-socket option requires --sockets-per-node specification"
+NEEDS_TASKS = (
+    "Failed to validate job spec. --gpus-per-task or --tres-per-task used without either --gpus or"
+    " -n/--ntasks is not allowed."
+)
+NEEDS_GPUS_OR_TASKS = (
+    "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a"
+    " node/ntask specification"
+)
+
+Part = Mapping[str, Given]
+
+
+class NotAvailableError(Exception):
+    """No node could have that (Slurm: Requested node configuration is not available)."""
+
+
+class NamelessError(Exception):
+    """A resource without a name, which only the controller refuses."""
+
+
+class Spelling:
+    """How this site writes the types of GPUs; words are matched as the catalogue matches them."""
+
+    def __init__(self, site: Site, known: Iterable[str] = ()) -> None:
+        counts = [name for node in site.nodes for name, _ in node.whole.gres]
+        self.names = {GPU, *(name.partition(":")[0] for name in counts)}
+        types = [name.partition(":")[2] for name in counts if ":" in name]
+        self._types = {gpu_key(kind): kind for kind in (*known, *types)}
+
+    def type(self, typed: str | None) -> str | None:
+        """`A10G`, `a10g`, `nvidia_a10g` in the one spelling that nodes have."""
+        if typed is None:
+            return None
+        return self._types.get(gpu_key(typed)) or gres_type(typed)
+
+    def gres(self, items: Iterable[Item]) -> tuple[Gres, ...]:
+        """One of each label, the last one asked; none of what is asked 0 times."""
+        found = {}
+        for item in items:
+            kind = self.type(item.type) if item.name == GPU else item.type
+            gres = Gres(name=item.name, type=kind, count=item.count)
+            found[gres.label()] = gres
+        return tuple(gres for gres in found.values() if gres.count)
+
+
+def per_node(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
+    """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises GrammarError, NotAvailableError."""
+    items: list[Item] = []
+    if "gres" in part:
+        items += _gres_items(part["gres"].text or "", spelling)
+    if "gpus-per-node" in part:
+        items = [item for item in items if item.name != GPU] + _gpus(part, "gpus-per-node")
+    return spelling.gres([*items, *_per_socket(part)])
+
+
+def _per_socket(part: Part) -> list[Item]:
+    if "gpus-per-socket" not in part:
+        return []
+    geometry = part["extra-node-info"].value if "extra-node-info" in part else (None,)
+    sockets = part["sockets-per-node"].value if "sockets-per-node" in part else geometry[0]
+    if sockets is None:
+        raise _complaint(NEEDS_SOCKETS, BAD_GRES)
+    return [item._replace(count=item.count * sockets) for item in _gpus(part, "gpus-per-socket")]
+
+
+def _gres_items(text: str, spelling: Spelling) -> list[Item]:
+    try:
+        items = read_gres(text)
+    except GresError as wrong:
+        if wrong.kind == NAME:
+            raise NamelessError(BAD_TRES) from wrong
+        raise _complaint(BAD_TRES) from wrong
+    if any(item.name not in spelling.names for item in items):
+        raise _complaint(BAD_GRES)
+    return list(items)
+
+
+def per_job(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
+    """`--gpus`. Raises as `per_node`."""
+    return spelling.gres(_gpus(part, "gpus"))
+
+
+def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
+    """`--gpus-per-task` and the GPUs of `--tres-per-task`. Raises as `per_node`."""
+    items = _gpus(part, "gpus-per-task")
+    for name, count in tres_per_task(part).items():
+        base, _, kind = name.removeprefix("gres/").partition(":")
+        if base == GPU and name.startswith("gres/"):
+            items.append(Item(GPU, kind or None, count))
+    return spelling.gres(items)
+
+
+def tres_per_task(part: Part) -> dict[str, int]:
+    """`cpu=2,gres/gpu:1` as counts by name; what has no count does nothing (25.11)."""
+    text = (part["tres-per-task"].text or "") if "tres-per-task" in part else ""
+    found = {}
+    for token in text.split(","):
+        name, equals, count = token.partition("=")
+        if not equals:
+            name, _, count = token.rpartition(":")
+        if name and count.isdecimal():
+            found[name] = int(count)
+    return found
+
+
+def _gpus(part: Part, long: str) -> list[Item]:
+    if long not in part:
+        return []
+    try:
+        return list(read_gpus(part[long].text or ""))
+    except GresError as wrong:
+        if wrong.kind == SHAPE:
+            raise _complaint(BAD_TRES) from wrong
+        raise NotAvailableError(NOT_AVAILABLE) from wrong
+
+
+def total(gres: Iterable[Gres]) -> int:
+    """How many GPUs of any type."""
+    return sum(one.count for one in gres if one.name == GPU)
+
+
+def must_have_gpus(part: Part, *, gpus: int) -> None:
+    """Refuses figures per GPU or per task that have nothing to stand on. Raises GrammarError."""
+    if not gpus:
+        for long, name in (("cpus-per-gpu", "cpus_per_tres"), ("mem-per-gpu", "mem_per_tres")):
+            if long in part:
+                number = 0 if part[long].value == ALL else part[long].value
+                asked = f"{name}=gres/gpu:{number}"
+                raise _complaint(f"Requested {asked} but did not request any GPU.", BAD_GRES)
+    told = "ntasks" in part or "gpus" in part
+    if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
+        raise _complaint(NEEDS_TASKS, BAD_GRES)
+    for long in ("ntasks-per-gpu", "ntasks-per-tres"):
+        if long in part and not gpus and not {"ntasks", "nodes"} & part.keys():
+            raise _complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
+
+
+def _complaint(*lines: str) -> GrammarError:
+    return GrammarError("".join(error_line("sbatch", line) for line in lines), FAILURE)
+
+
+def help_text(spelling: Spelling) -> str:
+    """What `--gres=help` prints."""
+    rows = "".join(f"{name}[[:type]:count]\n" for name in sorted(spelling.names))
+    return f"Valid gres options are:\n{rows}"

@@ -1,0 +1,63 @@
+"""How sbatch says what the controller refused: Slurm's lines and exit status (25.11)."""
+
+from broker.model.errors import BadOption, OverLimit, SpzError
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+
+NOT_AVAILABLE = "Requested node configuration is not available"
+BAD_ACCOUNT = "Invalid account or account/partition combination specified"
+BAD_ARRAY = "Invalid job array specification"
+BAD_DEPENDENCY = "Job dependency problem"
+BAD_FEATURE = "Invalid feature specification"
+BAD_GRES = "Invalid generic resource (gres) specification"
+BAD_LICENSE = "Invalid license specification"
+BAD_NICE = "Invalid --nice value"
+BAD_NODE = "Invalid node name specified"
+BAD_NODE_COUNT = "Node count specification invalid"
+BAD_RESERVATION = "Requested reservation is invalid"
+BAD_TRES = "Invalid Trackable RESource (TRES) specification"
+BAD_WCKEY = "Invalid wckey specification"
+NOT_SUPPORTED = "Requested operation not supported on this system"
+NO_PREEMPTION = "Preemption is required but is disabled on this system"
+TOO_LONG = "Pathname of a file, directory or other parameter too long"
+
+FIRST_LINES = {
+    "partition": "invalid partition specified: {}",
+    "mem": "Memory specification can not be satisfied",
+    "mincpus": "CPU count per node can not be satisfied",
+    "tmp": "Temporary disk specification can not be satisfied",
+}
+"""Lines that come before the refusal of an option's value."""
+
+REASONS = ("QOS", "Assoc")
+"""How limits begin that Slurm names in a line of its own, by the reason of a job that waits."""
+
+
+def exit_status(environ_text: str | None) -> int:
+    """Of what the controller refuses: SLURM_EXIT_ERROR, else 1."""
+    return int(environ_text) if environ_text and environ_text.isdecimal() else FAILURE
+
+
+def refused_lines(text: str, *, test_only: bool, program: str = "sbatch") -> str:
+    """The line for a refusal by the controller: `--test-only` words it otherwise."""
+    if test_only:
+        return f"allocation failure: {text}\n"
+    return error_line(program, f"Batch job submission failed: {text}")
+
+
+def controller(text: str, *, test_only: bool, code: int) -> GrammarError:
+    """A refusal that a real site's controller would make, made here."""
+    return GrammarError(refused_lines(text, test_only=test_only), code)
+
+
+def engine_lines(error: SpzError, *, test_only: bool, typed: str | None) -> str:
+    """A refusal of the engine's; `typed` is the whole text of the option it is about."""
+    option = error.option if isinstance(error, BadOption) else ""
+    lines = ""
+    if isinstance(error, OverLimit) and error.limit.startswith(REASONS):
+        lines = error_line("sbatch", error.limit)
+    if option in FIRST_LINES:
+        lines = error_line("sbatch", FIRST_LINES[option].format(typed or ""))
+    lines += refused_lines(error.message, test_only=test_only)
+    if error.hint and error.message == NOT_AVAILABLE:
+        lines += error_line("sbatch", error.hint)
+    return lines

@@ -1,0 +1,191 @@
+"""The resource options of one job component as the spec's Resources."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.model import constraint
+from broker.model.errors import BadOption
+from broker.model.site import Site
+from broker.model.spec import Memory, Resources
+from gateway.translate import gres
+from gateway.translate.refusals import (
+    BAD_FEATURE,
+    BAD_NODE,
+    BAD_NODE_COUNT,
+    BAD_TRES,
+    NOT_AVAILABLE,
+)
+from sbatch_shim.grammar.errors import GrammarError, fatal
+from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
+from sbatch_shim.grammar.parse import Given
+
+Part = Mapping[str, Given]
+Refuse = Callable[[str], GrammarError]
+"""Makes the controller's refusal of a text."""
+ReadLines = Callable[[str], str]
+"""The content of a file named by an option. Raises NeedFile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The options of a component, and what reading them needs."""
+
+    part: Part
+    site: Site
+    spelling: gres.Spelling
+    refuse: Refuse
+    read_nodefile: ReadLines
+
+    def value(self, long: str) -> Any:
+        """What was read from its text, as its kind has it; None if it was not given."""
+        given = self.part.get(long)
+        return None if given is None else given.value
+
+    def number(self, long: str) -> int | None:
+        found = self.value(long)
+        return found if isinstance(found, int) else None
+
+    def memory(self, long: str) -> Memory | None:
+        found = self.value(long)
+        return found if isinstance(found, int) or found == "ALL" else None
+
+    def text(self, long: str) -> str | None:
+        """The text of an option; None if it was not given, or given empty."""
+        given = self.part.get(long)
+        return (given.text or None) if given is not None else None
+
+
+def resources(asked: Asking) -> Resources:
+    """Raises GrammarError with Slurm's text for what no node could give."""
+    try:
+        return _resources(asked)
+    except gres.NotAvailableError:
+        raise asked.refuse(NOT_AVAILABLE) from None
+    except gres.NamelessError:
+        raise asked.refuse(BAD_TRES) from None
+
+
+def _resources(asked: Asking) -> Resources:
+    part, spelling = asked.part, asked.spelling
+    each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling)
+    by_task = gres.per_task(part, spelling)
+    gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
+    gres.must_have_gpus(part, gpus=gpus)
+    nodelist = _nodelist(asked)
+    low, high = _node_count(asked, len(nodelist))
+    exclude = _exclude(asked, nodelist)
+    return Resources(
+        min_nodes=low,
+        max_nodes=high,
+        tasks=_tasks(asked, gres.total(whole), gres.total(by_task)),
+        tasks_per_node=asked.number("ntasks-per-node"),
+        cpus_per_task=asked.number("cpus-per-task") or gres.tres_per_task(part).get("cpu"),
+        min_cpus_per_node=_min_cpus(asked),
+        mem_per_node_mib=asked.memory("mem"),
+        mem_per_cpu_mib=asked.memory("mem-per-cpu"),
+        mem_per_gpu_mib=asked.memory("mem-per-gpu"),
+        tmp_mib=asked.number("tmp"),
+        gres=each,
+        gpus=whole,
+        gpus_per_task=by_task,
+        cpus_per_gpu=asked.number("cpus-per-gpu"),
+        constraint=_constraint(asked),
+        prefer=asked.text("prefer"),
+        nodelist=nodelist,
+        exclude=exclude,
+        exclusive=asked.value("exclusive") in ("exclusive", "topo"),
+        contiguous="contiguous" in part,
+    )
+
+
+def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
+    given = asked.part.get("nodes")
+    if given is None:
+        return (named, named) if named else (None, None)
+    if not given.value.high and "test-only" not in asked.part:
+        raise asked.refuse(BAD_NODE_COUNT)
+    return given.value.low or None, given.value.high or None
+
+
+def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
+    """Asked outright, or implied by figures per GPU."""
+    told = asked.number("ntasks")
+    if told is not None or not gpus:
+        return told
+    per_gpu = asked.number("ntasks-per-gpu") or asked.number("ntasks-per-tres")
+    if per_gpu:
+        return gpus * per_gpu
+    return gpus // by_task or None if by_task else None
+
+
+def _min_cpus(asked: Asking) -> int | None:
+    """`--mincpus`, or the cpus of the sockets, cores and threads that a node must have."""
+    pieces = [asked.value(long) for long in ("sockets-per-node", "cores-per-socket")]
+    geometry = asked.value("extra-node-info")
+    product = 1
+    for piece in (*pieces, *(geometry if isinstance(geometry, tuple) else ())):
+        product *= piece if isinstance(piece, int) else 1
+    least = max(asked.number("mincpus") or 0, product)
+    return least if least > 1 or "mincpus" in asked.part else None
+
+
+def _constraint(asked: Asking) -> str | None:
+    text = asked.text("constraint")
+    if text is None:
+        return None
+    if any(char.isspace() for char in text):
+        raise asked.refuse(BAD_FEATURE)
+    text = text.replace(",", "&")
+    try:
+        constraint.parse(text)
+    except BadOption:
+        raise asked.refuse(BAD_FEATURE) from None
+    return text
+
+
+def _nodelist(asked: Asking) -> tuple[str, ...]:
+    text = asked.text("nodelist")
+    file = asked.text("nodefile") or (text if text and "/" in text else None)
+    if file is not None:
+        text = ",".join(asked.read_nodefile(file).split())
+    if not text:
+        return ()
+    try:
+        names = expand(text)
+    except HostlistError:
+        raise fatal("sbatch", "Invalid node list specified") from None
+    return _known(asked, names)
+
+
+def _exclude(asked: Asking, nodelist: Iterable[str]) -> tuple[str, ...]:
+    text = asked.text("exclude")
+    if text and "/" in text:
+        text = ",".join(asked.read_nodefile(text).split())
+    if not text:
+        return ()
+    try:
+        names = _known(asked, expand(text))
+    except HostlistError:
+        raise asked.refuse(BAD_NODE) from None
+    if set(names) & set(nodelist):
+        raise asked.refuse(BAD_NODE)
+    return names
+
+
+def _known(asked: Asking, names: Iterable[str]) -> tuple[str, ...]:
+    """The names, sorted, each once. Refuses one that the site has not."""
+    declared = {node.name for node in asked.site.nodes}
+    for name in names:
+        if name not in declared and not _elastic(asked.site, name):
+            raise asked.refuse(BAD_NODE)
+    return tuple(sorted_names(set(names)))
+
+
+def _elastic(site: Site, name: str) -> bool:
+    pools = [partition.elastic for partition in site.partitions if partition.elastic]
+    for pool in pools:
+        digits = name.removeprefix(pool.prefix)
+        if name.startswith(pool.prefix) and digits.isdecimal():
+            return 1 <= int(digits) <= pool.max_nodes
+    return False

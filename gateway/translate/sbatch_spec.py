@@ -1,0 +1,239 @@
+"""One job component's options as a TaskSpec, judged as far as no record of a job is needed."""
+
+import posixpath
+from dataclasses import dataclass
+
+from broker.model.ids import Digest
+from broker.model.spec import (
+    ArraySpec,
+    Dependency,
+    DependencyKind,
+    Limit,
+    Output,
+    SignalSpec,
+    StepSpec,
+    TaskSpec,
+)
+from gateway.translate import refusals
+from gateway.translate.sbatch_resources import Asking, resources
+from sbatch_shim.grammar.arrays import read_array
+from sbatch_shim.grammar.dependencies import (
+    Condition,
+    DependencyError,
+    UnsupportedKindError,
+    read_dependencies,
+)
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.options import lookup
+from sbatch_shim.grammar.show import show_given
+
+Limits = tuple[tuple[str, int, int], ...]
+
+LONGEST = {
+    "account": 1024,
+    "array": 4096,
+    "comment": 1024,
+    "constraint": 1024,
+    "dependency": 128 * 1024,
+    "exclude": 64 * 1024,
+    "gres": 1024,
+    "job-name": 1024,
+    "licenses": 1024,
+    "mail-user": 1024,
+    "nodelist": 64 * 1024,
+    "partition": 1024,
+    "qos": 1024,
+    "reservation": 1024,
+    "wckey": 1024,
+}
+"""Characters that the controller takes (slurmctld's own bounds, 25.11)."""
+RESV_PORTS = "Slurmstepd step management must be enabled to use --resv-ports for job allocations"
+BATCH_FEATURES = "Job --batch option is invalid or not a subset of --constraint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitter:
+    """Where and by whom it was submitted, and what runs."""
+
+    cwd: str
+    umask: int
+    limits: Limits
+    admin: bool
+    name: str
+    """The job's name where none is given."""
+    command: str | None
+    submit_line: str
+    submit_host: str
+    batch: StepSpec
+    environment: Digest
+    login: bool
+
+
+def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
+    """Raises GrammarError with Slurm's text and exit status."""
+    _must_be_acceptable(asked, by)
+    conditions, any_one = _dependencies(asked)
+    cwd = posixpath.join(by.cwd, asked.text("chdir") or by.cwd)
+    return TaskSpec(
+        name=by.name if "job-name" not in asked.part else asked.part["job-name"].text or "",
+        partitions=_names(asked.text("partition")),
+        account=asked.text("account"),
+        qos=asked.text("qos"),
+        resources=resources(asked),
+        batch=by.batch,
+        environment=by.environment,
+        login_environment=by.login,
+        cwd=cwd,
+        umask=by.umask,
+        rlimits=_propagated(asked, by.limits),
+        output=_output(asked),
+        time_limit=asked.value("time"),
+        time_min=asked.number("time-min"),
+        begin=asked.number("begin"),
+        deadline=asked.number("deadline"),
+        hold="hold" in asked.part,
+        requeue=_requeue(asked),
+        nice=asked.number("nice") or 0,
+        array=_array(asked),
+        after=conditions,
+        after_any=any_one,
+        kill_on_invalid_dep=asked.value("kill-on-invalid-dep"),
+        signal=_signal(asked),
+        comment=_typed(asked, "comment"),
+        mail_types=asked.value("mail-type") or (),
+        mail_user=asked.text("mail-user"),
+        licenses=asked.text("licenses"),
+        reservation=asked.text("reservation"),
+        wckey=asked.text("wckey"),
+        command=by.command,
+        submit_line=by.submit_line,
+        submit_host=by.submit_host,
+        submit_dir=by.cwd,
+        options=_options(asked),
+    )
+
+
+def _typed(asked: Asking, long: str) -> str | None:
+    given = asked.part.get(long)
+    return None if given is None else given.text or ""
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name for name in (text or "").split(",") if name)
+
+
+def _options(asked: Asking) -> tuple[tuple[str, str], ...]:
+    """Every option in one form, however it was typed; texts stay as they are."""
+    table = lookup("sbatch").by_long
+    return tuple(
+        (long, given.text or show_given(table[long], given))
+        for long, given in sorted(asked.part.items())
+    )
+
+
+def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
+    """What a real site's controller refuses whatever its state."""
+    if any(len(asked.text(long) or "") > most for long, most in LONGEST.items()):
+        raise asked.refuse(refusals.TOO_LONG)
+    if "account" in asked.part and asked.text("account") is None:
+        raise asked.refuse(refusals.BAD_ACCOUNT)
+    if (asked.number("nice") or 0) < 0 and not by.admin:
+        raise asked.refuse(refusals.BAD_NICE)
+    if asked.text("licenses") or asked.text("resources"):
+        raise asked.refuse(refusals.BAD_LICENSE)
+    if asked.text("reservation"):
+        raise asked.refuse(refusals.BAD_RESERVATION)
+    _must_fit_together(asked)
+
+
+def _must_fit_together(asked: Asking) -> None:
+    if "resv-ports" in asked.part and "stepmgr" not in asked.part:
+        raise GrammarError(error_line("sbatch", RESV_PORTS), FAILURE)
+    if (asked.text("wckey") or "").startswith("*"):
+        raise asked.refuse(refusals.BAD_WCKEY)
+    if asked.text("acctg-freq") == "0":
+        raise asked.refuse("Invalid accounting frequency requested")
+    binding = asked.text("tres-bind")
+    if binding is not None and not binding.startswith("gres/"):
+        raise asked.refuse(refusals.BAD_TRES)
+    if (asked.text("batch") or "") not in (asked.text("constraint") or ""):
+        raise asked.refuse(BATCH_FEATURES)
+    limit, least = asked.value("time") or _usual_limit(asked), asked.number("time-min")
+    if least is not None and isinstance(limit, int) and least > limit:
+        raise asked.refuse("Invalid time-min specification (exceeds job's time or other limits)")
+
+
+def _usual_limit(asked: Asking) -> Limit | None:
+    """What the first partition asked for gives where no limit is asked."""
+    names = _names(asked.text("partition"))
+    site = asked.site
+    partition = site.partition(names[0]) if names else site.default_partition
+    return partition.default_time or partition.max_time if partition else None
+
+
+def _array(asked: Asking) -> ArraySpec | None:
+    text = asked.text("array")
+    if text is None:
+        return None
+    found = read_array(text, asked.site.max_array_size)
+    if found is None:
+        raise asked.refuse(refusals.BAD_ARRAY)
+    return ArraySpec(tasks=found.tasks, limit=found.limit, step=found.step)
+
+
+def _dependencies(asked: Asking) -> tuple[tuple[Dependency, ...], bool]:
+    try:
+        found = read_dependencies(asked.text("dependency") or "")
+    except UnsupportedKindError:
+        raise asked.refuse(refusals.NOT_SUPPORTED) from None
+    except DependencyError:
+        raise asked.refuse(refusals.BAD_DEPENDENCY) from None
+    return tuple(map(_dependency, found.all)), found.any_one
+
+
+def _dependency(condition: Condition) -> Dependency:
+    return Dependency(
+        kind=DependencyKind(condition.kind),
+        job=condition.job,
+        task=condition.task if isinstance(condition.task, int) else None,
+        whole_array=condition.task == "*",
+        delay=condition.delay,
+    )
+
+
+def _signal(asked: Asking) -> SignalSpec | None:
+    given = asked.part.get("signal")
+    if given is None:
+        return None
+    if given.value.reservation:
+        raise asked.refuse(refusals.NO_PREEMPTION)
+    return SignalSpec(
+        number=given.value.number,
+        before=60 if given.value.before is None else given.value.before,
+        batch=given.value.batch,
+        text=given.text,
+    )
+
+
+def _requeue(asked: Asking) -> bool | None:
+    """The last of `--requeue` and `--no-requeue` counts."""
+    said = [long for long in asked.part if long in ("requeue", "no-requeue")]
+    return said[-1] == "requeue" if said else None
+
+
+def _output(asked: Asking) -> Output:
+    return Output(
+        stdin=asked.text("input"),
+        stdout=asked.text("output"),
+        stderr=asked.text("error"),
+        open_mode=asked.value("open-mode"),
+    )
+
+
+def _propagated(asked: Asking, limits: Limits) -> Limits:
+    """The submitter's limits that go along: all of them unless `--propagate` says less."""
+    names = asked.value("propagate")
+    if not isinstance(names, tuple) or "ALL" in names:
+        return limits
+    wanted = {name.removeprefix("RLIMIT_") for name in names}
+    return tuple(limit for limit in limits if limit[0] in wanted)
