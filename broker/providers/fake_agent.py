@@ -156,9 +156,6 @@ class FakeAgent:
             self.kill({"attempt": attempt, "cause": "killed", "grace": 0}, now)
         return {"ok": True}
 
-    def forget(self, _request: Mapping[str, Any], _now: int) -> dict[str, object]:
-        return {"ok": True}
-
 
 _REQUESTS = {
     "ping": FakeAgent.ping,
@@ -166,7 +163,6 @@ _REQUESTS = {
     "signal": FakeAgent.signal,
     "kill": FakeAgent.kill,
     "halt": FakeAgent.halt,
-    "forget": FakeAgent.forget,
 }
 
 

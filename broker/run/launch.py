@@ -8,7 +8,7 @@ import io
 import json
 import marshal
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 PACKAGE = "spz_agent"
@@ -127,11 +127,6 @@ def ping() -> bytes:
 def halt() -> bytes:
     """Ends everything on the node; answered when nothing is left."""
     return _line(do="halt")
-
-
-def forget(attempts: Sequence[str]) -> bytes:
-    """Removes the files of attempts that are over."""
-    return _line(do="forget", attempts=list(attempts))
 
 
 def reply(line: bytes) -> Mapping[str, object]:

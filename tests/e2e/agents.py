@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from broker.run import launch
-from broker.run.agent import wire
+from broker.run.agent import procs, wire
 from broker.run.launch import Phase, StepOrder
 
 PYTHON = "/usr/bin/python3"
@@ -31,17 +31,23 @@ def until(look: Callable[[], T | None], what: str, patience: float = PATIENCE) -
     raise AssertionError(f"waited {patience} s for {what}")
 
 
-def process_names(folder: Path) -> list[int]:
-    """Processes whose command line mentions the folder."""
-    needle = os.fsencode(folder)
+def with_argument(word: str) -> list[int]:
+    """Processes that have this word in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and needle in (entry / "cmdline").read_bytes():
+            if entry.name.isdigit() and word.encode() in (entry / "cmdline").read_bytes().split(
+                b"\0"
+            ):
                 found.append(int(entry.name))
         except OSError:
             continue
     return found
+
+
+def children(pid: int) -> list[int]:
+    """Live children of a process."""
+    return [one for one, process in procs.table().items() if process.parent == pid and alive(one)]
 
 
 class RunningAgent:

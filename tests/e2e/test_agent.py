@@ -16,7 +16,7 @@ import pytest
 
 from broker.run import launch
 from broker.run.launch import Phase, Warn
-from tests.e2e.agents import RunningAgent, alive, order, until
+from tests.e2e.agents import RunningAgent, alive, children, order, until, with_argument
 
 STAMP = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\] error: "
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
@@ -66,7 +66,16 @@ def test_a_step_runs_and_its_journal_tells_its_life(agent: RunningAgent, work: P
     assert record["attempt"] == "1/1"
     assert record["phase"] == "run"
     assert record["started"] <= record["ended"]  # type: ignore[operator]
-    assert record["max_rss_kib"] > 0  # type: ignore[operator]
+
+
+def test_peak_memory_is_that_of_the_step(agent: RunningAgent, work: Path) -> None:
+    fill = "exec python3 -c 'x = bytearray(60 << 20)'"
+    agent.run(KEY, order(work, fill))
+    agent.run("2/1/batch", order(work, "sleep 0.5"))
+    peak = agent.wait("exited", KEY)["max_rss_kib"]
+    assert 60 << 10 < int(str(peak)) < 120 << 10
+    small = agent.wait("exited", "2/1/batch")["max_rss_kib"]
+    assert 500 < int(str(small)) < 8 << 10
 
 
 def test_a_second_agent_in_the_folder_says_already(agent: RunningAgent) -> None:
@@ -89,9 +98,7 @@ def test_a_key_starts_once_whatever_happens(agent: RunningAgent, work: Path) -> 
     agent.kill_daemon()
     agent.start()
     assert agent.run(KEY, step)["already"] is True
-    agent.ask(launch.forget(["1/1"]))
     assert not (agent.home / "steps" / "1.1.batch").exists()
-    assert agent.run(KEY, step)["already"] is True
     assert (work / "count").read_text() == "once\n"
 
 
@@ -490,6 +497,23 @@ def test_steps_run_once_and_end_though_the_daemon_is_killed_at_random(
         assert exited(agent, key) == (n, 0, "exit")
         assert _read(work / f"count{n}") == "ran\n"
         assert [agent.count(kind, key) for kind in ("accepted", "started", "exited")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_supervisor_killed_at_random_leaves_no_process_and_one_end(
+    agent: RunningAgent, work: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    daemon = agent.daemon()
+    for n in range(1, 7):
+        key = f"{n}/1/batch"
+        agent.run(key, order(work, f"(setsid sleep 301.{seed}{n} &) ; sleep 301.{seed}{n}; exit 0"))
+        time.sleep(dice.random() / 40)
+        for pid in children(daemon):
+            os.kill(pid, signal.SIGKILL)
+        assert exited(agent, key) == (0, 9, "supervisor_lost")
+        assert agent.count("exited", key) == 1
+        assert with_argument(f"301.{seed}{n}") == []
 
 
 def _insist(agent: RunningAgent, line: bytes) -> None:

@@ -235,14 +235,6 @@ class Agent:
         for attempt in {place.attempt for place in self.live.values()}:
             self.end(attempt, {"grace": 0, "cause": "killed"})
 
-    def forget(self, request: "dict[str, Any]") -> "dict[str, Any]":
-        """Removes files of steps that are over; that they were is never forgotten."""
-        ended = [key for key in spool.step_keys() if key not in self.live]
-        for key in ended:
-            if spool.attempt_of(key) in request["attempts"]:
-                spool.Place(key).remove()
-        return {"ok": True}
-
     # ---------------------------------------------------------------- looking
 
     def reap(self) -> None:
@@ -301,7 +293,9 @@ class Agent:
         if procs.end_all(find):
             return
         del self.lost[key]
-        self.note("exited", key, code=0, signal=9, cause="supervisor_lost", ended=time.time())
+        began = (load(place.file("started")) or {}).get("started")
+        facts = {"cause": "supervisor_lost", "started": began, "ended": time.time()}
+        self.note("exited", key, code=0, signal=9, **facts)
         self.retire(place)
 
     # ---------------------------------------------------------------- acting
@@ -323,11 +317,17 @@ class Agent:
         for place, step in forks:
             self.fork(place, step)
         for record in records:
-            if record["kind"] == "gone":
-                _remove(spool.kill_file(record["attempt"]))
+            self.clean_up(record)
         if self.options.wake and any(record["kind"] in TOLD for record in records):
             wire.shout(self.options.wake, _wake_up(self.options.node))
         return None
+
+    def clean_up(self, record: "dict[str, Any]") -> None:
+        """What the journal tells needs no other file."""
+        if record["kind"] == "exited":
+            spool.Place(record["key"]).remove()
+        elif record["kind"] == "gone":
+            _remove(spool.kill_file(record["attempt"]))
 
     def written(self, records: "list[dict[str, Any]]") -> bool:
         try:
@@ -378,10 +378,10 @@ class Agent:
         self.kills = spool.pending_kills()
         for key in spool.step_keys():
             place = spool.Place(key)
-            if not self.journal.says(key, "accepted"):
-                place.remove()  # nothing ran: the record comes first
-            elif not self.journal.says(key, "exited"):
+            if self.journal.says(key, "accepted") and not self.journal.says(key, "exited"):
                 self.take_up(place)
+            else:
+                place.remove()  # it is over, or nothing ran: the record comes first
         for attempt, how in self.kills.items():
             for place in self.steps_of(attempt):
                 place.tell(wire.encode(dict(how, do="kill")))
@@ -412,7 +412,6 @@ REQUESTS = {
     "start": Agent.start,
     "signal": Agent.signal,
     "kill": Agent.kill,
-    "forget": Agent.forget,
 }
 TOLD = {"started", "exited", "gone"}
 

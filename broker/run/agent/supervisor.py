@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 LAUNCH_FAILED = (0, 53)
 """Exit code and signal of a step whose files cannot be opened, as Slurm reports it."""
 SWEEP_AGAIN = 0.05
+LONGEST_SWEEP = 1.0
+SAMPLE_FIRST = 0.2
+SAMPLE_LAST = 30.0
+"""Seconds between looks at a step's memory; they double from the first to the last."""
 NAME = b"spz-step"
 
 
@@ -104,6 +108,9 @@ class Supervisor:
         self.outcome = None  # type: Optional[tuple[int, int]]
         self.childless = True
         self.due = {}  # type: dict[str, float]
+        self.sweep_again = SWEEP_AGAIN
+        self.sample_again = SAMPLE_FIRST
+        self.peak_kib = 0
         self.inbox = b""
         self.slots = _slots(order)
 
@@ -207,6 +214,7 @@ class Supervisor:
             self.started = time.time()
             journal.save(self.order.file("started"), {"pid": pid, "started": self.started})
             self.set_clock()
+            self.after("sample", SAMPLE_FIRST)
             wire.poke(self.order.agent_socket, self.order.key)
 
     def set_clock(self) -> None:
@@ -216,6 +224,14 @@ class Supervisor:
         self.after("limit", limit)
         if self.step.get("warn"):
             self.after("warn", max(0, limit - self.step["warn"]["before"]))
+
+    def sample(self) -> None:
+        """As Slurm counts memory: all processes of the step together, looked at now and then."""
+        if self.childless:
+            return
+        self.peak_kib = max(self.peak_kib, procs.memory_kib(self.everything()))
+        self.sample_again = min(2 * self.sample_again, SAMPLE_LAST)
+        self.after("sample", self.sample_again)
 
     # ---------------------------------------------------------------- orders
 
@@ -296,7 +312,8 @@ class Supervisor:
     def sweep(self) -> None:
         """SIGKILL to all that is left, until nothing is."""
         procs.end_all(self.everything)
-        self.after("sweep", SWEEP_AGAIN)
+        self.after("sweep", self.sweep_again)
+        self.sweep_again = min(2 * self.sweep_again, LONGEST_SWEEP)
 
     def reap(self) -> None:
         """Every descendant ends up as our child, so no child left means none left at all."""
@@ -349,7 +366,7 @@ class Supervisor:
             "phase": self.phases[self.number]["name"] if self.number >= 0 else None,
             "user_us": int(used.ru_utime * 1e6),
             "sys_us": int(used.ru_stime * 1e6),
-            "max_rss_kib": used.ru_maxrss,
+            "max_rss_kib": max(self.peak_kib, _own_peak(used.ru_maxrss)),
             "started": self.started,
             "ended": time.time(),
         }
@@ -360,6 +377,7 @@ DUE = {
     "warn": Supervisor.warn,
     "limit": Supervisor.out_of_time,
     "sweep": Supervisor.sweep,
+    "sample": Supervisor.sample,
 }
 ORDERS = {
     "turn": Supervisor.obey_turn,
@@ -371,6 +389,12 @@ SCOPES = {
     "batch": Supervisor.shell,
     "full": Supervisor.everything,
 }
+
+
+def _own_peak(peak_kib: int) -> int:
+    """The largest process's peak; 0 where it may be no more than that of our fork before exec."""
+    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak_kib if peak_kib > 1.25 * ours else 0
 
 
 def _slots(order: Order) -> "Optional[Slots]":
