@@ -395,7 +395,6 @@ def test_at_most_so_many_steps_run_at_once(
     agents: Callable[..., RunningAgent], tmp_path: Path, work: Path
 ) -> None:
     slots = tmp_path / "slots"
-    slots.mkdir()
     agent = agents(tmp_path, "--slots", str(slots), "--slot-count", "2")
     script = "mkdir $$.on; ls -d *.on 2>/dev/null | wc -l; sleep 0.1; rmdir $$.on"
     for n in range(1, 9):

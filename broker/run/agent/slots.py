@@ -18,6 +18,7 @@ class Slots:
     """One of `count` locked files in `folder`; those that wait are woken oldest first."""
 
     def __init__(self, folder: str, count: int, door: str) -> None:
+        os.makedirs(folder, 0o700, exist_ok=True)
         self.folder = folder
         self.count = count
         self.door = door
