@@ -25,11 +25,12 @@ from sbatch_shim.grammar.table import IGNORED, REFUSED, SPECIALIZE
 
 PROGRAM = "sbatch"
 STDIN = "-"
+MOST_FOLDERS = 12
+"""Of PATH in which a script is sought: a command answers 16 questions for files."""
 WRAP_HEAD = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n"
 WAYS_OUT = {
     "bbf": "there are no burst buffers; stage files with the script",
     "external": "only jobs that run here can be submitted",
-    "x11": "use a tunnel of ssh to the node, or a remote desktop",
 }
 NO_CLUSTER = (
     "No cluster '{0}' known by database.",
@@ -191,12 +192,17 @@ def _found(name: str, typed: Typed) -> tuple[File, str]:
     """The file and its full path: in the working directory, else along PATH."""
     file = handed(name, typed.files)
     if file.error == ENOENT and name != STDIN and "/" not in name:
-        for folder in typed.environ.get("PATH", "").split(":"):
-            path = posixpath.join(folder or ".", name)
+        for folder in _folders(typed.environ.get("PATH", "")):
+            path = posixpath.join(folder, name)
             other = handed(path, typed.files)
             if not other.error:
                 return other, posixpath.join(typed.cwd, path)
     return file, posixpath.normpath(posixpath.join(typed.cwd, name))
+
+
+def _folders(path: str) -> list[str]:
+    """Those of PATH, each once; an empty one is the working directory, already looked at."""
+    return list(dict.fromkeys(folder for folder in path.split(":") if folder))[:MOST_FOLDERS]
 
 
 def handed(path: str, files: Mapping[str, File]) -> File:
