@@ -1,7 +1,7 @@
 """What a reader brings along: the moment, the time zone, how values are to be written."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from accounting.ids import JobId
 from accounting.tres import Weights, parse_weights
@@ -70,3 +70,7 @@ class Context:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", part_facts(self.site))
+
+    def with_names(self, user_name: Callable[[int], str]) -> "Context":
+        """The same, knowing users by name."""
+        return replace(self, user_name=user_name)

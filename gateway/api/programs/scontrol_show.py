@@ -1,0 +1,342 @@
+"""What scontrol shows: jobs, steps, nodes, partitions, the configuration, host lists."""
+
+import platform
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from broker.model.errors import SpzError, Unknown
+from broker.model.ids import BATCH, Digest
+from broker.model.job import Job
+from broker.world import Snapshot
+from gateway.api.desk import Desk
+from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.wire import Answer, Call
+from gateway.query.context import Context
+from gateway.query.nodes import node_views
+from gateway.query.refs import read_ref
+from gateway.query.select import JobRef
+from gateway.query.showjob import show_job
+from gateway.query.shownode import show_node, show_partition
+from gateway.query.showstep import show_step
+from gateway.query.siteconfig import config_text
+from gateway.query.steps import JobStep, live_steps
+from sbatch_shim.grammar.hostlist import HostlistError, expand, fold, join
+
+TOO_FEW = "too few arguments for keyword:{}\n"
+BAD_KEYWORD = "invalid keyword: {}\n"
+BAD_ENTITY = "invalid entity:{} for keyword:{}\n"
+BAD_JOB = "scontrol_print_job error: Invalid job id specified\n"
+UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
+UNKNOWN_STEPS = (
+    "scontrol: error: scontrol_print_step: slurm_get_job_steps({}) failed: "
+    "Invalid job id specified\n"
+)
+NO_SLURMD = (
+    "scontrol: error: slurm_slurmd_info: Connection refused\n"
+    "slurm_load_slurmd_status:Connection refused\n"
+)
+NO_SCRIPT = "job script retrieval failed: {}\n"
+EMPTY_LIST = "scontrol: error: host list is empty\n"
+NOT_HERE = "scontrol: error: {} is not supported by this service\n"
+
+
+def host_name() -> str:
+    """This machine's short name."""
+    return platform.node().partition(".")[0] or "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One `scontrol show`: who asks, the words behind the entity, how to write."""
+
+    desk: Desk
+    call: Call
+    snap: Snapshot
+    ctx: Context
+    options: Options
+    words: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def oneliner(self) -> bool:
+        return self.options.has("oneliner")
+
+    @property
+    def details(self) -> bool:
+        return self.options.has("details")
+
+
+View = Callable[[Asked], Awaitable[Answer]]
+
+
+class Show:
+    """Every scontrol command that changes nothing; `settings` are lines of `show config`."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self.settings = settings or {}
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        try:
+            options = read_options(desk, call)
+            snap = desk.snapshot()
+            ctx = reader(desk, call, snap, options=options)
+            asked = Asked(desk, call, snap, ctx, options, options.words[1:], self.settings)
+            return await _keyword(options.words)(asked)
+        except Finished as end:
+            return end.answer
+
+
+def _keyword(words: tuple[str, ...]) -> View:
+    if not words:
+        raise fail(NOT_HERE.format("the prompt (scontrol without a command)"))
+    found = _begins(words[0], KEYWORDS)
+    if found is None:
+        raise fail(BAD_KEYWORD.format(words[0]))
+    return found
+
+
+def _begins(word: str, table: Mapping[str, tuple[int, View]]) -> View | None:
+    """The row that a word names in full or by enough of its letters, in any case."""
+    word = word.lower()
+    if word in table:
+        return table[word][1]
+    rows = (view for name, (least, view) in table.items() if _short_for(word, name, least))
+    return next(rows, None)
+
+
+def _short_for(word: str, name: str, least: int) -> bool:
+    return len(word) >= least and name.startswith(word)
+
+
+async def _show(asked: Asked) -> Answer:
+    if not asked.words:
+        raise fail(TOO_FEW.format("show"))
+    entity, equals, value = asked.words[0].partition("=")
+    found = _begins(entity, ENTITIES)
+    if found is None:
+        raise fail(BAD_ENTITY.format(asked.words[0], "show"))
+    rest = ((value,) if equals else ()) + asked.words[1:]
+    return await found(replace(asked, words=rest))
+
+
+# ---------------------------------------------------------------- jobs
+
+
+async def _jobs(asked: Asked) -> Answer:
+    jobs = asked.snap.jobs
+    if not asked.words:
+        text = "".join(_job_text(jobs[number], asked) for number in sorted(jobs))
+        return Answer(out=text or "No jobs in the system\n")
+    word = asked.words[0]
+    refs = read_ref(word)
+    if refs is None:
+        raise fail(BAD_JOB)
+    found = [job for ref in refs for job in jobs_of(ref, asked.snap)]
+    if found:
+        return Answer(out="".join(_job_text(job, asked) for job in _once(found)))
+    if refs[0].task is not None and jobs_of(JobRef(refs[0].job), asked.snap):
+        return Answer(out=f"Job {word} not found\n", code=1)
+    raise fail(UNKNOWN_JOB)
+
+
+def _once(jobs: list[Job]) -> list[Job]:
+    return list({job.id: job for job in jobs}.values())
+
+
+def _job_text(job: Job, asked: Asked) -> str:
+    return show_job(job, asked.ctx, details=asked.details, oneliner=asked.oneliner)
+
+
+def jobs_of(ref: JobRef, snap: Snapshot) -> list[Job]:
+    """The record of that id; an array's own first, then its elements, the latest first."""
+    own = snap.jobs.get(ref.job)
+    elements = [job for job in snap.jobs.values() if job.array and job.array.base == ref.job]
+    if ref.task is not None:
+        return [job for job in elements if _has_task(job, ref.task)]
+    others = sorted((job for job in elements if job is not own), key=lambda job: -job.id)
+    return ([own] if own else []) + others
+
+
+def _has_task(job: Job, task: int) -> bool:
+    array = job.array
+    return array is not None and (array.task == task or task in array.waiting)
+
+
+async def _steps(asked: Asked) -> Answer:
+    pairs = sorted(live_steps(asked.snap.jobs.values()), key=_batch_first)
+    if not asked.words:
+        text = "".join(show_step(*pair, asked.ctx, oneliner=asked.oneliner) for pair in pairs)
+        return Answer(out=text or "No job steps in the system\n")
+    word = asked.words[0]
+    refs = read_ref(word)
+    jobs = {job.id for ref in refs or () for job in jobs_of(ref, asked.snap)}
+    step = refs[0].step if refs else None
+    chosen = [pair for pair in pairs if pair[0].id in jobs and step in {None, pair[1].id}]
+    if not chosen:
+        raise fail(UNKNOWN_STEPS.format(word))
+    return Answer(
+        out="".join(show_step(*pair, asked.ctx, oneliner=asked.oneliner) for pair in chosen)
+    )
+
+
+def _batch_first(pair: JobStep) -> tuple[int, bool]:
+    return pair[0].id, pair[1].id != BATCH
+
+
+# ---------------------------------------------------------------- nodes and partitions
+
+
+async def _nodes(asked: Asked) -> Answer:
+    views = {str(view.name): view for view in node_views(asked.snap)}
+    ctx = await _with_names(asked)
+    names = list(views)
+    if asked.words:
+        try:
+            names = expand(asked.words[0])
+        except HostlistError:
+            names = [asked.words[0]]
+    out, code = "", 0
+    for name in names:
+        if name in views:
+            out += show_node(views[name], ctx, oneliner=asked.oneliner)
+        else:
+            out += f"Node {name} not found\n"
+            code = 1
+    return Answer(out=out, code=code)
+
+
+async def _with_names(asked: Asked) -> Context:
+    """The context that knows who wrote the reasons of nodes."""
+    uids = {node.reason_uid for node in asked.snap.nodes.values() if node.reason}
+    return replace_names(asked.ctx, await user_names(asked.desk, uids))
+
+
+async def user_names(desk: Desk, uids: set[int | None]) -> dict[int, str]:
+    """The names of uids; a uid that the host does not know stays a number."""
+    names = {}
+    for uid in uids:
+        if uid is not None:
+            try:
+                names[uid] = (await desk.owner(uid)).user
+            except SpzError:
+                names[uid] = str(uid)
+    return names
+
+
+def replace_names(ctx: Context, names: Mapping[int, str]) -> Context:
+    """The same context, knowing these users."""
+    return ctx.with_names(lambda uid: names.get(uid, str(uid)))
+
+
+async def _partitions(asked: Asked) -> Answer:
+    views = {str(view.name): view for view in node_views(asked.snap)}
+    parts = asked.snap.site.partitions
+    if asked.words:
+        part = asked.snap.site.partition(asked.words[0])
+        if part is None:
+            return Answer(out=f"Partition {asked.words[0]} not found\n", code=1)
+        parts = (part,)
+    return Answer(out="".join(show_partition(p, views, oneliner=asked.oneliner) for p in parts))
+
+
+# ---------------------------------------------------------------- the site
+
+
+async def _config(asked: Asked) -> Answer:
+    text = config_text(asked.snap, asked.ctx, host=host_name(), settings=asked.settings)
+    return Answer(out=text)
+
+
+async def _ping(_: Asked) -> Answer:
+    return Answer(out=f"Slurmctld(primary) at {host_name()} is UP\n")
+
+
+async def _version(asked: Asked) -> Answer:
+    return Answer(out=f"slurm {asked.snap.site.version}\n")
+
+
+def _says(out: str = "", err: str = "", code: int = 0) -> View:
+    async def view(_: Asked) -> Answer:
+        return Answer(out=out, err=err, code=code)
+
+    return view
+
+
+# ---------------------------------------------------------------- host lists
+
+
+def _host_list(write: Callable[[list[str]], str]) -> View:
+    async def view(asked: Asked) -> Answer:
+        text = asked.words[0] if asked.words else asked.call.environ.get("SLURM_NODELIST", "")
+        if not text:
+            return Answer(err=EMPTY_LIST)
+        try:
+            names = expand(text)
+        except HostlistError:
+            return Answer(err=f"Invalid hostlist: {text}\n")
+        return Answer(out=write(names))
+
+    return view
+
+
+# ---------------------------------------------------------------- scripts
+
+
+async def _write(asked: Asked) -> Answer:
+    """`write batch_script JOB -`: the script as it was submitted; only to standard output."""
+    words = asked.words
+    if not words or not "batch_script".startswith(words[0].lower()):
+        raise fail(BAD_ENTITY.format(words[0] if words else "", "write"))
+    if len(words) < 3 or words[2] != "-":
+        raise fail(NOT_HERE.format("writing a script into a file (say - for standard output)"))
+    refs = read_ref(words[1])
+    jobs = jobs_of(refs[0], asked.snap) if refs else []
+    if not jobs:
+        return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
+    job, uid = jobs[0], asked.call.peer.uid
+    if uid != job.owner.uid and uid not in asked.snap.site.admins:
+        return Answer(err=NO_SCRIPT.format("Invalid user id"))
+    digest = script_digest(job)
+    if digest is None:
+        return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
+    try:
+        return Answer(out=await asked.desk.read(asked.desk.history.blob, digest))
+    except Unknown:
+        return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
+
+
+def script_digest(job: Job) -> Digest | None:
+    """The blob of the job's batch script; None where it has none."""
+    phases = job.spec.batch.phases if job.spec.batch else ()
+    return next((phase.script for phase in phases if phase.script), None)
+
+
+KEYWORDS: Mapping[str, tuple[int, View]] = {
+    "show": (3, _show),
+    "ping": (3, _ping),
+    "version": (4, _version),
+    "write": (5, _write),
+    "completing": (3, _says()),
+}
+"""Least number of letters, and what it does."""
+
+ENTITIES: Mapping[str, tuple[int, View]] = {
+    "jobs": (1, _jobs),
+    "jobid": (4, _jobs),
+    "nodes": (1, _nodes),
+    "nodename": (5, _nodes),
+    "partitions": (1, _partitions),
+    "partitionname": (10, _partitions),
+    "config": (1, _config),
+    "hostnames": (5, _host_list(lambda names: "".join(f"{name}\n" for name in names))),
+    "hostlist": (5, _host_list(lambda names: join(names) + "\n")),
+    "hostlistsorted": (9, _host_list(lambda names: fold(names) + "\n")),
+    "steps": (2, _steps),
+    "daemons": (1, _says("slurmctld slurmd\n")),
+    "licenses": (2, _says("No licenses configured in Slurm.\n")),
+    "reservations": (1, _says("No reservations in the system\n")),
+    "topology": (1, _says()),
+    "aliases": (1, _says()),
+    "federation": (2, _says()),
+    "slurmd": (2, _says(err=NO_SLURMD, code=1)),
+}

@@ -1,0 +1,245 @@
+"""sinfo: partitions and their nodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.model.site import Partition
+from broker.world import Snapshot
+from gateway.api.desk import Desk
+from gateway.api.programs.reading import (
+    Finished,
+    Listings,
+    Options,
+    asked_by,
+    cluster_line,
+    fail,
+    read_options,
+    reader,
+    refuse,
+)
+from gateway.api.programs.scontrol_show import replace_names, user_names
+from gateway.api.wire import Answer, Call
+from gateway.query import sinfo as query
+from gateway.query.context import Context
+from gateway.query.layout import Layout
+from gateway.query.moments import headline
+from gateway.query.nodes import Flag, NodeView, node_views
+from gateway.query.sinfo import Group
+from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
+
+FATAL = "sinfo: fatal: Could not get cluster information\n"
+BAD_COLUMN = "sinfo: error: Invalid job format specification: {}\n"
+BAD_HOSTS = "sinfo: error: Invalid hostlist: {}\n"
+BAD_SORT = "sinfo: error: Invalid sort specification: {}\n"
+BAD_STATE = (
+    'sinfo: error: Bad state string: "{}"\n'
+    "sinfo: error: valid states: unknown,down,idle,allocated,mixed,future,drain,drained,draining,"
+    "no_respond,reserved,planned,blocked,cloud,completing,powering_down,powered_down,power_down,"
+    "powering_up,power_up,inval,fail,maint,reboot,reboot^,external,dynamic_future,dynamic_norm\n"
+)
+WORD = "Unrecognized option: {}\n"
+
+StateTest = Callable[[NodeView], bool]
+
+
+def _base(name: str) -> StateTest:
+    return lambda view: view.base == name
+
+
+def _flag(flag: Flag) -> StateTest:
+    return lambda view: flag in view.flags
+
+
+def _drain(*bases: str) -> StateTest:
+    return lambda view: Flag.DRAIN in view.flags and view.base in bases
+
+
+def _never(_: NodeView) -> bool:
+    return False
+
+
+STATES: dict[str, StateTest] = {
+    "down": _base("DOWN"),
+    "idle": _base("IDLE"),
+    "allocated": _base("ALLOCATED"),
+    "mixed": _base("MIXED"),
+    "drain": _flag(Flag.DRAIN),
+    "drained": _drain("IDLE", "DOWN"),
+    "draining": _drain("ALLOCATED", "MIXED"),
+    "drng": _drain("ALLOCATED", "MIXED"),
+    "no_respond": _flag(Flag.NOT_RESPONDING),
+    "cloud": _flag(Flag.CLOUD),
+    "completing": _flag(Flag.COMPLETING),
+    "powering_down": _flag(Flag.POWERING_DOWN),
+    "powered_down": _flag(Flag.POWERED_DOWN),
+    "power_down": _flag(Flag.POWERING_DOWN),
+    "powering_up": _flag(Flag.POWERING_UP),
+    "power_up": _flag(Flag.POWERING_UP),
+}
+NO_NODES = (
+    "unknown future reserved resv planned plnd blocked inval fail maint reboot reboot^ external "
+    "dynamic_future dynamic_norm"
+)
+"""States that Slurm knows and no node of ours is ever in."""
+STATES |= dict.fromkeys(NO_NODES.split(" "), _never)
+
+
+class Sinfo:
+    """The command; keeps the text of listings while the world stays the same."""
+
+    def __init__(self) -> None:
+        self.listings = Listings()
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        snap, asked = desk.snapshot(), asked_by(call)
+        known = self.listings.find(snap.version, asked)
+        if known is not None:
+            return known
+        try:
+            answer, dated = await _answer(desk, call, snap)
+        except Finished as end:
+            return end.answer
+        if not dated:
+            self.listings.keep(snap.version, asked, answer)
+        return answer
+
+
+async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
+    options = read_options(desk, call)
+    for word in options.words[:1]:
+        raise fail(f"sinfo: error: {WORD.format(word)}")
+    refuse(options, call, "json", "yaml", "iterate")
+    top = cluster_line(options, call, snap, fatal=FATAL)
+    if options.has("reservation"):
+        return Answer(out=top + "No reservations in the system\n"), False
+    uids = {node.reason_uid for node in snap.nodes.values() if node.reason}
+    ctx = reader(desk, call, snap, options=options)
+    ctx = replace_names(ctx, await user_names(desk, uids))
+    listing = _listing(options, snap, ctx)
+    dated = listing.dated and not options.has("noheader")
+    if dated:
+        top += headline(ctx) + "\n"
+    if not options.has("noheader"):
+        top += listing.layout.header + "\n"
+    lines = listing.layout.lines(listing.groups, ctx)
+    errors = "".join(BAD_COLUMN.format(name) for name in listing.layout.unknown)
+    timed = dated or ctx.time_format == "relative"
+    return Answer(out=top + "".join(f"{line}\n" for line in lines), err=errors), timed
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    layout: Layout[Group]
+    groups: list[Group]
+    dated: bool
+
+
+def _listing(options: Options, snap: Snapshot, ctx: Context) -> _Listing:
+    each, reasons = options.has("Node"), options.has("list-reasons")
+    parts = _partitions(options, snap)
+    views = _chosen(options, node_views(snap))
+    if each:
+        views = _by_name(views)
+    widest = [Group(part, tuple(v for v in views if part.name in v.partitions)) for part in parts]
+    layout = _layout(options, query.formats(widest))
+    keys = query.keys_of(layout, exact=options.has("exact"))
+    groups = query.grouped(parts, views, keys=keys, ctx=ctx, each=each)
+    if reasons:
+        groups = _with_reasons(groups)
+    sort = options.text("sort") or ("N,#P" if each else query.DEFAULT_SORT)
+    try:
+        groups = _in_order(groups, sort, ctx, views=views)
+    except KeyError as error:
+        raise fail(BAD_SORT.format(error.args[0])) from None
+    return _Listing(layout, groups, options.has("long") and not _own_format(options))
+
+
+def _in_order(
+    groups: list[Group], sort: str, ctx: Context, *, views: list[NodeView]
+) -> list[Group]:
+    if sort != "N,#P":
+        return query.ordered(groups, sort, ctx)
+    places = {view.name: place for place, view in enumerate(views)}
+    found = query.ordered(groups, "#P", ctx)
+    return sorted(found, key=lambda group: places[group.nodes[0].name] if group.nodes else -1)
+
+
+def _by_name(views: list[NodeView]) -> list[NodeView]:
+    known = {str(view.name): view for view in views}
+    return [known[name] for name in sorted_names(known)]
+
+
+def _with_reasons(groups: list[Group]) -> list[Group]:
+    """Only nodes with a reason, each once, whatever partitions they are in."""
+    seen: set[str] = set()
+    found = []
+    for group in groups:
+        nodes = [n for n in group.nodes if n.record and n.record.reason and n.name not in seen]
+        seen |= {node.name for node in nodes}
+        if nodes:
+            found.append(Group(group.part, tuple(nodes)))
+    return found
+
+
+def _own_format(options: Options) -> bool:
+    return options.has("format") or options.has("Format")
+
+
+def _layout(options: Options, usual: dict[str, str]) -> Layout[Group]:
+    names, letters = options.text("Format"), options.text("format")
+    if names is not None:
+        return query.sinfo_names(names)
+    if letters is not None:
+        return query.sinfo_letters(letters)
+    long = " long" if options.has("long") else ""
+    for name in ("list-reasons", "Node"):
+        if options.has(name):
+            return query.sinfo_letters(usual[name + long])
+    if options.has("summarize"):
+        return query.sinfo_letters(usual["summarize"])
+    return query.sinfo_letters(usual["long" if long else "default"])
+
+
+def _partitions(options: Options, snap: Snapshot) -> list[Partition]:
+    wanted = options.words_of("partition")
+    shown = options.has("all") or wanted is not None
+    return [
+        part
+        for part in snap.site.partitions
+        if (wanted is None or part.name in wanted) and (shown or not part.hidden)
+    ]
+
+
+def _chosen(options: Options, views: list[NodeView]) -> list[NodeView]:
+    names = options.text("nodes")
+    if names is not None:
+        try:
+            wanted = set(expand(names))
+        except HostlistError:
+            raise fail(BAD_HOSTS.format(names)) from None
+        views = [view for view in views if view.name in wanted]
+    if options.has("dead"):
+        views = [view for view in views if Flag.NOT_RESPONDING in view.flags]
+    if options.has("responding"):
+        views = [view for view in views if Flag.NOT_RESPONDING not in view.flags]
+    states = options.text("states")
+    if states is None or states.lower() == "all":
+        return views
+    tests = [_state_test(word) for word in states.split(",") if word]
+    return [view for view in views if any(test(view) for test in tests)]
+
+
+def _state_test(text: str) -> StateTest:
+    """`mixed+planned` and `mixed&planned` want all of them, `!idle` anything else (25.11)."""
+    tests = [_one_state(word, text) for word in text.replace("&", "+").split("+") if word]
+    return lambda view: all(test(view) for test in tests)
+
+
+def _one_state(word: str, text: str) -> StateTest:
+    name = word.lstrip("!").lower()
+    test = STATES.get(name) or next(
+        (test for state, test in STATES.items() if name and state.startswith(name)), None
+    )
+    if test is None:
+        raise fail(BAD_STATE.format(text))
+    return (lambda view: not test(view)) if word.startswith("!") else test

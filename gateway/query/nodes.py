@@ -1,0 +1,181 @@
+"""Nodes as sinfo and scontrol see them: declared ones, bought ones, and names still unused."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntFlag
+
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.job import Job
+from broker.model.node import Node, NodeState
+from broker.model.site import Partition, Site
+from broker.world import Snapshot
+
+
+class Flag(IntFlag):
+    """A node's flags beside its base state, in the order of Slurm's bits (sinfo sorts by them)."""
+
+    CLOUD = 1 << 7
+    DRAIN = 1 << 9
+    COMPLETING = 1 << 10
+    NOT_RESPONDING = 1 << 11
+    POWERED_DOWN = 1 << 12
+    POWERING_UP = 1 << 14
+    POWERING_DOWN = 1 << 18
+
+
+BASE_NUMBERS = {"DOWN": 1, "IDLE": 2, "ALLOCATED": 3, "MIXED": 5}
+SHORT = {"DOWN": "down", "IDLE": "idle", "ALLOCATED": "alloc", "MIXED": "mix"}
+SHOWN_FLAGS = (
+    Flag.CLOUD,
+    Flag.COMPLETING,
+    Flag.DRAIN,
+    Flag.POWERED_DOWN,
+    Flag.POWERING_UP,
+    Flag.POWERING_DOWN,
+    Flag.NOT_RESPONDING,
+)
+"""In the order in which scontrol joins them behind the base."""
+MARKS = (
+    (Flag.POWERING_DOWN, "%"),
+    (Flag.POWERED_DOWN, "~"),
+    (Flag.POWERING_UP, "#"),
+    (Flag.NOT_RESPONDING, "*"),
+)
+"""What stands behind a short state."""
+STATE_FLAGS = {
+    NodeState.POWERED_DOWN: Flag.POWERED_DOWN,
+    NodeState.LAUNCHING: Flag.POWERING_UP,
+    NodeState.BOOTING: Flag.POWERING_UP,
+    NodeState.UP: Flag(0),
+    NodeState.DOWN: Flag.NOT_RESPONDING,
+    NodeState.TERMINATING: Flag.POWERING_DOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node with what jobs hold of it; `record` None for an elastic name that is not in use."""
+
+    name: NodeName
+    partitions: tuple[str, ...]
+    record: Node | None
+    used: Tres
+    base: str
+    flags: Flag
+    reason_user: str = ""
+
+    @property
+    def whole(self) -> Tres:
+        return self.record.whole if self.record else Tres()
+
+    @property
+    def number(self) -> int:
+        """Slurm's number of the state with its flags."""
+        return BASE_NUMBERS[self.base] | self.flags
+
+    @property
+    def long(self) -> str:
+        """sinfo's %T: `mixed`, `draining`, `idle~`."""
+        return self._word(self.base.lower(), "drained", "draining", "completing")
+
+    @property
+    def short(self) -> str:
+        """sinfo's %t: `mix`, `drng`, `idle~`."""
+        return self._word(SHORT[self.base], "drain", "drng", "comp")
+
+    def _word(self, base: str, drained: str, draining: str, completing: str) -> str:  # noqa: PLR0917
+        word = base
+        if Flag.DRAIN in self.flags:
+            word = drained if self.base in {"IDLE", "DOWN"} else draining
+        elif Flag.COMPLETING in self.flags and self.base != "ALLOCATED":
+            word = completing
+        return word + next((mark for flag, mark in MARKS if flag in self.flags), "")
+
+    @property
+    def joined(self) -> str:
+        """scontrol's `IDLE+CLOUD+POWERED_DOWN`."""
+        return "+".join([self.base, *(f.name or "" for f in SHOWN_FLAGS if f in self.flags)])
+
+    @property
+    def kind(self) -> str:
+        """How sinfo counts it: `allocated`, `idle`, `other`."""
+        if self.base == "DOWN":
+            return "other"
+        if self.base == "IDLE":
+            return "other" if Flag.DRAIN in self.flags else "idle"
+        return "allocated"
+
+    def cpus(self) -> tuple[int, int, int, int]:
+        """Allocated, idle, other, total."""
+        total, used = self.whole.cpu, self.used.cpu
+        rest = total - used
+        closed = self.base == "DOWN" or Flag.DRAIN in self.flags
+        return used, 0 if closed else rest, rest if closed else 0, total
+
+
+def node_views(snap: Snapshot) -> list[NodeView]:
+    """Every node of the site, declared ones first, then elastic names by number."""
+    used, completing = _usage(snap.jobs.values())
+    homes = _homes(snap.site)
+    names = [*homes, *(name for name in snap.nodes if name not in homes)]
+    return [
+        _view(name, snap.nodes.get(name), used.get(name, Tres()), homes=homes, busy=completing)
+        for name in names
+    ]
+
+
+def _homes(site: Site) -> dict[NodeName, list[str]]:
+    """Every name a node has or may get, with the partitions it is in."""
+    homes: dict[NodeName, list[str]] = {node.name: [] for node in site.nodes}
+    for part in site.partitions:
+        for name in part_nodes(part):
+            homes.setdefault(name, []).append(part.name)
+    return homes
+
+
+def part_nodes(part: Partition) -> Iterator[NodeName]:
+    """Names of the partition's declared nodes, then of its elastic ones."""
+    yield from part.nodes
+    if part.elastic:
+        for number in range(1, part.elastic.max_nodes + 1):
+            yield NodeName(f"{part.elastic.prefix}{number}")
+
+
+def _usage(jobs: Iterable[Job]) -> tuple[dict[NodeName, Tres], set[NodeName]]:
+    """What jobs hold of each node, and where one of them is cleaned up."""
+    used: dict[NodeName, Tres] = {}
+    completing: set[NodeName] = set()
+    for job in jobs:
+        for share in job.shares:
+            used[share.node] = used.get(share.node, Tres()) + share.tres
+            if job.completing:
+                completing.add(share.node)
+    return used, completing
+
+
+def _view(
+    name: NodeName,
+    record: Node | None,
+    used: Tres,
+    *,
+    homes: Mapping[NodeName, list[str]],
+    busy: set[NodeName],
+) -> NodeView:
+    flags = STATE_FLAGS[record.state] if record else Flag.POWERED_DOWN
+    if record is None or not record.declared:
+        flags |= Flag.CLOUD
+    if record is not None and record.drain:
+        flags |= Flag.DRAIN
+    if name in busy:
+        flags |= Flag.COMPLETING
+    partitions = tuple(homes.get(name, ())) or (record.partitions if record else ())
+    return NodeView(name, partitions, record, used, base=_base(record, used), flags=flags)
+
+
+def _base(record: Node | None, used: Tres) -> str:
+    if record is not None and record.state is NodeState.DOWN:
+        return "DOWN"
+    if record is None or not used.cpu:
+        return "IDLE"
+    return "ALLOCATED" if used.cpu >= record.whole.cpu else "MIXED"

@@ -1,0 +1,34 @@
+"""`scontrol show step`: the lines of a step that runs (25.11.7)."""
+
+from accounting.tres import NO_TRES, by_name
+from broker.model.ids import BATCH
+from broker.model.job import Job, Step
+from gateway.query import resources as res
+from gateway.query.context import Context
+from gateway.query.moments import show_moment
+from gateway.query.steps import step_cpus, step_id, step_nodes, step_tres
+from sbatch_shim.grammar.hostlist import fold
+
+INDENT = "\n   "
+
+
+def show_step(job: Job, step: Step, ctx: Context, *, oneliner: bool = False) -> str:
+    """The record; the batch step has no resources of its own there."""
+    batch = step.id == BATCH
+    tres = NO_TRES if batch else step_tres(job, step, ctx)[0]
+    nodes = step_nodes(job, step, ctx) or ()
+    started = "Unknown" if step.started is None else show_moment(step.started, ctx)
+    per_node = None if batch else res.tres_per_node(job, ctx)
+    lines = [
+        f"StepId={step_id(job, step, ctx)} UserId={job.owner.uid} StartTime={started} "
+        "TimeLimit=UNLIMITED",
+        f"State={step.state} Partition={job.partition} NodeList={fold(nodes)}",
+        f"Nodes={len(nodes)} CPUs={0 if batch else step_cpus(job, step, ctx)} Tasks=1 "
+        f"Name={step.name} Network=(null)",
+        f"TRES={by_name(tres) or '(null)'}",
+        "ResvPorts=(null)",
+        f"CPUFreqReq=Default{'' if batch else ' Dist=Cyclic'}",
+        "SrunHost:Pid=(null):0" if batch else f"SrunHost:Pid={job.spec.submit_host}:0",
+        *([f"TresPerNode={per_node}"] if per_node else []),
+    ]
+    return " ".join(lines) + "\n" if oneliner else INDENT.join(lines) + "\n\n"

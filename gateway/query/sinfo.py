@@ -1,0 +1,404 @@
+"""sinfo: nodes of a partition that look alike in the columns shown, in one line (25.11.7)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from broker.model.site import Partition
+from gateway.query.context import Context
+from gateway.query.layout import Cell, Layout, by_letters, by_names
+from gateway.query.moments import show_moment
+from gateway.query.nodes import NodeView
+from gateway.query.shownode import node_address
+from sbatch_shim.grammar.hostlist import fold
+from sbatch_shim.grammar.values import show_short
+
+INFINITE = "infinite"
+NOTHING = "n/a"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A line of sinfo: nodes of a partition; without nodes when none was chosen."""
+
+    part: Partition
+    nodes: tuple[NodeView, ...]
+
+    @property
+    def first(self) -> NodeView | None:
+        return self.nodes[0] if self.nodes else None
+
+
+Value = Callable[[Group, Context], str]
+
+# ---------------------------------------------------------------- values of a partition
+
+
+def part_star(group: Group, _: Context) -> str:
+    return group.part.name + ("*" if group.part.default else "")
+
+
+def part_name(group: Group, _: Context) -> str:
+    return group.part.name
+
+
+AVAILABLE = {"UP": "up", "DOWN": "down", "DRAIN": "drain", "INACTIVE": "inact"}
+
+
+def available(group: Group, _: Context) -> str:
+    return AVAILABLE.get(group.part.state, group.part.state.lower())
+
+
+def longest(group: Group, _: Context) -> str:
+    return show_short(group.part.max_time, INFINITE)
+
+
+def usual_time(group: Group, _: Context) -> str:
+    default = group.part.default_time
+    return NOTHING if default is None else show_short(default, INFINITE)
+
+
+def job_size(group: Group, _: Context) -> str:
+    least, most = group.part.min_nodes or 1, group.part.max_nodes
+    if most is None:
+        return f"{least}-{INFINITE}"
+    return str(least) if least == most else f"{least}-{most}"
+
+
+def root_only(group: Group, _: Context) -> str:
+    return "yes" if group.part.root_only else "no"
+
+
+def tier(group: Group, _: Context) -> str:
+    return str(group.part.priority_tier)
+
+
+def job_factor(group: Group, _: Context) -> str:
+    return str(group.part.priority_job_factor)
+
+
+def always(text: str) -> Value:
+    """A value that is the same for every partition and node here."""
+    return lambda _group, _ctx: text
+
+
+# ---------------------------------------------------------------- values of nodes
+
+
+def _counted(group: Group) -> tuple[int, int, int, int]:
+    kinds = [node.kind for node in group.nodes]
+    counts = [kinds.count(kind) for kind in ("allocated", "idle", "other")]
+    return counts[0], counts[1], counts[2], len(kinds)
+
+
+def nodes_ai(group: Group, _: Context) -> str:
+    allocated, idle, _other, _total = _counted(group)
+    return f"{allocated}/{idle}"
+
+
+def nodes_aiot(group: Group, _: Context) -> str:
+    return "/".join(map(str, _counted(group)))
+
+
+def node_count(group: Group, _: Context) -> str:
+    return str(len(group.nodes))
+
+
+def cpus_aiot(group: Group, _: Context) -> str:
+    sums = [sum(column) for column in zip(*[node.cpus() for node in group.nodes], strict=True)]
+    return "/".join(map(str, sums or [0, 0, 0, 0]))
+
+
+def node_list(group: Group, _: Context) -> str:
+    return fold(node.name for node in group.nodes)
+
+
+def short_state(group: Group, _: Context) -> str:
+    return group.first.short if group.first else NOTHING
+
+
+def long_state(group: Group, _: Context) -> str:
+    return group.first.long if group.first else NOTHING
+
+
+def joined_state(group: Group, _: Context) -> str:
+    return group.first.joined if group.first else NOTHING
+
+
+def _lowest(get: Callable[[NodeView], int]) -> Value:
+    """The least of the nodes, with a plus where others have more."""
+
+    def value(group: Group, _: Context) -> str:
+        numbers = {get(node) for node in group.nodes}
+        if not numbers:
+            return "0"
+        return f"{min(numbers)}{'+' if len(numbers) > 1 else ''}"
+
+    return value
+
+
+def _from_record(name: str, missing: Any) -> Callable[[NodeView], Any]:
+    return lambda node: getattr(node.record, name) if node.record else missing
+
+
+def _geometry(node: NodeView) -> str:
+    record = node.record
+    if record is None:
+        return "1:1:1"
+    return f"{record.sockets}:{record.cores_per_socket}:{record.threads_per_core}"
+
+
+def geometry(group: Group, _: Context) -> str:
+    shapes = sorted({_geometry(node) for node in group.nodes})
+    return shapes[0] + ("+" if len(shapes) > 1 else "") if shapes else "0:0:0"
+
+
+def features(group: Group, _: Context) -> str:
+    record = group.first.record if group.first else None
+    return ",".join(record.features) if record and record.features else "(null)"
+
+
+def gres(group: Group, _: Context) -> str:
+    record = group.first.record if group.first else None
+    return record.gres_text if record and record.gres_text else "(null)"
+
+
+def gres_used(group: Group, _: Context) -> str:
+    """`gpu:a10g:1(IDX:N/A)`: how many of each kind the first node's jobs hold."""
+    node = group.first
+    if node is None or node.record is None or not node.record.gres_text:
+        return "(null)"
+    used = dict(node.used.gres)
+    kinds = [item.rpartition(":")[0] for item in node.record.gres_text.split(",")]
+    return ",".join(f"{kind}:{used.get(kind, 0)}(IDX:N/A)" for kind in kinds)
+
+
+def host_names(group: Group, _: Context) -> str:
+    return fold(node.name for node in group.nodes)
+
+
+def address(group: Group, _: Context) -> str:
+    return ",".join(dict.fromkeys(node_address(node) for node in group.nodes))
+
+
+def reason(group: Group, _: Context) -> str:
+    record = group.first.record if group.first else None
+    return record.reason if record and record.reason else "none"
+
+
+def reason_time(group: Group, ctx: Context) -> str:
+    record = group.first.record if group.first else None
+    if record is None or not record.reason or record.reason_at is None:
+        return "Unknown"
+    return show_moment(record.reason_at, ctx)
+
+
+def reason_user(group: Group, ctx: Context) -> str:
+    record = group.first.record if group.first else None
+    if record is None or not record.reason or record.reason_uid is None:
+        return "Unknown"
+    return ctx.user_name(record.reason_uid)
+
+
+def reason_user_long(group: Group, ctx: Context) -> str:
+    name = reason_user(group, ctx)
+    record = group.first.record if group.first else None
+    return name if name == "Unknown" or record is None else f"{name}({record.reason_uid})"
+
+
+def used_memory(group: Group, _: Context) -> str:
+    numbers = sorted({node.used.mem_mib for node in group.nodes}) or [0]
+    return f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+
+
+def version(_: Group, ctx: Context) -> str:
+    return ctx.site.version
+
+
+# ---------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of sinfo; `apart` keeps nodes apart that differ in it, `exact` only with --exact."""
+
+    letter: str
+    long: str
+    header: str
+    text: Value
+    apart: Value | None = None
+    exact: Value | None = None
+
+
+cpus = _lowest(lambda node: node.whole.cpu)
+memory = _lowest(lambda node: node.whole.mem_mib)
+weight = _lowest(_from_record("weight", 1))
+sockets = _lowest(_from_record("sockets", 1))
+cores = _lowest(_from_record("cores_per_socket", 1))
+threads = _lowest(_from_record("threads_per_core", 1))
+
+# fmt: off
+COLUMNS = (
+    Column("",  "AllocMem",          "ALLOCMEM",          used_memory),
+    Column("S", "AllocNodes",        "ALLOCNODES",        always("all")),
+    Column("a", "Available",         "AVAIL",             available),
+    Column("V", "Cluster",           "CLUSTER",           always("N/A")),
+    Column("",  "Comment",           "COMMENT",           always("(null)")),
+    Column("Y", "Cores",             "CORES",             cores, exact=cores),
+    Column("c", "CPUs",              "CPUS",              cpus, exact=cpus),
+    Column("O", "CPUsLoad",          "CPU_LOAD",          always("N/A")),
+    Column("C", "CPUsState",         "CPUS(A/I/O/T)",     cpus_aiot),
+    Column("L", "DefaultTime",       "DEFAULTTIME",       usual_time),
+    Column("d", "Disk",              "TMP_DISK",          always("0")),
+    Column("",  "Extra",             "EXTRA",             always("(null)")),
+    Column("f", "Features",          "AVAIL_FEATURES",    features, apart=features),
+    Column("b", "features_act",      "ACTIVE_FEATURES",   features, apart=features),
+    Column("e", "FreeMem",           "FREE_MEM",          always("N/A")),
+    Column("G", "Gres",              "GRES",              gres, apart=gres),
+    Column("",  "GresUsed",          "GRES_USED",         gres_used, apart=gres_used),
+    Column("g", "Groups",            "GROUPS",            always("all")),
+    Column("B", "MaxCPUsPerNode",    "MAX_CPUS_PER_NODE", always("UNLIMITED")),
+    Column("m", "Memory",            "MEMORY",            memory, exact=memory),
+    Column("o", "NodeAddr",          "NODE_ADDR",         address, apart=address),
+    Column("A", "NodeAI",            "NODES(A/I)",        nodes_ai),
+    Column("F", "NodeAIOT",          "NODES(A/I/O/T)",    nodes_aiot),
+    Column("n", "NodeHost",          "HOSTNAMES",         host_names, apart=host_names),
+    Column("N", "NodeList",          "NODELIST",          node_list),
+    Column("D", "Nodes",             "NODES",             node_count),
+    Column("h", "OverSubscribe",     "OVERSUBSCRIBE",     always("NO")),
+    Column("P", "Partition",         "PARTITION",         part_star),
+    Column("R", "PartitionName",     "PARTITION",         part_name),
+    Column("",  "Port",              "PORT",              always("0")),
+    Column("M", "PreemptMode",       "PREEMPT_MODE",      always("OFF")),
+    Column("I", "PriorityJobFactor", "PRIO_JOB_FACTOR",   job_factor),
+    Column("p", "PriorityTier",      "PRIO_TIER",         tier),
+    Column("E", "Reason",            "REASON",            reason, apart=reason),
+    Column("i", "Reservation",       "RESERVATION",       always("")),
+    Column("r", "Root",              "ROOT",              root_only),
+    Column("",  "Share",             "OVERSUBSCRIBE",     always("NO")),
+    Column("s", "Size",              "JOB_SIZE",          job_size),
+    Column("X", "Sockets",           "SOCKETS",           sockets, exact=sockets),
+    Column("z", "SocketCoreThread",  "S:C:T",             geometry, exact=geometry),
+    Column("t", "StateCompact",      "STATE",             short_state, apart=long_state),
+    Column("",  "StateComplete",     "STATECOMPLETE",     joined_state, apart=joined_state),
+    Column("T", "StateLong",         "STATE",             long_state, apart=long_state),
+    Column("Z", "Threads",           "THREADS",           threads, exact=threads),
+    Column("l", "Time",              "TIMELIMIT",         longest),
+    Column("H", "TimeStamp",         "TIMESTAMP",         reason_time, apart=reason_time),
+    Column("u", "User",              "USER",              reason_user, apart=reason_user),
+    Column("U", "UserLong",          "USER",              reason_user_long, apart=reason_user_long),
+    Column("v", "Version",           "VERSION",           version),
+    Column("w", "Weight",            "WEIGHT",            weight, exact=weight),
+)
+# fmt: on
+BY_LETTER = {column.letter: column for column in COLUMNS if column.letter}
+PART_LETTERS = frozenset("PRalLsrpI")
+"""Columns that tell of a partition."""
+BY_TEXT = {column.text: column for column in COLUMNS}
+LETTER_CELLS = {k: Cell(c.header, c.text, wide=k == "N") for k, c in BY_LETTER.items()}
+NAME_CELLS = {c.long.lower(): Cell(c.header, c.text, wide=c.letter == "N") for c in COLUMNS}
+
+
+@lru_cache(maxsize=64)
+def sinfo_letters(text: str) -> Layout[Group]:
+    """`sinfo -o`, compiled."""
+    return by_letters(text, LETTER_CELLS)
+
+
+@lru_cache(maxsize=64)
+def sinfo_names(text: str) -> Layout[Group]:
+    """`sinfo -O`, compiled."""
+    return by_names(text, NAME_CELLS)
+
+
+# ---------------------------------------------------------------- default formats
+
+LEAST_NAME = 9
+
+
+def formats(groups: Iterable[Group]) -> dict[str, str]:
+    """The formats of sinfo's options, as wide as the longest partition and node name."""
+    found = list(groups)
+    stars = [len(g.part.name) + g.part.default for g in found]
+    names = [len(node.name) for g in found for node in g.nodes]
+    part, node = max([LEAST_NAME, *stars]), max([LEAST_NAME, *names])
+    return {
+        "default": f"%{part}P %.5a %.10l %.6D %.6t %N",
+        "summarize": f"%{part}P %.5a %.10l %.16F %N",
+        "long": f"%{part}P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %.11i %N",
+        "Node": f"%{node}N %.6D %.{part}P %6t",
+        "Node long": f"%{node}N %.6D %.{part}P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E",
+        "list-reasons": "%20E %9u %19H %N",
+        "list-reasons long": "%20E %12U %19H %6t %N",
+    }
+
+
+# ---------------------------------------------------------------- grouping
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What keeps lines apart: values of partitions and of nodes that are shown."""
+
+    parts: tuple[Value, ...]
+    nodes: tuple[Value, ...]
+
+
+def keys_of(layout: Layout[Group], *, exact: bool = False) -> Keys:
+    """The keys of a format; `exact` adds sizes and counts (sinfo --exact)."""
+    columns = [BY_TEXT[get] for get in layout.getters if get in BY_TEXT]
+    keys = [column.apart or (column.exact if exact else None) for column in columns]
+    return Keys(
+        tuple(column.text for column in columns if column.letter in PART_LETTERS),
+        tuple(key for key in keys if key is not None),
+    )
+
+
+def grouped(
+    parts: Iterable[Partition], views: Iterable[NodeView], *, keys: Keys, ctx: Context, each: bool
+) -> list[Group]:
+    """Lines in order of the partitions; one without nodes where none was chosen.
+
+    Where the format says nothing of partitions, a node stands in one line only; `each` gives
+    every node a line (sinfo -N).
+    """
+    found = list(views)
+    kinds: dict[object, dict[str, NodeView]] = {}
+    homes: dict[object, Partition] = {}
+    for part in parts:
+        place = tuple(get(Group(part, ()), ctx) for get in keys.parts)
+        own = [view for view in found if part.name in view.partitions]
+        for view in own:
+            alone = Group(part, (view,))
+            key = (place, view.name if each else tuple(get(alone, ctx) for get in keys.nodes))
+            homes.setdefault(key, part)
+            kinds.setdefault(key, {}).setdefault(view.name, view)
+        if not own and not each:
+            homes.setdefault((place, None), part)
+            kinds.setdefault((place, None), {})
+    return [Group(homes[key], tuple(kind.values())) for key, kind in kinds.items()]
+
+
+SORT_VALUES: dict[str, Callable[[Group, Context], Any]] = {
+    "t": lambda group, _: group.first.number if group.first else 0,
+    "T": lambda group, _: group.first.number if group.first else 0,
+    "D": lambda group, _: len(group.nodes),
+    "P": part_name,
+    "N": lambda group, _: group.first.name if group.first else "",
+}
+DEFAULT_SORT = "#P,-t"
+
+
+def ordered(groups: list[Group], text: str, ctx: Context) -> list[Group]:
+    """Sorted by letters, `#P` in the order of the configuration. Raises KeyError for a letter."""
+    places = {part.name: place for place, part in enumerate(ctx.site.partitions)}
+    found = list(groups)
+    for word in reversed([word for word in text.split(",") if word]):
+        letter = word[-1]
+        if "#" in word and letter == "P":
+            found.sort(key=lambda group: places.get(group.part.name, 0), reverse="-" in word)
+            continue
+        value = SORT_VALUES.get(letter) or BY_LETTER[letter].text
+        found.sort(key=lambda group, value=value: value(group, ctx), reverse="-" in word)  # type: ignore[misc]
+    return found
