@@ -67,6 +67,7 @@ def resources(asked: Asking) -> Resources:
 
 
 def _resources(asked: Asking) -> Resources:
+    """GPUs per task and in all are the same GPUs: the former then say how many there are."""
     part, spelling = asked.part, asked.spelling
     each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling)
     by_task = gres.per_task(part, spelling)
@@ -87,7 +88,7 @@ def _resources(asked: Asking) -> Resources:
         mem_per_gpu_mib=asked.memory("mem-per-gpu"),
         tmp_mib=asked.number("tmp"),
         gres=each,
-        gpus=whole,
+        gpus=() if by_task else whole,
         gpus_per_task=by_task,
         cpus_per_gpu=asked.number("cpus-per-gpu"),
         constraint=_constraint(asked),

@@ -43,6 +43,7 @@ def test_gres_help_lists_the_names(site: Site) -> None:
         (["-G", "a10g:2"], [], ["gpu:a10g:2"], []),
         (["-n2", "--gpus-per-task=1"], [], [], ["gpu:1"]),
         (["-n2", "--tres-per-task=cpu=2,gres/gpu:a10g=1"], [], [], ["gpu:a10g:1"]),
+        (["-G", "2", "--gpus-per-task=1"], [], [], ["gpu:1"]),
         (["--gres=none"], [], [], []),
     ],
 )
