@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.api.programs import sbatch, scancel, scontrol
+from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.squeue import Squeue
 from gateway.api.text import Program
@@ -10,5 +11,6 @@ from gateway.api.text import Program
 PROGRAMS: Mapping[str, Program] = {
     "sbatch": sbatch.run,
     "scancel": scancel.run,
+    "scontrol": scontrol.program(Show(), {**scontrol.VERBS, "update": update}),
     "squeue": Squeue(),
 }
