@@ -69,7 +69,7 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     """A cluster as `spz status` lists it."""
     told = job_view(job, seen=seen, cost=cost)
     nodes = [seen.nodes[share.node] for share in job.shares if share.node in seen.nodes]
-    kept = ("user", "submitted", "started", "detail", "reason", "micro_usd_per_hour")
+    kept = ("user", "uid", "submitted", "started", "detail", "reason", "micro_usd_per_hour")
     return {
         "name": job.spec.cluster,
         "job": job.id,

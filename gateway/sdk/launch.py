@@ -1,0 +1,179 @@
+"""What `launch`, `exec` and `logs` do with a client: plan, ask, send, follow."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from broker.model.errors import Refused, SpzError, Unknown
+from gateway.query.dollars import usd
+from gateway.sdk import show
+from gateway.sdk.client import Client, Json
+from gateway.sdk.follow import Follower, Which, own_status, part_of
+from gateway.sdk.sending import make_folders
+
+Say = Callable[[str], None]
+Confirm = Callable[[str], bool]
+INTERRUPTED = 130
+
+
+@dataclass(slots=True)
+class Launch:
+    """One launch or exec, from its body to how its run ended."""
+
+    service: Client
+    say: Say
+    as_json: bool = False
+    out: BinaryIO = field(default_factory=lambda: sys.stdout.buffer)
+    made: Json = field(default_factory=dict)
+
+    def launch(self, body: Json, *, confirm: Confirm | None, dry_run: bool) -> bool:
+        """Shows what it would be, asks, sends; whether it was sent. Raises Refused, Told."""
+        plan = self.service.post("/v1/launch", {**body, "dry_run": True})
+        for note in plan["notes"]:
+            self.say(f"note: {note}")
+        if dry_run and self.as_json:
+            self._print(json.dumps(plan, indent=2))
+        if not self.as_json:
+            self._print(_plan_text(plan))
+        if dry_run:
+            return False
+        make_folders(body["home"], plan["cwd"])
+        if confirm is not None and not plan["reused"] and not confirm(f"Launch {plan['cluster']}?"):
+            raise Refused("nothing was launched", hint="-y launches without asking")
+        self.made = self.service.persist("/v1/launch", {**body, "cluster": plan["cluster"]})
+        return True
+
+    def execute(self, cluster: str, body: Json) -> None:
+        """Sends a run to a cluster that is up. Raises Told."""
+        make_folders(body["home"], body["home"])
+        self.made = self.service.persist(f"/v1/clusters/{cluster}/exec", body)
+        for note in self.made["notes"]:
+            self.say(f"note: {note}")
+
+    def finish(self, *, detach: bool, down: bool) -> int:
+        """Follows the run if there is one; the exit status of the command."""
+        job, run, cluster = self.made["job"], self.made["run"], self.made["cluster"]
+        self.say(f"cluster {cluster}, job {job}" + (f", run {run}" if run is not None else ""))
+        if detach or run is None:
+            return self._leave(down)
+        ended = self._follow(Which(job, run))
+        if ended is None:
+            return INTERRUPTED
+        if down:
+            self.service.post(f"/v1/clusters/{cluster}/down")
+        stays = "is let go" if down else f"stays: `spz down {cluster}`"
+        self.say(f"run {run} {ended['status']}; cluster {cluster} {stays}")
+        if self.as_json:
+            self._print(json.dumps({**self.made, "ended": ended}, indent=2))
+        return own_status(ended)
+
+    def _leave(self, down: bool) -> int:
+        cluster, run = self.made["cluster"], self.made["run"]
+        if down:
+            self.say(f"note: --down needs a run to wait for; `spz down {cluster}` does it")
+        if run is not None:
+            self.say(f"`spz logs {cluster} {run}` follows it")
+        if self.as_json:
+            self._print(json.dumps(self.made, indent=2))
+        return 0
+
+    def _follow(self, which: Which) -> Json | None:
+        """None if the user would not wait; the run goes on."""
+        text = sys.stderr.buffer if self.as_json else self.out
+        try:
+            return Follower(self.service, text, say=self.say).follow(which)
+        except KeyboardInterrupt:
+            cluster = self.made["cluster"]
+            self.say(
+                f"it goes on: `spz logs {cluster} {which.run}` follows it again, "
+                f"`spz cancel {cluster}` ends it"
+            )
+            return None
+
+    def _print(self, text: str) -> None:
+        self.out.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        self.out.flush()
+
+
+def _plan_text(plan: Json) -> str:
+    if plan["reused"]:
+        return f"Cluster {plan['cluster']} is there (job {plan['job']}); the task goes to it."
+    offers = plan["candidates"]
+    if not offers:
+        return f"Cluster {plan['cluster']} goes to nodes that are there."
+    first = offers[0]
+    price = usd(first["micro_usd_per_hour"])
+    return (
+        f"Considered for cluster {plan['cluster']}, the best first:\n{show.candidates(offers)}\n"
+        f"{first['instance_type']} at {price} an hour: {first['reason']}; "
+        f"{usd(first['expected_micro_usd'])} for an hour's run with its boot."
+    )
+
+
+def which(service: Client, target: str, run: int | None) -> Which:
+    """A job by id or by its cluster's name, and its run (the last without one). Raises Unknown."""
+    if target.isdigit():
+        return Which(int(target), run)
+    cluster = service.get(f"/v1/clusters/{target}/queue")
+    runs = [one["id"] for one in cluster["runs"]]
+    if run is not None and run not in runs:
+        raise Unknown(f"cluster {target!r} has no run {run}", hint=f"`spz queue {target}`")
+    if run is None and not runs:
+        return Which(cluster["job"], 1)
+    return Which(cluster["job"], runs[-1] if run is None else run)
+
+
+def state_of(service: Client, wanted: Which) -> Json:
+    """The run as it is now. Raises Unknown, Told."""
+    return part_of(service.get(f"/v1/jobs/{wanted.job}"), wanted)
+
+
+def is_unknown(error: SpzError) -> bool:
+    """Whether it says that there is no such thing."""
+    return isinstance(error, Unknown) or getattr(error, "status", None) == 404
+
+
+def cancel(service: Client, target: str, run: int | None, *, everything: bool) -> str:
+    """Ends a job by id, or a run of a cluster (the last without a number); tells what."""
+    if target.isdigit():
+        service.post(f"/v1/jobs/{target}/cancel")
+        return f"Cancelling job {target}"
+    route = f"/v1/clusters/{target}"
+    if run is None and not everything:
+        live = [one["id"] for one in service.get(f"{route}/queue")["runs"] if not one["over"]]
+        run = live[-1] if live else None
+    told = service.post(f"{route}/cancel", run=None if everything else run)
+    return f"Cancelling run {', '.join(map(str, told['runs']))} of cluster {target}"
+
+
+def kept_running(service: Client) -> str:
+    """What goes on without the service, in words."""
+    try:
+        told = service.get("/v1/health")
+    except SpzError:
+        return "It did not answer; what ran on machines goes on."
+    machines = [node["name"] for node in told["nodes"] if not node["declared"]]
+    if not machines:
+        return f"Nothing runs; {told['jobs_live']} jobs wait." if told["jobs_live"] else ""
+    return (
+        f"{told['jobs_running']} jobs go on, {len(machines)} machines keep costing money "
+        f"({', '.join(machines)}); the next start takes them up again."
+    )
+
+
+def sweep_text(told: Json, *, dry_run: bool) -> str:
+    """What was found, by provider."""
+    lines = []
+    for one in told["providers"]:
+        verb = "would be let go" if dry_run else "let go"
+        lines.append(f"{one['provider']}: {len(one['stray'])} machines nobody knows {verb}")
+        lines += [
+            f"  {m['id']} {m['node']} {m['instance_type']} {m['region']} "
+            f"{usd(m['micro_usd_per_hour'])} an hour"
+            for m in one["stray"]
+        ]
+        if one["lost"]:
+            lines.append(f"  gone, though still known: {', '.join(one['lost'])}")
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""What `launch` and `exec` send: a task's text with what was typed beside it."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from broker.model.errors import Refused
+from gateway.sdk.client import Json
+
+YAML = (".yaml", ".yml")
+LOGS = "sky_logs"
+"""Folder in the user's home that holds the text of runs."""
+
+
+def task_text(words: Sequence[str]) -> str:
+    """The file's text where a task file is named, else a task that runs the words as a command.
+
+    Raises Refused for a file that cannot be read.
+    """
+    if len(words) != 1:
+        return json.dumps({"run": " ".join(words)} if words else {})
+    path = Path(words[0]).expanduser()
+    if not path.is_file() and path.suffix not in YAML:
+        return json.dumps({"run": words[0]})
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path}: not UTF-8 (byte {error.start})") from error
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+
+
+def variables(
+    given: Iterable[str], files: Iterable[Path], environ: Mapping[str, str], *, option: str
+) -> dict[str, str]:
+    """`NAME=value`, or `NAME` for the caller's own; files come before. Raises Refused."""
+    found: dict[str, str] = {}
+    for file in files:
+        found.update(_from_file(file))
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals and name not in environ:
+            raise Refused(f"{option} {name}: not set in this shell", hint=f"{option} {name}=VALUE")
+        found[name] = value if equals else environ[name]
+    return found
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    """Lines `NAME=value`; blank ones and those that begin with `#` are passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    pairs = (line.strip().removeprefix("export ") for line in lines)
+    named = (pair.partition("=") for pair in pairs if pair and not pair.startswith("#"))
+    return {name.strip(): _unquoted(value.strip()) for name, _, value in named}
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if quoted else value
+
+
+def body_of(
+    words: Sequence[str] | None,
+    overrides: Mapping[str, object],
+    *,
+    env: Iterable[str] | None,
+    env_files: Iterable[Path] | None,
+    secret: Iterable[str] | None,
+) -> Json:
+    """What to send for a command line. Raises Refused."""
+    return request(
+        task_text(words or ()),
+        environ=os.environ,
+        overrides=overrides,
+        envs=variables(env or (), env_files or (), os.environ, option="--env"),
+        secret=variables(secret or (), (), os.environ, option="--secret"),
+    )
+
+
+def request(
+    text: str,
+    *,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, Any],
+    envs: Mapping[str, str],
+    secret: Mapping[str, str],
+) -> Json:
+    """The body for the service; its id is new."""
+    home = environ.get("HOME") or str(Path.home())
+    return {
+        "request": secrets.token_hex(16),
+        "task": text,
+        "overrides": {key: value for key, value in overrides.items() if value is not None},
+        "envs": dict(envs),
+        "secrets": dict(secret),
+        "cwd": _here(environ),
+        "home": home,
+        "logs": f"{home}/{LOGS}",
+        "environ": dict(environ),
+        "host": os.uname().nodename.split(".")[0],
+    }
+
+
+def _here(environ: Mapping[str, str]) -> str:
+    """As the user's shell calls it, where that is the same folder."""
+    told = environ.get("PWD", "")
+    if told.startswith("/") and Path(told).exists() and Path(told).samefile(Path.cwd()):
+        return told
+    return str(Path.cwd())
+
+
+def make_folders(home: str, cwd: str) -> None:
+    """The folders of logs and of tasks without a workdir. Raises Refused for another that lacks."""
+    usual = Path(home, "sky_workdir")
+    for folder in (Path(home, LOGS), *([usual] if Path(cwd) == usual else [])):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{folder}: {error.strerror}") from error
+    if not Path(cwd).is_dir():
+        raise Refused(f"workdir {cwd}: no such directory", hint="it is relative to where you are")

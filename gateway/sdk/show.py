@@ -1,0 +1,163 @@
+"""Tables and small texts that the command line prints."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from broker.model.errors import Unknown
+from gateway.query.dollars import usd
+
+Json = Mapping[str, Any]
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns as wide as their widest cell, two blanks between; empty cells are `-`."""
+    cells = [list(head), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None or value == "" else str(value)
+
+
+def lasted(seconds: int | None) -> str | None:
+    """`12s`, `3m 4s`, `2h 5m`, `3d 4h`."""
+    if seconds is None:
+        return None
+    for unit, name, below, less in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "m")):
+        if seconds >= unit:
+            return f"{seconds // unit}{name} {seconds % unit // below}{less}"
+    return f"{seconds // MINUTE}m {seconds % MINUTE}s" if seconds >= MINUTE else f"{seconds}s"
+
+
+def ago(instant: int | None, now: int) -> str | None:
+    told = lasted(None if instant is None else max(0, now - instant))
+    return None if told is None else f"{told} ago"
+
+
+def money(micro_usd: int | None) -> str | None:
+    return None if micro_usd is None else usd(micro_usd)
+
+
+def candidates(offers: Sequence[Json]) -> str:
+    """What could be bought, as SkyPilot shows it; the first is what will be tried first."""
+    head = ("INFRA", "INSTANCE", "vCPUs", "Mem(GB)", "GPUS", "COST ($)", "CHOSEN")
+    return table(head, (_candidate(offer, number) for number, offer in enumerate(offers)))
+
+
+def _candidate(offer: Json, number: int) -> tuple[object, ...]:
+    spot = "[spot]" if offer["market"] == "spot" else ""
+    zones = f"/{offer['zones'][0]}" if len(offer["zones"]) == 1 else ""
+    return (
+        f"AWS ({offer['region']}{zones})",
+        offer["instance_type"] + spot,
+        offer["cpus"],
+        f"{offer['mem_mib'] / 1024:g}",
+        offer["gpus"],
+        usd(offer["micro_usd_per_hour"]).removeprefix("$"),
+        "✔" if number == 0 else " ",
+    )
+
+
+def matching(found: Sequence[Json], names: Sequence[str] | None) -> list[Json]:
+    """Clusters of these names; all without names. Raises Unknown for a name that is none."""
+    if not names:
+        return list(found)
+    for name in names:
+        if not any(fnmatchcase(one["name"], name) for one in found):
+            raise Unknown(f"no cluster {name!r}", hint="`spz status` lists those there are")
+    return [one for one in found if any(fnmatchcase(one["name"], name) for name in names)]
+
+
+def overview(found: Sequence[Json], others: Sequence[Json], now: int) -> str:
+    """Clusters, then other jobs."""
+    parts = [clusters(found, now) if found else "No clusters."]
+    return "\n\n".join([*parts, jobs(others, now)] if others else parts)
+
+
+def queues(found: Mapping[str, Sequence[Json]], now: int) -> str:
+    """Runs, by cluster."""
+    return "\n\n".join(f"{name}\n{runs(of, now)}" for name, of in found.items()) or "No clusters."
+
+
+def service_text(told: Json) -> str:
+    """One line on a service."""
+    machines = [one for one in told["nodes"] if not one["declared"]]
+    price = usd(sum(one["micro_usd_per_hour"] for one in machines))
+    return (
+        f"{told['cluster']} (slurm {told['version']}) runs as pid {told['pid']}: "
+        f"{told['jobs_live']} jobs, {told['jobs_running']} of them on machines; "
+        f"{len(machines)} machines at {price} an hour"
+    )
+
+
+def clusters(found: Sequence[Json], now: int) -> str:
+    head = ("NAME", "USER", "INFRA", "RESOURCES", "STATUS", "LAUNCHED", "$/HOUR", "COST ($)")
+    rows = (
+        (
+            one["name"],
+            one["user"],
+            one["infra"],
+            one["resources"],
+            one["status"] if one["status"] != "INIT" else f"INIT ({_waits(one)})",
+            ago(one["submitted"], now),
+            money(one["micro_usd_per_hour"]),
+            money(one["cost_micro_usd"]),
+        )
+        for one in found
+    )
+    return table(head, rows)
+
+
+def _waits(one: Json) -> str:
+    return "booting" if one["nodes"] else str(one["reason"])
+
+
+def runs(found: Sequence[Json], now: int) -> str:
+    head = ("ID", "NAME", "USER", "SUBMITTED", "STARTED", "DURATION", "STATUS", "STEP", "LOG")
+    rows = (
+        (
+            one["id"],
+            one["name"],
+            one["user"],
+            ago(one["submitted"], now),
+            ago(one["started"], now),
+            lasted(_duration(one, now)),
+            one["status"],
+            one["step"],
+            one["log"],
+        )
+        for one in found
+    )
+    return table(head, rows)
+
+
+def jobs(found: Sequence[Json], now: int) -> str:
+    head = ("JOBID", "NAME", "USER", "STATE", "TIME", "NODES", "TRES", "COST ($)")
+    rows = (
+        (
+            one["id"],
+            one["name"],
+            one["user"],
+            one["state"],
+            lasted(_duration(one, now)),
+            one["node_list"] or (None if one["over"] else f"({one['reason']})"),
+            one["tres"],
+            money(one["cost_micro_usd"]),
+        )
+        for one in found
+    )
+    return table(head, rows)
+
+
+def _duration(one: Json, now: int) -> int | None:
+    if one["started"] is None:
+        return None
+    end = now if one["ended"] is None else int(one["ended"])
+    return max(0, end - int(one["started"]))
