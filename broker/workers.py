@@ -11,10 +11,10 @@ from broker.model import effects as ef
 from broker.model.commands import Report
 from broker.model.ids import NodeName
 from broker.ports import Provider, Reach
-from broker.run.bootstrap import prepare
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
 from broker.run import steps
+from broker.run.bootstrap import prepare
 from broker.run.steps import Orders
 
 THREADS = 32
@@ -74,6 +74,44 @@ class _Tried:
     not_before: float = 0.0
 
 
+class Tries:
+    """Which due effects are under way, done, to be tried again; instants in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._tried: dict[str, _Tried] = {}
+
+    def claim(self, due: Iterable[ef.Effect], now: float) -> list[ef.Effect]:
+        """Those to be begun now; they count as under way until `note` tells of them."""
+        wanted = {effect.token: effect for effect in due}
+        settled = [t for t, tried in self._tried.items() if t not in wanted and not tried.running]
+        for token in settled:
+            del self._tried[token]
+        return [effect for token, effect in wanted.items() if self._claim(token, now)]
+
+    def _claim(self, token: str, now: float) -> bool:
+        tried = self._tried.setdefault(token, _Tried())
+        if tried.running or tried.done or now < tried.not_before:
+            return False
+        tried.running = True
+        return True
+
+    def note(self, effect: ef.Effect, now: float, *, seen: bool, failed: bool) -> None:
+        """How it went: `seen` if something is reported, `failed` if nothing could be done."""
+        tried = self._tried.get(effect.token)
+        if tried is None:
+            return
+        tried.running = False
+        tried.done = not failed and (seen or isinstance(effect, UNTIL_UNDUE))
+        if not tried.done:
+            tried.not_before = now + tried.pause
+            tried.pause = min(2 * tried.pause, LONGEST_PAUSE)
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until something is to be tried again; None if nothing is."""
+        waits = [t.not_before - now for t in self._tried.values() if not (t.running or t.done)]
+        return max(0.0, min(waits)) if waits else None
+
+
 @dataclass(slots=True)
 class Workers:
     """Performs due effects, each at most once at a time, failing ones with growing pauses."""
@@ -85,7 +123,7 @@ class Workers:
     """Called after a journal was read, whatever came of it."""
     log: Log
     threads: int = THREADS
-    _tried: dict[str, _Tried] = field(default_factory=dict)
+    _tries: Tries = field(default_factory=Tries)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor = field(init=False)
 
@@ -94,16 +132,13 @@ class Workers:
 
     def take(self, due: Iterable[ef.Effect]) -> float | None:
         """Starts what is due and not under way; seconds until something is to be tried again."""
-        wanted = {effect.token: effect for effect in due}
         now = time.monotonic()
         with self._lock:
-            for token in [t for t, tried in self._tried.items() if _settled(t, tried, wanted)]:
-                del self._tried[token]
-            ready = [effect for token, effect in wanted.items() if self._claim(token, now)]
-            waits = [t.not_before - now for t in self._tried.values() if not (t.running or t.done)]
+            ready = self._tries.claim(due, now)
+            wait = self._tries.wait(now)
         for effect in ready:
             self._pool.submit(self._perform, effect)
-        return max(0.0, min(waits)) if waits else None
+        return wait
 
     def follow(self, due: Iterable[ef.Follow]) -> None:
         """Reads journals; the caller has at most one under way for a node."""
@@ -124,13 +159,6 @@ class Workers:
         self._perform(effect)
         self.followed(effect.node.name)
 
-    def _claim(self, token: str, now: float) -> bool:
-        tried = self._tried.setdefault(token, _Tried())
-        if tried.running or tried.done or now < tried.not_before:
-            return False
-        tried.running = True
-        return True
-
     def _perform(self, effect: ef.Effect) -> None:
         seen: Report | None = None
         failed = False
@@ -142,25 +170,12 @@ class Workers:
         except Exception as error:  # border: a worker survives whatever an effect meets
             failed = True
             self.log.warning("effect.failed", effect=effect.token, error=repr(error))
-        self._note(effect, seen, failed=failed)
+        with self._lock:
+            self._tries.note(effect, time.monotonic(), seen=seen is not None, failed=failed)
         if seen is not None:
             self.report(seen)
-
-    def _note(self, effect: ef.Effect, seen: Report | None, *, failed: bool) -> None:
-        with self._lock:
-            tried = self._tried.get(effect.token)
-            if tried is None:
-                return
-            tried.running = False
-            tried.done = not failed and (seen is not None or isinstance(effect, UNTIL_UNDUE))
-            if not tried.done:
-                tried.not_before = time.monotonic() + tried.pause
-                tried.pause = min(2 * tried.pause, LONGEST_PAUSE)
 
     def stop(self) -> None:
         """Lets what is under way end; starts nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-
-def _settled(token: str, tried: _Tried, wanted: Mapping[str, ef.Effect]) -> bool:
-    return token not in wanted and not tried.running

@@ -12,6 +12,8 @@ from broker.providers.fake_agent import FakeAgent, Fate, Fates
 from broker.providers.refusals import Rule, Script
 
 Identity = tuple[NodeName, int]
+LISTED_SECONDS = 3600
+"""So long a terminated machine is still listed, about as EC2 does."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,8 @@ class FakeCloud:
         self._fates = fates
         self._script = Script()
         self._held: dict[Identity, _Held] = {}
+        """Machines that are listed."""
+        self._next_purge = clock.now() + LISTED_SECONDS
         self._purchases: dict[str, list[Identity]] = {}
 
     # --- script
@@ -108,11 +112,27 @@ class FakeCloud:
                 self.lost_replies -= 1
                 raise ConnectionResetError("the reply was lost")
         now = self._clock.now()
-        return [self._held[identity].at(now) for identity in self._purchases[token]]
+        bought = [self._held[i].at(now) for i in self._purchases[token] if i in self._held]
+        if len(bought) < len(nodes):
+            message = f"what was bought as {token} ended long ago"
+            raise ProviderError(Refusal.INVALID, Width.NOTHING, message)
+        return bought
 
     def machines(self) -> list[Machine]:
         now = self._clock.now()
+        self._purge(now)
         return [held.at(now) for held in self._held.values()]
+
+    def _purge(self, now: int) -> None:
+        """Forgets what ended long ago."""
+        if now < self._next_purge:
+            return
+        self._next_purge = now + LISTED_SECONDS // 4
+        self._held = {
+            identity: held
+            for identity, held in self._held.items()
+            if held.ends_at is None or held.ends_at + LISTED_SECONDS > now
+        }
 
     def terminate(self, machines: Sequence[Machine]) -> None:
         now = self._clock.now()
@@ -181,6 +201,13 @@ class FakeCloud:
         if agent is None:
             raise ConnectionRefusedError(f"no agent on {identity[0]}.{identity[1]}")
         return agent.ask(request, self._clock.now())
+
+    def agents(self) -> Iterator[tuple[Identity, FakeAgent]]:
+        """Those that live now, brought to the present."""
+        for identity, held in self._running():
+            assert held.agent is not None
+            held.agent.advance(self._clock.now())
+            yield identity, held.agent
 
     def news(self) -> set[NodeName]:
         """Nodes whose journals have grown since the last call: whom a real agent would wake for."""

@@ -9,8 +9,8 @@ from broker.model.ids import StepId, attempt_key, step_key
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import Place, Reach
-from broker.run.bootstrap import bring_up
 from broker.run import launch
+from broker.run.bootstrap import bring_up
 
 ASK_SECONDS = 10.0
 
