@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from accounting.rates import dollars
 from accounting.tres import Tres, memory_text
 from broker.model.job import ExitCode
 from broker.model.spec import ALL, UNLIMITED, Limit, Memory
@@ -82,6 +83,10 @@ def _span(value: Limit) -> str:
     return "INVALID" if isinstance(value, int) and value < 0 else show_short(value)
 
 
+def _moment_or_word(value: int | str, ctx: Context) -> str:
+    return value if isinstance(value, str) else show_moment(value, ctx)
+
+
 def _short(value: Limit, _: Context) -> str:
     return _span(value)
 
@@ -116,8 +121,7 @@ def _kibibytes(value: int, ctx: Context) -> str:
 
 
 def _money(value: int, _: Context) -> str:
-    sign, whole = ("-" if value < 0 else ""), abs(value)
-    return f"{sign}{whole // 1_000_000}.{whole % 1_000_000:06d}"
+    return dollars(value)
 
 
 def _tres_shown(value: tuple[Tres, int | None], ctx: Context) -> dict[str, str]:
@@ -157,8 +161,8 @@ REASON = Kind(_plain, _underscored, _plain)
 """Slurm's word for why a job waits or failed; scontrol puts underscores for blanks."""
 FLAG = _same(_flag)
 MOMENT = _same(_moment, "N/A", "Unknown", "Unknown")
-BEGUN = _same(_moment, "N/A", "Unknown", "None")
-"""A start that sacct says never was."""
+BEGUN = _same(_moment_or_word, "N/A", "Unknown", "Unknown")
+"""A start, or sacct's word for one that never was."""
 DEADLINE = _same(_moment, "N/A", "N/A", "None")
 SPAN = Kind(_short, _long, _long, "NOT_SET", "N/A", "")
 RAW_MINUTES = _same(_minutes)

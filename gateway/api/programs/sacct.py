@@ -1,0 +1,349 @@
+"""sacct: jobs of the past and the present, with what they used and cost."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from accounting.ids import JobId
+from broker.model.job import Job, JobFlag, JobState, Run, Step
+from broker.ports import HistoryQuery
+from broker.world import Snapshot
+from gateway.api.desk import Desk
+from gateway.api.programs.reading import Finished, Options, fail, read_options, reader, refuse
+from gateway.api.programs.scontrol_show import script_digest
+from gateway.api.wire import Answer, Call
+from gateway.query.accounts import COST
+from gateway.query.context import Context
+from gateway.query.moments import show_moment
+from gateway.query.refs import cut_list, read_ref
+from gateway.query.rows import (
+    BRIEF,
+    DEFAULT,
+    LONG,
+    AccountRow,
+    Field,
+    RemovedFieldError,
+    Style,
+    UnknownFieldError,
+    help_fields,
+    help_grid,
+    read_fields,
+    table,
+)
+from gateway.query.sacct import AllOf, Window, in_order, passes, steps_of
+from gateway.query.select import JobRef, spread_arrays
+from sbatch_shim.grammar.hostlist import HostlistError, expand
+from sbatch_shim.grammar.instants import InstantError, read_instant
+from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES, read_job_state
+
+BAD_ELEMENT = "sacct: fatal: Bad job array element specified: {}\n"
+BAD_FIELD = 'sacct: error: Invalid field requested: "{}"\n'
+BAD_JOB = "sacct: fatal: Bad job/step specified: {}\n"
+BAD_STATE = "sacct: fatal: unrecognized job state value '{}'\n"
+BAD_UNIT = (
+    "sacct: error: Invalid unit type '{}'. Possible options are 'KMGTP'\n"
+    "sacct: fatal: Invalid unit type\n"
+)
+BAD_USER = "sacct: error: Invalid user id: {}\n"
+GONE_FIELD = "sacct: fatal: {} has been removed, please use {}\n"
+LATE_START = "sacct: error: Start time ({}) requested is after end time ({}).\n"
+NO_COMPLETION = "Slurm job completion is disabled\n"
+RULE = "-" * 80 + "\n"
+EXTRA = "sacct: error: Unknown arguments:\n"
+MIDNIGHT = "00:00"
+
+
+async def sacct(desk: Desk, call: Call) -> Answer:
+    """The command."""
+    try:
+        return await _answer(desk, call)
+    except Finished as end:
+        return end.answer
+
+
+async def _answer(desk: Desk, call: Call) -> Answer:
+    options = read_options(desk, call)
+    early = _early(options, call)
+    if early is not None:
+        return early
+    snap = desk.snapshot()
+    ctx = _reader(desk, call, snap, options)
+    fields = _fields(options)
+    window = _window(options, ctx)
+    wanted = await _wanted(desk, call, options, snap=snap, window=window)
+    jobs = [] if _elsewhere(options, snap) else await _found(desk, snap, wanted, ctx=ctx)
+    if options.has("batch-script") or options.has("env-vars"):
+        return Answer(out=await _blobs(desk, call, options, jobs=jobs))
+    if any(field.account.name == COST for field in fields):
+        costs = await desk.read(desk.history.costs, [job.id for job in jobs])
+        ctx = replace(ctx, costs=costs)
+    rows = await _rows(desk, options, jobs, refs=wanted.jobs)
+    return Answer(out=table(fields, rows, ctx, style=_style(options)))
+
+
+def _early(options: Options, call: Call) -> Answer | None:
+    """What needs no jobs."""
+    if options.words:
+        return Answer(err=EXTRA + "".join(f"sacct: error:  {w}\n" for w in options.words), code=1)
+    refuse(options, call, "json", "yaml")
+    if options.has("completion") or options.has("file"):
+        return Answer(err=NO_COMPLETION, code=1)
+    if options.has("helpformat"):
+        return Answer(out=help_fields())
+    if options.has("helpstate"):
+        return Answer(out=help_grid([word for word, _ in JOB_STATES[:BASE_COUNT]]))
+    return None
+
+
+def _reader(desk: Desk, call: Call, snap: Snapshot, options: Options) -> Context:  # noqa: PLR0917
+    ctx = reader(desk, call, snap, options=options)
+    unit = options.text("units")
+    if unit is None:
+        return ctx
+    if len(unit) != 1 or unit.upper() not in "KMGTP":
+        raise fail(BAD_UNIT.format(unit))
+    return replace(ctx, unit=unit.upper())
+
+
+def _fields(options: Options) -> list[Field]:
+    """The columns: of every -o together, else of the environment, -l, -b, or the usual ones."""
+    said = options.repeated("format")
+    text = ",".join(said) if said else options.text("format")
+    if text is None:
+        text = LONG if options.has("long") else BRIEF if options.has("brief") else DEFAULT
+    try:
+        return read_fields(text)
+    except UnknownFieldError as error:
+        raise fail(BAD_FIELD.format(error)) from None
+    except RemovedFieldError as error:
+        raise fail(GONE_FIELD.format(*error.args)) from None
+
+
+def _style(options: Options) -> Style:
+    header = not options.has("noheader")
+    if options.has("parsable2") or options.has("parsable"):
+        mark = options.text("delimiter")
+        ended = not options.has("parsable2")
+        return Style("|" if mark is None else mark, ended=ended, header=header)
+    return Style(header=header)
+
+
+def _elsewhere(options: Options, snap: Snapshot) -> bool:
+    """Whether only other clusters were asked for; sacct finds nothing there and says nothing."""
+    clusters = options.text("clusters")
+    return clusters is not None and not {snap.site.cluster, "all"} & set(clusters.split(","))
+
+
+# ---------------------------------------------------------------- what is wanted
+
+
+def _window(options: Options, ctx: Context) -> Window:
+    """From -S and -E, with Slurm's defaults, which hang on -j and -s."""
+    start, end = _moment(options, "starttime", ctx), _moment(options, "endtime", ctx)
+    stated = options.has("state")
+    if start is None and not options.has("jobs"):
+        start = ctx.now if stated else _moment_of(MIDNIGHT, ctx)
+    if end is None:
+        end = start if stated and options.has("starttime") else ctx.now
+    if start is not None and end is not None and start > end:
+        raise fail(LATE_START.format(show_moment(start, ctx), show_moment(end, ctx)))
+    return Window(start, end, given=options.has("starttime") or not options.has("jobs"))
+
+
+def _moment(options: Options, long: str, ctx: Context) -> int | None:
+    text = options.text(long)
+    return None if text is None else _moment_of(text, ctx)
+
+
+def _moment_of(text: str, ctx: Context) -> int:
+    try:
+        return read_instant(text, ctx.now, offset=ctx.zone, past=True)
+    except InstantError as error:
+        raise fail(error.complaint()) from None
+
+
+async def _wanted(
+    desk: Desk, call: Call, options: Options, *, snap: Snapshot, window: Window
+) -> AllOf:
+    """Every filter. Raises Finished for a value that cannot be."""
+    refs = _refs(options)
+    return AllOf(
+        jobs=refs,
+        window=window,
+        states=_states(options),
+        users=await _users(desk, call, options, snap=snap),
+        accounts=_lower(options.words_of("accounts")),
+        partitions=options.words_of("partition"),
+        names=options.words_of("name"),
+        qos=options.words_of("qos"),
+        groups=options.words_of("gid"),
+        constraints=options.words_of("constraints"),
+        wckeys=options.words_of("wckeys"),
+        reasons=options.words_of("reason"),
+        nodes=_hosts(options.text("nodelist")),
+        node_counts=_range(options.text("nnodes")),
+        cpu_counts=_range(options.text("ncpus")),
+    )
+
+
+def _hosts(text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    try:
+        return frozenset(expand(text))
+    except HostlistError:
+        raise fail(f"sacct: error: Invalid hostlist: {text}\n") from None
+
+
+def _lower(words: frozenset[str] | None) -> frozenset[str] | None:
+    return None if words is None else frozenset(word.lower() for word in words)
+
+
+def _range(text: str | None) -> tuple[int, int] | None:
+    """`2` or `1-4`."""
+    low, dash, high = (text or "").partition("-")
+    if not low.isdigit() or (dash and not high.isdigit()):
+        return None
+    return int(low), int(high or low)
+
+
+def _refs(options: Options) -> tuple[JobRef, ...] | None:
+    text = options.text("jobs")
+    if text is None:
+        return None
+    refs: list[JobRef] = []
+    for word in cut_list(text):
+        base, underscore, rest = word.partition("_")
+        if underscore and not rest[:1].isdigit():
+            raise fail(BAD_ELEMENT.format(base))
+        found = read_ref(word)
+        if found is None:
+            raise fail(BAD_JOB.format(word))
+        refs += found
+    return tuple(refs) or None
+
+
+def _states(options: Options) -> frozenset[str] | None:
+    text = options.text("state")
+    if text is None:
+        return None
+    states = set()
+    for word in [word for word in text.split(",") if word]:
+        state = read_job_state(word)
+        if state is None:
+            raise fail(BAD_STATE.format(word))
+        states.add(state)
+    return frozenset(states)
+
+
+async def _users(
+    desk: Desk, call: Call, options: Options, *, snap: Snapshot
+) -> frozenset[str] | None:
+    """uids as text; the caller's own unless all, some, or certain jobs were asked for."""
+    names = options.words_of("user")
+    if names is not None:
+        return frozenset([str(await _uid(desk, name)) for name in sorted(names)])
+    uid = call.peer.uid
+    everyone = options.has("allusers") or options.has("jobs") or uid in snap.site.admins
+    return None if everyone else frozenset({str(uid)})
+
+
+async def _uid(desk: Desk, name: str) -> int:
+    uid = await desk.uid(name)
+    if uid is None:
+        raise fail(BAD_USER.format(name))
+    return uid
+
+
+# ---------------------------------------------------------------- reading
+
+
+async def _found(desk: Desk, snap: Snapshot, wanted: AllOf, *, ctx: Context) -> list[Job]:
+    """Jobs of the store and of memory, each in its latest version, in order."""
+    stored = await desk.read(_stored, desk, wanted)
+    latest: dict[JobId, Job] = {}
+    for job in (*stored, *snap.jobs.values()):
+        known = latest.get(job.id)
+        if known is None or job.version >= known.version:
+            latest[job.id] = job
+    return in_order(job for job in latest.values() if passes(job, wanted, ctx))
+
+
+def _stored(desk: Desk, wanted: AllOf) -> list[Job]:
+    """What the store has; blocks."""
+    refs, window = wanted.jobs, wanted.window
+    query = HistoryQuery(
+        jobs=tuple({ref.job for ref in refs}) if refs is not None else (),
+        since=window.start if window.given else None,
+        until=window.end if window.given else None,
+        accounts=tuple(wanted.accounts or ()),
+        names=tuple(wanted.names or ()),
+        partitions=tuple(wanted.partitions or ()),
+    )
+    return list(desk.history.jobs(query))
+
+
+async def _rows(
+    desk: Desk, options: Options, jobs: list[Job], *, refs: tuple[JobRef, ...] | None
+) -> list[AccountRow]:
+    shown = list(spread_arrays(jobs)) if options.has("array") else jobs
+    if options.has("duplicates"):
+        shown = await desk.read(_with_runs, desk, shown)
+    rows: list[AccountRow] = []
+    for job in shown:
+        steps = [] if options.has("allocations") else steps_of(job)
+        rows += _rows_of(job, steps, refs)
+    return rows
+
+
+def _with_runs(desk: Desk, jobs: Iterable[Job]) -> list[Job]:
+    """Each job behind its earlier attempts; blocks."""
+    return [
+        record
+        for job in jobs
+        for record in (*map(former, desk.history.runs(job.id) if job.restarts else ()), job)
+    ]
+
+
+def former(run: Run) -> Job:
+    """An attempt that a requeue followed: its state is REQUEUED unless it had ended before."""
+    job = run.job
+    if job.state.final:
+        return job
+    return replace(job, flags=JobFlag.COMPLETING | JobFlag.REQUEUED, state=JobState.RUNNING)
+
+
+def _rows_of(job: Job, steps: Sequence[Step], refs: tuple[JobRef, ...] | None) -> list[AccountRow]:
+    """The job's row and those of its steps; a step alone where only steps of it were named."""
+    mine = [ref for ref in refs or () if _names(ref, job)]
+    if mine and all(ref.step is not None for ref in mine):
+        wanted = {ref.step for ref in mine}
+        return [(job, step) for step in steps if step.id in wanted]
+    return [(job, None), *((job, step) for step in steps)]
+
+
+def _names(ref: JobRef, job: Job) -> bool:
+    base = job.array.base if job.array else job.id
+    return ref.job in {base, job.id} and ref.task in {None, job.array.task if job.array else None}
+
+
+# ---------------------------------------------------------------- scripts and environments
+
+
+async def _blobs(desk: Desk, call: Call, options: Options, *, jobs: list[Job]) -> bytes:
+    """`-B` and `--env-vars` of jobs that are the caller's."""
+    admins = desk.site.admins
+    parts: list[bytes] = []
+    for job in jobs:
+        if call.peer.uid != job.owner.uid and call.peer.uid not in admins:
+            continue
+        if options.has("batch-script"):
+            parts.append(f"Batch Script for {job.id}\n{RULE}".encode())
+            digest = script_digest(job)
+            parts.append(await desk.read(desk.history.blob, digest) if digest else b"NONE\n")
+        else:
+            head = f"Environment used for {job.id} (must be batch to display)\n{RULE}"
+            parts.append(head.encode())
+            digest = job.spec.environment
+            text = await desk.read(desk.history.blob, digest) if digest else b"NONE\0"
+            parts.append(text.rstrip(b"\0").replace(b"\0", b"\n") + b"\n")
+    return b"".join(parts)

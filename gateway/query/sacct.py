@@ -1,0 +1,155 @@
+"""Which jobs sacct lists: its window of time and its other filters, pure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from broker.model.job import Job, JobState, Step
+from gateway.query import past
+from gateway.query import resources as res
+from gateway.query.context import Context
+from gateway.query.select import JobRef
+
+FIRST_STEPS = {"batch": -3, "interactive": -3, "extern": -2}
+LAST = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The span that is asked about; seconds UTC, None for open ends."""
+
+    start: int | None
+    end: int | None
+    given: bool = True
+    """Whether it counts: not for jobs that were named and no start was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllOf:
+    """Filters that must all hold; None means any."""
+
+    window: Window
+    jobs: tuple[JobRef, ...] | None = None
+    states: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+    accounts: frozenset[str] | None = None
+    partitions: frozenset[str] | None = None
+    names: frozenset[str] | None = None
+    qos: frozenset[str] | None = None
+    groups: frozenset[str] | None = None
+    constraints: frozenset[str] | None = None
+    wckeys: frozenset[str] | None = None
+    reasons: frozenset[str] | None = None
+    nodes: frozenset[str] | None = None
+    node_counts: tuple[int, int] | None = None
+    cpu_counts: tuple[int, int] | None = None
+
+
+def passes(job: Job, wanted: AllOf, ctx: Context) -> bool:
+    """Whether the job is listed."""
+    return (
+        _is_named(job, wanted.jobs)
+        and _in_time(job, wanted)
+        and all(test(job) for test in _tests(wanted, ctx))
+    )
+
+
+def _is_named(job: Job, refs: tuple[JobRef, ...] | None) -> bool:
+    if refs is None:
+        return True
+    array = job.array
+    base = array.base if array else job.id
+    tasks = {None} if array is None else {None, array.task, *array.waiting}
+    return any(
+        (ref.job in {base, job.id}) and (ref.task is None or ref.task in tasks) for ref in refs
+    )
+
+
+def _in_time(job: Job, wanted: AllOf) -> bool:
+    """In the queue or running within the window; with states, in one of them then."""
+    window = wanted.window
+    if wanted.states is not None:
+        return _state_of(job) in wanted.states and _state_in(job, window)
+    if wanted.jobs is None and job.eligible is None and job.started is None:
+        return False
+    return not window.given or _overlaps(job.submitted, job.ended, window)
+
+
+def _state_of(job: Job) -> str:
+    return job.state.label
+
+
+def _state_in(job: Job, window: Window) -> bool:
+    if not window.given:
+        return True
+    if job.state.final:
+        return _overlaps(job.ended or 0, job.ended, window)
+    if job.state is JobState.PENDING:
+        return _overlaps(job.submitted, None, window)
+    return _overlaps(job.started or job.submitted, None, window)
+
+
+def _overlaps(start: int, end: int | None, window: Window) -> bool:
+    before = window.end is None or start <= window.end
+    return before and (window.start is None or end is None or end >= window.start)
+
+
+Test = Callable[[Job], bool]
+
+
+def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
+    for chosen, label in (
+        (wanted.users, lambda job: str(job.owner.uid)),
+        (wanted.accounts, lambda job: job.account),
+        (wanted.names, lambda job: job.spec.name),
+        (wanted.qos, lambda job: job.qos),
+        (wanted.constraints, lambda job: job.spec.resources.constraint),
+        (wanted.wckeys, lambda job: job.spec.wckey),
+        (wanted.reasons, lambda job: past.reason(job, ctx)),
+    ):
+        if chosen is not None:
+            yield _label_test(chosen, label)
+    if wanted.groups is not None:
+        groups = wanted.groups
+        yield lambda job: not groups.isdisjoint({job.owner.group, str(job.owner.gid)})
+    if wanted.partitions is not None:
+        partitions = wanted.partitions
+        yield lambda job: not partitions.isdisjoint(job.partitions)
+    yield from _size_tests(wanted, ctx)
+
+
+def _label_test(chosen: frozenset[str], label: Callable[[Job], str | None]) -> Test:
+    return lambda job: label(job) in chosen
+
+
+def _size_tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
+    if wanted.nodes is not None:
+        nodes = wanted.nodes
+        yield lambda job: not nodes.isdisjoint(job.last_node_names)
+    for span, get in ((wanted.node_counts, res.node_count), (wanted.cpu_counts, past.cpus)):
+        if span is not None:
+            yield _span_test(span, lambda job, get=get: get(job, ctx))  # type: ignore[misc]
+
+
+def _span_test(span: tuple[int, int], get: Callable[[Job], int]) -> Test:
+    return lambda job: span[0] <= get(job) <= span[1]
+
+
+def in_order(jobs: Iterable[Job]) -> list[Job]:
+    """By id, the elements of an array by index behind its id; those that wait come last."""
+    return sorted(jobs, key=_place)
+
+
+def _place(job: Job) -> tuple[int, float]:
+    if job.array is None:
+        return job.id, 0
+    return job.array.base, LAST if job.array.task is None else job.array.task
+
+
+def steps_of(job: Job) -> list[Step]:
+    """The batch step, then extern, then numbered ones."""
+    return sorted(job.steps, key=_step_place)
+
+
+def _step_place(step: Step) -> tuple[int, str]:
+    place = int(step.id) if step.id.isdigit() else FIRST_STEPS.get(step.id, -1)
+    return place, step.id
