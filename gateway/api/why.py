@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from broker.model import events as ev
 from broker.model.job import Job, JobState
-from broker.model.node import Node
+from broker.model.offer import Machine
 from broker.world import Snapshot
 from gateway.query.dollars import usd
 
@@ -31,7 +31,9 @@ class Rung:
         return asdict(self)
 
     def __str__(self) -> str:
-        place = f"{self.region} ({self.zones})" if self.zones else self.region
+        zones = self.zones.split("+")
+        where = f"any of {len(zones)} zones" if len(zones) > 1 else self.zones
+        place = f"{self.region} ({where})" if where else self.region
         price = usd(self.micro_usd_per_hour)
         return f"{self.instance_type} in {place}, {self.market}, {price} an hour"
 
@@ -81,18 +83,21 @@ def _bought(job: Job, seen: Snapshot) -> Iterator[str]:
     yield f"  chosen: {first}"
     yield f"  because: {first.reason}, {usd(first.expected_micro_usd)} expected for the whole job"
     machine = _machine(job, seen)
-    if machine and machine != (first.instance_type, first.region):
-        yield f"  got: {' in '.join(machine)}, those before it refused{_told(job.detail)}"
+    if machine and (machine.instance_type, machine.region) != (first.instance_type, first.region):
+        got = f"{machine.instance_type} in {machine.region} ({machine.zone})"
+        yield f"  got: {got}, those before it refused{_told(job.detail)}"
+    elif machine:
+        yield f"  got: zone {machine.zone}"
     if others:
         yield f"  runner-up: {others[0]}: {others[0].reason}"
     else:
         yield "  runner-up: none, nothing else serves"
 
 
-def _machine(job: Job, seen: Snapshot) -> tuple[str, str] | None:
-    nodes: Iterator[Node] = (seen.nodes[s.node] for s in job.shares if s.node in seen.nodes)
-    machine = next((node.machine for node in nodes if node.machine), None)
-    return (machine.instance_type, machine.region) if machine else None
+def _machine(job: Job, seen: Snapshot) -> Machine | None:
+    """The first that it holds; None once it holds none."""
+    nodes = (seen.nodes[share.node] for share in job.shares if share.node in seen.nodes)
+    return next((node.machine for node in nodes if node.machine), None)
 
 
 def _on_a_machine_there(job: Job, seen: Snapshot, events: Sequence[ev.Event]) -> Iterator[str]:

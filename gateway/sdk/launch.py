@@ -108,7 +108,7 @@ def _plan_text(plan: Json) -> str:
     return (
         f"Considered for cluster {plan['cluster']}, the best first:\n{show.candidates(offers)}\n"
         f"{first['instance_type']} at {price} an hour: {first['reason']}; "
-        f"{usd(first['expected_micro_usd'])} for an hour's run with its boot."
+        f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour."
     )
 
 
@@ -156,10 +156,10 @@ def kept_running(service: Client) -> str:
         return "It did not answer; what ran on machines goes on."
     machines = [node["name"] for node in told["nodes"] if not node["declared"]]
     if not machines:
-        return f"Nothing runs; {told['jobs_live']} jobs wait." if told["jobs_live"] else ""
+        return f"{told['jobs_live']} jobs wait." if told["jobs_live"] else "Nothing was left to do."
     return (
         f"{told['jobs_running']} jobs go on, {len(machines)} machines keep costing money "
-        f"({', '.join(machines)}); the next start takes them up again."
+        f"({', '.join(sorted(machines))}): `spz api start` takes them up again."
     )
 
 
