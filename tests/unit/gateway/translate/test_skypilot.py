@@ -1,0 +1,550 @@
+"""SkyPilot's task YAML: what may be written, what it means, what is refused and how."""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+
+import pytest
+
+from broker.model.errors import BadSpec
+from broker.model.spec import ALL, Gres, Resources, Where
+from gateway.translate import skypilot_values as values
+from gateway.translate.environment import unpack
+from gateway.translate.skypilot import read
+from gateway.translate.skypilot_task import Origin, Translated, run_of, translate
+
+ORIGIN = Origin(
+    cwd="/home/ann/project",
+    home="/home/ann",
+    logs="/home/ann/sky_logs",
+    environ={"PATH": "/bin", "LC_ALL": "C", "EDITOR": "ed", "AWS_SECRET_ACCESS_KEY": "x"},
+    host="login1",
+)
+
+
+def task(text: str, origin: Origin = ORIGIN, **given: Mapping[str, str]) -> Translated:
+    (one,) = read(text, **given)
+    return translate(one, origin, cluster="dev")
+
+
+def refusal(text: str, **given: Mapping[str, str]) -> BadSpec:
+    with pytest.raises(BadSpec) as caught:
+        task(text, **given)
+    return caught.value
+
+
+# --- values
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4", values.Cpus(4, exactly=True)),
+        (4, values.Cpus(4, exactly=True)),
+        ("4+", values.Cpus(4, exactly=False)),
+        (0.5, values.Cpus(1, exactly=False)),
+        ("0.5+", values.Cpus(1, exactly=False)),
+    ],
+)
+def test_cpus_are_exact_unless_a_plus_follows(text: object, expected: values.Cpus) -> None:
+    assert values.cpus(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "mib", "per_cpu", "exactly"),
+    [
+        (32, 32768, 0, True),
+        ("32+", 32768, 0, False),
+        ("64GB", 65536, 0, True),
+        ("64GiB+", 65536, 0, False),
+        ("1024MB", 1024, 0, True),
+        ("16Gi+", 16384, 0, False),
+        ("1tb", 1 << 20, 0, True),
+        ("4x", 0, 4096, False),
+        ("4x+", 0, 4096, False),
+        (0.1, 103, 0, True),
+    ],
+)
+def test_memory_is_read_in_every_form(text: object, mib: int, per_cpu: int, exactly: bool) -> None:
+    assert values.memory(text) == values.Memory(mib, per_cpu, exactly)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("A10G", [("A10G", 1)]),
+        ("A100:8", [("A100", 8)]),
+        ("V100:0.5", [("V100", 1)]),
+        ({"A100": 8}, [("A100", 8)]),
+        ({"A100:1": None, "L4:1": None}, [("A100", 1), ("L4", 1)]),
+        ("80GB", [("80GB", 1)]),
+        ("80GB+", [("80GB+", 1)]),
+        ("80GB:4", [("80GB", 4)]),
+        ("nvidia:80GB", [("nvidia:80GB", 1)]),
+        ("nvidia:80GB+:2", [("nvidia:80GB+", 2)]),
+        ("A100:2+", [("A100", 2)]),
+    ],
+)
+def test_accelerators_are_read_in_every_form(
+    value: object, expected: list[tuple[str, int]]
+) -> None:
+    found = values.gpus(value)
+    assert [(gpu.name, gpu.count) for gpu in found.choices] == expected
+    assert not found.ordered
+
+
+def test_a_list_of_accelerators_is_in_order_of_liking() -> None:
+    assert values.gpus(["H100:8", "A100:8"]).ordered
+
+
+def test_an_accelerator_by_memory_is_told_from_one_by_name() -> None:
+    by_memory = [
+        gpu.by_memory for gpu in values.gpus(["80GB", "A100-80GB", "nvidia:40GB+"]).choices
+    ]
+    assert by_memory == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("aws", values.Place("aws")),
+        ("AWS/us-east-1", values.Place("aws", "us-east-1")),
+        ("aws/us-east-1/use1-az4", values.Place("aws", "us-east-1", "use1-az4")),
+        ("*/us-east-1", values.Place(None, "us-east-1")),
+        ("aws/*/use1-az4", values.Place("aws", None, "use1-az4")),
+        ("k8s/my-context", values.Place("kubernetes")),
+        ("slurm/site/part", values.Place("slurm")),
+    ],
+)
+def test_infra_is_cloud_region_zone(text: str, expected: values.Place) -> None:
+    assert values.place(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, values.Autostop(300)),
+        (False, None),
+        (10, values.Autostop(600)),
+        ("2h", values.Autostop(7200)),
+        ({"idle_minutes": 5, "down": True}, values.Autostop(300, down=True)),
+    ],
+)
+def test_autostop_is_read_in_every_form(value: object, expected: values.Autostop | None) -> None:
+    assert values.autostop(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [("nvme", 102400), ("ssd:500", 512000), ("nvme:1000+", 1024000), ("1000+", 1024000)],
+)
+def test_local_disk_is_a_size_of_all_disks_together(text: str, mib: int) -> None:
+    assert values.local_disk_mib(text) == mib
+
+
+# --- reading
+
+
+KINDS = {
+    "empty": "",
+    "only a command": "run: echo hi\n",
+    "resources left blank": "resources:\nrun: |\n  true\n",
+    "a service": (
+        "service:\n  readiness_probe: {path: /v1/models, initial_delay_seconds: 900}\n"
+        "  replica_policy: {min_replicas: 1, max_replicas: 2}\n"
+        "resources: {ports: 8080, any_of: [{use_spot: true}, {use_spot: false}]}\nrun: serve\n"
+    ),
+    "a pool": "pool: {workers: 2}\nresources: {accelerators: 'H200:1', infra: k8s}\nsetup: x\n",
+    "a pipeline": "name: two\n---\nname: a\nrun: one\n---\nname: b\nrun: two\n",
+    "an unnamed pipeline": "name: a\nrun: one\n---\nname: b\nrun: two\n",
+    "a group": (
+        "name: g\nexecution: parallel\nprimary_tasks: [a]\ntermination_delay: 10m\n---\n"
+        "name: a\nrun: x\n---\nname: b\nnum_nodes: 2\nrun: y\n"
+    ),
+    "storage": (
+        "file_mounts:\n  /data: s3://bucket/path\n  /out:\n    name: mine\n    store: s3\n"
+        "    mode: MOUNT\n  ~/.ssh/key: ~/.ssh/key\n"
+    ),
+    "git workdir": "workdir:\n  url: https://example.org/x.git\n  ref: main\n",
+    "older spellings": (
+        "resources:\n  cloud: AWS\n  region: us-east-1\n  gpus: V100:4\n"
+        "  spot_recovery: failover\n  use_spot: yes\nexperimental:\n  config_overrides: {x: 1}\n"
+    ),
+    "a map of images": "resources: {image_id: {us-east-1: ami-1, us-west-2: ami-2}}\n",
+    "recovery": "resources:\n  job_recovery: {strategy: FAILOVER, max_restarts_on_errors: 3}\n",
+    "a list of secrets": "secrets: [secrets:HF_TOKEN]\nmanaged_secrets: [WANDB]\n",
+    "pod config": "config:\n  kubernetes:\n    pod_config: {spec: {containers: []}}\n",
+    "internal keys": "_user_specified_yaml: x\nfile_mounts_mapping: {a: b}\nrun: x\n",
+    "a key given twice": "envs: {A: 1}\nworkdir: .\nenvs: {B: 2}\n",
+    "cost": "inputs: {s3://b: 10}\noutputs: {s3://c: 5}\nresources: {max_hourly_cost: 2.5}\n",
+    "the rest of resources": (
+        "resources:\n  infra: aws/*/use1-az4\n  instance_type: p4d.24xlarge\n  disk_size: 1TB\n"
+        "  disk_tier: best\n  network_tier: best\n  local_disk: nvme:1000+\n"
+        "  ports: [8080, 10022-10040]\n  labels: {team: x}\n  autostop: {idle_minutes: 5}\n"
+        "  priority: 10\n  accelerator_args: {runtime_version: v2}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_every_kind_can_be_read(kind: str) -> None:
+    assert read(KINDS[kind])
+
+
+def test_a_header_is_no_task() -> None:
+    assert [one.name for one in read(KINDS["a pipeline"])] == ["a", "b"]
+    assert [one.name for one in read(KINDS["a group"])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nme: x", "nme: no such key|did you mean name?"),
+        (
+            "resources: {accelerator: L4}",
+            "resources.accelerator: no such key|did you mean accelerators?",
+        ),
+        (
+            "resources: {any_of: [{regon: x}]}",
+            "resources.any_of.0.regon: no such key|did you mean region?",
+        ),
+        ("service: {replica: 1}", "service.replica: no such key|did you mean replicas?"),
+        ("resources: {cpus: lots}", "resources.cpus: 'lots' is no cpus: 4 or 4+|"),
+        ("resources: {memory: 12q}", "resources.memory: '12q' is no memory: 16, 16+, 64GB or 4x|"),
+        ("resources: {cpus: -1}", "resources.cpus: '-1' is no cpus: more than 0|"),
+        ("run: [1]", "run: [1]: not a text|"),
+        ("num_nodes: x", "num_nodes: x: not a whole number|"),
+        ("num_nodes: 0", "num_nodes is 0: at least 1|"),
+        ("envs: {1a: x}", "envs: '1a' is no name of a variable: letters, digits and _|"),
+        ("envs: {A: [1]}", "envs.A: [1] is no single value|"),
+        ("run: 'a\n", "line 2, column 1: found unexpected end of stream|this is no YAML"),
+        ("- a\n", "a task is a list of `key: value` lines|"),
+        (
+            "resources: {infra: aws, region: us-east-1}",
+            "resources: infra holds cloud, region and zone: give it or those, not both|",
+        ),
+        (
+            "resources: {gpus: L4, accelerators: A100}",
+            "resources: gpus and accelerators are the same: give one|",
+        ),
+        (
+            "resources: {accelerators: [L4, A100], any_of: [{cpus: 1}]}",
+            "resources: a list of accelerators does not go with any_of or ordered|",
+        ),
+        (
+            "resources: {ports: 99999}",
+            "resources.ports: 99999 is no port: 1 to 65535, or a range such as 10022-10040|",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_the_way_out(text: str, told: str) -> None:
+    error = refusal(text)
+    assert f"{error.message}|{error.hint}" == told
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    error = refusal("resources: {cpus: x, memory: y}\nrnu: 1")
+    assert "resources.memory" in error.hint
+    assert "rnu" in error.hint
+
+
+def test_a_secret_is_not_repeated_in_an_error() -> None:
+    error = refusal("secrets: {TOKEN: hush}\nenvs: [hush]")
+    assert "secrets" not in error.message
+    assert "hush" not in refusal("secrets: 'hush'").message
+
+
+def test_a_file_that_refers_to_itself_is_refused() -> None:
+    assert "refers to itself" in refusal("file_mounts: &a {x: *a}").message
+
+
+def test_what_is_typed_goes_before_what_is_written() -> None:
+    (one,) = read(
+        "envs: {A: 1, B: 2}\n"
+        "resources: {cpus: 4, cloud: gcp, any_of: [{cpus: 2}, {use_spot: true}]}",
+        envs={"A": "9"},
+        overrides={"cpus": "8+", "infra": "aws", "num_nodes": 1, "name": "other"},
+    )
+    assert one.envs == {"A": "9", "B": "2"}
+    assert one.name == "other"
+    assert {c.cpus for c in one.resources.candidates} == {values.Cpus(8, exactly=False)}
+    assert {c.place.cloud for c in one.resources.candidates} == {"aws"}
+
+
+def test_none_clears_what_is_written() -> None:
+    (one,) = read("resources: {accelerators: A100:8, cpus: 4}", overrides={"accelerators": "none"})
+    assert one.resources.accelerators is None
+    assert one.resources.cpus == values.Cpus(4, exactly=True)
+
+
+def test_variables_are_filled_in_where_sky_pilot_does_and_nowhere_else() -> None:
+    (one,) = read(
+        "envs: {DIR: data, N: 3}\nworkdir: ./$DIR/${N}/$OTHER\nrun: echo $DIR\n"
+        "file_mounts:\n  /x/${N}: s3://$DIR"
+    )
+    assert one.workdir == "./data/3/$OTHER"
+    assert one.file_mounts == {"/x/3": "s3://data"}
+    assert one.run == "echo $DIR"
+
+
+def test_an_alternative_overrides_what_stands_beside() -> None:
+    (one,) = read(
+        "resources: {infra: aws/us-east-1, labels: {a: 1}, use_spot: true,"
+        " any_of: [{infra: aws/us-west-2, labels: {b: 2}}, {use_spot: false}]}"
+    )
+    first, second = one.resources.candidates
+    assert (first.place.region, first.use_spot) == ("us-west-2", True)
+    assert first.labels == {"a": "1", "b": "2"}
+    assert (second.place.region, second.use_spot) == ("us-east-1", False)
+
+
+# --- meaning
+
+
+def resources(text: str) -> Resources:
+    return task(text).spec.resources
+
+
+ONE = {"min_nodes": 1, "max_nodes": 1, "exclusive": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {"min_cpus_per_node": 8, "mem_per_node_mib": 31129}),
+        (
+            "resources: {cpus: 4}",
+            {"min_cpus_per_node": 4, "cpus_exactly": 4, "mem_per_node_mib": 15564},
+        ),
+        ("resources: {cpus: 2+, memory: 64+}", {"min_cpus_per_node": 2, "mem_per_node_mib": 62259}),
+        ("resources: {memory: 8x}", {"min_cpus_per_node": 8, "mem_per_node_mib": 62259}),
+        ("resources: {memory: 16+}", {"mem_per_node_mib": 15564}),
+        (
+            "resources: {accelerators: A10G:2}",
+            {"mem_per_node_mib": ALL, "gres": (Gres(name="gpu", type="A10G", count=2),)},
+        ),
+        (
+            "resources: {accelerators: {A100:1, L4:2}}",
+            {
+                "mem_per_node_mib": ALL,
+                "gres": (Gres(name="gpu", count=1),),
+                "any_of": (
+                    Where(gpu=Gres(name="gpu", type="A100")),
+                    Where(gpu=Gres(name="gpu", type="L4", count=2)),
+                ),
+            },
+        ),
+        (
+            "resources: {accelerators: [H100:8, A100:8]}",
+            {
+                "mem_per_node_mib": ALL,
+                "gres": (Gres(name="gpu", count=8),),
+                "any_of": (
+                    Where(gpu=Gres(name="gpu", type="H100", count=8)),
+                    Where(gpu=Gres(name="gpu", type="A100", count=8)),
+                ),
+                "ordered": True,
+            },
+        ),
+        (
+            "resources: {accelerators: 80GB+:4}",
+            {
+                "mem_per_node_mib": ALL,
+                "gres": (Gres(name="gpu", count=4),),
+                "any_of": (Where(gpu=Gres(name="gpu", type="80GB+", count=4)),),
+            },
+        ),
+        (
+            "resources: {instance_type: g5.xlarge, use_spot: true, infra: aws/us-east-1,"
+            " max_hourly_cost: 2.5}",
+            {
+                "mem_per_node_mib": ALL,
+                "any_of": (
+                    Where(
+                        instance_type="g5.xlarge",
+                        market="spot",
+                        region="us-east-1",
+                        max_micro_usd_per_hour=2_500_000,
+                    ),
+                ),
+            },
+        ),
+        (
+            "resources: {accelerators: L4, any_of: [{use_spot: true}, {use_spot: false}]}",
+            {
+                "mem_per_node_mib": ALL,
+                "gres": (Gres(name="gpu", type="L4"),),
+                "any_of": (
+                    Where(market="spot", gpu=Gres(name="gpu", type="L4")),
+                    Where(market="on-demand", gpu=Gres(name="gpu", type="L4")),
+                ),
+            },
+        ),
+        (
+            "resources: {cpus: 2+, local_disk: 'nvme:100+', infra: aws/us-east-1/use1-az4}",
+            {
+                "min_cpus_per_node": 2,
+                "mem_per_node_mib": 7782,
+                "tmp_mib": 102400,
+                "any_of": (Where(region="us-east-1", zone="use1-az4"),),
+            },
+        ),
+    ],
+)
+def test_resources_become_what_each_node_must_give(
+    text: str, expected: Mapping[str, object]
+) -> None:
+    assert resources(text) == Resources.model_validate({**ONE, **expected})
+
+
+def test_a_cluster_is_a_machine_kept_open_with_the_run_in_it() -> None:
+    made = task("name: train\nsetup: |\n  one\nrun: |\n  two 'x' $Y\nenvs: {Y: 1}\nworkdir: src")
+    spec = made.spec
+    assert (spec.batch, spec.cluster, spec.name) == (None, "dev", "train")
+    (step,) = spec.steps
+    assert [(p.name, made.blobs[p.script or ""], p.argv) for p in step.phases] == [  # type: ignore[index]
+        ("setup", b"one\n", ("/bin/bash", None)),
+        ("run", b"two 'x' $Y\n", ("/bin/bash", None)),
+    ]
+    assert unpack(made.blobs[step.environment or ""]) == {"Y": "1"}  # type: ignore[index]
+    assert spec.cwd == "/home/ann/project/src"
+    assert spec.output.stdout == "/home/ann/sky_logs/dev-%j.%s.log"
+    assert (spec.requeue, spec.submit_host) == (False, "login1")
+
+
+def test_bytes_are_kept_under_their_own_hash() -> None:
+    made = task("run: echo é")
+    assert {sha256(content).hexdigest() for content in made.blobs.values()} == set(made.blobs)
+    assert "echo é".encode() in made.blobs.values()
+
+
+def test_only_what_a_shell_needs_of_the_submitters_variables_goes_along() -> None:
+    made = task("run: x")
+    assert unpack(made.blobs[made.spec.environment or ""]) == {"PATH": "/bin", "LC_ALL": "C"}  # type: ignore[index]
+
+
+def test_secrets_reach_the_run_as_variables() -> None:
+    made = task("envs: {A: 1}\nsecrets: {T: null}\nrun: x", secrets={"T": "hush"})
+    (step,) = made.spec.steps
+    assert unpack(made.blobs[step.environment or ""]) == {"A": "1", "T": "hush"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd"),
+    [
+        ("run: x", "/home/ann/sky_workdir"),
+        ("workdir: .", "/home/ann/project"),
+        ("workdir: ~/data", "/home/ann/data"),
+        ("workdir: /srv/x/", "/srv/x"),
+    ],
+)
+def test_scripts_start_in_the_workdir(text: str, cwd: str) -> None:
+    assert task(text).spec.cwd == cwd
+
+
+def test_a_task_without_setup_and_run_only_keeps_a_machine() -> None:
+    assert task("resources: {cpus: 2}").spec.steps == ()
+
+
+def test_setup_can_be_left_out() -> None:
+    (one,) = read("setup: a\nrun: b")
+    assert [phase.name for phase in run_of(one, with_setup=False).step.phases] == ["run"]
+
+
+def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours() -> None:
+    (one,) = read("run: b")
+    (phase,) = run_of(one, folder="/a b; rm x").step.phases
+    assert phase.argv == ("/usr/bin/env", "--chdir=/a b; rm x", "/bin/bash", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "hint"),
+    [
+        ("num_nodes: 2", "num_nodes", "several nodes follow; ask for one"),
+        ("service: {replicas: 1}", "service", "take the section out to run the task itself"),
+        ("pool: {workers: 1}", "pool", "launch the task itself"),
+        ("workdir: {url: https://x}", "workdir.url", "clone it in setup"),
+        ("volumes: {/x: y}", "volumes", "there are none to attach"),
+        ("file_mounts: {/data: s3://b}", "file_mounts./data", "fetch it in setup"),
+        ("resources: {image_id: docker:x}", "resources.image_id", "run the image from setup"),
+        (
+            "resources: {accelerators: tpu-v5e-8, accelerator_args: {tpu_vm: true}}",
+            "resources.accelerator_args",
+            "EC2 has no TPUs",
+        ),
+    ],
+)
+def test_what_cannot_be_done_yet_is_refused_by_name(text: str, path: str, hint: str) -> None:
+    error = refusal(text)
+    assert (error.path, error.message, error.hint) == (path, f"{path}: not supported yet", hint)
+
+
+@pytest.mark.parametrize("infra", ["gcp", "k8s", "ssh/mine", "azure/eastus", "slurm"])
+def test_other_clouds_are_refused_by_name(infra: str) -> None:
+    error = refusal(f"resources: {{infra: {infra}}}")
+    assert "is not served, machines come from EC2" in error.message
+
+
+def test_alternatives_on_other_clouds_are_left_out_with_a_note() -> None:
+    made = task("resources: {any_of: [{infra: gcp}, {infra: aws/us-east-1}]}")
+    assert made.spec.resources.any_of == (Where(region="us-east-1"),)
+    assert made.notes == ("resources.infra: alternatives on gcp are left out",)
+
+
+def test_alternatives_that_differ_in_size_are_refused() -> None:
+    error = refusal("resources: {any_of: [{cpus: 2}, {cpus: 4}]}")
+    assert error.message == "resources.cpus: differs between alternatives"
+
+
+def test_a_variable_without_a_value_has_to_be_given() -> None:
+    text = "envs: {TOKEN: null}\nrun: x"
+    assert refusal(text).hint == '--env TOKEN=VALUE, or "" in the file for an empty one'
+    assert task(text, envs={"TOKEN": ""}).spec.steps
+    assert task('envs: {TOKEN: ""}\nrun: x').spec.steps
+
+
+@pytest.mark.parametrize("text", ["secrets: {T: null}", "secrets: ['secrets:T']"])
+def test_a_secret_without_a_value_has_to_be_given(text: str) -> None:
+    assert refusal(text).hint == "--secret T=VALUE"
+
+
+def test_a_mount_of_what_is_there_under_that_name_is_no_mount() -> None:
+    assert task("file_mounts: {/home/ann/x: ~/x}")
+
+
+def test_folders_are_not_brought_elsewhere_yet() -> None:
+    far = Origin(cwd="/", home="/h", logs="/l", environ={}, provider="ec2")
+    with pytest.raises(BadSpec, match="workdir: not supported yet"):
+        task("workdir: .", far)
+
+
+def test_what_is_ignored_is_told_once() -> None:
+    made = task(
+        "resources: {disk_size: 100, ports: 80, autostop: 10, memory: 16, job_recovery: FAILOVER}\n"
+        "inputs: {s3://b: 1}\nconfig: {x: 1}"
+    )
+    told = [note.split(":")[0] for note in made.notes]
+    assert told == [
+        "config",
+        "inputs, outputs",
+        "resources.disk_size",
+        "resources.ports",
+        "resources.job_recovery",
+        "resources.autostop",
+        "resources.memory",
+    ]
+
+
+def test_a_plain_task_has_no_notes() -> None:
+    assert task("resources: {accelerators: A10G:1}\nrun: x").notes == ()
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a_", "a b", "a/b", "-a", "é"])
+def test_a_bad_name_of_a_cluster_is_refused(name: str) -> None:
+    (one,) = read("run: x")
+    with pytest.raises(BadSpec, match="is no name of a cluster"):
+        translate(one, ORIGIN, cluster=name)
+
+
+def test_a_nul_in_a_variable_is_refused() -> None:
+    assert "NUL" in refusal(json.dumps({"envs": {"A": "x\0y"}, "run": "x"})).message
