@@ -32,11 +32,9 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
     for job_id in sorted(world.todo_jobs):
         job = world.jobs[job_id]
         nodes = _nodes_up(world, job)
-        if nodes is None:
-            continue
-        if job.completing:
+        if job.completing and nodes:
             yield ef.Kill(job, nodes)
-        elif job.state is JobState.RUNNING:
+        elif job.state is JobState.RUNNING and len(nodes) == len(job.shares):
             yield from _of_running(job, nodes)
 
 
@@ -49,11 +47,10 @@ def _of_running(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.Effect]:
         yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
 
 
-def _nodes_up(world: World, job: Job) -> tuple[Node, ...] | None:
-    """The job's nodes if all of them can be talked to."""
-    nodes = [world.nodes.get(share.node) for share in job.shares]
-    up = tuple(node for node in nodes if node is not None and node.state is NodeState.UP)
-    return up if up and len(up) == len(nodes) else None
+def _nodes_up(world: World, job: Job) -> tuple[Node, ...]:
+    """Those of the job's nodes that can be talked to."""
+    nodes = (world.nodes.get(share.node) for share in job.shares)
+    return tuple(node for node in nodes if node is not None and node.state is NodeState.UP)
 
 
 def follow_due(world: World, names: Iterable[NodeName], *, check: bool) -> list[ef.Follow]:

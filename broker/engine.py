@@ -24,7 +24,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
 from broker.model.errors import Busy, IllegalTransition, LostLease, SpzError
-from broker.model.ids import Digest, StepId
+from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
@@ -155,6 +155,7 @@ class Engine:
     def _apply(self, facts: Iterable[ev.Event], now: int) -> None:
         """Makes facts so, posting what their coming true costs whom."""
         for fact in facts:
+            freed = self._freed(fact)
             meters, entries = money.before(self.world, fact, min(now, fact.at))
             for meter in meters:
                 self.world.apply(meter)
@@ -163,16 +164,21 @@ class Engine:
             for meter in money.after(self.world, fact):
                 self.world.apply(meter)
             self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
-            if isinstance(fact, ev.Released):
-                self._note_idle(fact, now)
+            self._note_idle(freed, now)
 
-    def _note_idle(self, fact: ev.Released, now: int) -> None:
-        """Nodes that nobody holds any more stand idle from now."""
-        for name in sorted(
-            self.world.nodes.keys() & set(self.world.jobs[fact.job].last_node_names)
-        ):
-            node = self.world.nodes[name]
-            if not self.world.holders.get(name) and not node.declared and node.idle_since is None:
+    def _freed(self, fact: ev.Event) -> list[NodeName]:
+        """Nodes that the fact takes from a job."""
+        if not isinstance(fact, ev.Released | ev.Unplaced) or fact.job not in self.world.jobs:
+            return []
+        return [share.node for share in self.world.jobs[fact.job].shares]
+
+    def _note_idle(self, names: Iterable[NodeName], now: int) -> None:
+        """Elastic nodes that nobody holds any more stand idle from now."""
+        for name in names:
+            node = self.world.nodes.get(name)
+            if node is None or node.declared or self.world.holders.get(name):
+                continue
+            if node.idle_since is None:
                 self.world.apply(ev.NodeIdle(node=name, launch=node.launch, at=now, idle_since=now))
 
     def _read_journal(self, message: cmd.Journal, now: int) -> None:
@@ -181,7 +187,7 @@ class Engine:
             return
         for record in message.records:
             at = min(now, int(float(str(record.get("at", now)))))
-            self._apply_each(journal_record(self.world, record, at), now)
+            self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)
         if message.position != message.start:
             self._apply(
                 [
@@ -265,7 +271,7 @@ class Engine:
             candidates=candidates,
             rooms=rooms,
             ends={name: self._ends(name, now) for name in world.holders},
-            taken_names=frozenset(world.nodes),
+            taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,
             ready=lambda job, task: element_ready(world, job, task, now),
             quote=self.quote,

@@ -159,9 +159,10 @@ class World:
         for share in job.shares:
             self.holders[share.node].pop(job.id, None)
         for key, index in self._keys(job):
-            index[key].discard(job.id)
-            if not index[key]:
-                del index[key]
+            there = index.get(key, set())
+            there.discard(job.id)
+            if not there:
+                index.pop(key, None)
 
     def _index(self, job: Job) -> None:
         if job.over:
@@ -183,11 +184,12 @@ class World:
         """Every (key, index) under which this record stands."""
         if job.array is not None:
             yield job.array.base, self.elements  # type: ignore[misc]
+        if job.over:
+            return
         for dependency in job.after:
             if dependency.job is not None:
                 yield JobId(dependency.job), self.waiters  # type: ignore[misc]
-        if not job.over:
-            yield (job.owner.user, job.spec.name), self.singletons  # type: ignore[misc]
+        yield (job.owner.user, job.spec.name), self.singletons  # type: ignore[misc]
 
     def _put_node(self, name: NodeName, node: Node | None) -> None:
         self.nodes.pop(name, None)
@@ -209,6 +211,10 @@ class World:
 
     def holders_of(self, name: NodeName) -> list[Job]:
         return [self.jobs[job_id] for job_id in self.holders.get(name, {})]
+
+    def held_names(self) -> frozenset[NodeName]:
+        """Names of which a job holds something, also where the machine is gone already."""
+        return frozenset(name for name, held in self.holders.items() if held)
 
     def array_jobs(self, base: JobId) -> list[Job]:
         """Every record of the array that is in memory, by id."""

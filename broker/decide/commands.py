@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
-from broker.decide.ending import cancelled
+from broker.decide.ending import cancelled, never_ran
 from broker.decide.rules import Decision, may_change
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
@@ -14,7 +14,6 @@ from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.ids import StepId
 from broker.model.job import Hold, Job, JobState, Owner, PendingSignal, Step
 from broker.model.lifecycle import Life, life
-from broker.model.node import NodeState
 from broker.model.spec import UNLIMITED
 from broker.schedule import priority
 from broker.world import World
@@ -81,19 +80,11 @@ def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
         if life(job) in (Life.OVER, Life.COMPLETING):
             continue
         facts += [*before, cancelled(job, by=asked.by.uid, now=now)]
-        if _never_ran(world, job):
+        if never_ran(world, job):
             facts.append(ev.Released(job=job.id, at=now))
     if not facts:
         raise Conflict(OVER)
     return Decision(facts)
-
-
-def _never_ran(world: World, job: Job) -> bool:
-    """Its nodes were not all up: nothing can have been started on them."""
-    if not job.configuring or not job.shares:
-        return False
-    nodes = [world.nodes.get(share.node) for share in job.shares]
-    return any(node is None or node.state is not NodeState.UP for node in nodes)
 
 
 def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
@@ -151,7 +142,7 @@ def _requeue(world: World, job: Job, asked: cmd.Requeue, now: int) -> list[ev.Ev
         kill_cause="requeued" if job.shares else "",
         priority=priority.initial(job.id, held=asked.hold),
     )
-    released = [ev.Released(job=job.id, at=now)] if _never_ran(world, job) else []
+    released = [ev.Released(job=job.id, at=now)] if never_ran(world, job) else []
     return [back, *released]
 
 

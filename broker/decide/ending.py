@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.model import events as ev
+from broker.model.ids import NodeName
 from broker.model.job import ExitCode, Job, JobState, StepState
+from broker.model.node import NodeState
+from broker.world import World
 
 OOM_SIGNAL = 125
 """Slurm's made-up signal number of OUT_OF_MEMORY."""
 LAUNCH_SIGNAL = 53
 """What Slurm reports when a job's output could not be opened (`0:53`)."""
+NODE_FAIL_EXIT = ExitCode(1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +80,47 @@ def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
     )
 
 
-def lost(job: Job, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
-    """Its node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0."""
-    facts: list[ev.JobEvent] = [
-        ev.StepEnded(job=job.id, at=now, step=s.id, state=StepState.NODE_FAIL, exit=ExitCode(1))
+def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
+    """The node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0.
+
+    Its end is certain only if that was the node where its steps run; else it is ended there first.
+    """
+    host = node == batch_host(job)
+    cause = "" if host else "node_fail"
+    facts: list[ev.JobEvent] = []
+    if not job.completing and requeue:
+        back = ev.Requeued(job=job.id, at=now, why=why, priority=job.priority, kill_cause=cause)
+        facts.append(back)
+    elif not job.completing:
+        end = ev.Ended(
+            job=job.id,
+            at=now,
+            why=why,
+            state=JobState.NODE_FAIL,
+            reason="NodeDown",
+            exit=NODE_FAIL_EXIT,
+            kill_cause=cause,
+        )
+        facts.append(end)
+    return [*_cut(job, now), *facts, ev.Released(job=job.id, at=now, why=why)] if host else facts
+
+
+def _cut(job: Job, now: int) -> list[ev.JobEvent]:
+    return [
+        ev.StepEnded(job=job.id, at=now, step=s.id, state=StepState.NODE_FAIL, exit=NODE_FAIL_EXIT)
         for s in job.steps
         if not s.state.final
     ]
-    if job.completing:
-        return [*facts, ev.Released(job=job.id, at=now, why=why)]
-    if requeue:
-        back = ev.Requeued(job=job.id, at=now, why=why, priority=job.priority)
-        return [*facts, back, ev.Released(job=job.id, at=now, why=why)]
-    end = ev.Ended(
-        job=job.id,
-        at=now,
-        why=why,
-        state=JobState.NODE_FAIL,
-        reason="NodeDown",
-        exit=ExitCode(1, 0),
-    )
-    return [*facts, end, ev.Released(job=job.id, at=now, why=why)]
+
+
+def batch_host(job: Job) -> NodeName | None:
+    """The node where its steps run: the first of its shares."""
+    return job.shares[0].node if job.shares else None
+
+
+def never_ran(world: World, job: Job) -> bool:
+    """Its nodes were not all up: nothing can have been started on them."""
+    if not job.configuring or not job.shares:
+        return False
+    nodes = [world.nodes.get(share.node) for share in job.shares]
+    return any(node is None or node.state is not NodeState.UP for node in nodes)

@@ -13,7 +13,7 @@ from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
 from broker.model.offer import Offer, Ranked
 from broker.model.site import Elastic, Partition
-from broker.schedule.fit import Room, room, share_of
+from broker.schedule.fit import even_shares, room
 from broker.schedule.plan import Buy, Plan, Start, Wait
 from broker.world import World
 
@@ -84,7 +84,7 @@ class Placing:
             ev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made
         ]
-        shares = _shares(buy, [room(node, ()) for node in made])
+        shares = even_shares(buy.ask, [room(node, ()) for node in made])
         self._place(job, buy.partition, shares, _why_bought(buy.rungs))
 
     def _intended(
@@ -137,21 +137,6 @@ def schedulable(offer: Offer, elastic: Elastic) -> Tres:
 def payer_of(job: Job, attempt: int) -> Payer:
     """Who pays for what an attempt of the job uses."""
     return Payer(AccountName(job.account), UserName(job.owner.user), job.id, attempt)
-
-
-def _shares(buy: Buy, rooms: list[Room]) -> tuple[Share, ...]:
-    """An even spread over the nodes to be bought, the first ones take what is over."""
-    shares, tasks, gpus = [], buy.ask.tasks, buy.ask.gpus
-    for left in range(len(rooms), 0, -1):
-        part = tuple(g.model_copy(update={"count": -(-g.count // left)}) for g in gpus)
-        here = max(1, -(-tasks // left))
-        shares.append(share_of(buy.ask, rooms[len(rooms) - left], here, part))
-        tasks -= here
-        gpus = tuple(
-            g.model_copy(update={"count": g.count - taken.count})
-            for g, taken in zip(gpus, part, strict=True)
-        )
-    return tuple(shares)
 
 
 def _why_here(start: Start) -> str:

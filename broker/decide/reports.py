@@ -5,17 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from accounting.ids import JobId
-from broker.decide.ending import Outcome, lost, outcome, step_state
+from broker.decide.ending import Outcome, batch_host, lost, never_ran, outcome, step_state
 from broker.decide.placing import schedulable
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.ids import BATCH, parse_step_key
-from broker.model.job import ExitCode, Job, Share, Step, StepState, Usage
+from broker.model.ids import BATCH, NodeName, parse_step_key
+from broker.model.job import ExitCode, Job, JobState, Step, StepState, Usage
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine
 from broker.schedule.demand import demand
+from broker.schedule.fit import even_shares, room
 from broker.world import World
 
 
@@ -27,15 +28,21 @@ def decide_launched(world: World, seen: cmd.Launched, now: int) -> Decision:
     """Machines stand behind the group's nodes; what they really are is known now."""
     facts: list[ev.Event] = []
     by_name = {machine.node: machine for machine in seen.machines}
+    bought: dict[NodeName, Node] = {}
     for node in _of_group(world, seen.group):
         machine = by_name.get(node.name)
         if machine is None or machine.launch != node.launch or node.machine is not None:
             continue
-        facts += _bought(world, node, machine, now)
+        fact = _bought(world, node, machine, now=now)
+        bought[node.name] = replace(node, whole=fact.whole)
+        facts.append(fact)
+    holders = {job.id: job for name in bought for job in world.holders_of(name)}
+    for job in holders.values():
+        facts += _resized(world, job, bought, now=now)
     return Decision(facts)
 
 
-def _bought(world: World, node: Node, machine: Machine, now: int) -> list[ev.Event]:
+def _bought(world: World, node: Node, machine: Machine, *, now: int) -> ev.MachineBought:
     offer = next(
         rung.offer
         for rung in node.rungs
@@ -45,42 +52,18 @@ def _bought(world: World, node: Node, machine: Machine, now: int) -> list[ev.Eve
     partition = next((p for p in world.site.partitions if p.name in node.partitions), None)
     elastic = partition.elastic if partition else None
     whole = schedulable(offer, elastic) if elastic else node.whole
-    facts: list[ev.Event] = [
-        ev.MachineBought(
-            node=node.name, launch=node.launch, at=now, machine=machine, offer=offer, whole=whole
-        )
-    ]
-    for job in world.holders_of(node.name):
-        facts += _resized(world, job, replace(node, whole=whole), now)
-    return facts
+    return ev.MachineBought(
+        node=node.name, launch=node.launch, at=now, machine=machine, offer=offer, whole=whole
+    )
 
 
-def _resized(world: World, job: Job, node: Node, now: int) -> list[ev.Event]:
-    """A job that wants all of the node's memory, or all of the node, gets it."""
+def _resized(
+    world: World, job: Job, nodes: Mapping[NodeName, Node], *, now: int
+) -> list[ev.JobEvent]:
+    """The job for which these nodes were bought: another type has other GPUs, or more in all."""
     ask = demand(job.spec, world.site.partition(job.partition))
-    shares = tuple(
-        _whole_share(share, node)
-        if share.node == node.name and ask.whole_node
-        else _all_memory(share, node)
-        if share.node == node.name and ask.mem_per_node == "ALL"
-        else share
-        for share in job.shares
-    )
-    return [ev.Resized(job=job.id, at=now, shares=shares)] if shares != job.shares else []
-
-
-def _whole_share(share: Share, node: Node) -> Share:
-    gpus = dict(node.whole.gres).get("gpu", 0)
-    return replace(
-        share,
-        tres=node.whole,
-        cpu_ids=tuple(range(node.whole.cpu)),
-        gpu_ids=tuple(range(gpus)),
-    )
-
-
-def _all_memory(share: Share, node: Node) -> Share:
-    return replace(share, tres=replace(share.tres, mem_mib=node.whole.mem_mib))
+    shares = even_shares(ask, [room(nodes[share.node], ()) for share in job.shares])
+    return [] if shares == job.shares else [ev.Resized(job=job.id, at=now, shares=shares)]
 
 
 def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decision:
@@ -167,16 +150,15 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
 def _let_go(world: World, node: Node, now: int, why: str) -> list[ev.Event]:
     facts: list[ev.Event] = []
     for job in world.holders_of(node.name):
-        if life(job) is Life.CONFIGURING and not any(s.started for s in job.steps):
+        if never_ran(world, job):
             facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
         else:
-            facts += lost(job, now=now, why=why, requeue=_may_requeue(world, job))
+            requeue = _may_requeue(world, job)
+            facts += lost(job, node.name, now=now, why=why, requeue=requeue)
     return facts
 
 
 def _may_requeue(world: World, job: Job) -> bool:
-    if job.completing:
-        return False
     return world.site.job_requeue if job.spec.requeue is None else job.spec.requeue
 
 
@@ -210,11 +192,13 @@ def _live_step(world: World, key: str) -> tuple[Job, Step] | None:
     return None if step is None or step.state.final else (job, step)
 
 
-def journal_record(world: World, record: Mapping[str, Any], now: int) -> list[ev.JobEvent]:
+def journal_record(
+    world: World, record: Mapping[str, Any], *, node: NodeName, now: int
+) -> list[ev.JobEvent]:
     """Facts of one line of a node's journal; applied before the next line is read."""
     kind = record.get("kind")
     if kind == "gone":
-        return _gone(world, str(record.get("attempt")), now)
+        return _gone(world, str(record.get("attempt")), node=node, now=now)
     found = _live_step(world, str(record.get("key")))
     if found is None:
         return []
@@ -236,13 +220,11 @@ def _begun(job: Job, step: Step, now: int) -> list[ev.JobEvent]:
     return facts
 
 
-def _gone(world: World, attempt: str, now: int) -> list[ev.JobEvent]:
-    """No process of the attempt is left on the node."""
+def _gone(world: World, attempt: str, *, node: NodeName, now: int) -> list[ev.JobEvent]:
+    """No process of the attempt is left on the node; what other nodes say ends nothing."""
     job_id, _, number = attempt.partition("/")
     job = world.jobs.get(JobId(int(job_id))) if job_id.isdigit() and number else None
-    if job is not None and job.key != attempt:
-        return []
-    if job is None or not job.completing:
+    if job is None or job.key != attempt or not job.completing or node != batch_host(job):
         return []
     return [
         *(_step_cut(job, step, now) for step in job.steps if not step.state.final),
@@ -264,7 +246,8 @@ def _exited(job: Job, step: Step, record: Mapping[str, Any], now: int) -> list[e
     if step.id != BATCH:
         return facts
     if job.completing:
-        return [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
+        lost_node = job.state is JobState.NODE_FAIL
+        return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
     return facts + _job_end(job, result, now)
 
 

@@ -202,17 +202,17 @@ def _exit_seen(job: Job, event: ev.ExitSeen) -> Job:
 
 
 def _requeued(job: Job, event: ev.Requeued) -> Job:
-    return replace(
+    back = replace(
         job,
-        ended=None if job.over else event.at,
+        ended=event.at,
         hold=event.hold,
         priority=event.priority,
         not_before=event.not_before,
         kill_cause=event.kill_cause,
         restarts=job.restarts + 1,
         signals=(),
-        **(_clean(job) if job.over else {}),
     )
+    return replace(back, **_clean(job)) if job.over else back
 
 
 def _clean(job: Job) -> dict[str, Any]:

@@ -82,6 +82,18 @@ def _spread(ask: Demand, rooms: Sequence[Room], *, count: int) -> tuple[Share, .
     return tuple(shares) if len(shares) == count and tasks == 0 else None
 
 
+def even_shares(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...]:
+    """Shares of all of `rooms`, which are large enough: the first ones take what is over."""
+    shares, tasks, gpus = [], ask.tasks, ask.gpus
+    for rest, one in zip(range(len(rooms), 0, -1), rooms, strict=True):
+        part = _part(gpus, rest)
+        here = max(1, -(-tasks // rest))
+        shares.append(share_of(ask, one, here, part))
+        tasks -= here
+        gpus = _less(gpus, part)
+    return tuple(shares)
+
+
 def _part(gpus: tuple[Gres, ...], rest: int) -> tuple[Gres, ...]:
     """This node's part of the job's GPUs: even, the first nodes take what is over."""
     return tuple(g.model_copy(update={"count": -(-g.count // rest)}) for g in gpus if g.count)
