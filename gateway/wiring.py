@@ -117,7 +117,7 @@ def build(paths: Paths, config: Config) -> Service:
         log=log,
     )
     heart.workers = workers
-    heart.sweep = Sweep(heart, providers, store, log)
+    heart.sweep = Sweep(heart, providers, local, store, log)
     desk = Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
@@ -140,6 +140,7 @@ class Sweep:
 
     heart: Heart
     providers: Mapping[str, Provider]
+    local: LocalProvider
     store: SqlStore
     log: Any
     every: float = 30.0
@@ -150,6 +151,7 @@ class Sweep:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.every
+        self.local.sweep()
         for provider in self.providers.values():
             nodes = self.heart.engine.snapshot.nodes
             found = difference(nodes, provider.machines())

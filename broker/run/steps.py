@@ -33,7 +33,10 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     answer = _ask(reach.place(effect.node), launch.start(key, order))
     if answer.get("ok") is True:
         return StepTaken(key=key)
-    return StepRefused(key=key, message=str(answer.get("error") or answer))
+    message = str(answer.get("error") or answer)
+    if answer.get("refused"):
+        return StepRefused(key=key, message=message)
+    raise OSError(f"{effect.node.name} cannot take {key} now: {message}")
 
 
 def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
