@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 
 from gateway.api.programs import sbatch, scancel, scontrol
+from gateway.api.programs.sacct import sacct
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
+from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
 from gateway.api.text import Program
 
 PROGRAMS: Mapping[str, Program] = {
+    "sacct": sacct,
     "sbatch": sbatch.run,
     "scancel": scancel.run,
     "scontrol": scontrol.program(Show(), {**scontrol.VERBS, "update": update}),
+    "sinfo": Sinfo(),
     "squeue": Squeue(),
 }
