@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.tres import Tres
 from broker.model.commands import Cancel, Signal
-from broker.model.job import JobState
+from broker.model.job import JobState, Share
 from broker.model.spec import ArraySpec
 from gateway.api.programs.scancel import run
 from gateway.api.wire import LINE, Given
-from tests.unit.gateway.api.office import ALICE, BOB, ROOT, SITE, Office
+from tests.unit.gateway.api.office import ALICE, BOB, NODES, ROOT, SITE, Office
 
 
 @pytest.fixture
@@ -168,7 +169,8 @@ def test_signals_go_where_they_are_meant_to(
     office: Office, argv: list[str], asked: tuple[int, str] | None
 ) -> None:
     job = office.submit()
-    office.change(job, state=JobState.RUNNING, hold=None)
+    share = Share(NODES[0].name, 0, Tres(cpu=1, node=1))
+    office.change(job, state=JobState.RUNNING, hold=None, shares=(share,))
     assert office.run(run, *argv, str(job)).code == 0
     (command,) = office.asked
     if asked is None:
