@@ -103,7 +103,7 @@ def parse_call(body: bytes, peer: Peer) -> Call:
     files = _files(rest)
     return Call(
         program=text(fixed[2]),
-        argv=tuple(map(text, argv)),
+        argv=tuple(_texts(argv)),
         peer=peer,
         request=_request(fixed[1]),
         cwd=text(fixed[3]),
@@ -180,9 +180,14 @@ def _request(field_: bytes) -> str:
     return field_.decode("ascii")
 
 
+def _texts(fields: list[bytes]) -> list[str]:
+    """`text` of each, in one go: an environment has hundreds."""
+    return text(b"\0".join(fields)).split("\0") if fields else []
+
+
 def _environ(entries: list[bytes]) -> dict[str, str]:
-    pairs = (entry.partition(b"=") for entry in entries)
-    return {text(name): text(value) for name, equals, value in pairs if equals}
+    pairs = (entry.partition("=") for entry in _texts(entries))
+    return {name: value for name, equals, value in pairs if equals}
 
 
 def _files(data: bytes) -> dict[str, Given]:
