@@ -78,6 +78,10 @@ def say(text: str) -> None:
     typer.echo(f"spz: {text}", err=True)
 
 
+def confirm(question: str) -> bool:
+    return typer.confirm(question, default=True, err=True)
+
+
 def show(data: object, as_json: bool, text: Callable[[], str]) -> None:
     typer.echo(json.dumps(data, indent=2) if as_json else text())
 
@@ -128,7 +132,7 @@ def launch(
     }
     body = body_of(task, overrides, env=env, env_files=env_file, secret=secret)
     body |= {"cluster": cluster, "setup": not no_setup}
-    ask = None if yes or as_json else typer.confirm
+    ask = None if yes or as_json else confirm
     made = Launch(client(), say, as_json=as_json)
     if not made.launch(body, confirm=ask, dry_run=dryrun):
         return
@@ -156,9 +160,6 @@ def execute(
     made = Launch(client(), say, as_json=as_json)
     made.execute(cluster, body)
     raise typer.Exit(made.finish(detach=detach, down=False))
-
-
-# --- looking
 
 
 @app.command()
@@ -231,9 +232,6 @@ def why(job: Target, as_json: AsJson = False) -> None:
     show(told, as_json, lambda: "\n".join(told["lines"]))
 
 
-# --- ending
-
-
 @app.command()
 def down(
     names: Names = None,
@@ -248,8 +246,9 @@ def down(
     service = client()
     found = service.get("/v1/clusters")["clusters"]
     found = matching([one for one in found if names or one["uid"] == os.getuid()], names)
-    if found and not yes and sys.stdin.isatty():
-        typer.confirm(f"End {', '.join(one['name'] for one in found)}?", abort=True, default=True)
+    question = f"End {', '.join(one['name'] for one in found)}?"
+    if found and not yes and sys.stdin.isatty() and not confirm(question):
+        raise typer.Exit(1)
     for one in found:
         service.post(f"/v1/clusters/{one['name']}/down")
         typer.echo(f"Terminating cluster {one['name']} (job {one['job']})")

@@ -157,10 +157,11 @@ def kept_running(service: Client) -> str:
     machines = [node["name"] for node in told["nodes"] if not node["declared"]]
     if not machines:
         return f"{told['jobs_live']} jobs wait." if told["jobs_live"] else "Nothing was left to do."
+    jobs = f"{told['jobs_running']} jobs go on" if told["jobs_running"] else "No job runs, but"
     return (
-        f"{told['jobs_running']} jobs go on, {len(machines)} machines keep costing money "
-        f"({', '.join(sorted(machines))}): `spz api start` takes them up again."
-    )
+        f"{jobs}, machines keep costing money: {', '.join(sorted(machines))}. "
+        "`spz api start` takes them up again."
+    ).replace("but,", "but")
 
 
 def sweep_text(told: Json, *, dry_run: bool) -> str:
