@@ -1,0 +1,208 @@
+"""sacct as a program: which rows, from memory and from the store."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from dataclasses import replace
+
+import pytest
+
+from broker.model.ids import Digest
+from broker.model.job import ExitCode, Job, JobFlag, JobState, Run
+from broker.model.spec import Phase, StepSpec
+from gateway.api.programs.sacct import sacct as program
+from gateway.api.wire import Answer
+from tests.unit.gateway.query.desk import Past, ask, desk_of, snapshot, text
+from tests.unit.gateway.query.history import history
+from tests.unit.gateway.query.records import BOB, NOON, ended, pending, running
+
+HEAD = "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
+
+
+def sacct(
+    *words: str,
+    past: Past | None = None,
+    live: list[Job] | None = None,
+    uid: int = 2001,
+    environ: dict[str, str] | None = None,
+) -> Answer:
+    desk = desk_of(snapshot(live or []), past or Past(history()))
+    return ask(program, desk, ["sacct", *words], uid=uid, environ=environ)
+
+
+def ids(*words: str, **how: object) -> str:
+    out = text(sacct("-n", "-P", "-X", "-o", "jobid", *words, **how).out)  # type: ignore[arg-type]
+    return " ".join(line.replace("7000", "") for line in out.split())
+
+
+CHOICES = [
+    ((), "01 02 03 05_1 05_2 05_3 08 09 12 13"),
+    (("-a",), "01 02 03 04 05_1 05_2 05_3 08 09 12 13"),
+    (("-u", "bob"), "04"),
+    (("-j", "700004,700001"), "01 04"),
+    (("-j", "700005"), "05_1 05_2 05_3"),
+    (("-j", "700005_2"), "05_2"),
+    (("-j", "700010"), "10"),
+    (("-j", "700011"), "11_[1-4%2]"),
+    (("-j", "700011", "--array"), "11_1 11_2 11_3 11_4"),
+    (("-j", "1"), ""),
+    (("-s", "CD", "-S", "now-5minutes", "-E", "now"), "01 05_1 08 09"),
+    (("-s", "F,CA", "-S", "now-5minutes", "-E", "now"), "02 03 05_2 05_3 10 13"),
+    (("-s", "R"), "12"),
+    (("-s", "R", "-S", "now-5minutes"), ""),
+    (
+        (
+            "-s",
+            "PD",
+        ),
+        "11_[1-4%2]",
+    ),
+    (("--name=good,bad3",), "01 02"),
+    (("-A", "chem"), "08"),
+    (("-q", "short"), "09"),
+    (("-r", "nosuch"), ""),
+    (("-S", "now+0"), "12"),
+    (("-E", "now-1hour"), ""),
+    (("-I", "2", "-j", "700001,700002"), "01"),
+    (("-M", "nosuch"), ""),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), CHOICES)
+def test_options_choose_jobs(words: tuple[str, ...], found: str) -> None:
+    assert ids(*words) == found
+
+
+def test_root_sees_everybodys_jobs() -> None:
+    assert "04" in ids(uid=0).split()
+
+
+def test_steps_follow_their_job_and_can_be_named_alone() -> None:
+    words = ("-n", "-P", "-o", "jobid")
+    assert text(sacct(*words, "-j", "700001").out) == ("700001\n700001.batch\n700001.0\n700001.1\n")
+    assert text(sacct(*words, "-j", "700001.0,700001.1").out) == "700001.0\n700001.1\n"
+
+
+def test_the_usual_table() -> None:
+    out = text(sacct("-j", "700003").out)
+    assert out == (
+        HEAD + "------------ ---------- ---------- ---------- ---------- ---------- -------- \n"
+        "700003             sig9        ec2    physics          1     FAILED      0:9 \n"
+        "700003.batch      batch               physics          1  CANCELLED      0:9 \n"
+    )
+
+
+EXITS = [
+    (JobState.FAILED, ExitCode(137), "FAILED|137:0"),
+    (JobState.FAILED, ExitCode(0, 1), "FAILED|1:0"),
+    (JobState.CANCELLED, ExitCode(0, 15), "CANCELLED by 2001|0:0"),
+    (JobState.TIMEOUT, ExitCode(0, 15), "TIMEOUT|0:0"),
+    (JobState.OUT_OF_MEMORY, ExitCode(0, 125), "OUT_OF_MEMORY|0:125"),
+]
+
+
+@pytest.mark.parametrize(("state", "code", "row"), EXITS)
+def test_exit_codes_are_those_of_25_11(state: JobState, code: ExitCode, row: str) -> None:
+    by = 2001 if state is JobState.CANCELLED else None
+    past = Past([ended(state=state, exit=code, ended_by=by)])
+    assert text(sacct("-nXP", "-o", "state,exitcode", "-j", "700001", past=past).out) == row + "\n"
+
+
+def test_memory_and_store_make_one_list_and_the_later_version_counts() -> None:
+    stored = [running(700001, version=3), ended(700002, version=9)]
+    live = [ended(700001, version=5), running(700003, version=6)]
+    words = ("-nXP", "-o", "jobid,state", "-j", "700001,700002,700003")
+    assert text(sacct(*words, past=Past(stored), live=live).out) == (
+        "700001|COMPLETED\n700002|COMPLETED\n700003|RUNNING\n"
+    )
+
+
+def test_the_store_is_asked_for_no_more_than_the_window() -> None:
+    past = Past(history())
+    sacct("-S", "now-1hour", past=past)
+    sacct("-j", "700001", past=past)
+    assert [(one.since, one.until, one.jobs) for one in past.asked] == [
+        (NOON - 3600, NOON, ()),
+        (None, None, (700001,)),
+    ]
+
+
+def test_cost_is_in_dollars_with_six_decimals() -> None:
+    past = Past(history(), spent={700001: 1_234_567})
+    words = ("-n", "-P", "-o", "jobid,cost", "-j", "700001,700002", "-X")
+    assert text(sacct(*words, past=past).out) == "700001|1.234567\n700002|0.000000\n"
+
+
+def test_earlier_attempts_are_listed_with_duplicates() -> None:
+    job = ended(700001, restarts=1)
+    earlier = replace(running(700001, ended=NOON - 20), flags=JobFlag.NONE)
+    past = Past([job], former={700001: [Run(earlier)]})
+    words = ("-nXP", "-o", "jobid,state,elapsed", "-j", "700001")
+    assert text(sacct(*words, past=past).out) == "700001|COMPLETED|00:00:20\n"
+    assert text(sacct(*words, "-D", past=past).out) == (
+        "700001|REQUEUED|00:00:10\n700001|COMPLETED|00:00:20\n"
+    )
+
+
+def test_a_job_that_never_started_holds_nothing() -> None:
+    words = ("-nXP", "-o", "start,elapsed,nodelist,alloccpus,allocnodes,alloctres,eligible")
+    assert text(sacct(*words, "-j", "700010").out) == ("None|00:00:00|None assigned|0|0||Unknown\n")
+    waits = Past([pending()])
+    assert text(sacct("-nXP", "-o", "start,end,state", past=waits).out) == (
+        "Unknown|Unknown|PENDING\n"
+    )
+
+
+LAYOUTS = [
+    (("-X", "-o", "jobname%3,jobid%12,state%-10"), "Job        JobID State      \n--- ------------ ---------- \nba+       700002 FAILED     \n"),
+    (("-X", "-n", "-o", "JoBn,stat"), "      bad3     FAILED \n"),
+    (("-X", "-n", "-p", "-o", "jobid,state"), "700002|FAILED|\n"),
+    (("-X", "-n", "-P", "--delimiter=;", "-o", "jobid,state"), "700002;FAILED\n"),
+    (("-X", "-n", "-P", "-o", "jobid", "-o", "state"), "700002|FAILED\n"),
+    (("-X", "-n", "-o", "jobname%0"), " \n"),
+    (("-X", "-n", "-P", "--units=K", "-o", "reqmem,alloctres"), "1048576K|billing=1,cpu=1,mem=1048576K,node=1\n"),
+    (("-X", "-n", "-P", "-o", "timelimit,timelimitraw,submit"), "01:00:00|60|2026-11-30T11:59:00\n"),
+    (("-b", "-n", "-X"), "700002           FAILED      3:0 \n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "out"), LAYOUTS)
+def test_columns_and_widths(words: tuple[str, ...], out: str) -> None:
+    assert text(sacct("-j", "700002", *words).out) == out
+
+
+def test_the_environment_may_name_the_columns() -> None:
+    environ = {"SACCT_FORMAT": "jobid,user"}
+    assert text(sacct("-nXP", "-j", "700002", environ=environ).out) == "700002|alice\n"
+
+
+ERRORS = [
+    (("foo",), "sacct: error: Unknown arguments:\nsacct: error:  foo\n"),
+    (("-o", "jobid,nosuch"), 'sacct: error: Invalid field requested: "nosuch"\n'),
+    (("-o", "ReqGRES"), "sacct: fatal: ReqGRES has been removed, please use ReqTRES\n"),
+    (("-s", "XX"), "sacct: fatal: unrecognized job state value 'XX'\n"),
+    (("-u", "nosuch"), "sacct: error: Invalid user id: nosuch\n"),
+    (("-j", "700005_[1-2]"), "sacct: fatal: Bad job array element specified: 700005\n"),
+    (("-S", "nosuch"), "Invalid time specification (pos=0): nosuch\n"),
+    (("-S", "2030-01-01"), "sacct: error: Start time (2030-01-01T00:00:00) requested is after end time (2026-11-30T12:00:00).\n"),
+    (("--units=x",), "sacct: error: Invalid unit type 'x'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type\n"),
+    (("-c",), "Slurm job completion is disabled\n"),
+    (("--json",), "sacct: error: --json is not supported by this service yet\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "err"), ERRORS)
+def test_what_cannot_be_is_told_in_slurms_words(words: tuple[str, ...], err: str) -> None:
+    answer = sacct(*words)
+    assert (answer.code, text(answer.err), text(answer.out)) == (1, err, "")
+
+
+def test_scripts_are_shown_to_their_owner_alone() -> None:
+    script = Digest("ab" * 32)
+    batch = StepSpec(name="batch", phases=(Phase(script=script),))
+    job = ended(owner=BOB, spec={"batch": batch})
+    past = Past([job], blobs={script: b"#!/bin/sh\nexit 3\n"})
+    rule = "-" * 80
+    assert text(sacct("-B", "-j", "700001", past=past, uid=2002).out) == (
+        f"Batch Script for 700001\n{rule}\n#!/bin/sh\nexit 3\n"
+    )
+    assert text(sacct("-B", "-j", "700001", past=past, uid=2001).out) == ""

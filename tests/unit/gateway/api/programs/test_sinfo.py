@@ -1,0 +1,172 @@
+"""sinfo as a program: states of nodes, groups, elastic names."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.job import Job, JobFlag
+from broker.model.node import Node, NodeState
+from broker.model.site import Site
+from gateway.api.programs.sinfo import Sinfo
+from gateway.api.wire import Answer
+from tests.unit.gateway.query.desk import ask, desk_of, snapshot, text
+from tests.unit.gateway.query.records import CLOUD, NODES, NOON, SITE, ended, node, running
+from tests.unit.gateway.query.scene import queue
+
+
+def sinfo(
+    *words: str,
+    jobs: list[Job] | None = None,
+    nodes: Mapping[str, Node] = NODES,
+    site: Site = SITE,
+) -> Answer:
+    return ask(Sinfo(), desk_of(snapshot(jobs or [], nodes=nodes, site=site)), ["sinfo", *words])
+
+
+def bought(name: str, state: NodeState, **changes: object) -> Node:
+    known = {"launch": 1, "state": state, "whole": Tres(4, 15000, 1), "partitions": ("cloud",)}
+    return Node(NodeName(name), **{**known, **changes})  # type: ignore[arg-type]
+
+
+def held(name: str, cpus: int, **changes: object) -> Job:
+    want = Tres(cpus, 1024, 1)
+    return running(700100 + cpus, nodes=(name,), want=want, partitions=("cloud",), **changes)
+
+
+ELASTIC = [
+    ("nothing bought", {}, [], "idle~ 4 ec2-[1-4]"),
+    (
+        "one boots for a job",
+        {"ec2-1": bought("ec2-1", NodeState.BOOTING)},
+        [held("ec2-1", 4, flags=JobFlag.CONFIGURING)],
+        "alloc# 1 ec2-1|idle~ 3 ec2-[2-4]",
+    ),
+    (
+        "one is being bought, part of it for a job",
+        {"ec2-1": bought("ec2-1", NodeState.LAUNCHING)},
+        [held("ec2-1", 1, flags=JobFlag.CONFIGURING)],
+        "mix# 1 ec2-1|idle~ 3 ec2-[2-4]",
+    ),
+    ("warm", {"ec2-1": bought("ec2-1", NodeState.UP)}, [], "idle 1 ec2-1|idle~ 3 ec2-[2-4]"),
+    (
+        "let go",
+        {"ec2-1": bought("ec2-1", NodeState.TERMINATING)},
+        [],
+        "idle% 1 ec2-1|idle~ 3 ec2-[2-4]",
+    ),
+    ("lost", {"ec2-1": bought("ec2-1", NodeState.DOWN)}, [], "down* 1 ec2-1|idle~ 3 ec2-[2-4]"),
+    (
+        "a job is cleaned up",
+        {"ec2-1": bought("ec2-1", NodeState.UP)},
+        [
+            ended(
+                flags=JobFlag.COMPLETING,
+                shares=held("ec2-1", 1).shares,
+                last_node_names=("ec2-1",),
+            )
+        ],
+        "comp 1 ec2-1|idle~ 3 ec2-[2-4]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("title", "nodes", "jobs", "lines"), ELASTIC, ids=[r[0] for r in ELASTIC])
+def test_elastic_nodes_show_where_their_machine_stands(
+    title: str, nodes: dict[str, Node], jobs: list[Job], lines: str
+) -> None:
+    answer = sinfo("-h", "-o", "%t %D %N", nodes=nodes, jobs=jobs, site=CLOUD)
+    assert sorted(text(answer.out).splitlines()) == sorted(lines.split("|")), title
+
+
+DRAINED = [
+    ({"drain": True}, [], "drain drained 0/0/4/4"),
+    ({"drain": True}, [running(want=Tres(4, 1024, 1))], "drng draining 4/0/0/4"),
+    ({"drain": True}, [running()], "drng draining 1/0/3/4"),
+    ({"state": NodeState.DOWN}, [], "down* down* 0/0/4/4"),
+    ({}, [running()], "mix mixed 1/3/0/4"),
+    ({}, [running(want=Tres(4, 1024, 1))], "alloc allocated 4/0/0/4"),
+]
+
+
+@pytest.mark.parametrize(("changes", "jobs", "line"), DRAINED)
+def test_states_and_cpus_follow_jobs_and_drains(
+    changes: dict[str, object], jobs: list[Job], line: str
+) -> None:
+    nodes = {**NODES, "ec2-1": node("ec2-1", **changes)}
+    answer = sinfo("-h", "-N", "-n", "ec2-1", "-p", "ec2", "-o", "%t %T %C", jobs=jobs, nodes=nodes)
+    assert text(answer.out) == line + "\n"
+
+
+def test_reasons_are_listed_once_for_each_node() -> None:
+    nodes = {
+        **NODES,
+        "ec2-1": node("ec2-1", drain=True, reason="bad disk", reason_at=NOON, reason_uid=0),
+    }
+    assert text(sinfo("-R", nodes=nodes).out) == (
+        "REASON               USER      TIMESTAMP           NODELIST\n"
+        "bad disk             root      2026-11-30T12:00:00 ec2-1\n"
+    )
+
+
+def test_lines_of_the_usual_listing() -> None:
+    out = text(sinfo(jobs=queue()).out)
+    assert out == (
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+        "ec2*         up 7-00:00:00      1    mix ec2-2\n"
+        "ec2*         up 7-00:00:00      1  alloc ec2-1\n"
+        "ec2*         up 7-00:00:00      2   idle ec2-[3-4]\n"
+        "debug        up      30:00      1    mix ec2-2\n"
+        "debug        up      30:00      1  alloc ec2-1\n"
+        "debug        up      30:00      2   idle ec2-[3-4]\n"
+        "down       down   infinite      1  alloc ec2-1\n"
+        "rootonly     up   infinite      1  alloc ec2-1\n"
+        "chemonly     up   infinite      1    mix ec2-2\n"
+    )
+
+
+FILTERS = [
+    (("-t", "idle"), "idle ec2-[3-4]"),
+    (("-t", "alloc,mix"), "mix ec2-2|alloc ec2-1"),
+    (("-t", "!idle"), "mix ec2-2|alloc ec2-1"),
+    (("-t", "mixed&idle"), "n/a "),
+    (("-n", "ec2-[2-3]"), "mix ec2-2|idle ec2-3"),
+    (("-n", "nosuch"), "n/a "),
+    (("-d",), "n/a "),
+]
+
+
+@pytest.mark.parametrize(("words", "lines"), FILTERS)
+def test_filters_choose_nodes(words: tuple[str, ...], lines: str) -> None:
+    out = text(sinfo("-h", "-p", "ec2", "-o", "%P %t %N", *words, jobs=queue()).out)
+    assert out == "".join(f"ec2* {line}\n" for line in lines.split("|"))
+
+
+def test_a_format_without_partitions_counts_a_node_once() -> None:
+    assert text(sinfo("-h", "-o", "%D %T").out) == "4 idle\n"
+
+
+def test_unlike_nodes_stand_apart_where_the_column_is_shown() -> None:
+    assert text(sinfo("-h", "-p", "ec2", "-o", "%f %N").out) == (
+        "spot,g5 ec2-[1-2]\nondemand,g5 ec2-[3-4]\n"
+    )
+    assert text(sinfo("-h", "-p", "ec2", "-o", "%w").out) == "1+\n"
+    assert text(sinfo("-h", "-p", "ec2", "-e", "-o", "%w").out) == "1\n2\n3\n4\n"
+
+
+ERRORS = [
+    (("-t", "zz"), 1, 'sinfo: error: Bad state string: "zz"\n'),
+    (("-S", "?"), 1, "sinfo: error: Invalid sort specification: ?\n"),
+    (("-O", "nosuch"), 0, "sinfo: error: Invalid job format specification: nosuch\n"),
+    (("--yaml",), 1, "sinfo: error: --yaml is not supported by this service yet\n"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "err"), ERRORS)
+def test_what_cannot_be_is_told_in_slurms_words(
+    words: tuple[str, ...], code: int, err: str
+) -> None:
+    answer = sinfo(*words)
+    assert answer.code == code
+    assert text(answer.err).startswith(err)

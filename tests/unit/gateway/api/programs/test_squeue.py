@@ -1,0 +1,207 @@
+"""squeue as a program: filters, errors, exit codes, what is kept."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from gateway.api.desk import Desk
+from gateway.api.programs.squeue import Squeue
+from gateway.api.wire import Answer
+from tests.unit.gateway.query.desk import Clock, ask, desk_of, snapshot, text
+from tests.unit.gateway.query.records import CLOUD, NOON, SITE, pending, running
+from tests.unit.gateway.query.scene import queue
+
+HEAD = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+
+
+def squeue(*words: str, desk: Desk | None = None, **how: object) -> Answer:
+    desk = desk or desk_of(snapshot(queue()))
+    return ask(Squeue(), desk, ["squeue", *words], **how)  # type: ignore[arg-type]
+
+
+def ids(*words: str, **how: object) -> str:
+    out = text(squeue("-h", "-o", "%i", *words, **how).out)
+    return " ".join(line.replace("70000", "") for line in out.splitlines())
+
+
+LISTINGS = [
+    (("-j", "700001"), "1"),
+    (("-j", "700001,700003"), "3 1"),
+    (("-j700001",), "1"),
+    (("--jobs=700008",), "8_[2-3%1] 8_1"),
+    (("-j", "700008_1"), "8_1"),
+    (("-j", "700008_3"), "8_[2-3%1]"),
+    (("-j", "700008_3", "-r"), "8_3"),
+    (("-j", "700008_99"), ""),
+    (("-j", "700014"), "8_1"),
+    (("-j", "700010"), ""),
+    (("-j", "700010", "-t", "all"), "700010"),
+    (("-j", ""), ""),
+    (("-t", "R"), "2 3 8_1 1"),
+    (("-t", "cd,f"), "700010 700011"),
+    (("--me",), "9 5 8_[2-3%1] 7_[1-2,5-10%2] 4 3 8_1 1"),
+    (("-u", "bob"), "6 2"),
+    (("-n", "run1,dep"), "6 1"),
+    (("-w", "ec2-[1-2]"), "2 3 8_1 1"),
+    (("-p", "nosuch"), ""),
+    (("-A", "CHEM"), "6 2 3"),
+    (("-P", "-n", "big"), "9 9"),
+    (("-S", "i", "-t", "R"), "1 2 3 8_1"),
+    (("--running-over=10",), ""),
+    (("--running-over=0:10",), "2 3 1"),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), LISTINGS)
+def test_options_choose_jobs(words: tuple[str, ...], found: str) -> None:
+    assert ids(*words) == found
+
+
+ERRORS = [
+    (("-j", "799999"), 1, "", "slurm_load_jobs error: Invalid job id specified\n"),
+    (("-j", "799998,799999"), 0, HEAD, ""),
+    (("-j", "abc"), 1, "", "squeue: error: Invalid job id: abc\n"),
+    (("-u", "nosuch"), 0, HEAD, "squeue: error: Invalid user: nosuch\n\n"),
+    (("-w", "nosuch"), 1, "", "squeue: error: Invalid node name nosuch\n"),
+    (("-S", "^"), 1, HEAD, "squeue: error: Invalid sort specification: ^\n"),
+    (("-i", "x"), 1, "", "squeue: error: --iterate=x\n\n"),
+    (("--json",), 1, "", "squeue: error: --json is not supported by this service yet\n"),
+    (("--running-under=x",), 1, "", "squeue: fatal: Invalid time limit specification\n"),
+    (("-V",), 0, "slurm 25.11.7\n", ""),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "out", "err"), ERRORS)
+def test_what_cannot_be_is_told_in_slurms_words(
+    words: tuple[str, ...], code: int, out: str, err: str
+) -> None:
+    answer = squeue(*words)
+    assert (answer.code, text(answer.out), text(answer.err)) == (code, out, err)
+
+
+def test_a_bad_state_names_the_good_ones() -> None:
+    answer = squeue("-t", "NOSUCH")
+    assert answer.code == 1
+    assert text(answer.err).startswith(
+        "squeue: error: Invalid job state specified: NOSUCH\n"
+        "squeue: error: Valid job states include: PENDING,RUNNING,SUSPENDED,"
+    )
+
+
+def test_other_words_are_refused_with_the_usage() -> None:
+    answer = squeue("foo")
+    assert answer.code == 1
+    assert text(answer.out).startswith("Usage: squeue [-A account]")
+    assert text(answer.err) == "squeue: error: Unrecognized option: foo\n"
+
+
+def test_the_line_that_watchers_ask_for() -> None:
+    words = ("-h", "-r", "-t", "all", "-o", "%A|%T|%r|%i|%u", "-j", "700001,700008,700011")
+    lines = text(squeue(*words).out).splitlines()
+    assert sorted(lines) == [
+        "700001|RUNNING|None|700001|alice",
+        "700008|PENDING|JobArrayTaskLimit|700008_2|alice",
+        "700008|PENDING|JobArrayTaskLimit|700008_3|alice",
+        "700011|FAILED|NonZeroExitCode|700011|alice",
+        "700014|RUNNING|None|700008_1|alice",
+    ]
+
+
+ENVIRONMENTS = [
+    ({"SQUEUE_FORMAT": "%i;%T"}, "JOBID;STATE\n700001;RUNNING\n"),
+    ({"SQUEUE_FORMAT2": "jobid:7,state:4"}, "JOBID  STAT\n700001 RUNN\n"),
+    ({"SQUEUE_FORMAT": "nothing"}, "nothing\nnothing\n"),
+]
+
+
+@pytest.mark.parametrize(("environ", "out"), ENVIRONMENTS)
+def test_formats_come_from_the_environment(environ: dict[str, str], out: str) -> None:
+    assert text(squeue("-j", "700001", environ=environ).out) == out
+
+
+def test_the_command_line_goes_before_the_environment() -> None:
+    environ = {"SQUEUE_FORMAT2": "jobid", "SQUEUE_STATES": "PD", "SQUEUE_USERS": "bob"}
+    assert ids("-t", "R", environ=environ) == "2"
+
+
+def test_long_listings_begin_with_the_date() -> None:
+    lines = text(squeue("-l", "-j", "700001").out).splitlines()
+    assert lines[0] == "Mon Nov 30 12:00:00 2026"
+    assert lines[1].endswith("    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)")
+    assert lines[2].endswith("  RUNNING       0:12     30:00      1 ec2-1")
+
+
+def test_steps_have_rows_of_their_own() -> None:
+    assert text(squeue("-s", "-h", "-o", "%i %j %u", "-j", "700003").out) == (
+        "700003.0 sleep alice\n700003.batch batch alice\n"
+    )
+
+
+def test_clusters_are_named_and_unknown_ones_refused() -> None:
+    assert text(squeue("-M", "oracle", "-j", "700001").out).startswith("CLUSTER: oracle\n" + HEAD)
+    answer = squeue("-M", "nosuch")
+    assert answer.code == 1
+    assert text(answer.err).endswith("squeue: fatal: Could not get cluster information\n")
+
+
+def test_jobs_of_hidden_partitions_are_shown_when_all_are_asked_for() -> None:
+    parts = tuple(replace(part, hidden=part.name == "ec2") for part in SITE.partitions)
+    desk = desk_of(snapshot(queue(), site=replace(SITE, partitions=parts)))
+    assert ids(desk=desk) == "9"
+    assert len(ids("-a", desk=desk).split()) == 10
+
+
+def test_nodes_that_could_be_bought_are_known_names() -> None:
+    desk = desk_of(snapshot([], nodes={}, site=CLOUD))
+    assert squeue("-w", "ec2-4", desk=desk).code == 0
+    assert squeue("-w", "ec2-5", desk=desk).code == 1
+
+
+def test_names_that_are_no_utf8_come_back_as_they_were() -> None:
+    desk = desk_of(snapshot([pending(spec={"name": "caf\udce9"})]))
+    answer = squeue("-h", "-o", "%j", desk=desk)
+    assert str(answer.out).encode("utf-8", "surrogateescape") == b"caf\xe9\n"
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_the_same_listing_is_made_once_for_a_version_of_the_world() -> None:
+    command, desk = Squeue(), desk_of(snapshot(queue()))
+    first = ask(command, desk, ["squeue", "-o", "%i"])
+    assert ask(command, desk, ["squeue", "-o", "%i"]) is first
+    assert ask(command, desk, ["squeue", "-o", "%i"], uid=2002) is not first
+    assert ask(command, desk, ["squeue", "-o", "%i"], environ={"SQUEUE_STATES": "R"}) is not first
+
+
+def test_a_new_version_of_the_world_is_listed_anew() -> None:
+    snaps = [snapshot(queue()), snapshot([running()], version=2)]
+    command, desk = Squeue(), desk_of(lambda: snaps[0])
+    first = ask(command, desk, ["squeue", "-h", "-o", "%i"])
+    snaps.pop(0)
+    assert text(ask(command, desk, ["squeue", "-h", "-o", "%i"]).out) == "700001\n"
+    assert text(first.out) != "700001\n"
+
+
+def test_what_changes_with_time_is_kept_for_a_second_only() -> None:
+    command, desk = Squeue(), desk_of(snapshot([running()]))
+    assert isinstance(desk.clock, Clock)
+    words = ["squeue", "-h", "-o", "%M"]
+    first = ask(command, desk, words)
+    assert ask(command, desk, words) is first
+    desk.clock.at = NOON + 1
+    assert (text(first.out), text(ask(command, desk, words).out)) == ("0:30\n", "0:31\n")
+
+
+def test_ten_thousand_jobs_are_listed_without_waiting() -> None:
+    jobs = [pending(700001 + n, priority=n % 7) for n in range(10_000)]
+    command, desk = Squeue(), desk_of(snapshot(jobs))
+    ask(command, desk, ["squeue", "-j", "700001"])
+    spent = []
+    for uid in range(3):
+        begun = time.process_time()
+        answer = ask(command, desk, ["squeue"], uid=uid)
+        spent.append(time.process_time() - begun)
+    assert text(answer.out).count("\n") == 10_001
+    assert min(spent) < 0.3, "thirty milliseconds on a quiet machine"

@@ -1,0 +1,240 @@
+"""Records to the text of squeue's and scontrol's columns."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from accounting.tres import Tres
+from broker.model.job import ArrayPlace, ExitCode, Hold, Job, JobFlag, JobState
+from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Gres, Output
+from gateway.query.fields import ALL_LETTERS, BY_LETTER, BY_LONG, COLUMNS
+from gateway.query.showjob import show_job
+from tests.unit.gateway.query.records import NOON, context, ended, pending, running
+
+BEGIN = {"reason": "BeginTime", "spec": {"begin": NOON + 3600}}
+HELD = {"hold": Hold.USER, "reason": "JobHeldUser", "priority": 0, "eligible": None}
+
+
+def asking(**resources: object) -> dict[str, object]:
+    return {"spec": {"resources": resources}}
+
+
+def typed(*options: tuple[str, str], **more: object) -> dict[str, object]:
+    return {"spec": {"options": options, **more}}
+
+
+def array(task: int | None, waiting: tuple[int, ...] = (), limit: int | None = None) -> ArrayPlace:
+    return ArrayPlace(700001, task, waiting, limit=limit)  # type: ignore[arg-type]
+
+
+LETTERS = [
+    ("a job that waits has no nodes", pending(), "N=|R=(None)|B=n/a|S=N/A|e=N/A|M=0:00|L=1:00:00|t=PD"),
+    ("one that runs has", running(), "N=ec2-1|R=ec2-1|B=ec2-1|M=0:30|L=59:30|t=R|T=RUNNING"),
+    ("several are folded", running(nodes=("ec2-1", "ec2-2", "ec2-4")), "N=ec2-[1-2,4]|D=3|B=ec2-1"),
+    ("booting hides running", running(flags=JobFlag.CONFIGURING), "t=CF|T=CONFIGURING|R=ec2-1"),
+    ("cleaning up hides the end", ended(flags=JobFlag.COMPLETING), "t=CG|T=COMPLETING|R=ec2-1"),
+    ("failed jobs say why", ended(state=JobState.FAILED, reason="NonZeroExitCode"), "R=(NonZeroExitCode)|t=F"),
+    ("completed ones say where", ended(), "R=ec2-1|t=CD|M=0:20"),
+    ("memory exceeded has three letters", ended(state=JobState.OUT_OF_MEMORY, reason="OutOfMemory"), "t=OOM"),
+    ("a begin time is a start foreseen", pending(**BEGIN), "S=2026-11-30T13:00:00|e=2026-11-30T14:00:00"),
+    ("no limit", running(time_limit=UNLIMITED), "l=UNLIMITED|L=UNLIMITED"),
+    ("a limit that is over", running(time_limit=10), "L=INVALID"),
+    ("long limits have days", pending(time_limit=93784), "l=1-02:03:04"),
+    ("an array that waits", pending(array=array(None, (1, 2, 5), 2)), "i=700001_[1-2,5%2]|K=1-2,5%2|A=700001|F=700001"),
+    ("an element", running(700009, array=array(7)), "i=700001_7|K=7|A=700009|F=700001"),
+    ("no array", pending(), "i=700001|K=N/A|F=700001"),
+    ("partitions asked for", pending(partitions=("debug", "ec2")), "P=debug,ec2"),
+    ("default memory of the partition", pending(), "m=1G"),
+    ("memory per node", pending(**asking(mem_per_node_mib=1500)), "m=1500M"),
+    ("all memory", pending(**asking(mem_per_node_mib="ALL")), "m=0"),
+    ("a partition without default memory", pending(partitions=("debug",)), "m=0"),
+    ("cpus of a task", pending(want=Tres(4, 4096, 1), **asking(tasks=2, cpus_per_task=2)), "C=4|c=2"),
+    ("tasks of a node", pending(**asking(min_nodes=2, tasks_per_node=2)), "c=2|D=2"),
+    ("more cpus than a node has", pending(want=Tres(17, 17, 1), **asking(tasks=17)), "D=5|C=17"),
+    ("gres as typed", pending(**typed(("gres", "gpu:a10g:1"))), "b=gres/gpu:a10g:1"),
+    ("gres without options, from SkyPilot", pending(**asking(gres=(Gres(name="gpu", type="a10g"),))), "b=gres/gpu:a10g:1"),
+    ("gpus of the job are not of a node", pending(**typed(("gpus", "2"))), "b=N/A"),
+    ("comment given empty", pending(spec={"comment": ""}), "k="),
+    ("no comment", pending(), "k=(null)"),
+    ("comment changed later", pending(comment="new", spec={"comment": "old"}), "k=new"),
+    ("priority", pending(priority=10664), "Q=10664|p=0.00000248290598"),
+    ("geometry", pending(**typed(("sockets-per-node", "1"), ("threads-per-core", "2"))), "z=1:*:2|H=1|I=*|J=2"),
+    ("no multithreading", pending(**typed(("hint", "nomultithread"))), "z=*:*:1"),
+    ("exclusive", pending(**asking(exclusive=True)), "h=NO"),
+    ("exclusive of users", pending(**typed(("exclusive", "user"))), "h=USER"),
+    ("shared", pending(**typed(("oversubscribe", ""))), "h=YES"),
+    ("nodes wished and not wished", pending(**asking(nodelist=("ec2-2", "ec2-1"), exclude=("ec2-3",))), "n=ec2-[1-2]|x=ec2-3"),
+    ("a preference is a feature once it runs", running(**asking(prefer="spot")), "f=spot"),
+    ("temporary disk", pending(**asking(tmp_mib=100)), "d=100M"),
+    ("a job that ended without a start", pending(state=JobState.CANCELLED, ended=NOON), "S=2026-11-30T12:00:00|M=0:00|R="),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "job", "row"), LETTERS, ids=[row[0] for row in LETTERS])
+def test_squeue_shows(title: str, job: Job, row: str) -> None:
+    wanted = dict(pair.split("=", 1) for pair in row.split("|"))
+    shown = {letter: BY_LETTER[letter].squeue()(job, context()) for letter in wanted}
+    assert shown == wanted, title
+
+
+AFTER = Dependency(kind=DependencyKind.AFTEROK, job=700000)
+SCONTROL = [
+    ("held and no node count asked for", pending(**HELD), "NumNodes=1-1 NumCPUs=1 NumTasks=1"),
+    ("no node count asked for", pending(), "NumNodes=1 NumCPUs=1"),
+    ("a range of nodes", pending(**asking(min_nodes=2, max_nodes=3)), "NumNodes=2-3"),
+    ("a count of nodes", pending(**asking(min_nodes=3)), "NumNodes=3-3"),
+    ("one number once it runs", running(**asking(min_nodes=1, max_nodes=2)), "NumNodes=1 "),
+    ("held is not eligible", pending(**HELD), "EligibleTime=Unknown\n   AccrueTime=Unknown"),
+    ("nothing allocated", pending(), "AllocTRES=(null)"),
+    ("billing", running(want=Tres(2, 8192, 1)), "AllocTRES=cpu=2,mem=8G,node=1,billing=4"),
+    ("no limit while it runs", running(time_limit=UNLIMITED), "EndTime=Unknown"),
+    ("dependency", pending(after=(AFTER,)), "Dependency=afterok:700000(unfulfilled)"),
+    (
+        "minutes behind a start",
+        pending(after=(Dependency(kind=DependencyKind.AFTER, job=5, delay=300),)),
+        "Dependency=after:5+5(unfulfilled)",
+    ),
+    (
+        "one of several is enough",
+        pending(after=(AFTER, Dependency(kind=DependencyKind.SINGLETON)), spec={"after_any": True}),
+        "Dependency=afterok:700000(unfulfilled)?singleton(unfulfilled)",
+    ),
+    (
+        "a condition that cannot hold any more",
+        pending(after=(AFTER,), reason="DependencyNeverSatisfied"),
+        "Dependency=afterok:700000(failed)",
+    ),
+    (
+        "reasons have underscores for blanks",
+        ended(state=JobState.FAILED, reason="RaisedSignal:11(Segmentation fault)"),
+        "Reason=RaisedSignal:11(Segmentation_fault)",
+    ),
+    ("exit code and signal", ended(exit=ExitCode(0, 9)), "ExitCode=0:9"),
+    ("memory per cpu by default", pending(), "MinMemoryCPU=1G MinTmpDiskNode=0"),
+    ("memory per node", pending(**asking(mem_per_node_mib=100)), "MinMemoryNode=100M "),
+    ("memory per gpu", pending(**asking(mem_per_gpu_mib=1024)), "MinMemoryTRES=1G "),
+    ("gpus of the job", pending(**typed(("gpus", "a10g:2"))), "\n   TresPerJob=gres/gpu:a10g:2"),
+    (
+        "cpus of a task are TRES",
+        pending(spec={"options": (("cpus-per-task", "2"),), "resources": {"cpus_per_task": 2}}),
+        "\n   TresPerTask=cpu=2",
+    ),
+    ("mail", pending(spec={"mail_types": ("END",)}), "\n   MailUser=alice MailType=END"),
+    ("errors go where output goes", pending(), "\n   StdErr=\n"),
+    (
+        "a file of its own for errors",
+        pending(spec={"output": Output(stderr="e-%j.txt")}),
+        "StdErr=/home/alice/work/e-700001.txt",
+    ),
+    (
+        "an element's output",
+        running(700009, array=array(7)),
+        "StdOut=/home/alice/work/slurm-700001_7.out",
+    ),
+    (
+        "an array's output before it starts",
+        pending(array=array(None, (1, 2))),
+        "StdOut=/home/alice/work/slurm-700001_4294967294.out",
+    ),
+    (
+        "the array's limit",
+        pending(array=array(None, (1, 2), 2)),
+        "JobId=700001 ArrayJobId=700001 ArrayTaskId=1-2%2 ArrayTaskThrottle=2 JobName=wrap",
+    ),
+    ("container", pending(**typed(("container", "x"))), "\n   Container=x ContainerID=(null)"),
+    ("switches wait", pending(**typed(("switches", "1"))), "\n   Switches=1@00:05:00"),
+]
+
+
+@pytest.mark.parametrize(("title", "job", "line"), SCONTROL, ids=[row[0] for row in SCONTROL])
+def test_scontrol_shows(title: str, job: Job, line: str) -> None:
+    assert line in show_job(job, context()), title
+
+
+def test_an_allocation_that_is_kept_open_has_no_output_files() -> None:
+    text = show_job(running(spec={"batch": None}), context())
+    assert "BatchFlag=0" in text
+    assert "StdOut" not in text
+
+
+def test_details_tell_what_each_node_gives() -> None:
+    gpus = Tres(1, 1024, 1, (("gpu", 1), ("gpu:a10g", 1)))
+    job = running(want=gpus)
+    job = replace(job, shares=tuple(replace(share, gpu_ids=(1,)) for share in job.shares))
+    text = show_job(job, context(), details=True)
+    assert (
+        "\n   JOB_GRES=gpu:a10g:1\n     Nodes=ec2-1 CPU_IDs=0 Mem=1024 GRES=gpu:a10g:1(IDX:1)\n"
+        in text
+    )
+    assert "\n   SLUID=s" in text
+    assert "\n   DerivedExitCode=0:0\n" in text
+
+
+def test_nodes_that_give_the_same_share_a_line() -> None:
+    job = running(want=Tres(2, 2048, 1), nodes=("ec2-1", "ec2-2"))
+    assert "     Nodes=ec2-[1-2] CPU_IDs=0 Mem=1024 GRES=\n" in show_job(
+        job, context(), details=True
+    )
+
+
+def test_one_line_holds_a_whole_record() -> None:
+    text = show_job(ended(), context(), oneliner=True)
+    assert text.count("\n") == 1
+    assert text.startswith("JobId=700001 JobName=wrap UserId=alice(2001) GroupId=alice(2001) ")
+
+
+def test_no_letter_and_no_name_stands_for_two_columns() -> None:
+    letters = Counter(column.letter for column in COLUMNS if column.letter)
+    names = Counter(column.long.lower() for column in COLUMNS if column.long)
+    keys = Counter(column.key for column in COLUMNS)
+    assert max(letters.values()) == max(names.values()) == max(keys.values()) == 1
+
+
+def test_every_column_can_be_written_of_every_kind_of_job() -> None:
+    jobs = [pending(), running(), ended(), pending(array=array(None, (1, 2))), pending(**HELD)]
+    for column in COLUMNS:
+        for job in jobs:
+            assert isinstance(column.squeue()(job, context()), str)
+            assert isinstance(column.shown()(job, context()), str)
+
+
+def test_all_letters_come_small_ones_first() -> None:
+    assert ALL_LETTERS == "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    assert "nodelist" in BY_LONG
+
+
+MOMENTS = [
+    ("", "2026-11-30T11:59:00"),
+    ("standard", "2026-11-30T11:59:00"),
+    ("%s", "1796039940"),
+    ("%H.%M", "11.59"),
+    ("relative", "11:59"),
+]
+
+
+@pytest.mark.parametrize(("form", "shown"), MOMENTS)
+def test_slurm_time_format_changes_moments(form: str, shown: str) -> None:
+    assert BY_LETTER["V"].squeue()(pending(), context(time_format=form)) == shown
+
+
+RELATIVE = [
+    (-86400, "Ystday 12:00"),
+    (86400, "Tomorr 12:00"),
+    (3 * 86400, "Thu 12:00"),
+    (-30 * 86400, "31 Oct 12:00"),
+    (-400 * 86400, "26 Oct 2025"),
+]
+
+
+@pytest.mark.parametrize(("off", "shown"), RELATIVE)
+def test_relative_moments_name_near_days(off: int, shown: str) -> None:
+    job = pending(submitted=NOON + off)
+    assert BY_LETTER["V"].squeue()(job, context(time_format="relative")) == shown
+
+
+def test_moments_are_in_the_readers_zone() -> None:
+    ctx = context(zone=lambda _at: 3 * 3600)
+    assert BY_LETTER["V"].squeue()(pending(), ctx) == "2026-11-30T14:59:00"
