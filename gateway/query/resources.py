@@ -48,12 +48,13 @@ def node_count(job: Job, ctx: Context) -> int:
 
 def least_nodes(job: Job, ctx: Context) -> int:
     """What was asked for, or what the cpus need on the partition's largest node."""
-    want, asked = job.want, job.spec.resources.min_nodes
-    if want.cpu > 1 and asked is None:
-        part = _part(job, ctx)
-        if part is not None and part.largest_cpus:
-            return max(want.node, -(-want.cpu // part.largest_cpus), 1)
-    return max(want.node, asked or 1)
+    want = job.want
+    if want.node > 1 or want.cpu <= 1:
+        return want.node or 1
+    part = _part(job, ctx)
+    if part is None or not part.largest_cpus or job.spec.resources.min_nodes is not None:
+        return 1
+    return max(-(-want.cpu // part.largest_cpus), 1)
 
 
 def node_range(job: Job, ctx: Context) -> str:

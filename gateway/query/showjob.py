@@ -17,7 +17,7 @@ JOB_LINES = (
     ("job_id", "?array_parent", "?array_task_id", "?array_throttle", "name"),
     ("+sluid",),
     ("user_and_uid", "group_and_gid", "mcs_label"),
-    ("priority", "nice", "account", "qos", "?wckey"),
+    ("priority", "nice", "account", "qos"),
     ("state", "reason", "dependency"),
     ("requeue", "restart_cnt", "batch_flag", "reboot", "exit_code"),
     ("+derived_exit_code",),

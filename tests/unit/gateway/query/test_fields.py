@@ -52,7 +52,7 @@ LETTERS = [
     ("all memory", pending(**asking(mem_per_node_mib="ALL")), "m=0"),
     ("a partition without default memory", pending(partitions=("debug",)), "m=0"),
     ("cpus of a task", pending(want=Tres(4, 4096, 1), **asking(tasks=2, cpus_per_task=2)), "C=4|c=2"),
-    ("tasks of a node", pending(**asking(min_nodes=2, tasks_per_node=2)), "c=2|D=2"),
+    ("tasks of a node", pending(want=Tres(4, 4096, 2), **asking(min_nodes=2, tasks_per_node=2)), "c=2|D=2"),
     ("more cpus than a node has", pending(want=Tres(17, 17, 1), **asking(tasks=17)), "D=5|C=17"),
     ("gres as typed", pending(**typed(("gres", "gpu:a10g:1"))), "b=gres/gpu:a10g:1"),
     ("gres without options, from SkyPilot", pending(**asking(gres=(Gres(name="gpu", type="a10g"),))), "b=gres/gpu:a10g:1"),
@@ -84,8 +84,12 @@ AFTER = Dependency(kind=DependencyKind.AFTEROK, job=700000)
 SCONTROL = [
     ("held and no node count asked for", pending(**HELD), "NumNodes=1-1 NumCPUs=1 NumTasks=1"),
     ("no node count asked for", pending(), "NumNodes=1 NumCPUs=1"),
-    ("a range of nodes", pending(**asking(min_nodes=2, max_nodes=3)), "NumNodes=2-3"),
-    ("a count of nodes", pending(**asking(min_nodes=3)), "NumNodes=3-3"),
+    (
+        "a range of nodes",
+        pending(want=Tres(2, 2048, 2), **asking(min_nodes=2, max_nodes=3)),
+        "NumNodes=2-3",
+    ),
+    ("a count of nodes", pending(want=Tres(3, 3072, 3), **asking(min_nodes=3)), "NumNodes=3-3"),
     ("one number once it runs", running(**asking(min_nodes=1, max_nodes=2)), "NumNodes=1 "),
     ("held is not eligible", pending(**HELD), "EligibleTime=Unknown\n   AccrueTime=Unknown"),
     ("nothing allocated", pending(), "AllocTRES=(null)"),
