@@ -71,7 +71,8 @@ class Background:
             if started.poll() is not None:
                 raise Refused(f"the service did not start: {self.last_words()}")
             if waited > START_SECONDS:
-                started.terminate()
+                started.kill()
+                started.wait()
                 raise Busy(
                     f"the service did not answer within {START_SECONDS:.0f} s",
                     hint=f"see {self.words} and {self.paths.log}",
@@ -137,10 +138,11 @@ def foreground(paths: Paths) -> int:
     """The service itself, until it is told to end; its exit status. Raises Refused, Busy."""
     # Here, as starting one in the background must not wait for all that a service loads.
     from gateway.config.load import read  # noqa: PLC0415
+
+    config = read(paths)
     from gateway.observe import log  # noqa: PLC0415
     from gateway.serve import serve  # noqa: PLC0415
 
-    config = read(paths)
     file = Path(config.log.path) if config.log.path else paths.log
     file.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     size = config.log.max_mb << 20

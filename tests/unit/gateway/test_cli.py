@@ -1,0 +1,412 @@
+"""What `spz` sends, shows and waits for, and how it exits."""
+
+import io
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.model.errors import Busy, Conflict, Refused, Unknown
+from gateway.config.paths import Paths
+from gateway.sdk import sending, show
+from gateway.sdk.background import Background
+from gateway.sdk.client import Client, NoService
+from gateway.sdk.follow import Follower, Which, logs_status, own_status
+from gateway.sdk.health import findings, lines
+from gateway.sdk.launch import Launch, kept_running, sweep_text, which
+
+
+def test_check_says_what_to_do(short_tmp: Path) -> None:
+    paths = Paths.from_environ(
+        {"SKYPURZA_HOME": str(short_tmp), "SKYPURZA_CONFIG": f"{short_tmp}/none"},
+        uid=1,
+        user_home=short_tmp,
+    )
+    text = lines(list(findings(paths, python=Path("/no/python3"))))
+    assert "FAIL  configuration: " in text
+    assert "no such file" in text
+    assert "FAIL  python of the commands: /no/python3 does not run\n      apt-get" in text
+
+
+# --- what is sent
+
+
+def test_an_existing_file_is_a_task_and_other_words_are_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "task"
+    file.write_text("run: é")
+    assert sending.task_text([str(file)]) == "run: é"
+    assert json.loads(sending.task_text(["echo", "it's"])) == {"run": "echo it's"}
+    assert json.loads(sending.task_text(["echo hi"])) == {"run": "echo hi"}
+    assert sending.task_text([]) == "{}"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(b"run: \xff", "not UTF-8 (byte 5)"), (None, "No such file or directory")]
+)
+def test_a_task_file_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, told: str
+) -> None:
+    file = tmp_path / "t.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(Refused, match=re.escape(told)):
+        sending.task_text([str(file)])
+
+
+def test_variables_come_from_files_then_options_then_the_shell(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    file.write_text("# those\nA=1\nexport B='two words'\n\nC=3\n")
+    given = sending.variables(["C=9", "D", "E="], [file], {"D": "4"}, option="--env")
+    assert given == {"A": "1", "B": "two words", "C": "9", "D": "4", "E": ""}
+
+
+def test_folders_of_runs_are_made_and_a_missing_workdir_is_told(tmp_path: Path) -> None:
+    sending.make_folders(str(tmp_path), f"{tmp_path}/sky_workdir")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sky_logs", "sky_workdir"]
+    with pytest.raises(Refused, match="no such directory"):
+        sending.make_folders(str(tmp_path), f"{tmp_path}/other")
+
+
+# --- following
+
+
+class Service:
+    """A service whose job goes through given states, one at each look."""
+
+    here = True
+
+    def __init__(self, *states: Mapping[str, Any]) -> None:
+        self.states = list(states)
+        self.posted: list[tuple[str, Mapping[str, Any]]] = []
+        self.answers: dict[str, Any] = {}
+
+    def get(self, route: str, **query: object) -> dict[str, Any]:
+        if route in self.answers:
+            return dict(self.answers[route])
+        return dict(self.states.pop(0) if len(self.states) > 1 else self.states[0])
+
+    def post(self, route: str, body: Mapping[str, Any] | None = None, **query: object) -> Any:
+        self.posted.append((route, body or {}))
+        return self.answers.get(route, {})
+
+    persist = post
+
+    def stream(self, route: str, **query: object) -> Iterator[bytes]:
+        yield b"all "
+        yield b"of it"
+
+
+def job(state: str, *runs: Mapping[str, Any], over: bool = False) -> dict[str, Any]:
+    return {
+        "id": 5,
+        "state": state,
+        "reason": "Resources" if state == "PENDING" else "None",
+        "detail": "",
+        "node_list": "ec2-1",
+        "over": over,
+        "runs": list(runs),
+        "log": None,
+    }
+
+
+def run(
+    status: str, *, over: bool = False, log: Path | None = None, code: int = 0, signal: int = 0
+) -> dict[str, Any]:
+    return {
+        "id": 1,
+        "status": status,
+        "over": over,
+        "log": None if log is None else str(log),
+        "exit": {"code": code, "signal": signal},
+    }
+
+
+def test_a_run_is_followed_from_the_queue_to_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    told: list[str] = []
+    out = io.BytesIO()
+
+    def write_more(seconds: float) -> None:
+        with log.open("ab") as file:
+            file.write(b"line\n")
+
+    service = Service(
+        job("PENDING"),
+        job("PENDING"),
+        job("CONFIGURING", run("INIT", log=log)),
+        job("RUNNING", run("RUNNING", log=log)),
+        job("RUNNING", run("SUCCEEDED", over=True, log=log)),
+    )
+    follower = Follower(service, out, say=told.append, sleep=write_more)
+    ended = follower.follow(Which(5, 1))
+    assert told == ["waiting (Resources)", "booting ec2-1"]
+    assert out.getvalue() == b"line\n" * 4
+    assert (ended["status"], own_status(ended), logs_status(ended)) == ("SUCCEEDED", 0, 0)
+
+
+def test_a_job_that_ends_before_its_run_is_told(tmp_path: Path) -> None:
+    service = Service(job("CANCELLED", run("PENDING"), over=True))
+    with pytest.raises(Conflict, match="job 5 ended CANCELLED before the run did"):
+        Follower(service, io.BytesIO(), sleep=lambda _: None).follow(Which(5, 1))
+
+
+def test_only_the_last_lines_are_shown_when_asked(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(b"line %d\n" % n for n in range(5000)))
+    out = io.BytesIO()
+    Follower(Service(job("RUNNING", run("RUNNING", log=log))), out).show(Which(5, 1), tail=2)
+    assert out.getvalue() == b"line 4998\nline 4999\n"
+
+
+def test_the_text_comes_from_the_service_when_it_is_elsewhere() -> None:
+    service = Service(job("RUNNING", run("SUCCEEDED", over=True)))
+    service.here = False
+    out = io.BytesIO()
+    Follower(service, out).follow(Which(5, 1))
+    assert out.getvalue() == b"all of it"
+
+
+@pytest.mark.parametrize(
+    ("state", "own", "logs"),
+    [
+        (run("SUCCEEDED", over=True), 0, 0),
+        (run("FAILED", over=True, code=3), 3, 100),
+        (run("FAILED_SETUP", over=True, code=2), 2, 100),
+        (run("FAILED", over=True, signal=9), 137, 100),
+        (run("FAILED_DRIVER", over=True), 100, 100),
+        (run("CANCELLED", over=True, signal=15), 103, 103),
+        (run("RUNNING"), None, 101),
+    ],
+)
+def test_exit_statuses_are_the_runs_own_and_sky_pilots(
+    state: dict[str, Any], own: int | None, logs: int
+) -> None:
+    assert logs_status(state) == logs
+    assert own is None or own_status(state) == own
+
+
+def test_a_run_is_found_by_its_clusters_name() -> None:
+    service = Service(job("RUNNING"))
+    service.answers["/v1/clusters/dev/queue"] = {"job": 5, "runs": [{"id": 1}, {"id": 2}]}
+    assert which(service, "dev", None) == Which(5, 2)  # type: ignore[arg-type]
+    assert which(service, "dev", 1) == Which(5, 1)  # type: ignore[arg-type]
+    assert which(service, "17", None) == Which(17, None)  # type: ignore[arg-type]
+    with pytest.raises(Unknown, match="has no run 3"):
+        which(service, "dev", 3)  # type: ignore[arg-type]
+
+
+# --- launching
+
+
+OFFER = {
+    "instance_type": "g5.xlarge",
+    "region": "us-east-1",
+    "zones": ["use1-az1"],
+    "market": "spot",
+    "cpus": 4,
+    "mem_mib": 16384,
+    "gpus": "a10g:1",
+    "micro_usd_per_hour": 1_006_000,
+    "expected_micro_usd": 1_039_534,
+    "reason": "least expected cost",
+}
+
+
+def planned(tmp_path: Path, **more: object) -> Service:
+    service = Service(job("RUNNING", run("FAILED", over=True, code=4)))
+    service.answers["/v1/launch"] = {
+        "cluster": "dev",
+        "job": 5,
+        "run": 1,
+        "reused": False,
+        "notes": ["x: ignored"],
+        "cwd": str(tmp_path),
+        "candidates": [OFFER],
+        **more,
+    }
+    return service
+
+
+def launched(service: Service, said: list[str], **more: Any) -> tuple[Launch, io.BytesIO]:
+    out = io.BytesIO()
+    return Launch(service, said.append, out=out, **more), out  # type: ignore[arg-type]
+
+
+def test_a_launch_shows_what_it_would_buy_and_asks_first(tmp_path: Path) -> None:
+    service, said, asked = planned(tmp_path), [], []  # type: ignore[var-annotated]
+    made, out = launched(service, said)
+
+    def no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    with pytest.raises(Refused, match="nothing was launched"):
+        made.launch({"home": str(tmp_path)}, confirm=no, dry_run=False)
+    text = out.getvalue().decode()
+    assert (
+        "INFRA                     INSTANCE         vCPUs  Mem(GB)  GPUS    COST ($)  CHOSEN"
+        in text
+    )
+    assert "AWS (us-east-1/use1-az1)  g5.xlarge[spot]  4      16       a10g:1  1.006     ✔" in text
+    assert "about $1.04 for a run of an hour" in text
+    assert said == ["note: x: ignored"]
+    assert asked == ["Launch dev?"]
+    assert [body.get("dry_run") for _, body in service.posted] == [True]
+
+
+def test_a_launch_ends_as_its_run_does_and_lets_go_when_asked(tmp_path: Path) -> None:
+    service, said = planned(tmp_path), []  # type: ignore[var-annotated]
+    made, _ = launched(service, said)
+    assert made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
+    assert made.finish(detach=False, down=True) == 4
+    assert [route for route, _ in service.posted][-1] == "/v1/clusters/dev/down"
+    assert said[-1] == "run 1 FAILED; cluster dev is let go"
+
+
+def test_a_detached_launch_says_how_to_follow_it(tmp_path: Path) -> None:
+    service, said = planned(tmp_path), []  # type: ignore[var-annotated]
+    made, out = launched(service, said, as_json=True)
+    made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
+    assert made.finish(detach=True, down=False) == 0
+    assert json.loads(out.getvalue())["job"] == 5
+    assert said[-1] == "`spz logs dev 1` follows it"
+
+
+# --- tables
+
+
+def test_a_table_is_as_wide_as_its_cells() -> None:
+    assert show.table(("A", "LONG"), [("xxx", 1), (None, "")]) == "A    LONG\nxxx  1\n-    -"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, None), (5, "5s"), (65, "1m 5s"), (7265, "2h 1m"), (90000, "1d 1h")],
+)
+def test_spans_are_told_in_two_units(seconds: int | None, text: str | None) -> None:
+    assert show.lasted(seconds) == text
+
+
+def test_names_of_clusters_may_hold_wildcards() -> None:
+    found = [{"name": name} for name in ("a1", "a2", "b")]
+    assert show.matching(found, ["a*"]) == found[:2]
+    assert show.matching(found, None) == found
+    with pytest.raises(Unknown, match="no cluster 'c'"):
+        show.matching(found, ["a*", "c"])
+
+
+def test_stopping_says_what_goes_on() -> None:
+    node = {"name": "ec2-1", "declared": False}
+    service = Service({"nodes": [node], "jobs_live": 2, "jobs_running": 1})
+    assert kept_running(service) == (  # type: ignore[arg-type]
+        "1 jobs go on, machines keep costing money: ec2-1. `spz api start` takes them up again."
+    )
+    service = Service({"nodes": [], "jobs_live": 2, "jobs_running": 0})
+    assert kept_running(service) == "2 jobs wait."  # type: ignore[arg-type]
+
+
+def test_a_sweep_names_what_it_found() -> None:
+    machine = {
+        "id": "i-1",
+        "node": "ec2-9",
+        "instance_type": "t3.large",
+        "region": "eu-west-1",
+        "micro_usd_per_hour": 91_200,
+    }
+    told = {"providers": [{"provider": "ec2", "stray": [machine], "lost": ["ec2-2"]}]}
+    assert sweep_text(told, dry_run=True) == (
+        "ec2: 1 machines nobody knows would be let go\n"
+        "  i-1 ec2-9 t3.large eu-west-1 $0.0912 an hour\n"
+        "  gone, though still known: ec2-2"
+    )
+
+
+# --- the service in the background
+
+
+class Time:
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+
+def background(folder: Path, *argv: str) -> tuple[Background, list[str]]:
+    said: list[str] = []
+    time = Time()
+    environ = {"SKYPURZA_HOME": str(folder / "s")}
+    paths = Paths.from_environ(environ, uid=os.getuid(), user_home=folder)
+    service = Background(paths, said.append, sleep=time.sleep, clock=time, argv=argv)
+    return service, said
+
+
+def test_a_service_that_does_not_come_up_is_told_with_its_last_words(short_tmp: Path) -> None:
+    service, said = background(short_tmp)
+    words = ("/bin/sh", "-c", "echo 'spz: error: no luck' >&2; exit 1")
+
+    def look_again(seconds: float) -> None:
+        subprocess.run(["/bin/true"], check=True)
+
+    failing = Background(
+        service.paths, said.append, sleep=look_again, clock=lambda: 0.0, argv=words
+    )
+    with pytest.raises(Refused, match="the service did not start: no luck"):
+        failing.start()
+
+
+def test_starting_tells_how_long_it_takes_and_gives_up(short_tmp: Path) -> None:
+    service, said = background(short_tmp, "/bin/sleep", "60")
+    with pytest.raises(Busy, match="did not answer within 60 s"):
+        service.start()
+    assert said[:2] == ["starting, 3 s", "starting, 6 s"]
+
+
+def test_a_pid_of_nobody_is_no_service(short_tmp: Path) -> None:
+    service, _ = background(short_tmp)
+    assert service.pid() is None
+    service.paths.home.mkdir()
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    service.paths.pid.write_text(f"{ended.pid}\n")
+    assert service.pid() is None
+    with pytest.raises(Refused, match="no service runs on"):
+        service.stop()
+
+
+def test_stopping_sends_sigterm_and_waits(short_tmp: Path) -> None:
+    service, _ = background(short_tmp)
+    service.paths.home.mkdir()
+    running = subprocess.Popen(["/bin/sleep", "60"])
+    service.paths.pid.write_text(f"{running.pid}\n")
+    patient = Background(service.paths, print, sleep=lambda _: running.wait())
+    assert patient.stop() == running.pid
+    assert running.returncode == -15
+
+
+def test_nobody_answers_on_a_socket_that_is_not_there(short_tmp: Path) -> None:
+    client = Client(short_tmp / "none.sock")
+    assert not client.answers()
+    with pytest.raises(NoService, match="No such file or directory") as caught:
+        client.get("/v1/health")
+    assert "spz api start" in caught.value.hint
+
+
+def test_a_request_with_an_id_is_sent_again_until_somebody_answers(short_tmp: Path) -> None:
+    slept: list[float] = []
+    client = Client(short_tmp / "none.sock", sleep=slept.append)
+    with pytest.raises(NoService):
+        client.persist("/v1/launch", {})
+    assert slept == []  # no socket at all: there is no service to wait for
+    address = Client(address=("127.0.0.1", 9), sleep=slept.append)
+    with pytest.raises(NoService, match=r"127\.0\.0\.1:9"):
+        address.persist("/v1/launch", {}, tries=4)
+    assert len(slept) == 3
