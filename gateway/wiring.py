@@ -21,6 +21,7 @@ from broker.model.site import Site
 from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
+from broker.optimize.gpus import gres_type
 from broker.ports import Place, Provider
 from broker.providers.local import Behaviour, LocalProvider
 from broker.providers.refusals import Rule
@@ -42,6 +43,8 @@ from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
 
 AGENT_PYTHON = "/usr/bin/python3"
+AGENT_IDLE_SECONDS = 600
+"""A declared node's agent that nobody speaks to and that runs nothing goes; it is started again."""
 DAY = 86_400
 PRUNE_SECONDS = 3600.0
 
@@ -68,9 +71,10 @@ class LocalReach:
     def place(self, node: Node) -> Place:
         """Raises Unknown while its machine is not known."""
         wake = ("--wake", str(self.paths.socket))
+        idle = ("--idle-exit", str(AGENT_IDLE_SECONDS))
         if node.declared:
             folder = str(self.paths.nodes / node.name)
-            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, wake)
+            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, (*wake, *idle))
         if node.machine is None:
             raise Unknown(f"node {node.name} has no machine yet")
         slots = ("--slots", str(self.paths.home / "slots"), "--slot-count", str(self.slots))
@@ -124,6 +128,9 @@ def build(paths: Paths, config: Config) -> Service:
         history=store.history,
         clock=clock,
         wake=heart.wake,
+        host=config.submit_host or host(),
+        gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
+        warn_ignored=config.warn_ignored,
     )
     own = router(
         market=market,

@@ -30,7 +30,8 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
         order = orders.order(effect.job, effect.step, effect.node)
     except Unknown as error:
         return StepRefused(key=key, message=error.message)
-    answer = _ask(reach.place(effect.node), launch.start(key, order))
+    node = effect.node
+    answer = _ask_living(node, reach.place(node), launch.start(key, order))
     if answer.get("ok") is True:
         return StepTaken(key=key)
     message = str(answer.get("error") or answer)
@@ -44,7 +45,7 @@ def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
     job = effect.job
     for node in effect.nodes:
         request = launch.kill(job.key, grace=grace, cause=job.kill_cause)
-        _ask(reach.place(node), request)
+        _ask_living(node, reach.place(node), request)
 
 
 def signal(effect: ef.SendSignal, reach: Reach) -> SignalDone:
@@ -72,6 +73,15 @@ def follow(effect: ef.Follow, reach: Reach) -> Journal | None:
         position=node.journal + length,
         records=found,
     )
+
+
+def _ask_living(node: Node, place: Place, request: bytes) -> dict[str, object]:
+    """An agent that left for want of work, or died, is started and asked again."""
+    try:
+        return _ask(place, request)
+    except OSError:
+        bring_up(node, place)
+        return _ask(place, request)
 
 
 def _ask(place: Place, request: bytes) -> "dict[str, object]":

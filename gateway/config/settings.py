@@ -203,6 +203,9 @@ class Config(Settings):
     preempt_type: Annotated[str, one_of("none", "partition_prio", "qos")] = Field(
         "none", description="PreemptType."
     )
+    warn_ignored: bool = Field(
+        True, description="Whether sbatch warns of options that have no effect here."
+    )
     nodes: tuple[Node, ...] = Field((), description="Declared nodes.")
     partitions: tuple[Partition, ...] = Field(
         (DEFAULT_PARTITION,), description="Partitions, in the order they are shown."
