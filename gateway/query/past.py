@@ -9,7 +9,9 @@ from broker.model.spec import Memory
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
+from gateway.query.kinds import scaled
 from gateway.query.steps import step_elapsed, step_tres
+from sbatch_shim.grammar.values import show_long
 
 NOT_KEPT = {"Resources", "Priority", "JobHeldUser", "JobHeldAdmin", "BeginTime"}
 """Reasons that accounting does not keep (25.11)."""
@@ -193,6 +195,13 @@ def step_mean_cpu(job: Job, step: Step, ctx: Context) -> int | None:
     """Whole seconds of cpu time; None while nothing was measured."""
     used = step_total_cpu(job, step, ctx)
     return used // 1_000_000 if used or step.usage.max_rss_kib else None
+
+
+def step_usage(job: Job, step: Step, ctx: Context) -> str:
+    """What was measured of a step, by TRES; the kinds that are not measured are left out."""
+    cpu = show_long(step_total_cpu(job, step, ctx) // 1_000_000)
+    rss = step.usage.max_rss_kib
+    return f"cpu={cpu},mem={scaled(rss, ctx, 'K') if rss else 0}"
 
 
 def step_rss_node(job: Job, step: Step, ctx: Context) -> str | None:
