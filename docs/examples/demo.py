@@ -52,9 +52,19 @@ DEPENDENT = """\
 #!/bin/bash
 #SBATCH --job-name=after
 echo "the answer was $(cat answer)"
+sleep 1
 """
 PATIENCE = 90
-COLUMNS = ("JobID", "JobName", "State", "ExitCode", "Elapsed", "AllocTRES", "Cost")
+COLUMNS = {
+    "JobID": 6,
+    "JobName": 12,
+    "State": 15,
+    "ExitCode": 8,
+    "Elapsed": 9,
+    "AllocTRES": 62,
+    "Cost": 9,
+}
+"""Of sacct, with their widths; the cost is in dollars."""
 FINAL = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY"}
 
 
@@ -137,12 +147,13 @@ def main() -> int:
     try:
         with service(Demo(place)) as demo:
             jobs = submitted(demo)
-            cluster(demo)
+            run = cluster(demo)
             wait(demo, jobs)
-            records = accounted(demo, jobs)
-            explained(demo, jobs)
             let_go(demo)
+            records = accounted(demo)
+            explained(demo, jobs)
             checked(demo, jobs, records)
+            ran(demo, run)
     except Wrong as wrong:
         print(f"\nWRONG: {wrong}", file=sys.stderr)
         return 1
@@ -181,13 +192,16 @@ def submitted(demo: Demo) -> Mapping[str, str]:
     return {"cpu": cpu, "gpu": gpu, "array": array, "after": after}
 
 
-def cluster(demo: Demo) -> None:
+def cluster(demo: Demo) -> str:
+    """The task's run, as Slurm names it: `8.0`."""
     demo.title("A SkyPilot task, on a cluster")
     out = demo.watch("spz", "launch", "-y", "-c", "demo", str(TASK))
     if "pi is about 3.14" not in out:
         raise Wrong("the task did not print its estimate")
     demo.show("spz", "status")
+    (run,) = json.loads(demo.ask("spz", "queue", "demo", "--json"))["demo"]
     demo.show("spz", "down", "-y", "demo")
+    return str(run["step"])
 
 
 def wait(demo: Demo, jobs: Mapping[str, str]) -> None:
@@ -210,11 +224,11 @@ def wait(demo: Demo, jobs: Mapping[str, str]) -> None:
         time.sleep(0.5)
 
 
-def accounted(demo: Demo, jobs: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+def accounted(demo: Demo) -> Mapping[str, Mapping[str, str]]:
     """What sacct says of each job and element."""
     demo.title("What it took and cost")
-    wide = [f"{name}%{40 if name == 'AllocTRES' else 12}" for name in COLUMNS]
-    demo.show("sacct", "-X", "-o", ",".join(wide))
+    wide = ",".join(f"{name}%{width}" for name, width in COLUMNS.items())
+    demo.show("sacct", "-X", "-o", wide)
     out = demo.ask("sacct", "-X", "-n", "-P", "-o", ",".join(COLUMNS))
     rows = [dict(zip(COLUMNS, line.split("|"), strict=True)) for line in out.splitlines()]
     return {row["JobID"]: row for row in rows}
@@ -268,6 +282,18 @@ def checked(demo: Demo, jobs: Mapping[str, str], records: Mapping[str, Mapping[s
         print(f"   {job}: {end} {code}, ${row['Cost']}, {file}")
     if "gres/gpu" not in records[jobs["gpu"]]["AllocTRES"]:
         raise Wrong(f"the GPU job held no GPU: {records[jobs['gpu']]['AllocTRES']}")
+
+
+def ran(demo: Demo, run: str) -> None:
+    """Raises Wrong if the cluster's run is not accounted for."""
+    job = run.partition(".")[0]
+    out = demo.ask("sacct", "-n", "-P", "-j", job, "-o", "JobID,State,ExitCode,Cost")
+    rows = {line.split("|")[0]: line.split("|")[1:] for line in out.splitlines()}
+    if rows.get(run, [])[:2] != ["COMPLETED", "0:0"]:
+        raise Wrong(f"run {run} is {rows.get(run, 'not known to sacct')}")
+    if not float(rows[job][2] or 0) > 0:
+        raise Wrong(f"cluster {job} cost {rows[job][2] or 'nothing'}")
+    print(f"   {run}: COMPLETED 0:0, its cluster ${rows[job][2]}")
 
 
 def clear(place: Path) -> None:

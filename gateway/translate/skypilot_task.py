@@ -181,7 +181,6 @@ def _must_have_secrets(task: Task) -> None:
 
 REFUSED: tuple[tuple[str, Callable[[Task, Origin], object], str], ...] = (
     ("num_nodes", lambda task, _: task.num_nodes > 1, "several nodes follow; ask for one"),
-    ("service", lambda task, _: task.service, "take the section out to run the task itself"),
     ("pool", lambda task, _: task.pool, "launch the task itself"),
     ("workdir.url", lambda task, _: isinstance(task.workdir, Git), "clone it in setup"),
     (
@@ -224,6 +223,7 @@ def _is_there(target: str, source: object, origin: Origin) -> bool:
 
 
 NOTES: tuple[tuple[str, Callable[[Task], Any], str], ...] = (
+    ("service", lambda task: task.service, "the task itself is run, once"),
     ("config", lambda task: task.config, "settings of SkyPilot's own"),
     ("experimental", lambda task: task.experimental, "settings of SkyPilot's own"),
     ("inputs, outputs", lambda task: task.inputs or task.outputs, "egress is not in the estimate"),

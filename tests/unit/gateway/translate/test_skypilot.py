@@ -461,7 +461,6 @@ def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours
     ("text", "path", "hint"),
     [
         ("num_nodes: 2", "num_nodes", "several nodes follow; ask for one"),
-        ("service: {replicas: 1}", "service", "take the section out to run the task itself"),
         ("pool: {workers: 1}", "pool", "launch the task itself"),
         ("workdir: {url: https://x}", "workdir.url", "clone it in setup"),
         ("volumes: {/x: y}", "volumes", "there are none to attach"),
@@ -521,10 +520,11 @@ def test_folders_are_not_brought_elsewhere_yet() -> None:
 def test_what_is_ignored_is_told_once() -> None:
     made = task(
         "resources: {disk_size: 100, ports: 80, autostop: 10, memory: 16, job_recovery: FAILOVER}\n"
-        "inputs: {s3://b: 1}\nconfig: {x: 1}"
+        "inputs: {s3://b: 1}\nconfig: {x: 1}\nservice: {replicas: 2}"
     )
     told = [note.split(":")[0] for note in made.notes]
     assert told == [
+        "service",
         "config",
         "inputs, outputs",
         "resources.disk_size",
