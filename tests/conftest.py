@@ -31,7 +31,7 @@ OURS = (
     "SINFO_",
     "SCANCEL_",
 )
-KEPT = {"SKYPURZA_SHARED"}
+KEPT = {"SKYPURZA_SHARED", "SKYPURZA_TEST_KILLS", "SKYPURZA_TEST_SEED"}
 
 settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("steady")

@@ -1,0 +1,255 @@
+"""The service is killed at any moment: nothing that was printed is lost, nothing happens twice.
+
+SKYPURZA_TEST_KILLS says how often, SKYPURZA_TEST_SEED repeats the moments of a former run.
+"""
+
+import json
+import os
+import random
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounting.ids import JobId
+from broker.model.lifecycle import apply
+from broker.ports import HistoryQuery
+from gateway.store.sql import open_store
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Service, service
+from tests.kill.load import TASKS, Load, Submission
+from tests.sim.audit import MINIMUM_SECONDS
+
+KILLS = int(os.environ.get("SKYPURZA_TEST_KILLS", "200"))
+SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
+CLIENTS = 4
+LOOK = 1.0
+"""Seconds for which a chosen moment is waited for; then the kill comes anyway."""
+SETTLE = 60.0
+
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def preloaded() -> Iterator[Preloaded]:
+    made = Preloaded()
+    yield made
+    made.close()
+
+
+# --- moments
+
+
+def any_time(served: Service, dice: random.Random) -> None:
+    served.wait_up()
+    time.sleep(dice.uniform(0, 0.5))
+
+
+def while_starting(served: Service, dice: random.Random) -> None:
+    time.sleep(dice.uniform(0, 0.15))
+
+
+def after_a_commit(served: Service, dice: random.Random) -> None:
+    """When a submission has come to be on disk; its reply is on the way, or is not."""
+    served.wait_up()
+    with served.database() as connection:
+
+        def count() -> int:
+            return int(connection.execute("select count(*) from requests").fetchone()[0])
+
+        _watch(count, pause=0)
+
+
+def after_a_purchase(served: Service, dice: random.Random) -> None:
+    served.wait_up()
+    folder = served.home / "machines" / "purchases"
+    _watch(lambda: sum(1 for _ in folder.iterdir()))
+
+
+def after_news_of_a_node(served: Service, dice: random.Random) -> None:
+    """When an agent has written of a step's begin or end, which nobody has read yet."""
+    served.wait_up()
+    journals = list(served.home.glob("*/*/journal"))
+    _watch(lambda: sum(path.stat().st_size for path in journals))
+
+
+def while_a_machine_ends(served: Service, dice: random.Random) -> None:
+    served.wait_up()
+    _watch(lambda: sum(1 for _ in served.home.glob("machines/*/halted")))
+
+
+def _watch(count: Callable[[], int], pause: float = 0.0005) -> None:
+    before, end = count(), time.monotonic() + LOOK
+    while count() == before and time.monotonic() < end:
+        time.sleep(pause)
+
+
+MOMENTS = {
+    any_time: 5,
+    while_starting: 3,
+    after_a_commit: 5,
+    after_a_purchase: 2,
+    after_news_of_a_node: 3,
+    while_a_machine_ends: 1,
+}
+
+
+# --- the test
+
+
+def test_no_kill_loses_or_repeats_a_job(preloaded: Preloaded) -> None:
+    print(f"\nseed {SEED}, {KILLS} kills")
+    dice = random.Random(SEED)
+    moments = dice.choices(list(MOMENTS), list(MOMENTS.values()), k=KILLS)
+    began = time.monotonic()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)  # who watches for a moment must not wait for those who submit
+    try:
+        with service(preloaded) as served:
+            load = Load(served, SEED)
+            load.start(CLIENTS)
+            for moment in moments:
+                moment(served, dice)
+                served.kill()
+                served.launch()
+            killed = time.monotonic()
+            load.stop()
+            print(_told(load, moments, killed - began))
+            check_everything(served, load)
+            print(f"in all {time.monotonic() - began:.0f} s")
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _told(load: Load, moments: list[Any], seconds: float) -> str:
+    between = sum(one.unanswered for one in load.made)
+    again = sum(one.tries > 1 for one in load.made)
+    kinds = ", ".join(f"{kind.__name__} {n}" for kind, n in Counter(moments).items())
+    return (
+        f"{len(moments)} kills in {seconds:.0f} s ({kinds}); {len(load.made)} submissions, "
+        f"{again} asked again, {between} killed between commit and reply"
+    )
+
+
+def check_everything(served: Service, load: Load) -> None:
+    served.wait_up()
+    assert not load.failures, load.failures
+    until(lambda: _over(served), "the end of all jobs", SETTLE)
+    until(lambda: _machines_gone(served), "the end of all machines", SETTLE)
+    until(lambda: not _strays(served), f"the end of {_strays(served)}", 10)
+    assert not list(served.home.glob("*/*/steps/*")), "a step's folder is left"
+    assert not list(served.home.glob("*/*/kills/*")), "a promise to kill is left"
+    served.stop()
+    _check_ids(served, load.made)
+    for one in load.made:
+        _check_job(served, one)
+    _check_history(served)
+    _check_money(served)
+
+
+def _over(served: Service) -> bool:
+    assert Path(f"/proc/{served.pid}").exists(), served.words()
+    return served.rows("select count(*) from jobs where over = 0")[0][0] == 0
+
+
+def _machines_gone(served: Service) -> bool:
+    live = served.rows("select count(*) from nodes where gone = 0 and launch > 0")[0][0]
+    return live == 0 and all(machine["terminated_at"] for machine in _machines(served))
+
+
+def _strays(served: Service) -> dict[int, str]:
+    """What lives beside the agents of declared nodes."""
+    left = served.processes()
+    for node in ("own-1", "own-2"):
+        own = [pid for pid, words in left.items() if f"--node {node} " in words]
+        for pid in own[:1]:
+            del left[pid]
+    return left
+
+
+def _machines(served: Service) -> list[dict[str, Any]]:
+    found = served.home.glob("machines/*/machine.json")
+    return [json.loads(path.read_text()) for path in found]
+
+
+def _check_ids(served: Service, made: list[Submission]) -> None:
+    ids = [one.job for one in made]
+    assert all(ids), [one for one in made if not one.job]
+    assert len(set(ids)) == len(ids), "an id was printed for two submissions"
+    rows = served.rows("select job_id, array_base from jobs")
+    bases = {base or job for job, base in rows}
+    assert bases == set(ids), "jobs that nobody submitted, or that are lost"
+    assert len(rows) == sum(TASKS if one.array else 1 for one in made)
+
+
+def _check_job(served: Service, one: Submission) -> None:
+    """Its own line once, its own end."""
+    where = "array_base" if one.array else "job_id"
+    found = served.rows(f"select job_id, state, doc from jobs where {where} = ?", one.job)
+    lines = {
+        name: (served.work / "lines" / name).read_text().split()
+        if (served.work / "lines" / name).exists()
+        else []
+        for name in one.files
+    }
+    if one.to_cancel:
+        assert [state for _, state, _ in found] == ["CANCELLED"], (one, found)
+        assert lines[one.name] in ([], [str(one.job)]), (one, lines)
+        return
+    assert sorted(lines.values()) == sorted([str(job)] for job, _, _ in found), (one, lines, found)
+    for _, state, doc in found:
+        record = json.loads(doc)
+        assert state == ("FAILED" if one.code else "COMPLETED"), (one, record)
+        assert record.get("exit", {}).get("code", 0) == one.code, (one, record)
+        assert record["attempt"] == 1, (one, record)
+
+
+def _check_history(served: Service) -> None:
+    """Each row is the fold of its events; each attempt's use is posted once, and right."""
+    store = open_store(str(served.home / "state.db"), clock=_NoClock())
+    try:
+        jobs = list(store.history.jobs(HistoryQuery()))
+        for job in jobs:
+            folded = None
+            for event in store.history.events(JobId(job.id)):
+                folded = apply(folded, event, version=job.version)  # type: ignore[arg-type]
+            assert folded == job
+    finally:
+        store.close()
+    use = [json.loads(doc) for (doc,) in served.rows("select doc from ledger where kind='usage'")]
+    ran = [job for job in jobs if job.started is not None]
+    seconds = sum(job.alloc.cpu * ((job.ended or 0) - (job.started or 0)) for job in ran)
+    assert sum(entry["tres_seconds"].get("cpu", 0) for entry in use) == seconds
+    assert len({entry["job"] for entry in use}) == len(use)
+
+
+class _NoClock:
+    def now(self) -> int:
+        return 0
+
+
+def _check_money(served: Service) -> None:
+    """What was posted of each machine is what it has cost, to the micro-dollar."""
+    machines = {f"{one['node']}.{one['launch']}": one for one in _machines(served)}
+    posted: Counter[str] = Counter()
+    for (doc,) in served.rows("select doc from ledger"):
+        entry = json.loads(doc)
+        if entry.get("machine"):
+            posted[entry["machine"]] += entry.get("cost", 0)
+    known = {f"{n}.{k}" for n, k in served.rows("select name, launch from nodes where launch > 0")}
+    assert set(machines) <= known, "a machine that nobody knew"
+    for name, machine in machines.items():
+        assert posted[name] == _bill(machine), (name, machine, posted[name])
+    assert set(posted) <= set(machines)
+
+
+def _bill(machine: dict[str, Any]) -> int:
+    start, end = machine["running_at"], machine["terminated_at"]
+    if start is None:
+        return 0
+    return int(machine["micro_usd_per_hour"] * max(end - start, MINIMUM_SECONDS) // 3600)
