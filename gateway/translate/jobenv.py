@@ -86,7 +86,7 @@ def login_variables(job: Job) -> dict[str, str]:
 
 
 def variables(job: Job, around: Surroundings) -> dict[str, str]:
-    """SLURM_* of the batch step (25.11) and SKYPILOT_*; SLURM_TASK_PID is the node's to add."""
+    """SLURM_* of the batch step (25.11) and SKYPILOT_*; the node fills in SLURM_TASK_PID."""
     found: dict[str, str | None] = {}
     for part in PARTS:
         found |= part(job, around)
@@ -111,6 +111,7 @@ def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:
         "SLURM_RESTART_COUNT": str(job.restarts) if job.restarts else None,
         "SLURM_SUBMIT_DIR": spec.submit_dir,
         "SLURM_SUBMIT_HOST": spec.submit_host or around.submit_host,
+        "SLURM_TASK_PID": "",  # filled in on the node
     }
 
 
