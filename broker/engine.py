@@ -35,6 +35,8 @@ from broker.schedule.plan import FOREVER, View, plan
 from broker.world import Snapshot, World
 
 ENDS_SOMETHING = (ev.Ended, ev.Released, ev.Started, ev.Placed, ev.Requeued)
+LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
+"""After these a job's own dependencies are judged anew."""
 MAKES_ROOM = (ev.Released, ev.Queued, ev.HoldSet, ev.Changed, ev.NodeBooted, ev.Unplaced)
 SETTLE_SECONDS = 60
 """How often the cost of running machines is brought up to date."""
@@ -227,7 +229,7 @@ class Engine:
             seen = len(self.world.facts)
             changed = {f.job for f in fresh if isinstance(f, ENDS_SOMETHING)}
             again = dependents(self.world, changed)
-            again |= {f.job for f in fresh if isinstance(f, ev.Queued) and f.record.after}
+            again |= {f.job for f in fresh if isinstance(f, LOOKS_AGAIN)}
             for job_id in sorted(again & self.world.pending):
                 self._apply(dependency_facts(self.world, self.world.jobs[job_id], now), now)
 

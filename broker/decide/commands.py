@@ -148,6 +148,8 @@ def _requeue(world: World, job: Job, asked: cmd.Requeue, now: int) -> list[ev.Ev
 
 UPDATE_FIELDS = tuple(f.name for f in fields(cmd.Update) if f.name not in ("target", "by"))
 ADMIN_ONLY = frozenset({"admin_comment"})
+WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
+"""What Slurm (25.11) changes of pending jobs alone."""
 
 
 def decide_update(world: World, asked: cmd.Update, now: int) -> Decision:
@@ -159,6 +161,8 @@ def decide_update(world: World, asked: cmd.Update, now: int) -> Decision:
     for job, before in each(world, asked.target, asked.by, now):
         if job.over and not given.keys() <= {"comment", "admin_comment"}:
             raise Conflict(OVER)
+        if given.keys() & WHILE_PENDING and life(job) is not Life.PENDING:
+            raise Conflict("Job is no longer pending execution")
         if not admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
             raise Denied(DENIED)
         _must_exist(world, asked)
@@ -183,7 +187,9 @@ def _raises(job: Job, asked: cmd.Update) -> bool:
 
 def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
     """A further run in a kept-open allocation; the reply is its step id."""
-    (job,) = records(world, cmd.Target(asked.job), asked.by)
+    job, *more = records(world, cmd.Target(asked.job), asked.by)
+    if more:
+        raise Conflict("Job is an array: name one of its tasks")
     if life(job) not in (Life.RUNNING, Life.CONFIGURING):
         raise Conflict(OVER if job.over or job.completing else "Job is pending execution")
     number = StepId(str(sum(1 for step in job.steps if step.id.isdigit())))

@@ -89,7 +89,14 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
     cause = "" if host else "node_fail"
     facts: list[ev.JobEvent] = []
     if not job.completing and requeue:
-        back = ev.Requeued(job=job.id, at=now, why=why, priority=job.priority, kill_cause=cause)
+        back = ev.Requeued(
+            job=job.id,
+            at=now,
+            why=why,
+            hold=job.hold,
+            priority=job.priority,
+            kill_cause=cause,
+        )
         facts.append(back)
     elif not job.completing:
         end = ev.Ended(

@@ -279,8 +279,8 @@ def _usage(record: Mapping[str, Any]) -> Usage:
 
 
 def _job_end(job: Job, result: Outcome, now: int) -> list[ev.JobEvent]:
-    """The batch step is over: so is the job; other steps that still run are ended first."""
-    others = any(s.id != BATCH and s.state is StepState.RUNNING for s in job.steps)
+    """The batch step is over, so is the job; steps that run, or may by now, are ended first."""
+    others = any(s.id != BATCH and not s.state.final for s in job.steps)
     end = ev.Ended(
         job=job.id,
         at=now,

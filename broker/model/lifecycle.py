@@ -173,7 +173,7 @@ def _unplaced(job: Job, event: ev.Unplaced) -> Job:
         alloc=Tres(),
         started=None,
         steps=(),
-        reason=event.reason,
+        reason=_at_rest(job, event.reason),
         detail=event.detail,
     )
 
@@ -212,7 +212,12 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
         restarts=job.restarts + 1,
         signals=(),
     )
-    return replace(back, **_clean(job)) if job.over else back
+    return replace(back, **_clean(back)) if job.over else back
+
+
+def _at_rest(job: Job, reason: str = "None") -> str:
+    """Why a job waits that has just come back to the queue: a hold outweighs all else."""
+    return job.hold.value if job.hold else reason
 
 
 def _clean(job: Job) -> dict[str, Any]:
@@ -226,7 +231,7 @@ def _clean(job: Job) -> dict[str, Any]:
         "steps": (),
         "last_node_names": (),
         "alloc": Tres(),
-        "reason": "None",
+        "reason": _at_rest(job),
         "ended_by": None,
     }
 
@@ -271,9 +276,8 @@ def _with_step(job: Job, event: ev.StepStarted | ev.StepEnded, **fields: object)
 
 
 def _hold_set(job: Job, event: ev.HoldSet) -> Job:
-    reason = event.hold.value if event.hold else "None"
-    shown = reason if job.state is JobState.PENDING else job.reason
-    return replace(job, hold=event.hold, priority=event.priority, reason=shown)
+    held = replace(job, hold=event.hold, priority=event.priority)
+    return replace(held, reason=_at_rest(held)) if job.state is JobState.PENDING else held
 
 
 EFFECT: dict[type, Callable[[Job, Any], Job]] = {

@@ -18,7 +18,7 @@ LISTED_SECONDS = 3600
 
 @dataclass(slots=True)
 class _Held:
-    """A machine, when it comes up, and when it ends if its end is known. Seconds UTC."""
+    """A machine as last looked at, when it comes up, and when it ends if that is known."""
 
     machine: Machine
     up_at: int
@@ -33,13 +33,16 @@ class _Held:
     def at(self, now: int) -> Machine:
         over = self.ends_at is not None and now >= self.ends_at
         up = self.up_at <= (min(now, self.ends_at) if self.ends_at is not None else now)
-        return replace(
-            self.machine,
-            state=self._state(now, over=over, up=up),
-            running_at=self.up_at if up else None,
-            terminated_at=self.ends_at if over else None,
-            ended_by_provider=over and self.taken_back,
-        )
+        state, running_at = self._state(now, over=over, up=up), self.up_at if up else None
+        if (state, running_at) != (self.machine.state, self.machine.running_at):
+            self.machine = replace(
+                self.machine,
+                state=state,
+                running_at=running_at,
+                terminated_at=self.ends_at if over else None,
+                ended_by_provider=over and self.taken_back,
+            )
+        return self.machine
 
     def _state(self, now: int, *, over: bool, up: bool) -> MachineState:
         if over:
@@ -97,7 +100,7 @@ class FakeCloud:
     def interrupt(self, node: NodeName, launch: int, *, at: int) -> None:
         """The provider takes the machine back at that instant; nobody is warned."""
         held = self._held[node, launch]
-        if held.ends_at is None or at < held.ends_at:
+        if held.ends_at is None or self._clock.now() <= at < held.ends_at:
             held.ends_at, held.taken_back = at, True
 
     # --- Provider

@@ -1,7 +1,7 @@
 """The engine, a fake cloud and everything between them, in virtual time and without threads."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +12,17 @@ from broker.model import commands as cmd
 from broker.model import effects as ef
 from broker.model.errors import Busy, IllegalTransition, LostLease
 from broker.model.ids import NodeName, StepId
-from broker.model.job import Job
+from broker.model.job import Job, Owner
 from broker.model.node import Node
 from broker.model.offer import Machine, Market, Offer
 from broker.model.site import Site
-from broker.model.spec import UNLIMITED
+from broker.model.spec import UNLIMITED, StepSpec, TaskSpec
 from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.ports import Place
 from broker.providers.fake import Delays, FakeCloud
-from broker.providers.fake_agent import Fates
+from broker.providers.fake_agent import Fate, Fates
 from broker.provision.reconcile import difference
 from broker.quotes import Quotes
 from broker.run.launch import StepOrder
@@ -76,6 +76,8 @@ class Chaos:
     """Share of steps whose transaction fails."""
     crash: float = 0.0
     """Share of steps after which the service is killed and started again."""
+    takeover: float = 0.0
+    """Share of steps after which another gateway leads, and the old one does not know it yet."""
 
 
 CALM = Chaos()
@@ -122,8 +124,10 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
-        self.cloud = FakeCloud(self.clock, [], fates=self.fates, delays=self.delays)
-        self.ground = FakeCloud(self.clock, [], fates=self.fates, delays=Delays(boot=0))
+        self.begun: set[str] = set()
+        """Keys of all steps that any agent has ever begun."""
+        self.cloud = FakeCloud(self.clock, [], fates=self._fate, delays=self.delays)
+        self.ground = FakeCloud(self.clock, [], fates=self._fate, delays=Delays(boot=0))
         """Where declared nodes stand; nobody bills for it, nobody sweeps it."""
         identities = [(node.name, 0) for node in self.site.nodes]
         self.ground.launch(_FLOOR, identities, token="declared")
@@ -167,15 +171,29 @@ class Simulation:
         self.crashes += 1
         self.start()
 
-    def usurp(self) -> Engine:
-        """Another gateway takes over; returns the engine that does not know it yet."""
+    def usurp(self) -> None:
+        """Another gateway takes over; the old one, and what it was about to do, learn it late."""
         old, errands = self.engine, self.errands
         self.epoch += 1
         self.store.epoch = self.epoch
         self.start()
+        self.step()
         for errand in errands:
             self._perform(errand.effect)
-        return old
+        events = len(self.store.events)
+        spec = TaskSpec(name="late", batch=StepSpec(name="batch"))
+        late = cmd.Submit(spec=spec, owner=Owner(1, 1, "late", "late"), request="late")
+        try:
+            old.step([late], self.clock.time, full_pass=True)
+        except LostLease:
+            assert len(self.store.events) == events
+            return
+        raise AssertionError("a gateway that does not lead any more has written")
+
+    def _fate(self, key: str, order: Mapping[str, Any]) -> Fate:
+        assert key not in self.begun, f"{key} was begun twice"
+        self.begun.add(key)
+        return Fate(*self.fates(key, order))
 
     @property
     def world(self) -> World:
@@ -259,6 +277,8 @@ class Simulation:
         self.check(self)
         if self.rng.random() < self.chaos.crash:
             self.crash()
+        if self.rng.random() < self.chaos.takeover:
+            self.usurp()
 
     def _engine_step(self, inbox: list[cmd.Message]) -> Outcome:
         now, engine = self.clock.time, self.engine
@@ -337,12 +357,3 @@ class Simulation:
 
 HOPEFUL = frozenset({"None", "Resources", "Priority", "JobArrayTaskLimit", "Dependency"})
 _FLOOR = Offer("ground", "here", ("",), "host", Market.ON_DEMAND, 0, 1, 1)
-
-
-def refused_by_lease(engine: Engine, now: int) -> bool:
-    """Whether a step that has something to write is refused for its epoch."""
-    try:
-        engine.step([], now, full_pass=True)
-    except LostLease:
-        return True
-    return False

@@ -11,7 +11,7 @@ from tests.sim.workload import fates, meddling, misfortune, submissions, tidy
 
 SECONDS = 2000
 SLOW = Chaos(delay=4, lost_wakes=0.3)
-ROUGH = Chaos(delay=3, lost_wakes=0.2, full_disk=0.05, crash=0.02)
+ROUGH = Chaos(delay=3, lost_wakes=0.2, full_disk=0.05, crash=0.02, takeover=0.01)
 
 
 def life(seed: int, chaos: Chaos, *, jobs: int = 25, trouble: int = 10) -> tuple[Simulation, Audit]:

@@ -7,6 +7,7 @@ from typing import Any
 from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model.job import Hold, Owner
+from broker.model.lifecycle import Life, life
 from broker.model.spec import (
     ALL,
     ArraySpec,
@@ -160,6 +161,12 @@ def misfortune(sim: Simulation, rng: random.Random, times: int, *, seconds: int)
             return []
 
         sim.at(rng.randint(0, seconds), ask)
+    sim.at(seconds, _all_boot)
+
+
+def _all_boot(sim: Simulation) -> list[cmd.Command]:
+    sim.cloud.delays = USUAL
+    return []
 
 
 def _interrupt(sim: Simulation, rng: random.Random) -> None:
@@ -185,11 +192,20 @@ def _lose_reply(sim: Simulation, _rng: random.Random) -> None:
     sim.cloud.lost_replies = 1
 
 
+MAY_WAIT = ("Job", "Dependency", "PartitionConfig")
+"""Beginnings of the reasons for which a job may still wait when all is long over."""
+
+
+MAY_LAST = (Life.RUNNING, Life.OVER)
+
+
 def tidy(sim: Simulation, *, at: int) -> None:
-    """The outside behaves again, and what still waits is cancelled: an end has to come."""
+    """By then only those wait that nothing can start; they are cancelled: an end has to come."""
 
     def ask(sim: Simulation) -> list[cmd.Command]:
-        sim.cloud.delays = USUAL
+        for job in sim.world.jobs.values():
+            stuck = life(job) not in MAY_LAST and not job.reason.startswith(MAY_WAIT)
+            assert not stuck, f"{job.id} is {job.shown_state}: {job.reason} {job.detail}"
         waiting = [job_id for job_id in sorted(sim.world.jobs) if not sim.world.jobs[job_id].over]
         return [cmd.Cancel(target=cmd.Target(job_id), by=ROOT) for job_id in waiting]
 
