@@ -353,11 +353,17 @@ def _bought(node: Node, event: ev.MachineBought) -> Node:
         micro_usd_per_hour=event.machine.micro_usd_per_hour,
         rungs=(),
         whole=event.whole,
-        features=offer.features,
+        features=_features(event),
         real_memory_mib=event.whole.mem_mib,
         cores_per_socket=offer.cpus,
         gres_text=",".join(f"{name}:{n}" for name, n in event.whole.gres if ":" in name),
     )
+
+
+def _features(event: ev.MachineBought) -> tuple[str, ...]:
+    """Those of the offer, with the one zone that the machine is in."""
+    elsewhere = set(event.offer.zones) - {event.machine.zone}
+    return tuple(word for word in event.offer.features if word not in elsewhere)
 
 
 def _booted(node: Node, event: ev.NodeBooted) -> Node:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.constraint import holds, parse
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
 from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.demand import Demand, demand, need_of
+from broker.schedule.eligible import eligible, signature
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import gate, partition_gate
 
@@ -164,7 +164,7 @@ class _Pass:
             self.start.append(Start(job.id, task, partition.name, shares))
             return None
         if partition.name not in self.reserved:
-            self.full.add(_signature(job, partition, ask))
+            self.full.add(signature(job, partition, ask))
         if partition.elastic is not None:
             return self._purchase(job, task, partition, ask)
         if partition.name in self.reserved:
@@ -173,9 +173,9 @@ class _Pass:
         return Wait("Resources")
 
     def _usable(self, job: Job, partition: Partition, ask: Demand) -> list[Room]:
-        if partition.elastic is not None and _signature(job, partition, ask) in self.full:
+        if partition.elastic is not None and signature(job, partition, ask) in self.full:
             return []
-        return [one for one in self.rooms.values() if _eligible(one, job, partition)]
+        return [one for one in self.rooms.values() if eligible(one, job, partition)]
 
     def _take(self, shares: Sequence[Share]) -> None:
         for share in shares:
@@ -234,29 +234,6 @@ class _Pass:
             if len(found) == count:
                 return tuple(found)
         return None
-
-
-def _eligible(one: Room, job: Job, partition: Partition) -> bool:
-    node = one.node
-    asked = job.spec.resources
-    if partition.name not in node.partitions or node.drain or not node.state.takes_work:
-        return False
-    if asked.nodelist and node.name not in asked.nodelist:
-        return False
-    if node.name in asked.exclude:
-        return False
-    if partition.exclusive_user and one.users - {job.owner.user}:
-        return False
-    return asked.constraint is None or holds(
-        parse(asked.constraint), frozenset(word.lower() for word in node.features)
-    )
-
-
-def _signature(job: Job, partition: Partition, ask: Demand) -> object:
-    """What decides where a job fits: two jobs of the same signature fit on the same nodes."""
-    asked = job.spec.resources
-    user = job.owner.user if partition.exclusive_user else ""
-    return partition.name, ask, asked.constraint, asked.nodelist, asked.exclude, user
 
 
 def _copy(one: Room) -> Room:
