@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Protocol
 
 _MAKERS = re.compile(r"^(nvidia|tesla|aws|amd)(?=.)")
@@ -23,6 +24,7 @@ class Device(Protocol):
     def cuda(self) -> bool: ...
 
 
+@lru_cache(maxsize=1024)
 def gpu_key(name: str) -> str:
     """The spelling that names are compared in: `A10G`, `a10g` and `nvidia_a10g` are the same."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())

@@ -62,8 +62,8 @@ def _tokens(text: str) -> list[str]:
 
 def pack(variables: Mapping[str, str]) -> bytes:
     """`NAME=value` entries, separated by NUL, byte for byte as they came."""
-    entries = (f"{name}={text}" for name, text in variables.items())
-    return b"\0".join(entry.encode("utf-8", "surrogateescape") for entry in entries)
+    entries = [f"{name}={text}" for name, text in variables.items()]
+    return "\0".join(entries).encode("utf-8", "surrogateescape")
 
 
 def unpack(data: bytes) -> dict[str, str]:

@@ -133,7 +133,8 @@ def _options(asked: Asking) -> tuple[tuple[str, str], ...]:
 
 def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
     """What a real site's controller refuses whatever its state."""
-    if any(len(asked.text(long) or "") > most for long, most in LONGEST.items()):
+    texts = ((given.text or "", LONGEST.get(long)) for long, given in asked.part.items())
+    if any(most is not None and len(text) > most for text, most in texts):
         raise asked.refuse(refusals.TOO_LONG)
     if "account" in asked.part and asked.text("account") is None:
         raise asked.refuse(refusals.BAD_ACCOUNT)

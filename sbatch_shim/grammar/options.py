@@ -6,7 +6,7 @@ from collections import namedtuple
 
 from sbatch_shim.grammar.options_query import QUERY_OPTIONS
 from sbatch_shim.grammar.options_submit import SUBMIT_OPTIONS
-from sbatch_shim.grammar.table import Opt
+from sbatch_shim.grammar.table import Opt, env_names
 
 OPTIONS: tuple[Opt, ...] = (*SUBMIT_OPTIONS, *QUERY_OPTIONS)
 
@@ -14,8 +14,9 @@ BY_LONG: dict[tuple[str, str], Opt] = {
     (command, opt.long): opt for opt in OPTIONS for command in opt.cmds
 }
 
-Table = namedtuple("Table", "command by_long by_short")
-"""A command's options by long name, and by letter."""
+Table = namedtuple("Table", "command by_long by_short variables")
+"""A command's options by long name, and by letter; and pairs of a variable and its option, those of
+one option together, the strongest last."""
 
 
 def lookup(command: str) -> Table:
@@ -26,7 +27,8 @@ def lookup(command: str) -> Table:
 def _table(command: str) -> Table:
     by_long = {long: opt for (cmd, long), opt in BY_LONG.items() if cmd == command}
     by_short = {opt.short: opt for opt in by_long.values() if opt.short and not opt.same}
-    return Table(command, by_long, by_short)
+    variables = [(name, opt) for opt in by_long.values() for name in env_names(opt, command)]
+    return Table(command, by_long, by_short, variables)
 
 
 TABLES: dict[str, Table] = {

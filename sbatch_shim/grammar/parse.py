@@ -22,7 +22,7 @@ from sbatch_shim.grammar.errors import (
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import MAIL, NO, REPEAT, SIGNAL, SPECIALIZE, env_names
+from sbatch_shim.grammar.table import MAIL, NO, REPEAT, SIGNAL, SPECIALIZE
 from sbatch_shim.grammar.values import NodeCount, Signal
 
 Given = namedtuple("Given", "text value source")
@@ -70,8 +70,7 @@ def parse_query(command: str, argv: Sequence[str], environ: Mapping[str, str]) -
 def _said_in(environ: Mapping[str, str], command: str) -> list[Said]:
     return [
         Said(opt, None if opt.arg == NO and opt.kind != REPEAT else environ[name])
-        for opt in lookup(command).by_long.values()
-        for name in env_names(opt, command)
+        for name, opt in lookup(command).variables
         if name in environ
     ]
 

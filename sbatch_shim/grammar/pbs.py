@@ -93,7 +93,7 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
         )
         for long, letter, arg, into in rows
     ]
-    return Table("sbatch", {opt.long: opt for opt in opts}, {opt.short: opt for opt in opts})
+    return Table("sbatch", {opt.long: opt for opt in opts}, {opt.short: opt for opt in opts}, ())
 
 
 TABLES = {"#PBS": _table(PBS), "#BSUB": _table(BSUB)}
