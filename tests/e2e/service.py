@@ -34,7 +34,7 @@ nodes:
   - {names: "own-[1-2]", cpus: 4, real_memory: 8000, gres: "gpu:a10g:2"}
 partitions:
   - {name: own, default: true, nodes: "own-[1-2]", def_mem_per_cpu: 100}
-  - {name: ec2, elastic: {max_nodes: 4, idle_seconds: 2}, def_mem_per_cpu: 1024}
+  - {name: ec2, elastic: {max_nodes: 4, idle_seconds: 1}, def_mem_per_cpu: 1024}
 providers:
   local: {boot_seconds: 0.2}
 """

@@ -33,6 +33,7 @@ class Submission:
     code: int
     seconds: float
     partition: str
+    nodes: int
     array: bool
     by_hand: bool
     to_cancel: bool
@@ -44,7 +45,7 @@ class Submission:
 
     def argv(self, script: str) -> list[str]:
         options = ["--array", f"0-{TASKS - 1}"] if self.array else []
-        where = ["-p", self.partition, "-o", "/dev/null", *options]
+        where = ["-p", self.partition, "-N", str(self.nodes), "-o", "/dev/null", *options]
         return [*where, script, self.name, f"{self.seconds:.2f}", str(self.code)]
 
     @property
@@ -111,6 +112,7 @@ class Load:
             code=dice.randrange(8),
             seconds=30.0 if to_cancel else dice.choice([0, 0.1, 0.4, 1.0, 3.0]),
             partition=dice.choice(["own", "ec2"]),
+            nodes=dice.choice([1, 1, 1, 2]),
             array=not to_cancel and dice.random() < 0.15,
             by_hand=dice.random() < 0.7,
             to_cancel=to_cancel,
