@@ -8,8 +8,10 @@ import signal
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import structlog
 import uvicorn
@@ -18,6 +20,7 @@ from broker.model.errors import Refused
 from gateway.api.auth import PeerProtocol
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
+from gateway.observe.processes import lives
 from gateway.wiring import Service, build
 
 HOME_MODE = 0o711
@@ -26,6 +29,9 @@ SOCKET_MODE = 0o666
 """Everybody may knock; the kernel says who does."""
 BACKLOG = 2048
 STOP_SECONDS = 10.0
+LOCK_PATIENCE = 3.0
+"""Seconds: threads of a killed service, or a program it was just starting, may hold its lock on."""
+LOCK_PAUSE = 0.02
 
 
 def serve(paths: Paths, config: Config) -> int:
@@ -54,13 +60,7 @@ def make_home(paths: Paths) -> None:
 def lock(paths: Paths) -> Iterator[None]:
     """Only one service at a time has this state directory. Raises Refused."""
     with paths.lock.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refused(
-                f"another service runs on {paths.home} (pid {_pid(paths)})",
-                hint="`spz api status` tells of it, `spz api stop` ends it",
-            ) from None
+        _take(file, paths)
         _write_pid(paths.pid)
         try:
             yield
@@ -68,11 +68,29 @@ def lock(paths: Paths) -> Iterator[None]:
             paths.pid.unlink(missing_ok=True)
 
 
-def _pid(paths: Paths) -> str:
+def _take(file: TextIO, paths: Paths) -> None:
+    """Takes the lock. Raises Refused, at once if the service that has it lives."""
+    end = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = _pid(paths)
+            if pid and not lives(pid) and time.monotonic() < end:
+                time.sleep(LOCK_PAUSE)
+                continue
+            raise Refused(
+                f"another service runs on {paths.home} (pid {pid or 'unknown'})",
+                hint="`spz api status` tells of it, `spz api stop` ends it",
+            ) from None
+        return
+
+
+def _pid(paths: Paths) -> int | None:
     try:
-        return paths.pid.read_text(encoding="ascii").strip() or "unknown"
-    except OSError:
-        return "unknown"
+        return int(paths.pid.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _write_pid(path: Path) -> None:

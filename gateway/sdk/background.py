@@ -12,6 +12,7 @@ from pathlib import Path
 
 from broker.model.errors import Busy, Denied, Refused
 from gateway.config.paths import Paths
+from gateway.observe.processes import lives
 from gateway.sdk.client import Client
 
 START_SECONDS = 60.0
@@ -106,7 +107,7 @@ class Background:
             number = int(self.paths.pid.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
-        return number if _lives(number) else None
+        return number if lives(number) else None
 
     def stop(self) -> int:
         """Asks it to end and waits; its pid. Raises Refused if there is none, Busy if it stays."""
@@ -120,7 +121,7 @@ class Background:
                 f"the service (pid {number}) is another user's", hint="ask who runs it"
             ) from None
         begun, told = self.clock(), 0
-        while _lives(number):
+        while lives(number):
             waited = self.clock() - begun
             if waited > STOP_SECONDS:
                 raise Busy(
@@ -148,12 +149,3 @@ def foreground(paths: Paths) -> int:
     size = config.log.max_mb << 20
     log.configure(path=file, level=config.log.level, max_bytes=size, keep=config.log.keep)
     return serve(paths, config)
-
-
-def _lives(pid: int) -> bool:
-    """Whether it is a process that has not ended; one that waits to be reaped has."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in {b"Z", b"X"}

@@ -165,18 +165,19 @@ class Service:
         said = log.read_text(errors="replace")[-4000:] if log.exists() else ""
         return self.out.read_text(errors="replace")[-4000:] + said
 
-    def kill(self) -> None:
-        """SIGKILL; returns when the process is gone."""
-        self._end(signal.SIGKILL)
+    def kill(self, *, wait: bool = True) -> None:
+        """SIGKILL; returns when the process is gone, unless it is not to be waited for."""
+        self._end(signal.SIGKILL, wait=wait)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
-    def _end(self, number: int) -> None:
+    def _end(self, number: int, *, wait: bool = True) -> None:
         if self.pid and alive(self.pid):
             os.kill(self.pid, number)
             # Its first thread may be dead before the others, which keep lock and socket.
-            until(lambda: not Path(f"/proc/{self.pid}").exists(), "the service's end")
+            if wait:
+                until(lambda: not Path(f"/proc/{self.pid}").exists(), "the service's end")
         self.pid = 0
 
     def restart(self) -> None:
