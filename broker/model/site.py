@@ -23,6 +23,7 @@ class DeclaredNode:
     gres_text: str = ""
     micro_usd_per_hour: int = 0
     instance_type: str = ""
+    tmp_disk_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class Site:
     """In a user's own service: the only uid (beside root's) that may submit."""
     requeue_delay: int = 120
     """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
+    keep_refused_jobs: bool = False
+    """Whether a request that no node could ever meet leaves a FAILED record, as Slurm does."""
     priority_flags: tuple[str, ...] = ()
     book: Book = field(default_factory=book)
     """Accounts, associations and QOS."""

@@ -190,6 +190,10 @@ class Config(Settings):
     job_requeue: bool = Field(
         True, description="JobRequeue: jobs may be requeued unless they say no."
     )
+    keep_refused_jobs: bool = Field(
+        False,
+        description="Whether a job that no node could ever run stays as FAILED, as Slurm has it.",
+    )
     enforce_part_limits: Annotated[str, one_of("NO", "ANY", "ALL")] = Field(
         "NO", description="EnforcePartLimits: NO keeps jobs beyond a partition's limits waiting."
     )

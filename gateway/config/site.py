@@ -46,6 +46,7 @@ def site(
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
         admins=frozenset({0, *(uid for uid in admins if uid is not None)}),
         service_uid=service_uid or None,
+        keep_refused_jobs=config.keep_refused_jobs,
         requeue_delay=config.scheduling.requeue_delay,
         priority_flags=config.priority.flags,
         book=book(config),
@@ -69,6 +70,7 @@ def _nodes(group: settings.Node, price_of: PriceOf) -> list[broker.DeclaredNode]
             gres_text=gres_text(group.gres),
             micro_usd_per_hour=price,
             instance_type=group.instance_type or "",
+            tmp_disk_mib=group.tmp_disk,
         )
         for name in group.names
     ]
