@@ -25,10 +25,12 @@ from broker.model import events as ev
 from broker.model.effects import Effect
 from broker.model.errors import Busy, IllegalTransition, LostLease, SpzError
 from broker.model.ids import Digest, NodeName, StepId
-from broker.model.job import Job
+from broker.model.job import Job, Share
+from broker.model.node import Node
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
 from broker.schedule import priority
+from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
 from broker.schedule.gates import gate
 from broker.schedule.plan import FOREVER, View, plan
@@ -88,6 +90,7 @@ class Engine:
         """Partitions where somebody waits for room."""
         self.room_made = True
         """Whether a full pass might start something."""
+        self.asks = Asks(world.site)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -238,6 +241,7 @@ class Engine:
     def _plan(self, now: int, *, full_pass: bool) -> None:
         if full_pass:
             candidates = [self.world.jobs[job_id] for job_id in self.world.pending]
+            self.asks.tidy(len(candidates))
             self.room_made = False
         else:
             fresh = (self.world.jobs[job_id] for job_id in self._batch.submitted)
@@ -261,33 +265,32 @@ class Engine:
 
     def _view(self, candidates: Sequence[Job], now: int) -> View:
         world = self.world
-        rooms = [
-            self._room(name)
-            for name, node in world.nodes.items()
-            if node.state.takes_work and not node.drain
-        ]
+        open_nodes = (n for n in world.nodes.values() if n.state.takes_work and not n.drain)
+        rooms = [one for one in map(self._room, open_nodes) if one.free.cpu or one.node.declared]
         rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))
         return View(
             now=now,
             site=world.site,
             candidates=candidates,
             rooms=rooms,
-            ends={name: self._ends(name, now) for name in world.holders},
+            ends=lambda name: self._ends(name, now),
             taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,
             ready=lambda job, task: element_ready(world, job, task, now),
             quote=self.quote,
+            asks=self.asks.of,
         )
 
-    def _room(self, name: Any) -> Room:
-        held = self.world.holders.get(name, {})
-        made = room(self.world.nodes[name], held.values())
+    def _room(self, node: Node) -> Room:
+        held = self.world.holders.get(node.name, {})
+        made = room(node, held.values())
         made.users = frozenset(self.world.jobs[job_id].owner.user for job_id in held)
         return made
 
-    def _ends(self, name: Any, now: int) -> list[tuple[int, Any]]:
+    def _ends(self, name: NodeName, now: int) -> list[tuple[int, Share]]:
+        """When each job there reaches its limit, and what it gives back then."""
         ends = []
-        for job_id, share in self.world.holders[name].items():
+        for job_id, share in self.world.holders.get(name, {}).items():
             job = self.world.jobs[job_id]
             limit = FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
             ends.append(((job.started or now) + limit, share))

@@ -17,7 +17,7 @@ from broker.model.offer import Need
 from broker.model.site import DeclaredNode, Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Gres, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import Demand, demand, need_of, wanted
+from broker.schedule.demand import Demand, demand, expected_seconds, need_of, wanted
 from broker.schedule.fit import choose, room
 from broker.schedule.gates import limit_of
 from broker.world import World
@@ -252,8 +252,7 @@ def _bought(
 
 
 def _need(job: Job, ask: Demand) -> Need:
-    seconds = 3600 if job.time_limit == UNLIMITED else int(job.time_limit)
-    return need_of(job.spec, ask, seconds)
+    return need_of(job.spec, ask, expected_seconds(job))
 
 
 def fresh_ids(world: World) -> Iterator[JobId]:

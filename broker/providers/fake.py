@@ -31,6 +31,8 @@ class _Held:
     """Length of the journal when its news was last asked for."""
 
     def at(self, now: int) -> Machine:
+        if self.machine.state is MachineState.TERMINATED:
+            return self.machine
         over = self.ends_at is not None and now >= self.ends_at
         up = self.up_at <= (min(now, self.ends_at) if self.ends_at is not None else now)
         state, running_at = self._state(now, over=over, up=up), self.up_at if up else None
@@ -236,6 +238,8 @@ class FakeCloud:
 
     def _coming(self) -> Iterator[int]:
         for held in self._held.values():
+            if held.machine.state is MachineState.TERMINATED:
+                continue
             yield held.up_at
             if held.ends_at is not None:
                 yield held.ends_at

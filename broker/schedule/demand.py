@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accounting.tres import Tres, gres_counts
+from broker.model.job import Job
 from broker.model.offer import Alternative, Market, Need
 from broker.model.site import Partition
-from broker.model.spec import ALL, Gres, Memory, Resources, TaskSpec, Where
+from broker.model.spec import ALL, UNLIMITED, Gres, Memory, Resources, TaskSpec, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,11 @@ def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
         run_seconds=run_seconds,
         whole_node=ask.whole_node,
     )
+
+
+def expected_seconds(job: Job) -> int:
+    """How long a purchase is taken to be used: the time limit, else an hour."""
+    return 3600 if job.time_limit == UNLIMITED else int(job.time_limit)
 
 
 def _gpus(ask: Demand, tasks: int, share: tuple[Gres, ...]) -> int:

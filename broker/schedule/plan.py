@@ -10,10 +10,10 @@ from broker.model.job import Job, Share
 from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import UNLIMITED
-from broker.schedule.demand import Demand, demand, need_of
-from broker.schedule.eligible import eligible, signature
+from broker.schedule.demand import Demand, expected_seconds, need_of
+from broker.schedule.eligible import Ask, eligible
 from broker.schedule.fit import Room, choose
-from broker.schedule.gates import gate, partition_gate
+from broker.schedule.gates import gate
 
 FOREVER = 10**12
 """An instant after everything: the end of what has no time limit."""
@@ -37,16 +37,18 @@ class View:
     """Jobs that could start, the most important first."""
     rooms: Sequence[Room]
     """Nodes that take work, in the order in which they are filled."""
-    ends: Mapping[NodeName, Sequence[tuple[int, Share]]]
-    """When what is held will be free at the latest."""
+    ends: Callable[[NodeName], Sequence[tuple[int, Share]]]
+    """When what is held of a node will be free at the latest."""
     taken_names: frozenset[NodeName]
     """Elastic names in use."""
     running_elements: Callable[[JobId], int]
     ready: Callable[[Job, int], bool]
     """Whether an array's element has its own dependencies met."""
     quote: Callable[[Need, Partition, Elastic], Quote]
-    most_jobs: int = 1000
-    """A pass looks at no more."""
+    asks: Callable[[Job], Sequence[Ask]]
+    """What it asks of each of its partitions."""
+    most_searches: int = 1000
+    """A pass searches the nodes for room no more often; what fits nowhere is searched for once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +86,23 @@ class Plan:
     wait: Mapping[JobId, Wait] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Reserved:
-    """Room kept for the most important job that has to wait (EASY backfill)."""
-
-    at: int
-    nodes: frozenset[NodeName]
-
-
 class _Pass:
     """State of one pass: what is still free, what is kept free, what was decided."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.rooms = {one.name: one for one in view.rooms}
-        self.full: set[object] = set()
+        self.searches = 0
+        self.full: set[tuple[object, int]] = set()
         """Asks that found no room; within a pass rooms only shrink."""
         self.names = set(view.taken_names)
-        self.reserved: dict[str, _Reserved] = {}
+        self.unused: dict[tuple[str, int], list[NodeName]] = {}
+        """Elastic names that were free when last looked at, lowest first."""
+        self.kept: dict[NodeName, int] = {}
+        """Nodes kept for the first job that has to wait, and until when (EASY backfill)."""
+        self.untils: list[int] = []
+        self.keeping: set[str] = set()
+        """Partitions for whose first waiting job nodes are kept."""
         self.start: list[Start] = []
         self.buy: list[Buy] = []
         self.wait: dict[JobId, Wait] = {}
@@ -139,101 +140,96 @@ class _Pass:
     def _place(self, job: Job, task: int | None) -> Wait | None:
         """Tries its partitions in order; None if it starts or is bought for."""
         waits = Wait("PartitionConfig")
-        for name in job.partitions:
-            partition = self.view.site.partition(name)
-            if partition is None:
+        for ask in self.view.asks(job):
+            if ask.gate is not None:
+                waits = Wait(ask.gate)
                 continue
-            ask = demand(job.spec, partition)
-            reason = partition_gate(job, partition, ask.min_nodes)
-            if reason is not None:
-                waits = Wait(reason)
-                continue
-            found = self._in_partition(job, task, partition, ask)
+            found = self._in_partition(job, task, ask)
             if found is None:
                 return None
             waits = found
         return waits
 
-    def _in_partition(
-        self, job: Job, task: int | None, partition: Partition, ask: Demand
-    ) -> Wait | None:
-        usable = self._usable(job, partition, ask)
-        shares = choose(ask, [one for one in usable if self._may_use(one, job, partition)])
+    def _in_partition(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
+        shares = self._search(job, ask)
         if shares is not None:
-            self._take(shares)
-            self.start.append(Start(job.id, task, partition.name, shares))
+            self._take(shares, job)
+            self.start.append(Start(job.id, task, ask.partition.name, shares))
             return None
-        if partition.name not in self.reserved:
-            self.full.add(signature(job, partition, ask))
-        if partition.elastic is not None:
-            return self._purchase(job, task, partition, ask)
-        if partition.name in self.reserved:
+        if ask.partition.elastic is not None:
+            return self._purchase(job, task, ask)
+        if ask.partition.name in self.keeping or self._spent():
             return Wait("Priority")
-        self.reserved[partition.name] = self._reserve(ask, usable)
+        self.keeping.add(ask.partition.name)
+        self._keep(job, ask)
         return Wait("Resources")
 
-    def _usable(self, job: Job, partition: Partition, ask: Demand) -> list[Room]:
-        if partition.elastic is not None and signature(job, partition, ask) in self.full:
-            return []
-        return [one for one in self.rooms.values() if eligible(one, job, partition)]
+    def _spent(self) -> bool:
+        return self.searches >= self.view.most_searches
 
-    def _take(self, shares: Sequence[Share]) -> None:
+    def _search(self, job: Job, ask: Ask) -> tuple[Share, ...] | None:
+        ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
+        waits_for = sum(ends > until for until in self.untils)
+        known = (ask.signature, waits_for)
+        if known in self.full or self._spent():
+            return None
+        self.searches += 1
+        may_have = (one for one in self.rooms.values() if ends <= self.kept.get(one.name, FOREVER))
+        usable = [one for one in may_have if eligible(one, job, ask.partition)]
+        shares = choose(ask.demand, usable)
+        if shares is None:
+            self.full.add(known)
+        return shares
+
+    def _take(self, shares: Sequence[Share], job: Job) -> None:
         for share in shares:
             one = self.rooms[share.node]
             one.take(share)
+            one.users |= {job.owner.user}
             if one.free.cpu <= 0 and not one.node.declared:
                 del self.rooms[share.node]
 
-    def _may_use(self, one: Room, job: Job, partition: Partition) -> bool:
-        """Backfill: not a node kept for a more important job, unless it is free again by then."""
-        kept = self.reserved.get(partition.name)
-        if kept is None or one.name not in kept.nodes:
-            return True
-        return job.time_limit != UNLIMITED and self.view.now + int(job.time_limit) <= kept.at
-
-    def _reserve(self, ask: Demand, usable: Sequence[Room]) -> _Reserved:
-        """When and where the waiting job will have room, as jobs reach their limits."""
+    def _keep(self, job: Job, ask: Ask) -> None:
+        """Finds when and where the waiting job will have room, as jobs reach their limits."""
+        usable = [one for one in self.rooms.values() if eligible(one, job, ask.partition)]
         rooms = {one.name: _copy(one) for one in usable}
         releases = sorted(
-            ((end, name, share) for name in rooms for end, share in self.view.ends.get(name, ())),
+            ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
             key=lambda release: release[0],
         )
         for end, name, share in releases:
             _give_back(rooms[name], share)
-            shares = choose(ask, list(rooms.values()))
+            shares = choose(ask.demand, list(rooms.values()))
             if shares is not None:
-                return _Reserved(end, frozenset(share.node for share in shares))
-        return _Reserved(FOREVER, frozenset())
+                self.untils.append(end)
+                for taken in shares:
+                    self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
+                return
 
-    def _purchase(
-        self, job: Job, task: int | None, partition: Partition, ask: Demand
-    ) -> Wait | None:
-        elastic = partition.elastic
+    def _purchase(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
+        elastic = ask.partition.elastic
         if elastic is None:
             return Wait("Resources")
-        names = self._free_names(elastic, ask.min_nodes)
+        names = self._free_names(elastic, ask.demand.min_nodes)
         if names is None:
-            return Wait(
-                "Resources", f"all {elastic.max_nodes} nodes of {partition.name} are in use"
-            )
-        seconds = 3600 if job.time_limit == UNLIMITED else int(job.time_limit)
-        quote = self.view.quote(need_of(job.spec, ask, seconds), partition, elastic)
+            text = f"all {elastic.max_nodes} nodes of {ask.partition.name} are in use"
+            return Wait("Resources", text)
+        need = need_of(job.spec, ask.demand, expected_seconds(job))
+        quote = self.view.quote(need, ask.partition, elastic)
         if not quote.rungs:
             return Wait("Resources", quote.explain)
         self.names.update(names)
-        self.buy.append(Buy(job.id, task, partition.name, names, quote.rungs, ask))
+        self.buy.append(Buy(job.id, task, ask.partition.name, names, quote.rungs, ask.demand))
         return None
 
     def _free_names(self, elastic: Elastic, count: int) -> tuple[NodeName, ...] | None:
         """The lowest free names."""
-        found: list[NodeName] = []
-        for number in range(1, elastic.max_nodes + 1):
-            name = NodeName(f"{elastic.prefix}{number}")
-            if name not in self.names:
-                found.append(name)
-            if len(found) == count:
-                return tuple(found)
-        return None
+        key = elastic.prefix, elastic.max_nodes
+        if key not in self.unused:
+            numbers = range(1, elastic.max_nodes + 1)
+            self.unused[key] = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
+        free = self.unused[key] = [name for name in self.unused[key] if name not in self.names]
+        return tuple(free[:count]) if len(free) >= count else None
 
 
 def _copy(one: Room) -> Room:
@@ -250,8 +246,6 @@ def _give_back(one: Room, share: Share) -> None:
 def plan(view: View) -> Plan:
     """What starts, what is bought, and why the rest waits; nothing is changed."""
     made = _Pass(view)
-    for job in view.candidates[: view.most_jobs]:
+    for job in view.candidates:
         made.look_at(job)
-    for job in view.candidates[view.most_jobs :]:
-        made.wait[job.id] = Wait(gate(job, view.now) or "Priority")
     return Plan(tuple(made.start), tuple(made.buy), made.wait)

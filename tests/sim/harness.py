@@ -111,6 +111,8 @@ class Simulation:
     chaos: Chaos = CALM
     delays: Delays = USUAL
     sweep_every: int = 15
+    pass_every: int = 1
+    """Least seconds between full passes."""
     catalog: Catalog = CATALOG
     check: Callable[["Simulation"], None] = lambda sim: None
     clock: Clock = field(default_factory=Clock)
@@ -244,7 +246,7 @@ class Simulation:
         if wait is not None:
             instants.append(now + max(1, round(wait)))
         if self.engine.room_made:
-            instants.append(now + 1)
+            instants.append(self.last_pass + self.pass_every)
         if self.woken:
             instants.append(now + 1)
         return max(now + (0 if self._due() else 1), min(*instants, FOREVER))
@@ -282,7 +284,8 @@ class Simulation:
 
     def _engine_step(self, inbox: list[cmd.Message]) -> Outcome:
         now, engine = self.clock.time, self.engine
-        full = engine.room_made or now >= min(engine.next_begin, self.last_pass + PASS_SECONDS)
+        wanted = engine.room_made or now >= min(engine.next_begin, self.last_pass + PASS_SECONDS)
+        full = wanted and now >= self.last_pass + self.pass_every
         if full:
             self.last_pass = now
         outcome = engine.step(inbox, now, full_pass=full)

@@ -1,0 +1,105 @@
+"""What a job asks of its partitions, and which nodes it may have at all, whatever is free."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from accounting.ids import JobId
+from broker.model.constraint import holds, parse
+from broker.model.job import Job
+from broker.model.node import Node
+from broker.model.site import Partition, Site
+from broker.model.spec import Resources, Where
+from broker.schedule.demand import Demand, demand
+from broker.schedule.fit import Room
+from broker.schedule.gates import partition_gate
+
+
+def eligible(one: Room, job: Job, partition: Partition) -> bool:
+    """Whether the node serves the partition and is what the job asks for by name or kind."""
+    node = one.node
+    asked = job.spec.resources
+    if partition.name not in node.partitions or node.drain or not node.state.takes_work:
+        return False
+    if asked.nodelist and node.name not in asked.nodelist:
+        return False
+    if node.name in asked.exclude:
+        return False
+    if partition.exclusive_user and one.users - {job.owner.user}:
+        return False
+    return _is_of_kind(node, asked)
+
+
+def _is_of_kind(node: Node, asked: Resources) -> bool:
+    if asked.cpus_exactly not in {None, node.whole.cpu}:
+        return False
+    words = frozenset(word.lower() for word in node.features)
+    if asked.constraint is not None and not holds(parse(asked.constraint), words):
+        return False
+    return not asked.any_of or any(_is_one_of(node, words, where) for where in asked.any_of)
+
+
+def _is_one_of(node: Node, words: AbstractSet[str], where: Where) -> bool:
+    """A bought node bears its region, zone, type and market as features."""
+    named = (where.region, where.zone, where.instance_type, where.market)
+    if any(name is not None and name.lower() not in words for name in named):
+        return False
+    dear = where.max_micro_usd_per_hour
+    if dear is not None and node.micro_usd_per_hour > dear:
+        return False
+    if where.gpu is None:
+        return True
+    have = {name.lower(): count for name, count in node.whole.gres}
+    return have.get(where.gpu.label().lower(), 0) >= where.gpu.count
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a job asks of one of its partitions."""
+
+    partition: Partition
+    demand: Demand
+    gate: str | None
+    """Why this partition will not start it as things are."""
+    signature: int
+    """Two asks of the same signature fit on the same nodes."""
+
+
+class Asks:
+    """What jobs ask, kept while their records stay the same: most of a long queue does."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[JobId, tuple[Job, tuple[Ask, ...]]] = {}
+        self._signatures: dict[object, int] = {}
+
+    def of(self, job: Job) -> tuple[Ask, ...]:
+        """One for each of its partitions that exists, in their order."""
+        known = self._known.get(job.id)
+        if known is not None and known[0] is job:
+            return known[1]
+        there = (self._site.partition(name) for name in job.partitions)
+        asks = tuple(self._ask(job, partition) for partition in there if partition is not None)
+        self._known[job.id] = job, asks
+        return asks
+
+    def _ask(self, job: Job, partition: Partition) -> Ask:
+        wants = demand(job.spec, partition)
+        looks = _signature(job, partition, wants)
+        return Ask(
+            partition=partition,
+            demand=wants,
+            gate=partition_gate(job, partition, wants.min_nodes),
+            signature=self._signatures.setdefault(looks, len(self._signatures)),
+        )
+
+    def tidy(self, waiting: int) -> None:
+        """Begins anew once much more is kept than there are jobs waiting."""
+        if len(self._known) > 2 * waiting + 1000:
+            self._known, self._signatures = {}, {}
+
+
+def _signature(job: Job, partition: Partition, ask: Demand) -> object:
+    asked = job.spec.resources
+    user = job.owner.user if partition.exclusive_user else ""
+    kind = asked.constraint, asked.any_of, asked.cpus_exactly
+    return partition.name, ask, kind, asked.nodelist, asked.exclude, user
