@@ -11,7 +11,7 @@ from broker.model.site import Partition, Site
 from broker.model.spec import Resources, Where
 from broker.schedule.demand import Demand, demand
 from broker.schedule.fit import Room
-from broker.schedule.gates import partition_gate
+from broker.schedule.gates import beyond, partition_gate
 
 
 def eligible(one: Room, job: Job, partition: Partition) -> bool:
@@ -88,7 +88,8 @@ class Asks:
         return Ask(
             partition=partition,
             demand=wants,
-            gate=partition_gate(job, partition, wants.min_nodes),
+            gate=partition_gate(job, partition, wants.min_nodes)
+            or beyond(self._site, partition, wants),
             signature=self._signatures.setdefault(looks, len(self._signatures)),
         )
 
