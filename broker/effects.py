@@ -39,10 +39,12 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
 
 
 def _of_running(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.Effect]:
-    """The batch step first; further steps when it runs, so that the allocation stands."""
-    waiting = [step.id for step in job.steps if step.state is StepState.PENDING]
-    for step in waiting[:1] if job.configuring else waiting:
-        yield ef.StartStep(job, step, nodes[0])
+    """The batch step first; others as they get their part of the allocation, once it stands."""
+    for step in job.steps:
+        if step.kill_cause and not step.state.final:
+            yield ef.KillStep(job, step.id, nodes[0])
+        elif step.state is StepState.PENDING and (step.spec is None or step.share is not None):
+            yield ef.StartStep(job, step.id, nodes[0])
     for signal in job.signals:
         yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
 

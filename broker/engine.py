@@ -18,6 +18,7 @@ from broker.decide.passing import (
 from broker.decide.placing import Placing
 from broker.decide.reports import journal_record
 from broker.decide.rules import QuoteFor
+from broker.decide.stepping import place_steps
 from broker.decide.submit import fresh_ids
 from broker.effects import effects_due
 from broker.model import commands as cmd
@@ -124,6 +125,7 @@ class Engine:
         self._let_time_pass(now)
         self._look_at_dependents(now)
         self._plan(now, full_pass=full_pass)
+        self._apply(place_steps(list(self.world.changed_jobs()), now), now)
         try:
             changed = self._commit()
         except LostLease:
@@ -141,21 +143,35 @@ class Engine:
         if isinstance(message, cmd.Journal):
             return self._read_journal(message, now)
         self.market.heard(message, now)
-        if isinstance(message, cmd.Submit | cmd.AddStep):
-            known = self._batch.requests.get(message.request) or self.answered.get(message.request)
-            if known is not None:
-                return JobId(int(known)) if isinstance(message, cmd.Submit) else StepId(known)
+        known = self._known(message)
+        if known is not None:
+            return known
         try:
             decision = decide(self.world, message, now, self.quote)
             self._apply(decision.facts, now)
         except SpzError as error:
             return error
         if isinstance(message, cmd.Submit | cmd.AddStep):
-            self._batch.blobs.update(message.blobs)
-            self._batch.requests[message.request] = str(decision.reply)
-        if isinstance(message, cmd.Submit):
-            self._batch.submitted.append(decision.reply)
+            self._note(message, decision.reply)
         return decision.reply
+
+    def _known(self, message: cmd.Message) -> JobId | StepId | None:
+        """What the same request was answered with before."""
+        if not isinstance(message, cmd.Submit | cmd.AddStep):
+            return None
+        known = self._batch.requests.get(message.request) or self.answered.get(message.request)
+        if known is None:
+            return None
+        return JobId(int(known)) if isinstance(message, cmd.Submit) else StepId(known)
+
+    def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
+        """A refusal that left a record keeps its script too."""
+        self._batch.blobs.update(message.blobs)
+        if isinstance(reply, SpzError):
+            return
+        self._batch.requests[message.request] = str(reply)
+        if isinstance(message, cmd.Submit):
+            self._batch.submitted.append(reply)
 
     def _apply(self, facts: Iterable[ev.Event], now: int) -> None:
         """Makes facts so, posting what their coming true costs whom."""

@@ -49,6 +49,9 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return prepare(effect.node, outside.reach, outside.providers.values())
         case ef.StartStep():
             return steps.start(effect, outside.reach, outside.orders)
+        case ef.KillStep():
+            steps.kill_step(effect, outside.reach)
+            return None
         case ef.Kill():
             steps.kill(effect, outside.reach, grace=outside.kill_wait)
             return None
@@ -60,7 +63,7 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return terminate(effect, outside.providers)
 
 
-UNTIL_UNDUE = (ef.StartStep, ef.Kill)
+UNTIL_UNDUE = (ef.StartStep, ef.KillStep, ef.Kill)
 """Done once; what follows is told by the journal, so they are not repeated while still due."""
 
 

@@ -242,4 +242,7 @@ def has_work_outside(job: Job) -> bool:
         return bool(job.kill_cause)
     if job.state is not JobState.RUNNING:
         return False
-    return bool(job.signals) or any(step.state is StepState.PENDING for step in job.steps)
+    return bool(job.signals) or any(
+        step.state is StepState.PENDING or (step.kill_cause and not step.state.final)
+        for step in job.steps
+    )

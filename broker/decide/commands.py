@@ -12,7 +12,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.ids import StepId
-from broker.model.job import Hold, Job, JobState, Owner, PendingSignal, Step
+from broker.model.job import Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import Life, life
 from broker.model.spec import UNLIMITED
 from broker.schedule import priority
@@ -94,11 +94,20 @@ def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
     if not running:
         over = all(job.over for job in found)
         raise Conflict(OVER if over else "Job is pending execution")
+    if asked.step is not None and all(_done(job, asked.step) for job in running):
+        raise Conflict(OVER)
     return Decision([_signal(world, job, asked, now) for job in running])
 
 
+def _done(job: Job, step_id: StepId) -> bool:
+    step = job.step(step_id)
+    return step is None or step.state.final
+
+
 def _signal(world: World, job: Job, asked: cmd.Signal, now: int) -> ev.Event:
-    pending = PendingSignal(asked.number, asked.scope, serial=world.last_event + 1 + job.id)
+    serial = world.last_event + 1 + job.id
+    scope = asked.scope if asked.step is None else "full"
+    pending = PendingSignal(asked.number, scope, serial=serial, step=asked.step)
     return ev.SignalAsked(job=job.id, at=now, actor=asked.by.uid, signal=pending)
 
 
@@ -183,19 +192,6 @@ def _raises(job: Job, asked: cmd.Update) -> bool:
     if asked.time_limit is None or job.state is JobState.PENDING or job.time_limit == UNLIMITED:
         return False
     return asked.time_limit == UNLIMITED or asked.time_limit > job.time_limit
-
-
-def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
-    """A further run in a kept-open allocation; the reply is its step id."""
-    job, *more = records(world, cmd.Target(asked.job), asked.by)
-    if more:
-        raise Conflict("Job is an array: name one of its tasks")
-    if life(job) not in (Life.RUNNING, Life.CONFIGURING):
-        raise Conflict(OVER if job.over or job.completing else "Job is pending execution")
-    number = StepId(str(sum(1 for step in job.steps if step.id.isdigit())))
-    step = Step(id=number, name=asked.step.name, spec=asked.step, asked=now)
-    fact = ev.StepAdded(job=job.id, at=now, actor=asked.by.uid, step=step)
-    return Decision([fact], number)
 
 
 def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:

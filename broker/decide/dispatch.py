@@ -4,6 +4,7 @@ from typing import assert_never
 
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
+from broker.decide import stepping
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
 from broker.model import commands as cmd
@@ -19,8 +20,8 @@ def decide(world: World, message: cmd.Message, now: int, quote: QuoteFor) -> Dec
             return decide_test(world, message, now, quote)
         case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue() | cmd.Update():
             return _of_jobs(world, message, now)
-        case cmd.AddStep():
-            return done_by_command.decide_add_step(world, message, now)
+        case cmd.AddStep() | cmd.CancelStep() | cmd.FinishAllocation():
+            return _of_steps(world, message, now)
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
         case _:
@@ -43,6 +44,20 @@ def _of_jobs(
             return done_by_command.decide_requeue(world, message, now)
         case cmd.Update():
             return done_by_command.decide_update(world, message, now)
+        case _:
+            assert_never(message)
+
+
+def _of_steps(
+    world: World, message: cmd.AddStep | cmd.CancelStep | cmd.FinishAllocation, now: int
+) -> Decision:
+    match message:
+        case cmd.AddStep():
+            return stepping.decide_add_step(world, message, now)
+        case cmd.CancelStep():
+            return stepping.decide_cancel_step(world, message, now)
+        case cmd.FinishAllocation():
+            return stepping.decide_finish(world, message, now)
         case _:
             assert_never(message)
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from accounting.ids import JobId
 from broker.decide.ending import cancelled
-from broker.decide.submit import declared
+from broker.decide.possible import declared
+from broker.decide.stepping import idle_end
 from broker.model import events as ev
 from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
@@ -96,7 +97,7 @@ def due(world: World, now: int) -> list[ev.Event]:
     for job_id in sorted(world.timed):
         facts += _pending_due(world, world.jobs[job_id], now)
     for job_id in sorted(world.active):
-        facts += _active_due(world, world.jobs[job_id], now)
+        facts += _active_due(world, world.jobs[job_id], now) or idle_end(world.jobs[job_id], now)
     for name in sorted(world.nodes):
         facts += _node_due(world, world.nodes[name], now)
     return facts

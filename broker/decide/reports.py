@@ -245,6 +245,8 @@ def _exited(job: Job, step: Step, record: Mapping[str, Any], now: int) -> list[e
     facts.append(_step_end(job, step, record, result, now))
     if step.id != BATCH:
         return facts
+    if job.completing and job.spec.batch is None:
+        return facts  # what held it open has no exit code of its own
     if job.completing:
         lost_node = job.state is JobState.NODE_FAIL
         return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
@@ -257,7 +259,7 @@ def _step_end(
     state = result.step
     if step.id != BATCH and state is StepState.COMPLETED:
         state = step_state(result.exit)
-    if job.completing and result.exit.signal:
+    if step.kill_cause or (job.completing and result.exit.signal):
         state = StepState.CANCELLED
     return ev.StepEnded(
         job=job.id,
@@ -267,7 +269,15 @@ def _step_end(
         exit=result.exit,
         usage=_usage(record),
         phase=str(record.get("phase") or ""),
+        tasks=_tasks(record, result.exit),
     )
+
+
+def _tasks(record: Mapping[str, Any], whole: ExitCode) -> tuple[ExitCode, ...]:
+    """Exit codes by rank; none where all are the step's."""
+    ends = sorted(record.get("tasks") or (), key=lambda end: int(end["rank"]))
+    found = tuple(ExitCode(int(end["code"]), int(end["signal"])) for end in ends)
+    return () if all(one == whole for one in found) else found
 
 
 def _usage(record: Mapping[str, Any]) -> Usage:

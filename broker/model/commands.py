@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from accounting.ids import JobId
 from broker.model.errors import Refusal, Width
-from broker.model.ids import Digest, NodeName
-from broker.model.job import Hold, Owner
+from broker.model.ids import Digest, NodeName, StepId
+from broker.model.job import ExitCode, Hold, Owner
 from broker.model.offer import Machine, Offer
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 
@@ -66,6 +66,8 @@ class Signal:
     by: Owner
     number: int
     scope: str = "steps"
+    step: StepId | None = None
+    """One step alone, all of its processes; the scope then says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,27 @@ class AddStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CancelStep:
+    """`scancel JOB.STEP`. Reply: None. Raises Unknown, Denied, Conflict (already over)."""
+
+    job: JobId
+    step: StepId
+    by: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishAllocation:
+    """Who holds a kept-open allocation is done with it, with this exit code. Reply: None.
+
+    Raises Unknown, Denied, Conflict (it has a batch step, does not run, or is over).
+    """
+
+    job: JobId
+    by: Owner
+    exit: ExitCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetNode:
     """`scontrol update node`: drain, resume, down. Administrators only."""
 
@@ -126,7 +149,19 @@ class SetNode:
     reason: str = ""
 
 
-Command = Submit | TestSubmit | Cancel | Signal | SetHold | Requeue | Update | AddStep | SetNode
+Command = (
+    Submit
+    | TestSubmit
+    | Cancel
+    | Signal
+    | SetHold
+    | Requeue
+    | Update
+    | AddStep
+    | CancelStep
+    | FinishAllocation
+    | SetNode
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,19 @@ class StartStep:
 
 
 @dataclass(frozen=True, slots=True)
+class KillStep:
+    """End one step; its end in the journal confirms it."""
+
+    job: Job
+    step: StepId
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"kill {step_key(self.job.id, self.job.attempt, self.step)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Kill:
     """End every process of the attempt; the journal's `gone` confirms it."""
 
@@ -93,4 +106,4 @@ class Terminate:
         return f"terminate {self.node}.{self.launch}"
 
 
-Effect = Launch | Prepare | StartStep | Kill | SendSignal | Follow | Terminate
+Effect = Launch | Prepare | StartStep | KillStep | Kill | SendSignal | Follow | Terminate

@@ -168,6 +168,22 @@ class StepAdded(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlaced(JobFact):
+    """It got its part of the allocation and may start."""
+
+    step: StepId
+    share: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDoomed(JobFact):
+    """Its node has to end it."""
+
+    step: StepId
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted(JobFact):
     step: StepId
 
@@ -179,6 +195,7 @@ class StepEnded(JobFact):
     exit: ExitCode
     usage: Usage = Usage()
     phase: str = ""
+    tasks: tuple[ExitCode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +225,8 @@ JobEvent = (
     | Requeued
     | Released
     | StepAdded
+    | StepPlaced
+    | StepDoomed
     | StepStarted
     | StepEnded
     | SignalAsked

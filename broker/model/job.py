@@ -143,6 +143,17 @@ class Step:
     usage: Usage = Usage()
     phase: str = ""
     """The phase it ended in (`setup`, `run`)."""
+    share: Share | None = None
+    """What of the allocation it uses; None while it waits for it."""
+    kill_cause: str = ""
+    """Why the node is told to end it."""
+    tasks: tuple[ExitCode, ...] = ()
+    """How each task ended, by rank; empty where all ended as the step did."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it is one of srun's or spz's, and not the batch step."""
+        return self.id.isdigit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,8 @@ class PendingSignal:
     scope: str
     """`steps`, `batch` or `full`."""
     serial: int
+    step: StepId | None = None
+    """The one step it is for; None for all that the scope has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,6 +249,14 @@ def _step_started(job: Job, event: ev.StepStarted) -> Job:
     return _with_step(job, event, state=StepState.RUNNING, started=event.at)
 
 
+def _step_placed(job: Job, event: ev.StepPlaced) -> Job:
+    return _with_step(job, event, share=event.share)
+
+
+def _step_doomed(job: Job, event: ev.StepDoomed) -> Job:
+    return _with_step(job, event, kill_cause=event.cause)
+
+
 def _step_ended(job: Job, event: ev.StepEnded) -> Job:
     changed = _with_step(
         job,
@@ -258,6 +266,7 @@ def _step_ended(job: Job, event: ev.StepEnded) -> Job:
         exit=event.exit,
         usage=event.usage,
         phase=event.phase,
+        tasks=event.tasks,
     )
     if not event.step.isdigit():
         return changed
@@ -265,7 +274,10 @@ def _step_ended(job: Job, event: ev.StepEnded) -> Job:
     return replace(changed, derived=worst)
 
 
-def _with_step(job: Job, event: ev.StepStarted | ev.StepEnded, **fields: object) -> Job:
+StepFact = ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepEnded
+
+
+def _with_step(job: Job, event: StepFact, **fields: object) -> Job:
     if job.step(event.step) is None:
         raise IllegalTransition(f"job {job.id} has no step {event.step}")
     steps = tuple(
@@ -296,6 +308,8 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Requeued: _requeued,
     ev.Released: _released,
     ev.StepAdded: _step_added,
+    ev.StepPlaced: _step_placed,
+    ev.StepDoomed: _step_doomed,
     ev.StepStarted: _step_started,
     ev.StepEnded: _step_ended,
     ev.SignalAsked: lambda job, event: replace(job, signals=(*job.signals, event.signal)),

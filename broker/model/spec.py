@@ -125,22 +125,6 @@ class Phase(Value):
     argv: tuple[str | None, ...] = (None,)
 
 
-class StepSpec(Value):
-    """A run inside an allocation: its phases, one after the other."""
-
-    name: str
-    phases: tuple[Phase, ...] = ()
-    environment: Digest | None = None
-    """NUL-separated NAME=value bytes laid over the job's own."""
-
-
-class Mount(Value):
-    """A file or folder to bring: `source` on the submit side, `target` on the node."""
-
-    source: str
-    target: str
-
-
 class Output(Value):
     """Where text goes; patterns as typed, None where not given."""
 
@@ -148,6 +132,62 @@ class Output(Value):
     stdout: str | None = None
     stderr: str | None = None
     open_mode: Literal["append", "truncate"] | None = None
+
+
+class Program(Value):
+    """A line of `srun --multi-prog`: which tasks run what; `%t` and `%o` as typed."""
+
+    ranks: tuple[int, ...]
+    argv: tuple[str, ...]
+
+
+class StepSpec(Value):
+    """A run inside an allocation: phases, one after the other, or one command as several tasks."""
+
+    name: str
+    phases: tuple[Phase, ...] = ()
+    environment: Digest | None = None
+    """NUL-separated NAME=value bytes laid over the job's own."""
+    tasks: int = 1
+    programs: tuple[Program, ...] = ()
+    """What the tasks run where that differs; else all run the last phase's."""
+    cpus_per_task: int | None = None
+    gres: tuple[Gres, ...] | None = None
+    """Per node; None: all that the allocation has, empty: none of it."""
+    gpus_per_task: int | None = None
+    """Each task sees its own."""
+    mem_per_node_mib: Memory | None = None
+    """0 and ALL: what the allocation has, shared with other steps."""
+    mem_per_cpu_mib: Memory | None = None
+    overlap: bool = False
+    """Shares what it uses with other steps and waits for none."""
+    exact: bool = False
+    """Only the cpus that its tasks need (`--exact`, `--exclusive`, `-c`); else the node's all."""
+    overcommit: bool = False
+    whole: bool = False
+    """`--whole`: all cpus, whatever else is said."""
+    interactive: bool = False
+    """What it reads and writes passes through the node's io file where `output` names no file."""
+    output: Output | None = None
+    """None: as the job's own, unless `interactive`; patterns may name the task."""
+    cwd: str | None = None
+    time_limit: int | None = None
+    """Seconds."""
+    pty: tuple[int, int] | None = None
+    """Rows and columns of the terminal that the first task gets."""
+    label: bool = False
+    unbuffered: bool = False
+    kill_on_bad_exit: bool = False
+    wait: int | None = None
+    """Seconds between the first task's end and that of the step; None or 0 is no limit."""
+    submit_line: str = ""
+
+
+class Mount(Value):
+    """A file or folder to bring: `source` on the submit side, `target` on the node."""
+
+    source: str
+    target: str
 
 
 class TaskSpec(Value):
@@ -199,6 +239,10 @@ class TaskSpec(Value):
     submit_line: str = ""
     submit_host: str = ""
     submit_dir: str = "/"
+    allocator: Literal["salloc", "srun"] | None = None
+    """Which program holds a kept-open allocation; when it is gone, so is the job."""
+    idle_seconds: int | None = None
+    """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
     cluster: str | None = None
     """Name under which a kept-open allocation is known (SkyPilot's cluster)."""
     options: tuple[tuple[str, str], ...] = ()

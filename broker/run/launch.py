@@ -115,6 +115,11 @@ def kill(attempt: str, *, grace: float, cause: str) -> bytes:
     return _line(do="kill", attempt=attempt, grace=grace, cause=cause)
 
 
+def kill_step(key: str, *, grace: float, cause: str, number: int) -> bytes:
+    """Signal `number`, SIGKILL after the grace; a step that was not begun never will be."""
+    return _line(do="kill_step", key=key, grace=grace, cause=cause, signal=number)
+
+
 def signal(key: str, number: int, scope: str) -> bytes:
     """To a step, or to every step of an attempt; scope `steps`, `batch` or `full` as in scancel."""
     return _line(do="signal", key=key, signal=number, scope=scope)

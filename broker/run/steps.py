@@ -13,6 +13,7 @@ from broker.run import launch
 from broker.run.bootstrap import bring_up
 
 ASK_SECONDS = 10.0
+SIGKILL = 9
 
 
 class Orders(Protocol):
@@ -48,10 +49,21 @@ def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
         _ask_living(node, reach.place(node), request)
 
 
+def kill_step(effect: ef.KillStep, reach: Reach) -> None:
+    """By SIGKILL at once, as `scancel` of a step does."""
+    key = step_key(effect.job.id, effect.job.attempt, effect.step)
+    found = effect.job.step(effect.step)
+    cause = found.kill_cause if found else ""
+    request = launch.kill_step(key, grace=0, cause=cause, number=SIGKILL)
+    _ask_living(effect.node, reach.place(effect.node), request)
+
+
 def signal(effect: ef.SendSignal, reach: Reach) -> SignalDone:
-    """To every step of the attempt that lives on the node."""
+    """To one step, or to every step of the attempt that lives on the node."""
     sent = effect.signal
-    request = launch.signal(attempt_key(effect.job, effect.attempt), sent.number, sent.scope)
+    attempt = attempt_key(effect.job, effect.attempt)
+    wanted = attempt if sent.step is None else step_key(effect.job, effect.attempt, sent.step)
+    request = launch.signal(wanted, sent.number, sent.scope)
     _ask(reach.place(effect.node), request)
     return SignalDone(job=effect.job, attempt=effect.attempt, serial=sent.serial)
 

@@ -112,7 +112,12 @@ def run_of(task: Task, *, with_setup: bool = True, folder: str | None = None) ->
             )
     environment = _environment(_variables(task))
     blobs[_digest(environment)] = environment
-    step = StepSpec(name=task.name or "run", phases=tuple(phases), environment=_digest(environment))
+    step = StepSpec(
+        name=task.name or "run",
+        phases=tuple(phases),
+        environment=_digest(environment),
+        overlap=True,
+    )
     return Run(step, blobs)
 
 
