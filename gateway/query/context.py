@@ -28,16 +28,18 @@ class PartFacts:
     weights: Weights | None
     largest_cpus: int
     """Cpus of its largest declared node; 0 if it has none."""
+    largest_mem_mib: int
     def_mem_per_cpu_mib: int | None
 
 
 def part_facts(site: Site) -> dict[str, PartFacts]:
     """The facts of every partition, by name."""
-    cpus = {node.name: node.whole.cpu for node in site.nodes}
+    whole = {node.name: node.whole for node in site.nodes}
     return {
         part.name: PartFacts(
             parse_weights(part.billing_weights),
-            max((cpus.get(name, 0) for name in part.nodes), default=0),
+            max((whole[name].cpu for name in part.nodes if name in whole), default=0),
+            max((whole[name].mem_mib for name in part.nodes if name in whole), default=0),
             part.def_mem_per_cpu_mib,
         )
         for part in site.partitions

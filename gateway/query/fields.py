@@ -205,6 +205,7 @@ COLUMNS = (
     Column("stdin_path",        "",  "",                   "",                   "StdIn",        "stdin_expanded",        EMPTY,    texts.stdin_path),
     Column("stdout_path",       "",  "",                   "",                   "StdOut",       "stdout_expanded",       EMPTY,    texts.stdout_path),
     Column("switches",          "",  "",                   "",                   "Switches",     "",                      TEXT,     texts.switches),
+    Column("cpu_frequency",     "",  "",                   "",                   "CPU_max_freq", "",                      TEXT,     texts.cpu_frequency),
     Column("mail_user",         "",  "",                   "",                   "MailUser",     "mail_user",             TEXT,     texts.mail_user),
     Column("mail_type",         "",  "",                   "",                   "MailType",     "mail_type",             TEXT,     texts.mail_types),
     Column("tasks_per_tres",    "",  "",                   "",                   "NtasksPerTRES", "tasks_per_tres",       TEXT,     option("ntasks-per-gpu")),

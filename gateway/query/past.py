@@ -84,9 +84,9 @@ def cpu_seconds(job: Job, ctx: Context) -> int:
     return elapsed(job, ctx) * cpus(job, ctx)
 
 
-def memory(job: Job, _: Context) -> Memory:
+def memory(job: Job, ctx: Context) -> Memory:
     """The total of all nodes, as in ReqTRES."""
-    return job.want.mem_mib
+    return res.wanted_memory(job, ctx)
 
 
 def planned(job: Job, ctx: Context) -> int:

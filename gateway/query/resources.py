@@ -1,5 +1,7 @@
 """What a job asks for and holds: getters of the column table. None means not set."""
 
+from dataclasses import replace
+
 from accounting.tres import Tres, Weights, billing
 from broker.model.job import Job, JobState
 from broker.model.spec import Gres, Memory
@@ -147,7 +149,16 @@ def _weights(job: Job, ctx: Context) -> Weights | None:
 
 def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None]:
     """What it asks for at least, with its billing units."""
-    return job.want, billing(job.want, _weights(job, ctx))
+    want = job.want if job.want.mem_mib else replace(job.want, mem_mib=wanted_memory(job, ctx))
+    return want, billing(want, _weights(job, ctx))
+
+
+def wanted_memory(job: Job, ctx: Context) -> int:
+    """MiB of the whole job; all memory of a node counts as that of the largest there is."""
+    if job.want.mem_mib:
+        return job.want.mem_mib
+    part = _part(job, ctx)
+    return (part.largest_mem_mib if part else 0) * max(job.want.node, 1)
 
 
 def held_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
@@ -195,11 +206,15 @@ def tres_per_node(job: Job, _: Context) -> str | None:
     option = job.spec.option
     parts = [_typed(option("gres")), _gpus(option("gpus-per-node"))]
     texts = [part for part in parts if part]
-    return ",".join(texts) if texts else _gres_text(job.spec.resources.gres)
+    if job.spec.options:
+        return ",".join(texts) or None
+    return _gres_text(job.spec.resources.gres)
 
 
 def tres_per_job(job: Job, _: Context) -> str | None:
-    return _gpus(job.spec.option("gpus")) or _gres_text(job.spec.resources.gpus)
+    if job.spec.options:
+        return _gpus(job.spec.option("gpus"))
+    return _gres_text(job.spec.resources.gpus)
 
 
 def tres_per_socket(job: Job, _: Context) -> str | None:

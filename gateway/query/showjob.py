@@ -54,6 +54,7 @@ JOB_LINES = (
     ("?stdout_path",),
     ("?switches",),
     ("?burst_buffer",),
+    ("?cpu_frequency",),
     ("?cpus_per_tres",),
     ("?memory_per_tres",),
     ("?tres_bind",),

@@ -63,6 +63,15 @@ def mail_types(job: Job, _: Context) -> str:
     return ",".join(job.spec.mail_types)
 
 
+FREQUENCIES = {"low": "Low", "medium": "Medium", "high": "High", "highm1": "HighM1"}
+
+
+def cpu_frequency(job: Job, _: Context) -> str | None:
+    """`--cpu-freq=medium`: the highest, and what holds it there (25.11)."""
+    word = FREQUENCIES.get((job.spec.option("cpu-freq") or "").lower())
+    return f"{word} Governor=UserSpace" if word else None
+
+
 def switches(job: Job, _: Context) -> str | None:
     """`--switches=1` waits five minutes unless told otherwise (max_switch_wait)."""
     given = job.spec.option("switches")
