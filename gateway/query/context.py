@@ -29,7 +29,6 @@ class PartFacts:
     largest_cpus: int
     """Cpus of its largest declared node; 0 if it has none."""
     largest_mem_mib: int
-    def_mem_per_cpu_mib: int | None
 
 
 def part_facts(site: Site) -> dict[str, PartFacts]:
@@ -40,7 +39,6 @@ def part_facts(site: Site) -> dict[str, PartFacts]:
             parse_weights(part.billing_weights),
             max((whole[name].cpu for name in part.nodes if name in whole), default=0),
             max((whole[name].mem_mib for name in part.nodes if name in whole), default=0),
-            part.def_mem_per_cpu_mib,
         )
         for part in site.partitions
     }

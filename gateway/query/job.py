@@ -206,12 +206,15 @@ def accrued(job: Job, ctx: Context) -> int | None:
 
 
 def _future_start(job: Job) -> int | None:
-    """A start that is known before it comes: a begin time, or the end of a requeue's delay."""
-    if job.state is not JobState.PENDING or job.hold or job.after:
+    """A start that is known before it comes: a begin time, or the end of a requeue's delay.
+
+    Holding the job later does not change it (25.11).
+    """
+    waits_for_it = job.reason == "BeginTime" or job.hold
+    if job.state is not JobState.PENDING or job.after or not waits_for_it:
         return None
     times = [at for at in (job.spec.begin, job.not_before) if at is not None]
-    later = [at for at in times if at > job.submitted]
-    return max(later, default=None) if job.reason == "BeginTime" else None
+    return max((at for at in times if at > job.submitted), default=None)
 
 
 def start(job: Job, _: Context) -> int | None:

@@ -39,6 +39,7 @@ def _count(value: int, ctx: Context) -> str:
 
 
 UNIT_STEP = 1024
+INT_MAX = 2**31
 
 
 def scaled(number: int, ctx: Context, unit: str) -> str:
@@ -89,6 +90,11 @@ def _moment_or_word(value: int | str, ctx: Context) -> str:
 
 def _short(value: Limit, _: Context) -> str:
     return _span(value)
+
+
+def _limit(value: Limit, _: Context) -> str:
+    """squeue keeps limits in 32 bits: one that does not fit is INVALID (25.11)."""
+    return "INVALID" if isinstance(value, int) and value >= INT_MAX else _span(value)
 
 
 def _long(value: Limit, _: Context) -> str:
@@ -165,6 +171,7 @@ BEGUN = _same(_moment_or_word, "N/A", "Unknown", "Unknown")
 """A start, or sacct's word for one that never was."""
 DEADLINE = _same(_moment, "N/A", "N/A", "None")
 SPAN = Kind(_short, _long, _long, "NOT_SET", "N/A", "")
+LIMIT = Kind(_limit, _long, _long, "NOT_SET", "N/A", "")
 RAW_MINUTES = _same(_minutes)
 MEMORY = _same(_memory)
 HOSTS = _same(_hosts, "", "(null)", "None assigned")

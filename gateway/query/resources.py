@@ -104,15 +104,17 @@ def _part(job: Job, ctx: Context) -> PartFacts | None:
     return ctx.parts.get(job.partitions[0]) if job.partitions else None
 
 
-def memory_per_cpu(job: Job, ctx: Context) -> Memory | None:
-    """`--mem-per-cpu`, or the partition's default; None when memory was asked for otherwise."""
-    asked = job.spec.resources
+def memory_per_cpu(job: Job, _: Context) -> Memory | None:
+    """`--mem-per-cpu`, or what the partition gave by default when it was submitted.
+
+    None when memory was asked for otherwise, or all of the node is meant.
+    """
+    asked, want = job.spec.resources, job.want
     if asked.mem_per_node_mib is not None:
         return None
     if asked.mem_per_cpu_mib is not None:
         return asked.mem_per_cpu_mib
-    part = _part(job, ctx)
-    return part.def_mem_per_cpu_mib if part else None
+    return want.mem_mib // want.cpu if want.mem_mib and want.cpu else None
 
 
 def memory(job: Job, ctx: Context) -> Memory:
@@ -174,11 +176,11 @@ def tres_in_use(job: Job, ctx: Context) -> tuple[Tres, int | None]:
 
 
 def features(job: Job, _: Context) -> str | None:
-    """The constraint; once it runs by what it preferred, that."""
+    """The constraint, also an empty one; once it runs by what it preferred, that."""
     asked = job.spec.resources
     if asked.prefer is not None and job.state is not JobState.PENDING:
         return asked.prefer
-    return asked.constraint
+    return job.spec.option("constraint") if asked.constraint is None else asked.constraint
 
 
 def preferred(job: Job, _: Context) -> str | None:
@@ -192,8 +194,9 @@ def _gres_text(items: tuple[Gres, ...], counted: bool = True, mark: str = ":") -
 
 def _typed(text: str | None) -> str | None:
     """GRES as typed, each with its kind in front: `gpu:2` is `gres/gpu:2` (25.11)."""
-    words = [word for word in (text or "").split(",") if word and word.lower() != "none"]
-    return ",".join(w if w.startswith("gres/") else f"gres/{w}" for w in words) or None
+    if not text or text.lower() == "none":
+        return None
+    return ",".join(w if w.startswith("gres/") else f"gres/{w}" for w in text.split(","))
 
 
 def _gpus(text: str | None) -> str | None:

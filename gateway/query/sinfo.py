@@ -361,13 +361,13 @@ def grouped(
     """Lines in order of the partitions; one without nodes where none was chosen.
 
     Where the format says nothing of partitions, a node stands in one line only; `each` gives
-    every node a line (sinfo -N).
+    every node a line for each of its partitions (sinfo -N).
     """
     found = list(views)
     kinds: dict[object, dict[str, NodeView]] = {}
     homes: dict[object, Partition] = {}
     for part in parts:
-        place = tuple(get(Group(part, ()), ctx) for get in keys.parts)
+        place = part.name if each else tuple(get(Group(part, ()), ctx) for get in keys.parts)
         own = [view for view in found if part.name in view.partitions]
         for view in own:
             alone = Group(part, (view,))

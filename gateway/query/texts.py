@@ -91,7 +91,8 @@ def stdin_pattern(job: Job, _: Context) -> str | None:
 def stdout_pattern(job: Job, _: Context) -> str | None:
     if job.spec.batch is None:
         return None
-    return job.spec.output.stdout or default_pattern(job.array is not None)
+    is_array = job.array is not None or job.spec.option("array") is not None
+    return job.spec.output.stdout or default_pattern(is_array)
 
 
 def stderr_pattern(job: Job, _: Context) -> str | None:

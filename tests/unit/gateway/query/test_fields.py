@@ -50,7 +50,7 @@ LETTERS = [
     ("default memory of the partition", pending(), "m=1G"),
     ("memory per node", pending(**asking(mem_per_node_mib=1500)), "m=1500M"),
     ("all memory", pending(**asking(mem_per_node_mib="ALL")), "m=0"),
-    ("a partition without default memory", pending(partitions=("debug",)), "m=0"),
+    ("a partition without default memory", pending(want=Tres(1, 0, 1), partitions=("debug",)), "m=0"),
     ("cpus of a task", pending(want=Tres(4, 4096, 1), **asking(tasks=2, cpus_per_task=2)), "C=4|c=2"),
     ("tasks of a node", pending(want=Tres(4, 4096, 2), **asking(min_nodes=2, tasks_per_node=2)), "c=2|D=2"),
     ("more cpus than a node has", pending(want=Tres(17, 17, 1), **asking(tasks=17)), "D=5|C=17"),
