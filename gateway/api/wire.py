@@ -106,7 +106,7 @@ def parse_call(body: bytes, peer: Peer) -> Call:
         argv=tuple(_texts(argv)),
         peer=peer,
         request=_request(fixed[1]),
-        cwd=text(fixed[3]),
+        cwd=_folder(fixed[3]),
         umask=_number(fixed[4], "umask", base=8),
         limits=_limits(fixed[5]),
         columns=_number(fixed[6], "columns") if fixed[6] else None,
@@ -183,6 +183,13 @@ def _request(field_: bytes) -> str:
 def _texts(fields: list[bytes]) -> list[str]:
     """`text` of each, in one go: an environment has hundreds."""
     return text(b"\0".join(fields)).split("\0") if fields else []
+
+
+def _folder(field_: bytes) -> str:
+    """A relative one would be taken from wherever the service or an agent happens to be."""
+    if field_ and not field_.startswith(b"/"):
+        raise BadEnvelope(f"working directory {text(field_)!r} is no absolute path")
+    return text(field_)
 
 
 def _environ(entries: list[bytes]) -> dict[str, str]:

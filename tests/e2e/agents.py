@@ -20,7 +20,7 @@ T = TypeVar("T")
 Record = Mapping[str, object]
 
 
-def until(look: Callable[[], T | None], what: str, patience: float = PATIENCE) -> T:
+def until(look: Callable[[], T | None], what: object, patience: float = PATIENCE) -> T:
     """What `look` gives as soon as it is true. Raises AssertionError after `patience` seconds."""
     end = time.monotonic() + patience
     while time.monotonic() < end:

@@ -12,13 +12,15 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from broker.model.job import Job
+from gateway.store import records
 from sbatch_shim.install import install
 from tests.e2e.agents import alive, until
 
@@ -229,7 +231,8 @@ class Service:
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
         """Read only, beside the service or without one."""
-        connection = sqlite3.connect(f"file:{quote(str(self.home / 'state.db'))}?mode=ro", uri=True)
+        path = self.environ.get("SKYPURZA_STATE_DB") or str(self.home / "state.db")
+        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
         try:
             yield connection
         finally:
@@ -239,30 +242,26 @@ class Service:
         with self.database() as connection:
             return connection.execute(statement, values).fetchall()
 
-    def job(self, job: int) -> dict[str, Any]:
+    def job(self, job: int) -> Job:
         """The record as it is on disk."""
-        found = self.rows("select doc from jobs where job_id = ?", job)
-        return dict(json.loads(found[0][0])) if found else {}
+        statement = (
+            "select jobs.doc, specs.doc from jobs join specs on digest = spec where job_id = ?"
+        )
+        return records.job(*self.rows(statement, job)[0])
+
+    def state(self, job: int) -> str:
+        """As squeue would say it, from disk: COMPLETING while it is."""
+        return self.job(job).shown_state
 
     def exit(self, job: int) -> tuple[int, int]:
         """Exit code and signal of a job that is over."""
-        told = self.job(job).get("exit", {})
-        return told.get("code", 0), told.get("signal", 0)
+        told = self.job(job).exit
+        return told.code, told.signal
 
-    def state(self, job: int) -> str:
-        """As squeue would say it, from disk: with COMPLETING while it is."""
-        record = self.job(job)
-        if record.get("completing"):
-            return "COMPLETING"
-        return str(record.get("state", "PENDING")) if record else ""
-
-    def wait(self, job: int, *states: str) -> dict[str, Any]:
-        """Until it is in one of these states; its record."""
-
-        def there() -> dict[str, Any] | None:
-            return self.job(job) if self.state(job) in states else None
-
-        return until(there, _Lazy(lambda: f"{states} of {self.job(job)}"), PATIENCE)
+    def wait(self, job: int, *states: str) -> None:
+        """Until it is in one of these states."""
+        there = _Lazy(lambda: f"{states} of {self.job(job)}")
+        until(lambda: self.state(job) in states, there, PATIENCE)
 
     def file(self, name: str) -> str:
         """Content below the work folder; empty while there is none."""
@@ -328,11 +327,11 @@ class Service:
 class _Lazy:
     """Text that is made when it is shown."""
 
-    def __init__(self, make: Any) -> None:
+    def __init__(self, make: Callable[[], str]) -> None:
         self.make = make
 
     def __str__(self) -> str:
-        return str(self.make())
+        return self.make()
 
 
 def _kill(pid: int) -> None:

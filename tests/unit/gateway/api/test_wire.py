@@ -63,6 +63,7 @@ def test_the_kernels_table_of_limits_is_read() -> None:
         (envelope(b"0", ID, b"x", b"/", b"22", b"", b""), "spz shims install"),
         (envelope(b"1", b"short", b"x", b"/", b"22", b"", b""), "request id"),
         (envelope(b"1", b"0123456789abcde;", b"x", b"/", b"22", b"", b""), "request id"),
+        (envelope(b"1", ID, b"x", b"../x", b"22", b"", b""), "'../x' is no absolute path"),
         (envelope(b"1", ID, b"x", b"/", b"9", b"", b""), "umask"),
         (envelope(b"1", ID, b"x", b"/", b"22", b"", b"wide"), "columns"),
         (envelope(b"1", ID, b"x", b"/", b"22", b"", b"\xb2"), "columns"),
