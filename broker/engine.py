@@ -33,7 +33,7 @@ from broker.ports import Counters, Store
 from broker.schedule import priority
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
-from broker.schedule.gates import gate
+from broker.schedule.limits import Keeper
 from broker.schedule.plan import FOREVER, View, plan
 from broker.world import Snapshot, World
 
@@ -269,15 +269,8 @@ class Engine:
             return
         made = plan(self._view(sorted(candidates, key=priority.order), now))
         self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
-        waiting = [job for job in candidates if made.wait.get(job.id)]
-        blocked = {p for job in waiting if gate(job, now) is None for p in job.partitions}
-        self.blocked = blocked if full_pass else self.blocked | blocked
-        begins = [self._begin(job) for job in waiting if self._begin(job) > now]
-        self.next_begin = min(begins, default=FOREVER if full_pass else self.next_begin)
-
-    @staticmethod
-    def _begin(job: Job) -> int:
-        return max(job.spec.begin or 0, job.not_before or 0)
+        self.blocked = set(made.blocked) if full_pass else self.blocked | made.blocked
+        self.next_begin = made.next_begin if full_pass else min(self.next_begin, made.next_begin)
 
     def _view(self, candidates: Sequence[Job], now: int) -> View:
         world = self.world
@@ -295,6 +288,7 @@ class Engine:
             ready=lambda job, task: element_ready(world, job, task, now),
             quote=self.quote,
             asks=self.asks.of,
+            limits=Keeper(world.site.book, world.tally),
         )
 
     def _room(self, node: Node) -> Room:

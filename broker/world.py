@@ -11,6 +11,8 @@ from broker.model.job import Job, JobState, Run, Share, StepState
 from broker.model.lifecycle import apply, apply_node
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
+from broker.model.spec import DependencyKind
+from broker.model.tally import Party, Used, party_of, used_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,12 @@ class World:
         self.holders: dict[NodeName, dict[JobId, Share]] = {}
         self.elements: dict[JobId, set[JobId]] = {}
         """Array base id to its elements that are in memory."""
-        self.waiters: dict[JobId, set[JobId]] = {}
-        """Job to those whose dependencies name it."""
+        self.waiters: dict[JobId | tuple[str, str], set[JobId]] = {}
+        """Job, or (user, name) of a singleton, to those whose dependencies name it."""
         self.singletons: dict[tuple[str, str], set[JobId]] = {}
         """(user, name) to live jobs of that name."""
+        self.tally: dict[Party, Used] = {}
+        """What users' live jobs come to, by user, account and QOS: for limits."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
         self.facts: list[tuple[int, ev.Event]] = []
@@ -156,6 +160,7 @@ class World:
         self.timed.discard(job.id)
         self.todo_jobs.discard(job.id)
         self.ended.pop(job.id, None)
+        self._count(job, -1)
         for share in job.shares:
             self.holders[share.node].pop(job.id, None)
         for key, index in self._keys(job):
@@ -175,10 +180,15 @@ class World:
             self.active.add(job.id)
         if has_work_outside(job):
             self.todo_jobs.add(job.id)
+        self._count(job, 1)
         for share in job.shares:
             self.holders.setdefault(share.node, {})[job.id] = share
         for key, index in self._keys(job):
             index.setdefault(key, set()).add(job.id)
+
+    def _count(self, job: Job, sign: int) -> None:
+        if not job.over:
+            self.tally.setdefault(party_of(job), Used()).add(used_by(job), sign)
 
     def _keys(self, job: Job) -> Iterator[tuple[object, dict[object, set[JobId]]]]:
         """Every (key, index) under which this record stands."""
@@ -186,10 +196,13 @@ class World:
             yield job.array.base, self.elements  # type: ignore[misc]
         if job.over:
             return
+        name = job.owner.user, job.spec.name
         for dependency in job.after:
-            if dependency.job is not None:
+            if dependency.kind is DependencyKind.SINGLETON:
+                yield name, self.waiters  # type: ignore[misc]
+            elif dependency.job is not None:
                 yield JobId(dependency.job), self.waiters  # type: ignore[misc]
-        yield (job.owner.user, job.spec.name), self.singletons  # type: ignore[misc]
+        yield name, self.singletons  # type: ignore[misc]
 
     def _put_node(self, name: NodeName, node: Node | None) -> None:
         self.nodes.pop(name, None)

@@ -87,7 +87,7 @@ def dependents(world: World, ended: Iterable[JobId]) -> set[JobId]:
         found |= world.waiters.get(job_id, set())
         if job.array is not None:
             found |= world.waiters.get(job.array.base, set())
-        found |= world.singletons.get((job.owner.user, job.spec.name), set())
+        found |= world.waiters.get((job.owner.user, job.spec.name), set())
     return found & world.pending
 
 
@@ -115,10 +115,10 @@ def _pending_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
 
 def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     """A job far beyond its limit: its node should have ended it."""
-    if life(job) is not Life.RUNNING or job.time_limit == UNLIMITED or job.started is None:
+    if job.time_limit == UNLIMITED or job.started is None:
         return []
     last = job.started + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
-    if now < last:
+    if now < last or life(job) is not Life.RUNNING:
         return []
     return [
         ev.Ended(

@@ -3,43 +3,67 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accounting.assoc import InvalidAccount, InvalidQos, standing
-from accounting.ids import JobId
+from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
+from accounting.ids import JobId, UserName
+from broker.decide.possible import must_be_possible, must_know_features, must_start_somewhere
 from broker.decide.rules import Decision, QuoteFor
 from broker.model import events as ev
 from broker.model.commands import StartEstimate, Submit, TestSubmit
-from broker.model.constraint import holds, names
-from broker.model.constraint import parse as parse_constraint
 from broker.model.errors import BadOption, Denied, OverLimit, Refused
-from broker.model.job import ArrayPlace, Hold, Job, Owner
-from broker.model.node import Node, NodeState
-from broker.model.offer import Need
-from broker.model.site import DeclaredNode, Partition, Site
-from broker.model.spec import UNLIMITED, DependencyKind, Gres, Limit, TaskSpec
+from broker.model.job import ArrayPlace, ExitCode, Hold, Job, JobState, Owner
+from broker.model.site import Partition, Site
+from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
+from broker.model.tally import party_of
 from broker.schedule import priority
-from broker.schedule.demand import Demand, demand, expected_seconds, need_of, wanted
-from broker.schedule.fit import choose, room
+from broker.schedule.demand import demand, wanted
 from broker.schedule.gates import limit_of
+from broker.schedule.limits import Asking, at_submit
 from broker.world import World
 
-NOT_AVAILABLE = "Requested node configuration is not available"
-TOO_MUCH_MEMORY = "Memory specification can not be satisfied"
+OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 BAD_DEPENDENCY = "Job dependency problem"
 NEEDS_A_KNOWN_JOB = frozenset({DependencyKind.AFTEROK, DependencyKind.AFTERNOTOK})
 
 
 def decide_submit(world: World, asked: Submit, now: int, quote: QuoteFor) -> Decision:
-    """The job's record and its id. Raises Refused or Denied with Slurm's text (25.11)."""
+    """The job's record and its id. Raises Refused or Denied with Slurm's text (25.11).
+
+    Where the site keeps refused jobs, the answer to what no node could run is the refusal.
+    """
     record = _record(world, asked.spec, asked.owner, now)
-    _must_be_possible(world.site, record, quote)
-    facts = [ev.Queued(job=record.id, at=now, actor=asked.owner.uid, record=record)]
-    return Decision(facts, record.id)
+    try:
+        must_be_possible(world.site, record, quote)
+    except BadOption as refusal:
+        if not world.site.keep_refused_jobs:
+            raise
+        return Decision(_kept(world.site, record), refusal)
+    return Decision([_queued(record)], record.id)
+
+
+def _queued(record: Job) -> ev.Queued:
+    return ev.Queued(job=record.id, at=record.submitted, actor=record.owner.uid, record=record)
+
+
+def _kept(site: Site, record: Job) -> list[ev.Event]:
+    """Facts of a job that no node could run; GPU types that no node has are not counted (25.11)."""
+    types = {name for node in site.nodes for name, _ in node.whole.gres}
+    gres = tuple(
+        (name, count) for name, count in record.want.gres if name in types or ":" not in name
+    )
+    ended = ev.Ended(
+        job=record.id,
+        at=record.submitted,
+        state=JobState.FAILED,
+        reason="BadConstraints",
+        exit=ExitCode(0, 1),
+    )
+    return [_queued(replace(record, want=replace(record.want, gres=gres))), ended]
 
 
 def decide_test(world: World, asked: TestSubmit, now: int, quote: QuoteFor) -> Decision:
     """When and where the job would start, for `--test-only`."""
     record = _record(world, asked.spec, asked.owner, now)
-    partition, nodes = _must_be_possible(world.site, record, quote)
+    partition, nodes = must_start_somewhere(world.site, record, quote)
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
@@ -55,17 +79,18 @@ def _record(world: World, spec: TaskSpec, owner: Owner, now: int) -> Job:
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
     partitions = _partitions(site, spec, owner)
-    account, qos = _account(site, spec, owner, partitions[0])
+    stands = _standing(site, spec, owner, partition=partitions[0])
+    must_know_features(site, spec.resources.constraint)
     _must_know_dependencies(world, spec)
     limit = _time_limit(spec, partitions[0], now)
     job_id = JobId(world.next_job_id)
     hold = Hold.USER if spec.hold else None
-    return Job(
+    record = Job(
         id=job_id,
         spec=spec,
         owner=owner,
-        account=account,
-        qos=qos,
+        account=str(stands.account),
+        qos=stands.qos.name,
         partitions=tuple(p.name for p in partitions),
         submitted=now,
         time_limit=limit,
@@ -78,6 +103,8 @@ def _record(world: World, spec: TaskSpec, owner: Owner, now: int) -> Job:
         eligible=None if spec.hold or spec.after else max(now, spec.begin or now),
         comment=spec.comment,
     )
+    _must_be_within_limits(world, record, stands)
+    return record
 
 
 def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
@@ -101,11 +128,11 @@ def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
     return found
 
 
-def _account(site: Site, spec: TaskSpec, owner: Owner, partition: Partition) -> tuple[str, str]:
+def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:
     try:
-        stands = standing(
+        return standing(
             site.book,
-            owner.user,  # type: ignore[arg-type]
+            UserName(owner.user),
             account=spec.account,
             partition=partition.name,
             qos=spec.qos,
@@ -114,7 +141,14 @@ def _account(site: Site, spec: TaskSpec, owner: Owner, partition: Partition) -> 
         raise BadOption("account", spec.account or "", str(error)) from error
     except InvalidQos as error:
         raise BadOption("qos", spec.qos or "", str(error)) from error
-    return str(stands.account), stands.qos.name
+
+
+def _must_be_within_limits(world: World, record: Job, stands: Standing) -> None:
+    tasks = len(record.array.waiting) if record.array else 1
+    ask = Asking(party_of(record), record.want, record.time_limit, tasks)
+    broken = at_submit(world.site.book, stands, ask=ask, tally=world.tally)
+    if broken is not None:
+        raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), OVER_LIMIT)
 
 
 def _must_know_dependencies(world: World, spec: TaskSpec) -> None:
@@ -157,102 +191,6 @@ def _array(job_id: JobId, spec: TaskSpec, site: Site) -> ArrayPlace | None:
         step=spec.array.step,
         limit=spec.array.limit or None,
     )
-
-
-def _must_be_possible(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, str]:
-    """The first partition that could ever run the job, and nodes it might get."""
-    hints: list[str] = []
-    for partition in (site.partition(name) for name in job.partitions):
-        if partition is None:
-            continue
-        ask = demand(job.spec, partition)
-        place = _place(site, partition, job.spec, ask) or _bought(partition, job, ask, quote, hints)
-        if place is not None:
-            return partition, place
-    raise BadOption("", "", _why_not(site, job), hint="; ".join(hints))
-
-
-def _why_not(site: Site, job: Job) -> str:
-    wish = job.spec.resources.constraint
-    if wish is not None and not _features_known(site, wish):
-        return "Invalid feature specification"
-    return NOT_AVAILABLE
-
-
-def _features_known(site: Site, constraint: str) -> bool:
-    """Elastic partitions know the catalogue's features, so only declared nodes are asked here."""
-    if any(partition.elastic for partition in site.partitions):
-        return True
-    known = {word.lower() for node in site.nodes for word in node.features}
-    return names(parse_constraint(constraint)) <= known
-
-
-def _place(site: Site, partition: Partition, spec: TaskSpec, ask: Demand) -> str | None:
-    """Declared nodes on which the job would run if they were empty.
-
-    How many nodes it takes is not judged: such jobs wait (EnforcePartLimits=NO).
-    """
-    wish = spec.resources.constraint
-    rooms = [
-        room(declared(node, site), ())
-        for node in site.nodes
-        if node.name in partition.nodes and _has(node, wish)
-    ]
-    one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask))
-    if not rooms or choose(one, rooms) is None:
-        return None
-    shares = choose(ask, rooms)
-    return ",".join(share.node for share in shares) if shares else rooms[0].name
-
-
-def _on_one(ask: Demand) -> int:
-    return min(ask.tasks_per_node or 1, ask.tasks)
-
-
-def _least(ask: Demand) -> tuple[Gres, ...]:
-    """The part of the job's GPUs that one of its nodes must have."""
-    return tuple(g.model_copy(update={"count": -(-g.count // ask.min_nodes)}) for g in ask.gpus)
-
-
-def _has(node: DeclaredNode, wish: str | None) -> bool:
-    if wish is None:
-        return True
-    return holds(parse_constraint(wish), frozenset(word.lower() for word in node.features))
-
-
-def declared(node: DeclaredNode, site: Site) -> Node:
-    """The record of a declared node as it is when the service first sees it."""
-    return Node(
-        name=node.name,
-        launch=0,
-        state=NodeState.BOOTING,
-        whole=replace(node.whole, node=1),
-        partitions=tuple(p.name for p in site.partitions if node.name in p.nodes),
-        declared=True,
-        features=node.features,
-        weight=node.weight,
-        sockets=node.sockets,
-        cores_per_socket=node.cores_per_socket,
-        threads_per_core=node.threads_per_core,
-        real_memory_mib=node.whole.mem_mib,
-        gres_text=node.gres_text,
-        micro_usd_per_hour=node.micro_usd_per_hour,
-    )
-
-
-def _bought(
-    partition: Partition, job: Job, ask: Demand, quote: QuoteFor, hints: list[str]
-) -> str | None:
-    if partition.elastic is None:
-        return None
-    found = quote(_need(job, ask), partition, partition.elastic)
-    if found.explain:
-        hints.append(found.explain)
-    return f"{partition.elastic.prefix}1" if found.rungs else None
-
-
-def _need(job: Job, ask: Demand) -> Need:
-    return need_of(job.spec, ask, expected_seconds(job))
 
 
 def fresh_ids(world: World) -> Iterator[JobId]:

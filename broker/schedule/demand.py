@@ -125,12 +125,14 @@ def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | 
 
 def wanted(ask: Demand) -> Tres:
     """ReqTRES: what the job asks for in all, as far as it is known before nodes are chosen."""
+    if ask.max_nodes == 0:
+        return Tres()
     per_node = tuple(_times(gres, ask.min_nodes) for gres in ask.gres)
     by_task = tuple(_times(gres, ask.tasks) for gres in ask.gpus_per_task)
     counts = gres_counts(_sum((*per_node, *ask.gpus, *by_task)))
     gpus = dict(counts).get("gpu", 0)
     cpus = ask.min_nodes if ask.overcommit else ask.tasks * ask.cpus_per_task
-    cpus = max(cpus, ask.min_cpus * ask.min_nodes, (ask.cpus_per_gpu or 0) * gpus)
+    cpus = max(cpus, (ask.cpus_per_gpu or 0) * gpus)
     if isinstance(ask.mem_per_node, int):
         memory = ask.mem_per_node * ask.min_nodes
     elif ask.mem_per_gpu is not None:

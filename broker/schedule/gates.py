@@ -2,22 +2,26 @@
 
 from accounting.ids import AccountName
 from broker.model.job import Job
-from broker.model.site import Partition
+from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Limit
+from broker.schedule.demand import Demand, wanted
 
 
 def gate(job: Job, now: int) -> str | None:
     """The reason that does not depend on a partition, None if it may be placed."""
     if job.hold is not None:
         return job.hold.value
-    if job.spec.begin is not None and job.spec.begin > now:
-        return "BeginTime"
-    if job.not_before is not None and job.not_before > now:
+    if begin_of(job) > now:
         return "BeginTime"
     if job.after and not _only_elementwise(job):
         never = job.reason == "DependencyNeverSatisfied"
         return "DependencyNeverSatisfied" if never else "Dependency"
     return None
+
+
+def begin_of(job: Job) -> int:
+    """Not to be started before this instant: `--begin`, or the delay after a requeue."""
+    return max(job.spec.begin or 0, job.not_before or 0)
 
 
 def _only_elementwise(job: Job) -> bool:
@@ -42,7 +46,17 @@ def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
         return "PartitionTimeLimit"
     if nodes < partition.min_nodes or nodes > (partition.max_nodes or nodes):
         return "PartitionNodeLimit"
-    return "PartitionConfig" if nodes > capacity(partition) else None
+    return None
+
+
+def beyond(site: Site, partition: Partition, ask: Demand) -> str | None:
+    """`PartitionConfig` for more nodes or cpus than the partition could ever give together."""
+    if ask.min_nodes > capacity(partition):
+        return "PartitionConfig"
+    if partition.elastic is not None:
+        return None
+    cpus = sum(node.whole.cpu for node in site.nodes if node.name in partition.nodes)
+    return "PartitionConfig" if wanted(ask).cpu > cpus else None
 
 
 def _account_allowed(job: Job, partition: Partition) -> bool:

@@ -13,7 +13,8 @@ from broker.model.spec import UNLIMITED
 from broker.schedule.demand import Demand, expected_seconds, need_of
 from broker.schedule.eligible import Ask, eligible
 from broker.schedule.fit import Room, choose
-from broker.schedule.gates import gate
+from broker.schedule.gates import begin_of, gate
+from broker.schedule.limits import Keeper
 
 FOREVER = 10**12
 """An instant after everything: the end of what has no time limit."""
@@ -45,6 +46,8 @@ class View:
     ready: Callable[[Job, int], bool]
     """Whether an array's element has its own dependencies met."""
     quote: Callable[[Need, Partition, Elastic], Quote]
+    limits: Keeper
+    """Limits of QOS and associations; the pass notes there what it starts."""
     asks: Callable[[Job], Sequence[Ask]]
     """What it asks of each of its partitions."""
     most_searches: int = 1000
@@ -79,11 +82,22 @@ class Wait:
     detail: str = ""
 
 
+FOR_ROOM = ("Resources", "Priority")
+"""Why those wait whom a new job must not overtake."""
+BEHIND = Wait("Priority")
+GATED = {reason: Wait(reason) for reason in ("Dependency", "BeginTime")}
+"""Values shared by the many that wait for the same reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     start: tuple[Start, ...] = ()
     buy: tuple[Buy, ...] = ()
     wait: Mapping[JobId, Wait] = field(default_factory=dict)
+    blocked: frozenset[str] = frozenset()
+    """Partitions in which somebody waits who could start if there were room."""
+    next_begin: int = FOREVER
+    """When the first of those may start that wait for their begin time."""
 
 
 class _Pass:
@@ -93,8 +107,8 @@ class _Pass:
         self.view = view
         self.rooms = {one.name: one for one in view.rooms}
         self.searches = 0
-        self.full: set[tuple[object, int]] = set()
-        """Asks that found no room; within a pass rooms only shrink."""
+        self.hopeless: dict[tuple[int, int], Wait] = {}
+        """Asks that found no room, and why their like waits too: within a pass rooms only shrink."""
         self.names = set(view.taken_names)
         self.unused: dict[tuple[str, int], list[NodeName]] = {}
         """Elastic names that were free when last looked at, lowest first."""
@@ -106,18 +120,24 @@ class _Pass:
         self.start: list[Start] = []
         self.buy: list[Buy] = []
         self.wait: dict[JobId, Wait] = {}
+        self.blocked: set[str] = set()
+        self.next_begin = FOREVER
 
     def look_at(self, job: Job) -> None:
         """Starts as much of the job as has room; else notes why it waits."""
         reason = gate(job, self.view.now)
         if reason is not None:
-            self.wait[job.id] = Wait(reason)
+            self.wait[job.id] = GATED.get(reason) or Wait(reason)
+            if reason == "BeginTime":
+                self.next_begin = min(self.next_begin, begin_of(job))
             return
         for task in self._tasks(job):
             waits = self._place(job, task)
             if waits is not None:
                 self.wait[job.id] = waits
-                return
+                break
+        if job.id in self.wait and self.wait[job.id].reason in FOR_ROOM:
+            self.blocked.update(job.partitions)
 
     def _tasks(self, job: Job) -> Iterator[int | None]:
         """Elements that may start now, in order; None for a job that is no array."""
@@ -141,45 +161,38 @@ class _Pass:
         """Tries its partitions in order; None if it starts or is bought for."""
         waits = Wait("PartitionConfig")
         for ask in self.view.asks(job):
-            if ask.gate is not None:
-                waits = Wait(ask.gate)
+            barred = ask.gate or self.view.limits.reason(job, ask.partition.name)
+            if barred is not None:
+                waits = Wait(barred)
                 continue
             found = self._in_partition(job, task, ask)
             if found is None:
+                self.view.limits.started(job, job.want)
                 return None
             waits = found
         return waits
 
     def _in_partition(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
-        shares = self._search(job, ask)
+        ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
+        kind = ask.signature, sum(ends > until for until in self.untils)
+        if kind in self.hopeless:
+            return self.hopeless[kind]
+        if self.searches >= self.view.most_searches:
+            return BEHIND
+        self.searches += 1
+        may_have = (one for one in self.rooms.values() if ends <= self.kept.get(one.name, FOREVER))
+        shares = choose(ask.demand, [r for r in may_have if eligible(r, job, ask.partition)])
         if shares is not None:
             self._take(shares, job)
             self.start.append(Start(job.id, task, ask.partition.name, shares))
             return None
         if ask.partition.elastic is not None:
-            return self._purchase(job, task, ask)
-        if ask.partition.name in self.keeping or self._spent():
-            return Wait("Priority")
-        self.keeping.add(ask.partition.name)
-        self._keep(job, ask)
-        return Wait("Resources")
-
-    def _spent(self) -> bool:
-        return self.searches >= self.view.most_searches
-
-    def _search(self, job: Job, ask: Ask) -> tuple[Share, ...] | None:
-        ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
-        waits_for = sum(ends > until for until in self.untils)
-        known = (ask.signature, waits_for)
-        if known in self.full or self._spent():
-            return None
-        self.searches += 1
-        may_have = (one for one in self.rooms.values() if ends <= self.kept.get(one.name, FOREVER))
-        usable = [one for one in may_have if eligible(one, job, ask.partition)]
-        shares = choose(ask.demand, usable)
-        if shares is None:
-            self.full.add(known)
-        return shares
+            waits = self._purchase(job, task, ask)
+            if waits is not None:
+                self.hopeless[kind] = waits
+            return waits
+        self.hopeless[kind] = BEHIND
+        return BEHIND if ask.partition.name in self.keeping else self._keep(job, ask)
 
     def _take(self, shares: Sequence[Share], job: Job) -> None:
         for share in shares:
@@ -189,8 +202,9 @@ class _Pass:
             if one.free.cpu <= 0 and not one.node.declared:
                 del self.rooms[share.node]
 
-    def _keep(self, job: Job, ask: Ask) -> None:
-        """Finds when and where the waiting job will have room, as jobs reach their limits."""
+    def _keep(self, job: Job, ask: Ask) -> Wait:
+        """Keeps the nodes where it will have room first, as jobs reach their limits."""
+        self.keeping.add(ask.partition.name)
         usable = [one for one in self.rooms.values() if eligible(one, job, ask.partition)]
         rooms = {one.name: _copy(one) for one in usable}
         releases = sorted(
@@ -204,7 +218,8 @@ class _Pass:
                 self.untils.append(end)
                 for taken in shares:
                     self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
-                return
+                break
+        return Wait("Resources")
 
     def _purchase(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         elastic = ask.partition.elastic
@@ -248,4 +263,10 @@ def plan(view: View) -> Plan:
     made = _Pass(view)
     for job in view.candidates:
         made.look_at(job)
-    return Plan(tuple(made.start), tuple(made.buy), made.wait)
+    return Plan(
+        start=tuple(made.start),
+        buy=tuple(made.buy),
+        wait=made.wait,
+        blocked=frozenset(made.blocked),
+        next_begin=made.next_begin,
+    )

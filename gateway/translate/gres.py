@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from broker.model.site import Site
 from broker.model.spec import Gres
 from broker.optimize.gpus import gpu_key, gres_type
-from gateway.translate.refusals import BAD_GRES, BAD_TRES, NOT_AVAILABLE
+from gateway.translate.refusals import BAD_GRES, BAD_TRES
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import Given
 from sbatch_shim.grammar.resources import NAME, SHAPE, GresError, Item, read_gpus, read_gres
@@ -23,10 +23,6 @@ NEEDS_GPUS_OR_TASKS = (
 )
 
 Part = Mapping[str, Given]
-
-
-class NotAvailableError(Exception):
-    """No node could have that (Slurm: Requested node configuration is not available)."""
 
 
 class NamelessError(Exception):
@@ -59,7 +55,7 @@ class Spelling:
 
 
 def per_node(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
-    """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises GrammarError, NotAvailableError."""
+    """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises GrammarError."""
     items: list[Item] = []
     if "gres" in part:
         items += _gres_items(part["gres"].text or "", spelling)
@@ -119,6 +115,7 @@ def tres_per_task(part: Part) -> dict[str, int]:
 
 
 def _gpus(part: Part, long: str) -> list[Item]:
+    """What is no count is taken for a type, which no node has: the controller refuses it (25.11)."""
     if long not in part:
         return []
     try:
@@ -126,7 +123,7 @@ def _gpus(part: Part, long: str) -> list[Item]:
     except GresError as wrong:
         if wrong.kind == SHAPE:
             raise _complaint(BAD_TRES) from wrong
-        raise NotAvailableError(NOT_AVAILABLE) from wrong
+        return [Item(GPU, part[long].text, 1)]
 
 
 def total(gres: Iterable[Gres]) -> int:

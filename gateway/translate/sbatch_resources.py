@@ -12,9 +12,7 @@ from gateway.translate import gres
 from gateway.translate.refusals import (
     BAD_FEATURE,
     BAD_NODE,
-    BAD_NODE_COUNT,
     BAD_TRES,
-    NOT_AVAILABLE,
 )
 from sbatch_shim.grammar.errors import GrammarError, fatal
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
@@ -36,6 +34,7 @@ class Asking:
     spelling: gres.Spelling
     refuse: Refuse
     read_nodefile: ReadLines
+    program: str = "sbatch"
 
     def value(self, long: str) -> Any:
         """What was read from its text, as its kind has it; None if it was not given."""
@@ -60,8 +59,6 @@ def resources(asked: Asking) -> Resources:
     """Raises GrammarError with Slurm's text for what no node could give."""
     try:
         return _resources(asked)
-    except gres.NotAvailableError:
-        raise asked.refuse(NOT_AVAILABLE) from None
     except gres.NamelessError:
         raise asked.refuse(BAD_TRES) from None
 
@@ -101,12 +98,13 @@ def _resources(asked: Asking) -> Resources:
 
 
 def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
+    """Least and most; a most of 0 is refused by the controller, but for `--test-only` (25.11)."""
     given = asked.part.get("nodes")
     if given is None:
         return (named, named) if named else (None, None)
-    if not given.value.high and "test-only" not in asked.part:
-        raise asked.refuse(BAD_NODE_COUNT)
-    return given.value.low or None, given.value.high or None
+    if "test-only" in asked.part:
+        return given.value.low or None, given.value.high or None
+    return given.value.low or None, given.value.high
 
 
 def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
@@ -155,7 +153,7 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
     try:
         names = expand(text)
     except HostlistError:
-        raise fatal("sbatch", "Invalid node list specified") from None
+        raise fatal(asked.program, "Invalid node list specified") from None
     return _known(asked, names)
 
 

@@ -69,7 +69,6 @@ def test_options_become_resources_of_node_job_and_task(
         (["--gpus-per-task=1"], "Failed to validate job spec. --gpus-per-task or --tres-per-task"),
         (["--ntasks-per-gpu=1"], "gres_job_state_validate: --ntasks-per-tres needs either a GRES"),
         (["--gpus-per-socket=1"], "--gpus-per-socket option requires --sockets-per-node"),
-        (["-G", "x"], "Batch job submission failed: Requested node configuration is not available"),
     ],
 )
 def test_what_no_node_could_have_is_refused(sbatch: Submit, argv: list[str], said: str) -> None:

@@ -280,6 +280,7 @@ NOT_OURS = {
 }
 """Heterogeneous jobs and node counts in features, which we refuse by name; texts of help."""
 OF_ENGINE = (
+    "Node count specification",
     "Requested node configuration",
     "Memory specification",
     "invalid partition",

@@ -1,0 +1,162 @@
+"""Whether a job could ever run: judged on its partitions' nodes as if they were empty."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from broker.decide.rules import QuoteFor
+from broker.model.constraint import holds, names
+from broker.model.constraint import parse as parse_constraint
+from broker.model.errors import BadOption
+from broker.model.job import Job
+from broker.model.node import Node, NodeState
+from broker.model.site import DeclaredNode, Partition, Site
+from broker.model.spec import Gres
+from broker.schedule.demand import Demand, demand, expected_seconds, need_of
+from broker.schedule.fit import choose, room
+from broker.schedule.gates import beyond, partition_gate
+
+NOT_AVAILABLE = "Requested node configuration is not available"
+NO_NODES = "Node count specification invalid"
+UNKNOWN_FEATURE = "Invalid feature specification"
+
+
+def must_be_possible(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, str]:
+    """The first partition that could ever run the job, and nodes it might get.
+
+    Raises BadOption, naming the option where Slurm has a line of its own for it.
+    """
+    if job.spec.resources.max_nodes == 0:
+        raise BadOption("nodes", "0", NO_NODES)
+    hints: list[str] = []
+    for partition in _partitions(site, job):
+        ask = demand(job.spec, partition)
+        place = _declared_place(site, partition, job=job, ask=ask)
+        place = place or _bought_place(partition, ask, job=job, quote=quote, hints=hints)
+        if place is not None:
+            return partition, place
+    raise BadOption(_lacking(site, job) or "", "", NOT_AVAILABLE, hint="; ".join(hints))
+
+
+def must_start_somewhere(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, str]:
+    """As `must_be_possible`, but a job that would wait for a partition to change is refused too.
+
+    That is how `--test-only` judges (Slurm 25.11). Raises BadOption.
+    """
+    partition, place = must_be_possible(site, job, quote)
+    ask = demand(job.spec, partition)
+    if partition_gate(job, partition, ask.min_nodes) or beyond(site, partition, ask):
+        raise BadOption("", "", NOT_AVAILABLE)
+    return partition, place
+
+
+def must_know_features(site: Site, constraint: str | None) -> None:
+    """Refuses words that no node has, also where others would do (`spot|x`, Slurm 25.11).
+
+    Elastic partitions know the catalogue's features, so only declared nodes are asked here.
+    """
+    if constraint is None or any(partition.elastic for partition in site.partitions):
+        return
+    known = {word.lower() for node in site.nodes for word in node.features}
+    if not names(parse_constraint(constraint)) <= known:
+        raise BadOption("constraint", constraint, UNKNOWN_FEATURE)
+
+
+def _partitions(site: Site, job: Job) -> Iterator[Partition]:
+    found = (site.partition(name) for name in job.partitions)
+    return (partition for partition in found if partition is not None)
+
+
+def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) -> str | None:
+    """Declared nodes on which the job would run if they were empty.
+
+    A job that is beyond all of the partition waits (EnforcePartLimits=NO): one node is judged.
+    """
+    asked = job.spec.resources
+    nodes = [node for node in _nodes(site, partition) if node.name not in asked.exclude]
+    nodes = [node for node in nodes if _has(node, asked.constraint, asked.tmp_mib or 0)]
+    nodes = [node for node in nodes if node.whole.cpu >= _cpus_together(ask)]
+    rooms = [room(declared(node, site), ()) for node in nodes]
+    if not rooms:
+        return None
+    if not beyond(site, partition, ask):
+        shares = choose(ask, rooms)
+        return ",".join(share.node for share in shares) if shares else None
+    one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask))
+    return rooms[0].name if choose(one, rooms) else None
+
+
+def _nodes(site: Site, partition: Partition) -> list[DeclaredNode]:
+    return [node for node in site.nodes if node.name in partition.nodes]
+
+
+def _on_one(ask: Demand) -> int:
+    return min(ask.tasks_per_node or 1, ask.tasks)
+
+
+def _least(ask: Demand) -> tuple[Gres, ...]:
+    """The part of the job's GPUs that one of its nodes must have."""
+    return tuple(g.model_copy(update={"count": -(-g.count // ask.min_nodes)}) for g in ask.gpus)
+
+
+def _has(node: DeclaredNode, wish: str | None, tmp_mib: int) -> bool:
+    if tmp_mib > node.tmp_disk_mib:
+        return False
+    if wish is None:
+        return True
+    return holds(parse_constraint(wish), frozenset(word.lower() for word in node.features))
+
+
+def _cpus_together(ask: Demand) -> int:
+    """Cpus that one node must have: those of the tasks that may be on it (MinCPUsNode)."""
+    tasks = 1 if ask.overcommit else min(ask.tasks_per_node or 1, ask.tasks)
+    return max(ask.min_cpus, tasks * ask.cpus_per_task)
+
+
+def _bought_place(
+    partition: Partition, ask: Demand, *, job: Job, quote: QuoteFor, hints: list[str]
+) -> str | None:
+    if partition.elastic is None:
+        return None
+    found = quote(need_of(job.spec, ask, expected_seconds(job)), partition, partition.elastic)
+    if found.explain:
+        hints.append(found.explain)
+    return f"{partition.elastic.prefix}1" if found.rungs else None
+
+
+def _lacking(site: Site, job: Job) -> str | None:
+    """The option of which no declared node has enough, in Slurm's order of complaint."""
+    partitions = list(_partitions(site, job))
+    nodes = [node for partition in partitions for node in _nodes(site, partition)]
+    if not nodes or any(partition.elastic for partition in partitions):
+        return None
+    ask = demand(job.spec, partitions[0])
+    cpus = _cpus_together(ask)
+    memory = (
+        ask.mem_per_node if isinstance(ask.mem_per_node, int) else (ask.mem_per_cpu or 0) * cpus
+    )
+    needs = (
+        ("mincpus", cpus, max(node.whole.cpu for node in nodes)),
+        ("mem", memory, max(node.whole.mem_mib for node in nodes)),
+        ("tmp", job.spec.resources.tmp_mib or 0, max(node.tmp_disk_mib for node in nodes)),
+    )
+    return next((option for option, need, most in needs if need > most), None)
+
+
+def declared(node: DeclaredNode, site: Site) -> Node:
+    """The record of a declared node as it is when the service first sees it."""
+    return Node(
+        name=node.name,
+        launch=0,
+        state=NodeState.BOOTING,
+        whole=replace(node.whole, node=1),
+        partitions=tuple(p.name for p in site.partitions if node.name in p.nodes),
+        declared=True,
+        features=node.features,
+        weight=node.weight,
+        sockets=node.sockets,
+        cores_per_socket=node.cores_per_socket,
+        threads_per_core=node.threads_per_core,
+        real_memory_mib=node.whole.mem_mib,
+        gres_text=node.gres_text,
+        micro_usd_per_hour=node.micro_usd_per_hour,
+    )

@@ -1,0 +1,187 @@
+"""Which jobs come in, which are refused, which wait for a limit."""
+
+from dataclasses import replace
+
+import pytest
+
+from accounting.assoc import Association, Limits, Qos, book
+from accounting.ids import AccountName, UserName
+from accounting.tres import Tres
+from broker.model import commands as cmd
+from broker.model.errors import BadOption, OverLimit
+from broker.model.site import Site
+from broker.model.spec import ArraySpec, Gres, Resources, StepSpec, TaskSpec
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, Bench
+
+IMPOSSIBLE = "Requested node configuration is not available"
+
+
+def with_limits(*, qos: Limits, flags: tuple[str, ...] = (), user: Limits | None = None) -> Site:
+    """Everybody is in account lab, under QOS short if they ask for it."""
+    limits = user or Limits()
+    made = book(
+        [],
+        [
+            Association(
+                user=UserName(name), account=AccountName("root"), qos=("short",), limits=limits
+            )
+            for name in ("alice", "bob")
+        ],
+        qos=[Qos(name="short", flags=frozenset(flags), limits=qos)],
+        enforce=["associations", "limits", "qos"],
+    )
+    return replace(DECLARED, book=made)
+
+
+@pytest.mark.parametrize(
+    ("resources", "option", "message"),
+    [
+        (Resources(mem_per_node_mib=17_000), "mem", IMPOSSIBLE),
+        (Resources(mem_per_cpu_mib=20_000), "mem", IMPOSSIBLE),
+        (Resources(tasks_per_node=5), "mincpus", IMPOSSIBLE),
+        (Resources(min_cpus_per_node=5), "mincpus", IMPOSSIBLE),
+        (Resources(tmp_mib=100), "tmp", IMPOSSIBLE),
+        (Resources(gres=(Gres(name="gpu", type="foo"),)), "", IMPOSSIBLE),
+        (Resources(constraint="spot&ondemand"), "", IMPOSSIBLE),
+        (Resources(min_nodes=1, max_nodes=1, tasks=2, tasks_per_node=1), "", IMPOSSIBLE),
+        (Resources(min_nodes=1, max_nodes=1, tasks=5), "", IMPOSSIBLE),
+        (Resources(exclude=("n1", "n2", "n3", "n4")), "", IMPOSSIBLE),
+        (Resources(max_nodes=0), "nodes", "Node count specification invalid"),
+        (Resources(constraint="spot|nosuch"), "constraint", "Invalid feature specification"),
+    ],
+)
+def test_what_no_node_could_run_is_refused_by_the_option_that_asks_too_much(
+    resources: Resources, option: str, message: str
+) -> None:
+    bench = Bench(DECLARED)
+    with pytest.raises(BadOption) as refused:
+        bench.submit(resources=resources)
+    assert (refused.value.option, refused.value.message) == (option, message)
+    assert not bench.world.jobs
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [Resources(tasks=17), Resources(min_nodes=9), Resources(min_nodes=5, max_nodes=5)],
+)
+def test_what_is_beyond_the_whole_partition_waits_but_is_refused_as_a_test(
+    resources: Resources,
+) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(resources=resources)
+    assert bench.world.jobs[job].reason == "PartitionConfig"
+    spec = TaskSpec(name="job", batch=StepSpec(name="batch"), resources=resources)
+    (reply,) = bench.step(cmd.TestSubmit(spec=spec, owner=ALICE))
+    assert isinstance(reply, BadOption)
+    assert reply.message == IMPOSSIBLE
+
+
+def test_a_site_may_keep_refused_jobs_as_failed_with_their_script() -> None:
+    bench = Bench(replace(DECLARED, keep_refused_jobs=True))
+    resources = Resources(gpus=(Gres(name="gpu", type="foo", count=1),))
+    with pytest.raises(BadOption, match=IMPOSSIBLE):
+        bench.submit(resources=resources)
+    (job,) = bench.world.jobs.values()
+    assert (job.shown_state, job.reason, str(job.exit)) == ("FAILED", "BadConstraints", "0:1")
+    assert job.want.gres == (("gpu", 1),)
+    assert bench.submit() == job.id + 1
+
+
+def test_only_what_is_impossible_is_kept() -> None:
+    bench = Bench(replace(DECLARED, keep_refused_jobs=True))
+    with pytest.raises(BadOption):
+        bench.submit(partitions=("nosuch",))
+    assert not bench.world.jobs
+
+
+def test_features_of_elastic_partitions_are_the_catalogues() -> None:
+    bench = Bench(ELASTIC)
+    with pytest.raises(BadOption, match=IMPOSSIBLE):
+        bench.submit(resources=Resources(constraint="nosuch"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields", "reason"),
+    [
+        (Limits(max_submit_jobs=1), {}, "QOSMaxSubmitJobPerUserLimit"),
+        (Limits(grp_submit_jobs=1), {}, "QOSGrpSubmitJobsLimit"),
+        (Limits(max_wall=60), {"time_limit": 61}, "QOSMaxWallDurationPerJobLimit"),
+        (Limits(max_tres_per_job={"cpu": 1}), {"resources": Resources(tasks=2)}, "QOSMaxCpuPerJob"),
+        (Limits(min_tres_per_job={"cpu": 2}), {}, "QOSMinCpuNotSatisfied"),
+    ],
+)
+def test_a_submission_over_a_limit_is_refused_by_its_name(
+    limits: Limits, fields: dict[str, object], reason: str
+) -> None:
+    bench = Bench(with_limits(qos=limits, flags=("DenyOnLimit",)))
+    with pytest.raises(OverLimit) as refused:
+        for _ in range(2):
+            bench.submit(hold=True, **fields)
+    assert refused.value.limit.startswith(reason)
+    assert refused.value.message.startswith("Job violates accounting/QOS policy")
+
+
+def test_every_task_of_an_array_counts_as_a_submitted_job() -> None:
+    bench = Bench(with_limits(qos=Limits(max_submit_jobs=3)))
+    with pytest.raises(OverLimit):
+        bench.submit(array=ArraySpec(tasks=(1, 2, 3, 4)))
+    first = bench.submit(array=ArraySpec(tasks=(1, 2)), hold=True)
+    bench.submit(hold=True)
+    with pytest.raises(OverLimit):
+        bench.submit(hold=True)
+    bench.submit(BOB, hold=True)
+    bench.step(cmd.Cancel(target=cmd.Target(first), by=ALICE))
+    bench.submit(hold=True)
+
+
+@pytest.mark.parametrize(
+    ("site", "fields", "reason"),
+    [
+        (with_limits(qos=Limits(max_jobs=2)), {}, "QOSMaxJobsPerUserLimit"),
+        (with_limits(qos=Limits(grp_jobs=2)), {}, "QOSGrpJobsLimit"),
+        (with_limits(qos=Limits(), user=Limits(max_jobs=2)), {}, "AssocMaxJobsLimit"),
+        (
+            with_limits(qos=Limits(max_tres_per_user={"gres/gpu": 2})),
+            {"resources": Resources(gres=(Gres(name="gpu"),))},
+            "QOSMaxGRESPerUser",
+        ),
+        (with_limits(qos=Limits(grp_tres={"cpu": 2})), {}, "QOSGrpCpuLimit"),
+    ],
+)
+def test_a_job_waits_while_others_use_its_limit_up(
+    site: Site, fields: dict[str, object], reason: str
+) -> None:
+    bench = Bench(site)
+    first, second, third = (bench.submit(**fields) for _ in range(3))
+    assert [bench.world.jobs[job].reason for job in (first, second, third)] == [
+        "None",
+        "None",
+        reason,
+    ]
+    bench.run(first)
+    bench.step()
+    assert bench.state(third) == "CONFIGURING"
+
+
+def test_a_job_that_waits_for_a_limit_keeps_nobody_else_waiting() -> None:
+    bench = Bench(with_limits(qos=Limits(max_jobs=1)))
+    bench.submit()
+    bench.submit()
+    assert bench.state(bench.submit(BOB)) == "CONFIGURING"
+
+
+def test_tasks_of_an_array_start_up_to_the_limit() -> None:
+    bench = Bench(with_limits(qos=Limits(max_jobs=2)))
+    array = bench.submit(array=ArraySpec(tasks=(1, 2, 3, 4)))
+    states = sorted(bench.state(job.id) for job in bench.world.array_jobs(array))
+    assert states == ["CONFIGURING", "CONFIGURING", "PENDING"]
+    assert bench.world.jobs[array].reason == "QOSMaxJobsPerUserLimit"
+
+
+def test_what_is_counted_comes_back_to_nothing() -> None:
+    bench = Bench(with_limits(qos=Limits(max_jobs=2)))
+    jobs = [bench.submit() for _ in range(3)]
+    for job in jobs:
+        bench.run(job)
+    (used,) = bench.world.tally.values()
+    assert (used.queued, used.running, used.tres) == (0, 0, Tres())
