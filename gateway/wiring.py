@@ -34,7 +34,7 @@ from broker.world import World
 from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
-from gateway.api.programs.table import PROGRAMS
+from gateway.api.programs.table import programs
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
@@ -137,7 +137,7 @@ def build(paths: Paths, config: Config) -> Service:
         providers=providers,
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
-    app = build_app(desk, PROGRAMS, log=log, routers=[own], key=_key(config))
+    app = build_app(desk, programs(config), log=log, routers=[own], key=_key(config))
     return Service(heart, workers, store, app, site, providers)
 
 

@@ -16,8 +16,9 @@ from broker.model.job import ExitCode, JobState, Owner
 from gateway.api.app import build_app
 from gateway.api.auth import PeerProtocol
 from gateway.api.desk import Desk
-from gateway.api.programs.table import PROGRAMS
+from gateway.api.programs.table import programs
 from gateway.api.wire import Answer, Call
+from gateway.config.settings import Config
 from sbatch_shim.install import install
 from tests.unit.gateway.api.office import SITE, Office
 from tests.unit.gateway.api.programs.test_sbatch import Past
@@ -44,7 +45,7 @@ class Served:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.path))
         self.listener.listen(64)
-        programs = {**PROGRAMS, "sacct": longest}
+        programs = {**programs(Config()), "sacct": longest}
         config = uvicorn.Config(
             build_app(self.office.desk, programs, log=self.log),
             http=PeerProtocol,

@@ -9,12 +9,18 @@ from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
 from gateway.api.text import Program
+from gateway.config.settings import Config
+from gateway.query.siteconfig import settings_lines
 
-PROGRAMS: Mapping[str, Program] = {
-    "sacct": sacct,
-    "sbatch": sbatch.run,
-    "scancel": scancel.run,
-    "scontrol": scontrol.program(Show(), {**scontrol.VERBS, "update": update}),
-    "sinfo": Sinfo(),
-    "squeue": Squeue(),
-}
+
+def programs(config: Config) -> Mapping[str, Program]:
+    """The commands of a site, by name; what `scontrol show config` prints is the site's."""
+    show = Show(settings_lines(config))
+    return {
+        "sacct": sacct,
+        "sbatch": sbatch.run,
+        "scancel": scancel.run,
+        "scontrol": scontrol.program(show, {**scontrol.VERBS, "update": update}),
+        "sinfo": Sinfo(),
+        "squeue": Squeue(),
+    }
