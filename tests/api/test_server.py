@@ -45,9 +45,9 @@ class Served:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.path))
         self.listener.listen(64)
-        programs = {**programs(Config()), "sacct": longest}
+        known = {**programs(Config()), "sacct": longest}
         config = uvicorn.Config(
-            build_app(self.office.desk, programs, log=self.log),
+            build_app(self.office.desk, known, log=self.log),
             http=PeerProtocol,
             lifespan="off",
             log_config=None,
