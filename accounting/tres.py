@@ -35,6 +35,13 @@ def gres_counts(counts: Mapping[str, int] | Iterable[tuple[str, int]]) -> GresCo
     return tuple(sorted((name, count) for name, count in pairs.items() if count))
 
 
+def _joined(one: GresCounts, other: GresCounts, sign: int) -> GresCounts:
+    counts = dict(one)
+    for name, count in other:
+        counts[name] = counts.get(name, 0) + sign * count
+    return tuple(sorted((name, count) for name, count in counts.items() if count))
+
+
 @dataclass(frozen=True, slots=True)
 class Tres:
     """What a job asks for, holds or a node has; memory in MiB."""
@@ -51,14 +58,11 @@ class Tres:
         return self._with(other, -1)
 
     def _with(self, other: "Tres", sign: int) -> "Tres":
-        gres = dict(self.gres)
-        for name, count in other.gres:
-            gres[name] = gres.get(name, 0) + sign * count
         return Tres(
             cpu=self.cpu + sign * other.cpu,
             mem_mib=self.mem_mib + sign * other.mem_mib,
             node=self.node + sign * other.node,
-            gres=tuple(sorted((name, count) for name, count in gres.items() if count)),
+            gres=_joined(self.gres, other.gres, sign) if other.gres else self.gres,
         )
 
     def times(self, factor: int) -> "Tres":

@@ -233,7 +233,8 @@ class FakeCloud:
     def _running(self) -> Iterator[tuple[Identity, _Held]]:
         now = self._clock.now()
         for identity, held in self._held.items():
-            if held.agent is not None and held.at(now).state is MachineState.RUNNING:
+            alive = held.ends_at is None or now < held.ends_at
+            if held.agent is not None and held.asked_at is None and alive:
                 yield identity, held
 
     def _coming(self) -> Iterator[int]:

@@ -108,7 +108,7 @@ class _Pass:
         self.rooms = {one.name: one for one in view.rooms}
         self.searches = 0
         self.hopeless: dict[tuple[int, int], Wait] = {}
-        """Asks that found no room, and why their like waits too: within a pass rooms only shrink."""
+        """Asks that found no room, and why their like waits: within a pass rooms only shrink."""
         self.names = set(view.taken_names)
         self.unused: dict[tuple[str, int], list[NodeName]] = {}
         """Elastic names that were free when last looked at, lowest first."""

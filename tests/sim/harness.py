@@ -225,11 +225,12 @@ class Simulation:
     def quiet(self) -> bool:
         """Nothing is asked for, nothing waits for its time, no machine is left."""
         world = self.world
+        if world.active or self.script or self.asked or self.engine.room_made:
+            return False
         elastic = any(not node.declared for node in world.nodes.values())
         waiting = any(job.reason == "BeginTime" for job in self._pending())
         hopeful = any(job.reason in HOPEFUL for job in self._pending())
-        busy = elastic or waiting or hopeful or world.active or self.script or self.asked
-        return not busy and not self.engine.room_made
+        return not (elastic or waiting or hopeful)
 
     def _pending(self) -> Iterable[Job]:
         return (self.world.jobs[job_id] for job_id in self.world.pending)
