@@ -1,8 +1,11 @@
 """What is refused leaves nothing behind: no row, no id, no file, no process."""
 
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,6 +213,15 @@ def small_disk() -> Iterator[Path]:
     folder.rmdir()
 
 
+def filled(disk: Path) -> Path:
+    """The file that took all that was left."""
+    fill = disk / "fill"
+    with fill.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    return fill
+
+
 @pytest.mark.root
 def test_a_full_disk_refuses_submissions_and_running_jobs_end_well(
     preloaded: Preloaded, small_disk: Path
@@ -219,14 +231,7 @@ def test_a_full_disk_refuses_submissions_and_running_jobs_end_well(
         words = "echo up; while ! [ -e go ]; do sleep 0.05; done; echo down; exit 6"
         job = served.wrap(words)
         served.wait_file(f"slurm-{job}.out", "up")
-        fill = small_disk / "fill"
-        with fill.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 65536)
-                    file.flush()
-            except OSError:
-                pass
+        fill = filled(small_disk)
         refusals = [served.run("sbatch", "-H", "--wrap", f"true {'x' * 9000}") for _ in range(3)]
         assert all(told.code == 1 for told in refusals), refusals
         assert all("Submitted" not in told.out for told in refusals)
@@ -238,3 +243,27 @@ def test_a_full_disk_refuses_submissions_and_running_jobs_end_well(
         served.wait(job, "FAILED")
         assert served.exit(job) == (6, 0)
         assert served.wrap("true", "-H") == job + 1, "a refusal took an id"
+
+
+@pytest.mark.root
+def test_nothing_is_lost_when_the_disk_of_nodes_and_log_is_full_too(
+    preloaded: Preloaded, small_disk: Path
+) -> None:
+    with service(preloaded, folder=small_disk) as served:
+        work = served.root.parent / f"spz-work-{os.getpid()}"
+        work.mkdir()
+        words = f"echo up > {work}/up; while ! [ -e {work}/go ]; do sleep 0.05; done; exit 6"
+        jobs = [served.wrap(words, "-o", "/dev/null", "-p", name) for name in ("own", "ec2")]
+        until(lambda: all(served.state(job) == "RUNNING" for job in jobs), "their start")
+        fill = filled(small_disk)
+        told = served.run("sbatch", "-H", "--wrap", f"true {'x' * 9000}")
+        assert "disk is full" in told.err
+        (work / "go").touch()
+        time.sleep(1.0)
+        assert served.run("squeue", "-h", "-o", "%T").code == 0
+        fill.unlink()
+        shutil.rmtree(work)
+        for job in jobs:
+            served.wait(job, "FAILED")
+            assert served.exit(job) == (6, 0)
+        assert served.wrap("true", "-H") == jobs[-1] + 1, "a refusal took an id"

@@ -4,9 +4,8 @@ import os
 import selectors
 import signal
 import time
-import traceback
 
-from . import identity, procs, spool, supervisor, wire
+from . import identity, procs, spool, supervisor, trouble, wire
 from .journal import Journal, load, save
 
 TYPE_CHECKING = False
@@ -159,7 +158,7 @@ class Agent:
         except (KeyError, TypeError, ValueError) as error:
             return {"ok": False, "error": "bad request: {!r}".format(error)}
         except OSError as error:
-            traceback.print_exc()
+            trouble.tell()
             return {"ok": False, "error": str(error)}
 
     def ping(self, _request: "dict[str, Any]") -> "dict[str, Any]":
@@ -333,7 +332,7 @@ class Agent:
         try:
             self.journal.append(records)
         except OSError:
-            traceback.print_exc()
+            trouble.tell()
             return False
         return True
 

@@ -6,18 +6,18 @@ import resource
 import select
 import signal
 import time
-import traceback
 
-from . import child, journal, procs, wire, words
+from . import child, journal, procs, trouble, wire, words
 from .slots import Slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn, Optional
+    from typing import Any, Callable, NoReturn, Optional
 
 LAUNCH_FAILED = (0, 53)
 """Exit code and signal of a step whose files cannot be opened, as Slurm reports it."""
 SWEEP_AGAIN = 0.05
+WRITE_AGAIN = 1.0
 LONGEST_SWEEP = 1.0
 SAMPLE_FIRST = 0.2
 SAMPLE_LAST = 30.0
@@ -62,7 +62,7 @@ def main(order: Order, keep: "set[int]") -> "NoReturn":
         Supervisor(order, wake).run()
         status = 0
     except BaseException:  # border: nothing of the agent may run in this process
-        traceback.print_exc()
+        trouble.tell()
     finally:
         os._exit(status)
 
@@ -171,7 +171,7 @@ class Supervisor:
             argv = self.arguments(self.phases[self.number])
             self.leader, self.door = child.fork(self.step, argv, self.files)
         except OSError:
-            traceback.print_exc()
+            trouble.tell()
             self.cause, self.outcome = "launch_failed", LAUNCH_FAILED
             return
         self.childless = False
@@ -208,14 +208,18 @@ class Supervisor:
         door.close()
 
     def note_start(self, pid: int) -> None:
-        with open(self.order.file("sessions"), "a", encoding="ascii") as file:
-            file.write("{}\n".format(pid))
+        patiently(lambda: self.add_session(pid))
         if self.started is None:
             self.started = time.time()
-            journal.save(self.order.file("started"), {"pid": pid, "started": self.started})
+            began = {"pid": pid, "started": self.started}
+            patiently(lambda: journal.save(self.order.file("started"), began))
             self.set_clock()
             self.after("sample", SAMPLE_FIRST)
             wire.poke(self.order.agent_socket, self.order.key)
+
+    def add_session(self, pid: int) -> None:
+        with open(self.order.file("sessions"), "a", encoding="ascii") as file:
+            file.write("{}\n".format(pid))
 
     def set_clock(self) -> None:
         limit = self.step.get("time_limit")
@@ -343,17 +347,11 @@ class Supervisor:
             self.after("sweep", 0)
 
     def finish(self) -> None:
-        """Writes down how it ended; a full disk only delays that."""
+        """Writes down how it ended."""
         if self.slots is not None:
             self.slots.release()
         record = self.record()
-        while True:
-            try:
-                journal.save(self.order.file("exit"), record, durable=True)
-                break
-            except OSError:
-                traceback.print_exc()
-                time.sleep(1)
+        patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
         wire.poke(self.order.agent_socket, self.order.key)
 
     def record(self) -> "dict[str, Any]":
@@ -389,6 +387,21 @@ SCOPES = {
     "batch": Supervisor.shell,
     "full": Supervisor.everything,
 }
+
+
+def patiently(write: "Callable[[], None]") -> None:
+    """A full disk only delays what has to be written."""
+    while not _written(write):
+        time.sleep(WRITE_AGAIN)
+
+
+def _written(write: "Callable[[], None]") -> bool:
+    try:
+        write()
+    except OSError:
+        trouble.tell()
+        return False
+    return True
 
 
 def _own_peak(peak_kib: int) -> int:
