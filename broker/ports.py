@@ -1,6 +1,6 @@
 """What the broker asks of the outside, as small Protocols; promises are in words."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,6 +34,8 @@ class HistoryQuery:
     names: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+    held: Container[JobId] = ()
+    """Jobs that the asker has at hand: they may be left out, which saves reading them."""
 
 
 @dataclass(frozen=True, slots=True)

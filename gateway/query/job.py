@@ -101,14 +101,17 @@ def group_and_gid(job: Job, _: Context) -> str:
 NO_FLAG = JobFlag.NONE
 """Compared by identity: asking a flag costs a microsecond, and ten thousand jobs are asked."""
 CODES = {state.label: state.code for state in JobState} | {"CONFIGURING": "CF", "COMPLETING": "CG"}
-REASON_IN_NODES = {
+REASON_IN_NODES = (
     JobState.PENDING,
     JobState.TIMEOUT,
     JobState.OUT_OF_MEMORY,
     JobState.DEADLINE,
     JobState.FAILED,
-}
-"""States in which squeue shows the reason where otherwise the nodes stand."""
+)
+"""States in which squeue shows the reason where otherwise the nodes stand.
+
+No set: that would ask each job's state for its hash, which an enum computes in Python.
+"""
 
 
 def state(job: Job, _: Context) -> str:

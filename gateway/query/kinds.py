@@ -30,7 +30,8 @@ class Kind:
     sacct_none: str = ""
 
 
-def _plain(value: object, _: Context) -> str:
+def plain(value: object, _: Context) -> str:
+    """As it is."""
     return str(value)
 
 
@@ -110,8 +111,8 @@ def _memory(value: Memory, ctx: Context) -> str:
 
 
 def _memory_tres(value: int, ctx: Context) -> str:
-    plain = not (ctx.unit or ctx.noconvert)
-    return memory_text(value) if plain else scaled(value, ctx, "M")
+    natural = not (ctx.unit or ctx.noconvert)
+    return memory_text(value) if natural else scaled(value, ctx, "M")
 
 
 def _hosts(value: tuple[str, ...], _: Context) -> str:
@@ -158,12 +159,12 @@ def _same(write: Writer, *nones: str) -> Kind:
     return Kind(write, write, write, *nones)
 
 
-TEXT = _same(_plain)
+TEXT = _same(plain)
 """Text or a number; `(null)` where there is none."""
-PLAIN = _same(_plain, "", "", "")
+PLAIN = _same(plain, "", "", "")
 """Empty where there is none."""
-NAMED = _same(_plain, "N/A", "N/A")
-REASON = Kind(_plain, _underscored, _plain)
+NAMED = _same(plain, "N/A", "N/A")
+REASON = Kind(plain, _underscored, plain)
 """Slurm's word for why a job waits or failed; scontrol puts underscores for blanks."""
 FLAG = _same(_flag)
 MOMENT = _same(_moment, "N/A", "Unknown", "Unknown")
@@ -179,9 +180,9 @@ EXIT = _same(_exit)
 TRES = Kind(_tres_by_id, _tres_by_id, _tres_by_name, "N/A")
 HELD = _same(_hosts, "", "", "None assigned")
 """Nodes that a job holds: scontrol leaves the place empty while there are none."""
-HOST = _same(_plain, "n/a", "", "")
-EMPTY = _same(_plain, "(null)", "", "")
-SPECIAL = _same(_plain, "N/A", "*")
+HOST = _same(plain, "n/a", "", "")
+EMPTY = _same(plain, "(null)", "", "")
+SPECIAL = _same(plain, "N/A", "*")
 """Cores set aside for the system."""
 TIME_MIN = Kind(_short, _long, _long, "N/A", "N/A")
 CPU_TIME = _same(_cpu)

@@ -11,7 +11,6 @@ from gateway.query.fields import BY_LETTER
 from gateway.query.job import state_code
 from gateway.query.kinds import MOMENT
 
-LIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 DEFAULT_SORT = "P,t,-p"
 """squeue's order: partition, state, then priority, the highest first."""
 
@@ -107,7 +106,7 @@ def _state_tests(wanted: Wanted, ctx: Context) -> Iterator[Test]:
         states = wanted.states
         yield lambda job: job.shown_state in states
     elif not wanted.all_states:
-        yield lambda job: job.state in LIVE or job.completing
+        yield lambda job: not job.state.final or job.completing
     if wanted.over is not None or wanted.under is not None:
         low, high = wanted.over or 0, wanted.under
         yield lambda job: _runs_within(job, ctx, low=low, high=high)

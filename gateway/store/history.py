@@ -35,7 +35,9 @@ class SqlHistory:
         pages = self._by_id(query) if query.jobs else self._by_page(query)
         wanted = frozenset(query.partitions)
         for page in pages:
-            for _, doc, spec in page:
+            for job_id, doc, spec in page:
+                if job_id in query.held:
+                    continue
                 job = records.job(doc, spec)
                 if not wanted or not wanted.isdisjoint(job.partitions):
                     yield job

@@ -1,9 +1,8 @@
 """sacct: jobs of the past and the present, with what they used and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from accounting.ids import JobId
 from broker.model.job import Job, JobFlag, JobState, Run, Step
 from broker.ports import HistoryQuery
 from broker.world import Snapshot
@@ -70,14 +69,16 @@ async def _answer(desk: Desk, call: Call) -> Answer:
     fields = _fields(options)
     window = _window(options, ctx)
     wanted = await _wanted(desk, call, options, snap=snap, window=window)
-    jobs = [] if _elsewhere(options, snap) else await _found(desk, snap, wanted, ctx=ctx)
+    jobs = []
+    if not _elsewhere(options, snap):
+        jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))
     if any(field.account.name == COST for field in fields):
         costs = await desk.read(desk.history.costs, [job.id for job in jobs])
         ctx = replace(ctx, costs=costs)
     rows = await _rows(desk, options, jobs, refs=wanted.jobs)
-    return Answer(out=table(fields, rows, ctx, style=_style(options)))
+    return Answer(out=await desk.read(table, fields, rows, ctx, style=_style(options)))
 
 
 def _early(options: Options, call: Call) -> Answer | None:
@@ -257,19 +258,14 @@ async def _uid(desk: Desk, name: str) -> int:
 # ---------------------------------------------------------------- reading
 
 
-async def _found(desk: Desk, snap: Snapshot, wanted: AllOf, *, ctx: Context) -> list[Job]:
-    """Jobs of the store and of memory, each in its latest version, in order."""
-    stored = await desk.read(_stored, desk, wanted)
-    latest: dict[JobId, Job] = {}
-    for job in (*stored, *snap.jobs.values()):
-        known = latest.get(job.id)
-        if known is None or job.version >= known.version:
-            latest[job.id] = job
-    return in_order(job for job in latest.values() if passes(job, wanted, ctx))
+def _found(desk: Desk, snap: Snapshot, wanted: AllOf, *, ctx: Context) -> list[Job]:
+    """Jobs of memory, and of the store those that memory has forgotten, in order; blocks."""
+    stored = (job for job in _stored(desk, snap, wanted) if job.id not in snap.jobs)
+    jobs = (*stored, *snap.jobs.values())
+    return in_order(job for job in jobs if passes(job, wanted, ctx))
 
 
-def _stored(desk: Desk, wanted: AllOf) -> list[Job]:
-    """What the store has; blocks."""
+def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
     refs, window = wanted.jobs, wanted.window
     query = HistoryQuery(
         jobs=tuple({ref.job for ref in refs}) if refs is not None else (),
@@ -278,8 +274,9 @@ def _stored(desk: Desk, wanted: AllOf) -> list[Job]:
         accounts=tuple(wanted.accounts or ()),
         names=tuple(wanted.names or ()),
         partitions=tuple(wanted.partitions or ()),
+        held=snap.jobs,
     )
-    return list(desk.history.jobs(query))
+    return desk.history.jobs(query)
 
 
 async def _rows(
