@@ -5,8 +5,14 @@ import subprocess
 from pathlib import Path
 from tempfile import mkstemp
 
-PROGRAMS = ("sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol")
+# fmt: off
+PROGRAMS = (
+    "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
+)
+# fmt: on
 """Every name that the shim is installed under."""
+MODULES = ("shim.py", "interact.py")
+"""Byte-compiled; the second is loaded by srun, salloc and sattach alone."""
 INTERPRETER = "/usr/bin/python3"
 LONGEST_SHEBANG = 127
 """Bytes of a first line that every kernel reads."""
@@ -52,9 +58,9 @@ def install(
     library, commands = prefix / "lib" / "skypurza", prefix / "bin"
     for folder in (library / "__pycache__", commands):
         _folder(folder)
-    shim = library / "shim.py"
-    _put(shim, Path(__file__).with_name("shim.py").read_bytes(), 0o644)
-    _compile(shim, interpreter)
+    for module in MODULES:
+        _put(library / module, Path(__file__).with_name(module).read_bytes(), 0o644)
+        _compile(library / module, interpreter)
     launched = {
         "interpreter": interpreter,
         "library": repr(str(library)),

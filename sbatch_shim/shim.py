@@ -12,6 +12,8 @@ import sys
 from time import monotonic, sleep
 
 WIRE = b"1"
+INTERACTIVE = (b"salloc", b"sattach", b"srun")
+"""They stay in touch with the service, by the module `interact`."""
 SUBMITTING = (b"sbatch", b"salloc", b"srun")
 """They send all of the environment, the limits, and the script."""
 SENT = (
@@ -37,6 +39,9 @@ PAUSE = 0.05
 CONTACT = b"Unable to contact slurm controller (connect failure)\n"
 UNREACHABLE = {
     b"sbatch": b"sbatch: error: Batch job submission failed: " + CONTACT,
+    b"salloc": b"salloc: error: Job submit/allocate failed: " + CONTACT,
+    b"sattach": b"sattach: error: Could not get job step info: " + CONTACT,
+    b"srun": b"srun: error: Unable to allocate resources: " + CONTACT,
     b"squeue": b"slurm_load_jobs error: " + CONTACT,
     b"scancel": b"slurm_load_jobs error: " + CONTACT,
     b"sinfo": b"slurm_load_partitions: " + CONTACT,
@@ -56,6 +61,11 @@ LINE = b"-\n"
 AT_END = 61
 """ENODATA: the status of LINE when there are no more."""
 ENDS = (EXIT, EXEC, ASK)
+NO_SIGNAL = _socket.MSG_NOSIGNAL
+UNKNOWN_FRAME = (
+    b"this command does not know what the service wants (frame %b): "
+    b"install it again with spz shims install"
+)
 
 
 class ContactError(Exception):
@@ -78,13 +88,21 @@ def main(address: bytes, version: bytes, patience: float = PATIENCE) -> None:
     command = Command(name.rpartition(b"/")[2], argv, address)
     command.patience = patience
     try:
-        code = command.run()
+        code = interactive(command) if command.program in INTERACTIVE else command.run()
     except ContactError:
         code = command.unreachable(version)
     except RefusalError as refusal:
         write(2, b"%b: error: %b\n" % (command.program, refusal.args[0]))
         code = 1
     posix._exit(code)  # without taking the interpreter down: a millisecond less
+
+
+def interactive(command: "Command") -> int:
+    """srun and the like, by the module that lies beside this one. Raises as `Command.run`."""
+    import interact  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
+
+    code: int = interact.run(command, sys.modules[__name__])
+    return code
 
 
 class Command:
@@ -98,7 +116,7 @@ class Command:
         self.request = posix.urandom(16).hex().encode()
         self.patience = PATIENCE
         self.submits = program in SUBMITTING
-        self.files = script(argv) if self.submits else {}
+        self.files = script(argv) if self.submits and program not in INTERACTIVE else {}
         self.printed = {1: 0, 2: 0}
         self.skip = {1: 0, 2: 0}
 
@@ -167,10 +185,7 @@ class Command:
         """Writes what no earlier try has written: a repeated request is answered alike."""
         stream = STREAMS.get(kind)
         if stream is None:
-            raise RefusalError(
-                b"this command does not know what the service wants (frame %b): "
-                b"install it again with spz shims install" % kind
-            )
+            raise RefusalError(UNKNOWN_FRAME % kind)
         skipped = min(self.skip[stream], len(payload))
         self.skip[stream] -= skipped
         self.printed[stream] += len(payload) - skipped
@@ -287,7 +302,7 @@ def send(connection: _socket.socket, program: bytes, body: bytes) -> None:
     """The request, whole; a service that has answered before all was sent is listened to."""
     start = b"POST /x/%b HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (program, len(body))
     try:
-        connection.sendall(start + body, _socket.MSG_NOSIGNAL)
+        connection.sendall(start + body, NO_SIGNAL)
     except BrokenPipeError:
         pass
     except OSError:

@@ -28,6 +28,12 @@ FIRST_LINES = {
 }
 """Lines that come before the refusal of an option's value."""
 
+REFUSED = {
+    "sbatch": "Batch job submission failed",
+    "salloc": "Job submit/allocate failed",
+    "srun": "Unable to allocate resources",
+}
+"""What each program says before the controller's reason."""
 REASONS = ("QOS", "Assoc")
 """How limits begin that Slurm names in a line of its own, by the reason of a job that waits."""
 
@@ -41,23 +47,25 @@ def refused_lines(text: str, *, test_only: bool, program: str = "sbatch") -> str
     """The line for a refusal by the controller: `--test-only` words it otherwise."""
     if test_only:
         return f"allocation failure: {text}\n"
-    return error_line(program, f"Batch job submission failed: {text}")
+    return error_line(program, f"{REFUSED[program]}: {text}")
 
 
-def controller(text: str, *, test_only: bool, code: int) -> GrammarError:
+def controller(text: str, *, test_only: bool, code: int, program: str = "sbatch") -> GrammarError:
     """A refusal that a real site's controller would make, made here."""
-    return GrammarError(refused_lines(text, test_only=test_only), code)
+    return GrammarError(refused_lines(text, test_only=test_only, program=program), code)
 
 
-def engine_lines(error: SpzError, *, test_only: bool, typed: str | None) -> str:
+def engine_lines(
+    error: SpzError, *, test_only: bool, typed: str | None, program: str = "sbatch"
+) -> str:
     """A refusal of the engine's; `typed` is the whole text of the option it is about."""
     option = error.option if isinstance(error, BadOption) else ""
     lines = ""
     if isinstance(error, OverLimit) and error.limit.startswith(REASONS):
-        lines = error_line("sbatch", error.limit)
+        lines = error_line(program, error.limit)
     if option in FIRST_LINES:
-        lines = error_line("sbatch", FIRST_LINES[option].format(typed or ""))
-    lines += refused_lines(error.message, test_only=test_only)
+        lines = error_line(program, FIRST_LINES[option].format(typed or ""))
+    lines += refused_lines(error.message, test_only=test_only, program=program)
     if error.hint and error.message == NOT_AVAILABLE:
-        lines += error_line("sbatch", error.hint)
+        lines += error_line(program, error.hint)
     return lines

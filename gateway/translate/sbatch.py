@@ -148,12 +148,12 @@ def translate(typed: Typed, setting: Setting) -> Submission | Early:
     part = request.parts[0]
     if len(request.parts) > 1:
         raise _several(len(request.parts))
-    _must_be_ours(part, setting.site)
+    must_be_ours(part, setting.site)
     spelling = gres.Spelling(setting.site, setting.gpu_types)
     if part.get("gres") and part["gres"].text == "help":
         return Early("gres", gres.help_text(spelling))
     desk = _Desk(seen, typed, setting, part=part, spelling=spelling)
-    return desk.submission(text, found, [*request.notes, *_ignored(part, setting)])
+    return desk.submission(text, found, [*request.notes, *ignored(part, setting)])
 
 
 def _several(count: int) -> GrammarError:
@@ -215,29 +215,29 @@ def handed(path: str, files: Mapping[str, File]) -> File:
 # ---------------------------------------------------------------- judging options
 
 
-def _must_be_ours(part: Part, site: Site) -> None:
+def must_be_ours(part: Mapping[str, Given], site: Site, program: str = PROGRAM) -> None:
     """Refuses other clusters, and by name what is not supported."""
     clusters = part["clusters"].text if "clusters" in part else None
     for name in (clusters or site.cluster).split(","):
         if name not in (site.cluster, "all"):
-            lines = [error_line(PROGRAM, line.format(name)) for line in NO_CLUSTER]
+            lines = [error_line(program, line.format(name)) for line in NO_CLUSTER]
             raise GrammarError("".join(lines), FAILURE)
-    table = lookup(PROGRAM).by_long
+    table = lookup(program).by_long
     for long in part:
         if table[long].cls == REFUSED and long != "resources":
             way_out = f": {WAYS_OUT[long]}" if long in WAYS_OUT else ""
             text = f"--{long} is not supported here{way_out}"
-            raise GrammarError(error_line(PROGRAM, text), FAILURE)
+            raise GrammarError(error_line(program, text), FAILURE)
 
 
-def _ignored(part: Part, setting: Setting) -> list[str]:
+def ignored(part: Mapping[str, Given], setting: Setting, program: str = PROGRAM) -> list[str]:
     """A warning for each option that has no effect here; Slurm has its own for some."""
     if not setting.warn_ignored:
         return []
-    table = lookup(PROGRAM).by_long
+    table = lookup(program).by_long
     rows = [table[long] for long in part if table[long].cls == IGNORED]
     return [
-        warning_line(PROGRAM, f"--{opt.long} has no effect here and is ignored")
+        warning_line(program, f"--{opt.long} has no effect here and is ignored")
         for opt in rows
         if opt.kind != SPECIALIZE
     ]

@@ -2,6 +2,7 @@
 
 import posixpath
 from dataclasses import dataclass
+from typing import Literal
 
 from broker.model.ids import Digest
 from broker.model.spec import (
@@ -64,9 +65,10 @@ class Submitter:
     command: str | None
     submit_line: str
     submit_host: str
-    batch: StepSpec
+    batch: StepSpec | None
     environment: Digest
     login: bool
+    allocator: Literal["salloc", "srun"] | None = None
 
 
 def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
@@ -81,6 +83,7 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
         qos=asked.text("qos"),
         resources=resources(asked),
         batch=by.batch,
+        allocator=by.allocator,
         environment=by.environment,
         login_environment=by.login,
         cwd=cwd,
@@ -124,7 +127,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _options(asked: Asking) -> tuple[tuple[str, str], ...]:
     """Every option in one form, however it was typed; texts stay as they are."""
-    table = lookup("sbatch").by_long
+    table = lookup(asked.program).by_long
     return tuple(
         (long, given.text or show_given(table[long], given))
         for long, given in sorted(asked.part.items())
@@ -149,7 +152,7 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
 
 def _must_fit_together(asked: Asking) -> None:
     if "resv-ports" in asked.part and "stepmgr" not in asked.part:
-        raise GrammarError(error_line("sbatch", RESV_PORTS), FAILURE)
+        raise GrammarError(error_line(asked.program, RESV_PORTS), FAILURE)
     if (asked.text("wckey") or "").startswith("*"):
         raise asked.refuse(refusals.BAD_WCKEY)
     if asked.text("acctg-freq") == "0":
