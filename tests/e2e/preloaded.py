@@ -14,16 +14,27 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.errors import SpzError
+from broker.optimize.bundled import bundled
+from broker.run.launch import agent_zipapp
 from gateway.config.paths import Paths
 from gateway.sdk.background import foreground
 
-LOADED_LATE = ("gateway.config.load", "gateway.observe.log", "gateway.serve")
-"""What `foreground` imports when it is called."""
+LOADED_LATE = (
+    "encodings.ascii",
+    "encodings.idna",
+    "encodings.latin_1",
+    "gateway.config.load",
+    "gateway.observe.log",
+    "gateway.serve",
+)
+"""What is imported late; another user may not even be able to read this Python."""
 
 
 def main() -> None:
     for name in LOADED_LATE:
         importlib.import_module(name)
+    agent_zipapp()
+    bundled("local")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     for line in sys.stdin:
         pid = os.fork()
