@@ -203,15 +203,17 @@ def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
 
 def _shared(meter: Meter, holders: Iterable[Holder], due: _Due) -> list[_Due]:
     """The due, split among the holders by dominant share; nobody's if there are none."""
+    if not due.cost:
+        return []
     weights: dict[Payer, Fraction] = {}
     for holder in sorted(holders, key=lambda holder: holder.payer.label):
         part = holder.tres.dominant_share(meter.whole)
         weights[holder.payer] = weights.get(holder.payer, Fraction(0)) + part
     if not weights:
         return [replace(due, why=Why.IDLE if due.why is Why.RUN else due.why)]
-    costs = share(due.cost, list(weights.values()))
+    costs = share(due.cost, list(weights.values())) if len(weights) > 1 else [due.cost]
     return [
-        replace(due, payer=payer, cost=cost) for payer, cost in zip(weights, costs, strict=True)
+        _Due(payer, due.why, due.since, cost) for payer, cost in zip(weights, costs, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 from accounting.ids import MicroUsd
 
@@ -82,10 +83,11 @@ def share(amount: int, weights: Sequence[Fraction | int]) -> list[int]:
         return [-part for part in share(-amount, weights)]
     if not any(weights):
         weights = [1] * len(weights)
-    whole = sum(map(Fraction, weights))
-    exact = [amount * Fraction(weight) / whole for weight in weights]
-    parts = [int(quota) for quota in exact]
-    by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
+    common = lcm(*(weight.denominator for weight in weights))
+    exact = [weight.numerator * (common // weight.denominator) * amount for weight in weights]
+    whole = sum(exact) // amount if amount else 1
+    parts = [quota // whole for quota in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: (-(exact[i] % whole), i))
     for i in by_remainder[: amount - sum(parts)]:
         parts[i] += 1
     return parts

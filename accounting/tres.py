@@ -88,7 +88,11 @@ class Tres:
         have = dict(whole.gres)
         parts = [(self.cpu, whole.cpu), (self.mem_mib, whole.mem_mib)]
         parts += [(count, have.get(name, 0)) for name, count in self.gres]
-        return max(Fraction(count, of) if of else Fraction(0) for count, of in parts)
+        most, of_all = 0, 1
+        for count, of in parts:
+            if of and count * of_all > most * of:
+                most, of_all = count, of
+        return Fraction(most, of_all)
 
 
 NO_TRES = Tres()

@@ -66,12 +66,13 @@ def apply(job: Job | None, event: ev.JobEvent, *, version: int) -> Job:
     if job is None:
         raise IllegalTransition(f"{type(event).__name__} of unknown job {event.job}")
     changed = EFFECT[type(event)](job, event)
-    if type(event) in MOVING:
-        changed = _moved(job, changed, event)
-    return replace(changed, version=version)
+    if type(event) not in MOVING:
+        return replace(changed, version=version)
+    state, flags = _moved(job, event)
+    return replace(changed, state=state, flags=flags, version=version)
 
 
-def _moved(job: Job, changed: Job, event: ev.JobEvent) -> Job:
+def _moved(job: Job, event: ev.JobEvent) -> tuple[JobState, JobFlag]:
     row = TRANSITIONS.get((life(job), type(event)))
     if row is None:
         raise IllegalTransition(
@@ -79,7 +80,7 @@ def _moved(job: Job, changed: Job, event: ev.JobEvent) -> Job:
         )
     state, flags = row
     outcome = event.state if isinstance(event, ev.Ended) else job.state
-    return replace(changed, state=state or outcome, flags=flags)
+    return state or outcome, flags
 
 
 MOVING = frozenset(kind for _, kind in TRANSITIONS)

@@ -72,9 +72,8 @@ class FakeAgent:
 
     def advance(self, now: int) -> None:
         """Writes down what has happened until `now`, in its order."""
-        if not self._steps:
-            return
-        for step in sorted(self._due(now), key=lambda step: (step.ends or 0, step.key)):
+        due = list(self._due(now))
+        for step in sorted(due, key=lambda step: (step.ends or 0, step.key)) if due else ():
             del self._steps[step.key]
             at = step.ends or now
             self._note("exited", at, key=step.key, **_result(step, at))

@@ -21,7 +21,8 @@ def gate(job: Job, now: int) -> str | None:
 
 def begin_of(job: Job) -> int:
     """Not to be started before this instant: `--begin`, or the delay after a requeue."""
-    return max(job.spec.begin or 0, job.not_before or 0)
+    begin, back = job.spec.begin, job.not_before
+    return 0 if begin is None and back is None else max(begin or 0, back or 0)
 
 
 def _only_elementwise(job: Job) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model.ids import NodeName
-from broker.model.job import Job, Share
+from broker.model.job import ArrayPlace, Job, Share
 from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import UNLIMITED
@@ -131,23 +131,29 @@ class _Pass:
             if reason == "BeginTime":
                 self.next_begin = min(self.next_begin, begin_of(job))
             return
-        for task in self._tasks(job):
+        if job.array is None or job.array.task is not None:
+            waits = self._place(job, None)
+        else:
+            waits = self._place_tasks(job, job.array)
+        if waits is not None:
+            self.wait[job.id] = waits
+            if waits.reason in FOR_ROOM:
+                self.blocked.update(job.partitions)
+
+    def _place_tasks(self, job: Job, array: ArrayPlace) -> Wait | None:
+        """Starts elements in order; why the next one waits, None if none does."""
+        for task in self._tasks(job, array):
             waits = self._place(job, task)
             if waits is not None:
-                self.wait[job.id] = waits
-                break
-        if job.id in self.wait and self.wait[job.id].reason in FOR_ROOM:
-            self.blocked.update(job.partitions)
+                return waits
+        return self.wait.get(job.id)
 
-    def _tasks(self, job: Job) -> Iterator[int | None]:
-        """Elements that may start now, in order; None for a job that is no array."""
-        if job.array is None or job.array.task is not None:
-            yield None
-            return
-        room = len(job.array.waiting)
-        if job.array.limit:
-            room = job.array.limit - self.view.running_elements(job.array.base)
-        for task in job.array.waiting:
+    def _tasks(self, job: Job, array: ArrayPlace) -> Iterator[int]:
+        """Elements that may start now; notes why one may not."""
+        room = len(array.waiting)
+        if array.limit:
+            room = array.limit - self.view.running_elements(array.base)
+        for task in array.waiting:
             if job.after and not self.view.ready(job, task):
                 self.wait[job.id] = Wait("Dependency")
                 continue
@@ -174,7 +180,8 @@ class _Pass:
 
     def _in_partition(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
-        kind = ask.signature, sum(ends > until for until in self.untils)
+        behind = sum(ends > until for until in self.untils) if self.untils else 0
+        kind = ask.signature, behind
         if kind in self.hopeless:
             return self.hopeless[kind]
         if self.searches >= self.view.most_searches:

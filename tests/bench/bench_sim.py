@@ -93,7 +93,7 @@ def report(name: str, value: float, *, unit: str, budget: float) -> bool:
 
 def main() -> int:
     rng, watch = random.Random(1), Watch()
-    sim = Simulation(SITE, fate, check=watch, sweep_every=30, pass_every=5)
+    sim = Simulation(SITE, fate, check=watch, sweep_every=30, pass_every=10)
     asked = submissions(rng)
     for number, message in enumerate(asked):
         sim.at(number // 20, lambda _sim, message=message: [message])
