@@ -24,7 +24,7 @@ from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
-from broker.model.errors import Busy, IllegalTransition, LostLease, SpzError
+from broker.model.errors import Busy, Conflict, IllegalTransition, LostLease, SpzError
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.node import Node
@@ -86,7 +86,7 @@ class Engine:
         self.epoch = epoch
         self.started_at = started_at
         self.answered: dict[str, str] = {}
-        """Request id to the id it was answered with."""
+        """Request id to what it was answered with: `4711` for a job, `4711.3` for a step."""
         self.blocked: set[str] = set()
         """Partitions where somebody waits for room."""
         self.room_made = True
@@ -155,21 +155,25 @@ class Engine:
             self._note(message, decision.reply)
         return decision.reply
 
-    def _known(self, message: cmd.Message) -> JobId | StepId | None:
+    def _known(self, message: cmd.Message) -> JobId | StepId | Conflict | None:
         """What the same request was answered with before."""
         if not isinstance(message, cmd.Submit | cmd.AddStep):
             return None
         known = self._batch.requests.get(message.request) or self.answered.get(message.request)
         if known is None:
             return None
-        return JobId(int(known)) if isinstance(message, cmd.Submit) else StepId(known)
+        job, is_step, step = known.partition(".")
+        if isinstance(message, cmd.AddStep) is not bool(is_step):
+            return Conflict(f"request {message.request} was made before, for something else")
+        return StepId(step) if is_step else JobId(int(job))
 
     def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
         """A refusal that left a record keeps its script too."""
         self._batch.blobs.update(message.blobs)
         if isinstance(reply, SpzError):
             return
-        self._batch.requests[message.request] = str(reply)
+        of_job = f"{message.job}." if isinstance(message, cmd.AddStep) else ""
+        self._batch.requests[message.request] = f"{of_job}{reply}"
         if isinstance(message, cmd.Submit):
             self._batch.submitted.append(reply)
 

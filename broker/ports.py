@@ -117,6 +117,10 @@ class History(Protocol):
         """Micro-dollars posted to each job; absent means none."""
         ...
 
+    def reply(self, request: str) -> str | None:
+        """What a submission (`4711`) or a further step (`4711.3`) was answered with before."""
+        ...
+
     def entries(self, *, since: int, until: int) -> Iterator[Entry]:
         """Those of [since, until), by time and key."""
         ...

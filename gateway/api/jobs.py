@@ -62,7 +62,9 @@ def launches(market: Market) -> APIRouter:
         """
         desk, owner = desk_of(request), await writer(request)
         async with one_at_a_time:
-            plan = planned(asked, owner, desk.snapshot())
+            seen = desk.snapshot()
+            before = await desk.read(desk.history.reply, asked.request)
+            plan = planned(asked, owner, seen, answered=before)
             offers: list[Json] = []
             if plan.spec is not None:
                 quote = market.at(desk.now())

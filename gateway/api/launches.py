@@ -71,21 +71,28 @@ class Planned:
         return self.spec is None or bool(self.spec.steps)
 
 
-def planned(asked: LaunchRequest, owner: Owner, seen: Snapshot) -> Planned:
+def planned(
+    asked: LaunchRequest, owner: Owner, seen: Snapshot, *, answered: str | None = None
+) -> Planned:
     """A run in the owner's cluster of that name if there is one, else a new cluster.
 
-    Raises BadSpec, and Conflict for a cluster that is too small or not up yet.
+    `answered` is what the same request was answered with before: the cluster that is there is
+    then its own. Raises BadSpec, and Conflict for a cluster that is too small or not up yet.
     """
     task = one_task(asked)
     name = asked.cluster or made_up_name(asked.request, owner.user)
     where = origin(asked, seen.site)
     made = translate(task, where, cluster=name, with_setup=asked.setup)
-    there = find_cluster(seen, owner, name)
+    there = None if _made_it(answered) else find_cluster(seen, owner, name)
     if there is None:
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
         return Planned(command, name, made.notes, made.spec.cwd, made.spec)
     _must_be_big_enough(there, made, seen.site)
     return _run_in(there, owner, asked=asked, where=where, notes=made.notes)
+
+
+def _made_it(answered: str | None) -> bool:
+    return answered is not None and "." not in answered
 
 
 def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str) -> Planned:

@@ -57,6 +57,11 @@ class SqlHistory:
         rows = [row for some in _pieces(jobs) for row in self.read(do.COSTS, {"jobs": some})]
         return {JobId(job): cost for job, cost in rows}
 
+    def reply(self, request: str) -> str | None:
+        """What a submission (`4711`) or a further step (`4711.3`) was answered with before."""
+        rows = self.read(do.REPLY, {"request": request})
+        return str(rows[0][0]) if rows else None
+
     def entries(self, *, since: int, until: int) -> Iterator[Entry]:
         """Those of [since, until), by time and key. Raises Busy."""
         last: dict[str, object] = {"since": since, "key": ""}

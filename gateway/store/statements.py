@@ -69,6 +69,7 @@ LEASE = select(t.leases.c.epoch).where(t.leases.c.role == bindparam("role")).wit
 """Locks the row on PostgreSQL: nobody takes over before the commit. SQLite has one writer."""
 COUNTERS = select(t.counters.c.name, t.counters.c.value)
 BLOB = select(t.blobs.c.bytes).where(t.blobs.c.digest == bindparam("digest"))
+REPLY = select(t.requests.c.reply).where(t.requests.c.id == bindparam("request"))
 REPLIES = select(t.requests.c.id, t.requests.c.reply).where(t.requests.c.at >= bindparam("since"))
 LIVE_NODES = (
     select(t.nodes.c.doc).where(t.nodes.c.gone == 0).order_by(t.nodes.c.name, t.nodes.c.launch)

@@ -49,6 +49,9 @@ class Past:
         kept = (event for _, event in self.sim.store.events)
         return [event for event in kept if isinstance(event, JobFact) and event.job == job]
 
+    def reply(self, request: str) -> str | None:
+        return None
+
     def costs(self, jobs: Sequence[JobId]) -> Mapping[JobId, int]:
         found: dict[JobId, int] = {}
         for entry in self.sim.store.entries.values():
