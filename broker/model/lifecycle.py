@@ -131,7 +131,9 @@ def _changed(job: Job, event: ev.Changed) -> Job:
     in_spec = {n: getattr(event, n) for n in SPEC_FIELDS if getattr(event, n) is not None}
     in_job = {n: getattr(event, n) for n in JOB_FIELDS if getattr(event, n) is not None}
     spec = job.spec.model_copy(update=in_spec) if in_spec else job.spec
-    return replace(job, spec=spec, **in_job)
+    # A begin time that is asked for outweighs the delay of a requeue.
+    not_before = job.not_before if event.begin is None else None
+    return replace(job, spec=spec, not_before=not_before, **in_job)
 
 
 def _resized(job: Job, event: ev.Placed | ev.Resized) -> Job:
