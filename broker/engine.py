@@ -33,14 +33,22 @@ from broker.ports import Counters, Store
 from broker.schedule import priority
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
+from broker.schedule.gates import begin_of, gate
 from broker.schedule.limits import Keeper
 from broker.schedule.plan import FOREVER, View, plan
 from broker.world import Snapshot, World
 
-ENDS_SOMETHING = (ev.Ended, ev.Released, ev.Started, ev.Placed, ev.Requeued)
+ENDS_SOMETHING = (
+    ev.Ended,
+    ev.Released,
+    ev.Started,
+    ev.Placed,
+    ev.Requeued,
+    ev.ElementsDropped,
+)
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-MAKES_ROOM = (ev.Released, ev.Queued, ev.HoldSet, ev.Changed, ev.NodeBooted, ev.Unplaced)
+MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced)
 SETTLE_SECONDS = 60
 """How often the cost of running machines is brought up to date."""
 
@@ -147,7 +155,7 @@ class Engine:
         if known is not None:
             return known
         try:
-            decision = decide(self.world, message, now, self.quote)
+            decision = decide(self.world, message, now, quote=self.quote)
             self._apply(decision.facts, now)
         except SpzError as error:
             return error
@@ -188,8 +196,18 @@ class Engine:
             self.world.apply(fact)
             for meter in money.after(self.world, fact):
                 self.world.apply(meter)
-            self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
+            self._note_room(fact, now)
             self._note_idle(freed, now)
+
+    def _note_room(self, fact: ev.Event, now: int) -> None:
+        """A full pass is due when it might start something, or when a begin time comes."""
+        free_now = isinstance(fact, ev.Waits) and fact.reason == "None"
+        if free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued)):
+            job = self.world.jobs[fact.job]
+            self.room_made = self.room_made or gate(job, now) is None
+            if begin_of(job) > now:
+                self.next_begin = min(self.next_begin, begin_of(job))
+        self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
 
     def _freed(self, fact: ev.Event) -> list[NodeName]:
         """Nodes that the fact takes from a job."""
@@ -289,7 +307,7 @@ class Engine:
             ends=lambda name: self._ends(name, now),
             taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,
-            ready=lambda job, task: element_ready(world, job, task, now),
+            ready=lambda job, task: element_ready(world, job, task, now=now),
             quote=self.quote,
             asks=self.asks.of,
             limits=Keeper(world.site.book, world.tally),

@@ -8,7 +8,9 @@ from broker.model import events as ev
 from broker.model.job import Job
 
 
-def split(base: Job, task: int, ids: Iterator[JobId], now: int) -> tuple[list[ev.JobEvent], JobId]:
+def split(
+    base: Job, task: int, ids: Iterator[JobId], *, now: int
+) -> tuple[list[ev.JobEvent], JobId]:
     """Facts that make `task` a record of its own, and that record's id.
 
     The last element keeps the array's id, the others get fresh ones (Slurm 25.11).

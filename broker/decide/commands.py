@@ -57,7 +57,7 @@ def _touches(job: Job, tasks: tuple[int, ...]) -> bool:
 
 
 def each(
-    world: World, target: cmd.Target, by: Owner, now: int
+    world: World, target: cmd.Target, by: Owner, *, now: int
 ) -> Iterator[tuple[Job, list[ev.JobEvent]]]:
     """Records to act on, elements that still wait in the array's record split off first."""
     ids = fresh_ids(world)
@@ -67,7 +67,7 @@ def each(
             continue
         rest = job
         for task in (task for task in target.tasks if task in job.array.waiting):
-            facts, element = split(rest, task, ids, now)
+            facts, element = split(rest, task, ids, now=now)
             rest = without(rest, task)
             made = next((f.record for f in facts if isinstance(f, ev.Queued)), rest)
             yield (made if element != job.id else rest), facts
@@ -76,15 +76,24 @@ def each(
 def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
     """Ends jobs. Raises Conflict when all of them are over already."""
     facts: list[ev.Event] = []
-    for job, before in each(world, asked.target, asked.by, now):
+    for job in records(world, asked.target, asked.by):
         if life(job) in (Life.OVER, Life.COMPLETING):
             continue
-        facts += [*before, cancelled(job, by=asked.by.uid, now=now)]
+        facts.append(_cancelled(job, asked, now))
         if never_ran(world, job):
             facts.append(ev.Released(job=job.id, at=now))
     if not facts:
         raise Conflict(OVER)
     return Decision(facts)
+
+
+def _cancelled(job: Job, asked: cmd.Cancel, now: int) -> ev.JobEvent:
+    """Tasks that still wait in the array's record just leave it (Slurm 25.11)."""
+    waiting = job.array.waiting if job.array and job.array.task is None else ()
+    dropped = tuple(task for task in waiting if task in (asked.target.tasks or waiting))
+    if len(dropped) < len(waiting):
+        return ev.ElementsDropped(job=job.id, at=now, actor=asked.by.uid, tasks=dropped)
+    return cancelled(job, by=asked.by.uid, now=now)
 
 
 def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
@@ -96,7 +105,7 @@ def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
         raise Conflict(OVER if over else "Job is pending execution")
     if asked.step is not None and all(_done(job, asked.step) for job in running):
         raise Conflict(OVER)
-    return Decision([_signal(world, job, asked, now) for job in running])
+    return Decision([_signal(world, job, asked, now=now) for job in running])
 
 
 def _done(job: Job, step_id: StepId) -> bool:
@@ -104,7 +113,7 @@ def _done(job: Job, step_id: StepId) -> bool:
     return step is None or step.state.final
 
 
-def _signal(world: World, job: Job, asked: cmd.Signal, now: int) -> ev.Event:
+def _signal(world: World, job: Job, asked: cmd.Signal, *, now: int) -> ev.Event:
     serial = world.last_event + 1 + job.id
     scope = asked.scope if asked.step is None else "full"
     pending = PendingSignal(asked.number, scope, serial=serial, step=asked.step)
@@ -115,17 +124,23 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int) -> Decision:
     """Holds or releases. Raises Denied when a user releases an operator's hold."""
     facts: list[ev.Event] = []
     admin = asked.by.uid in world.site.admins
-    for job, before in each(world, asked.target, asked.by, now):
+    for job, before in each(world, asked.target, asked.by, now=now):
         if job.over:
             raise Conflict(OVER)
         if asked.hold is None and job.hold is Hold.ADMIN and not admin:
             raise Denied(DENIED)
         value = priority.initial(job.id, held=asked.hold is not None)
-        facts += before
+        facts += [*before, *_rest_shows_none(before, now)]
         facts.append(
             ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)
         )
     return Decision(facts)
+
+
+def _rest_shows_none(split_off: list[ev.JobEvent], now: int) -> list[ev.JobEvent]:
+    """An array of which a task was held shows no reason until it is looked at again (25.11)."""
+    bases = {fact.job for fact in split_off if isinstance(fact, ev.Split)}
+    return [ev.Waits(job=base, at=now, reason="None") for base in bases]
 
 
 def decide_requeue(world: World, asked: cmd.Requeue, now: int) -> Decision:
@@ -136,11 +151,11 @@ def decide_requeue(world: World, asked: cmd.Requeue, now: int) -> Decision:
             raise Conflict("Job is pending execution")
         if job.spec.requeue is False or (job.spec.requeue is None and not world.site.job_requeue):
             raise Conflict("Requested operation is presently disabled")
-        facts += _requeue(world, job, asked, now)
+        facts += _requeue(world, job, asked, now=now)
     return Decision(facts)
 
 
-def _requeue(world: World, job: Job, asked: cmd.Requeue, now: int) -> list[ev.Event]:
+def _requeue(world: World, job: Job, asked: cmd.Requeue, *, now: int) -> list[ev.Event]:
     hold = Hold.USER if asked.hold else None
     back = ev.Requeued(
         job=job.id,
@@ -167,7 +182,7 @@ def decide_update(world: World, asked: cmd.Update, now: int) -> Decision:
     given = {name: value for name, value in values.items() if value is not None}
     admin = asked.by.uid in world.site.admins
     facts: list[ev.Event] = []
-    for job, before in each(world, asked.target, asked.by, now):
+    for job, before in each(world, asked.target, asked.by, now=now):
         if job.over and not given.keys() <= {"comment", "admin_comment"}:
             raise Conflict(OVER)
         if given.keys() & WHILE_PENDING and life(job) is not Life.PENDING:

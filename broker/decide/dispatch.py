@@ -11,13 +11,13 @@ from broker.model import commands as cmd
 from broker.world import World
 
 
-def decide(world: World, message: cmd.Message, now: int, quote: QuoteFor) -> Decision:
+def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     match message:
         case cmd.Submit():
-            return decide_submit(world, message, now, quote)
+            return decide_submit(world, message, now, quote=quote)
         case cmd.TestSubmit():
-            return decide_test(world, message, now, quote)
+            return decide_test(world, message, now, quote=quote)
         case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue() | cmd.Update():
             return _of_jobs(world, message, now)
         case cmd.AddStep() | cmd.CancelStep() | cmd.FinishAllocation():
@@ -62,7 +62,23 @@ def _of_steps(
             assert_never(message)
 
 
+Seen = cmd.Launched | cmd.NotLaunched | cmd.Booted | cmd.NotBooted | cmd.Terminated | cmd.Vanished
+"""What becomes of machines."""
+
+
 def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
+    match message:
+        case cmd.StepRefused():
+            return seen_in_report.decide_step_refused(world, message, now)
+        case cmd.SignalDone():
+            return seen_in_report.decide_signal_done(world, message, now)
+        case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
+            return NOTHING
+        case _:
+            return _of_machines(world, message, now)
+
+
+def _of_machines(world: World, message: Seen, now: int) -> Decision:
     match message:
         case cmd.Launched():
             return seen_in_report.decide_launched(world, message, now)
@@ -76,11 +92,5 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return seen_in_report.decide_terminated(world, message, now)
         case cmd.Vanished():
             return seen_in_report.decide_vanished(world, message, now)
-        case cmd.StepRefused():
-            return seen_in_report.decide_step_refused(world, message, now)
-        case cmd.SignalDone():
-            return seen_in_report.decide_signal_done(world, message, now)
-        case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
-            return NOTHING
         case _:
             assert_never(message)

@@ -68,13 +68,13 @@ def step_state(exit_code: ExitCode) -> StepState:
 
 
 def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
-    """`scancel` of a job, pending or not."""
+    """`scancel` of a job; one that never started keeps the reason it waited for (25.11)."""
     return ev.Ended(
         job=job.id,
         at=now,
         actor=by,
         state=JobState.CANCELLED,
-        reason="None",
+        reason=job.reason if job.state is JobState.PENDING else "None",
         by=by,
         kill_cause="cancelled" if job.shares else "",
     )

@@ -25,7 +25,7 @@ def before(world: World, fact: ev.Event, now: int) -> Posted:
     if isinstance(fact, ev.NodeBooted):
         return _settled(world, world.nodes[fact.node], now)
     if isinstance(fact, ev.NodeGone):
-        return _closed(world, world.nodes[fact.node], fact.machine, now)
+        return _closed(world, world.nodes[fact.node], fact.machine, now=now)
     return [], []
 
 
@@ -124,7 +124,7 @@ def _holders(world: World, node: Node) -> list[Holder]:
     ]
 
 
-def _closed(world: World, node: Node, machine: Machine | None, now: int) -> Posted:
+def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> Posted:
     last = machine or node.machine
     meter = node.meter or _meter(replace(node, machine=last))
     if meter is None or meter.closed or last is None:

@@ -16,7 +16,7 @@ from broker.schedule.depend import named, standing
 from broker.world import World
 
 LIMIT_GRACE = 60
-"""Seconds beyond time limit and KillWait after which the engine ends a job that its node did not."""
+"""Seconds beyond time limit and KillWait after which the engine ends what its node did not."""
 
 
 def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
@@ -27,7 +27,8 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     left = standing(plain, lambda wish: find(world, job, wish), now, any_one=job.spec.after_any)
     rest = (*left.open, *(w for w in job.after if _elementwise(job, w)))
     if left.never and job.spec.kill_on_invalid_dep:
-        return [cancelled(job, by=0, now=now)]
+        lost = replace(job, reason="DependencyNeverSatisfied")
+        return [cancelled(lost, by=0, now=now)]
     reason = _reason(job, left.never, bool(rest))
     if rest == job.after and reason == job.reason:
         return []
@@ -68,7 +69,7 @@ def _before(world: World, job: Job) -> list[Job]:
     return [other for other in earlier if not other.over]
 
 
-def element_ready(world: World, job: Job, task: int, now: int) -> bool:
+def element_ready(world: World, job: Job, task: int, *, now: int) -> bool:
     """Whether the element's `aftercorr` dependencies are met."""
     wishes = tuple(
         wish.model_copy(update={"task": task}) for wish in job.after if _elementwise(job, wish)
@@ -135,9 +136,8 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     if node.declared or node.state is NodeState.TERMINATING:
         return []
     unused = not world.holders.get(node.name)
-    if unused and node.idle_since is not None and node.idle_seconds is not None:
-        if node.state is NodeState.UP and now >= node.idle_since + node.idle_seconds:
-            return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
+    if unused and _idle_too_long(node, now):
+        return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
     late = node.boot_deadline is not None and now >= node.boot_deadline
     if node.state is NodeState.BOOTING and late:
         held: list[ev.Event] = [
@@ -150,6 +150,12 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
         ]
         return [*held, *freed, _doomed(node, now, "did not boot in time")]
     return []
+
+
+def _idle_too_long(node: Node, now: int) -> bool:
+    if node.state is not NodeState.UP or node.idle_since is None or node.idle_seconds is None:
+        return False
+    return now >= node.idle_since + node.idle_seconds
 
 
 def _doomed(node: Node, now: int, why: str) -> ev.NodeDoomed:

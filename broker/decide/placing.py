@@ -12,7 +12,7 @@ from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
 from broker.model.offer import Offer, Ranked
-from broker.model.site import Elastic, Partition
+from broker.model.site import Elastic
 from broker.schedule.fit import even_shares, room
 from broker.schedule.plan import Buy, Plan, Start, Wait
 from broker.world import World
@@ -37,7 +37,7 @@ class Placing:
         """Starts first, then purchases, then reasons of those that wait."""
         for start in plan.start:
             job = self._own_record(start.job, start.task)
-            self._place(job, start.partition, start.shares, _why_here(start))
+            self._place(job, start.partition, start.shares, choice=_why_here(start))
         for buy in plan.buy:
             self._buy(buy)
         for job_id, wait in plan.wait.items():
@@ -49,12 +49,12 @@ class Placing:
         job = self.bases.get(job_id) or self.world.jobs[job_id]
         if task is None or job.array is None:
             return job
-        facts, element = split(job, task, self.ids, self.now)
+        facts, element = split(job, task, self.ids, now=self.now)
         self.facts += facts
         self.bases[job_id] = without(job, task)
         return replace(job, id=element)
 
-    def _place(self, job: Job, partition: str, shares: tuple[Share, ...], choice: str) -> None:
+    def _place(self, job: Job, partition: str, shares: tuple[Share, ...], *, choice: str) -> None:
         self.facts.append(
             ev.Placed(job=job.id, at=self.now, partition=partition, shares=shares, choice=choice)
         )
@@ -75,30 +75,18 @@ class Placing:
         if partition is None or partition.elastic is None:
             return
         payer = payer_of(job, job.attempt + 1)
-        group = payer.label
-        made = [
-            self._intended(name, buy.rungs, partition, partition.elastic, payer, group)
-            for name in buy.names
-        ]
+        made = [self._intended(name, buy, partition.elastic, payer=payer) for name in buy.names]
         self.facts += [
             ev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made
         ]
         shares = even_shares(buy.ask, [room(node, ()) for node in made])
-        self._place(job, buy.partition, shares, _why_bought(buy.rungs))
+        self._place(job, buy.partition, shares, choice=_why_bought(buy.rungs))
 
-    def _intended(
-        self,
-        name: NodeName,
-        rungs: tuple[Ranked, ...],
-        partition: Partition,
-        elastic: Elastic,
-        payer: Payer,
-        group: str,
-    ) -> Node:
+    def _intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
         """The purchase as it is recorded before it is made."""
         self.launches += 1
-        offer = rungs[0].offer
+        offer = buy.rungs[0].offer
         names = tuple(
             p.name
             for p in self.world.site.partitions
@@ -109,10 +97,10 @@ class Placing:
             launch=self.world.last_event + self.launches,
             state=NodeState.LAUNCHING,
             whole=schedulable(offer, elastic),
-            partitions=names or (partition.name,),
+            partitions=names,
             features=offer.features,
-            rungs=rungs[:MAX_RUNGS],
-            group=group,
+            rungs=buy.rungs[:MAX_RUNGS],
+            group=payer.label,
             cause=payer,
             since=self.now,
             boot_deadline=self.now + elastic.boot_timeout,

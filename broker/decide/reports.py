@@ -71,12 +71,12 @@ def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decisi
     detail = "; ".join(f"{t.offer.instance_type} {t.offer.region}: {t.message}" for t in seen.tried)
     facts: list[ev.Event] = []
     for node in _of_group(world, seen.group):
-        facts += _unplace(world, node, now, detail)
+        facts += _unplace(world, node, now, detail=detail)
         facts.append(ev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
     return Decision(_once(facts))
 
 
-def _unplace(world: World, node: Node, now: int, detail: str) -> list[ev.Event]:
+def _unplace(world: World, node: Node, now: int, *, detail: str) -> list[ev.Event]:
     facts: list[ev.Event] = []
     for job in world.holders_of(node.name):
         if life(job) is Life.CONFIGURING:
@@ -118,7 +118,7 @@ def decide_not_booted(world: World, seen: cmd.NotBooted, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state is not NodeState.BOOTING:
         return NOTHING
-    facts = _unplace(world, node, now, seen.message)
+    facts = _unplace(world, node, now, detail=seen.message)
     kind = ev.NodeDown if node.declared else ev.NodeDoomed
     return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
 
@@ -127,7 +127,7 @@ def decide_terminated(world: World, seen: cmd.Terminated, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state is not NodeState.TERMINATING:
         return NOTHING
-    facts = _let_go(world, node, now, "machine terminated")
+    facts = _let_go(world, node, now, why="machine terminated")
     gone = ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=seen.machine)
     return Decision([*facts, gone])
 
@@ -137,7 +137,7 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.declared or node.state is NodeState.LAUNCHING:
         return NOTHING
-    facts = _let_go(world, node, now, "machine vanished")
+    facts = _let_go(world, node, now, why="machine vanished")
     if node.state is not NodeState.TERMINATING:
         facts.append(
             ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why="machine vanished")
@@ -147,7 +147,7 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
     return Decision(facts)
 
 
-def _let_go(world: World, node: Node, now: int, why: str) -> list[ev.Event]:
+def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     facts: list[ev.Event] = []
     for job in world.holders_of(node.name):
         if never_ran(world, job):
@@ -169,7 +169,7 @@ def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decisi
         return NOTHING
     job, step = found
     record = {"cause": "launch_failed", "code": 0, "signal": 0, "key": seen.key}
-    return Decision(_exited(job, step, record, now))
+    return Decision(_exited(job, step, record, now=now))
 
 
 def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:
@@ -207,7 +207,7 @@ def journal_record(
         return _begun(job, step, now)
     if kind in ("exited", "refused"):
         cause = {"cause": "launch_failed"} if kind == "refused" else {}
-        return _exited(job, step, {**record, **cause}, now)
+        return _exited(job, step, {**record, **cause}, now=now)
     return []
 
 
@@ -238,11 +238,11 @@ def _step_cut(job: Job, step: Step, now: int) -> ev.StepEnded:
     )
 
 
-def _exited(job: Job, step: Step, record: Mapping[str, Any], now: int) -> list[ev.JobEvent]:
+def _exited(job: Job, step: Step, record: Mapping[str, Any], *, now: int) -> list[ev.JobEvent]:
     code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
     result = outcome(str(record.get("cause") or "exit"), code)
     facts: list[ev.JobEvent] = _begun(job, step, now) if record.get("started") else []
-    facts.append(_step_end(job, step, record, result, now))
+    facts.append(_step_end(job, step, record, result=result, now=now))
     if step.id != BATCH:
         return facts
     if job.completing and job.spec.batch is None:
@@ -254,7 +254,7 @@ def _exited(job: Job, step: Step, record: Mapping[str, Any], now: int) -> list[e
 
 
 def _step_end(
-    job: Job, step: Step, record: Mapping[str, Any], result: Outcome, now: int
+    job: Job, step: Step, record: Mapping[str, Any], *, result: Outcome, now: int
 ) -> ev.StepEnded:
     state = result.step
     if step.id != BATCH and state is StepState.COMPLETED:

@@ -25,12 +25,12 @@ BAD_DEPENDENCY = "Job dependency problem"
 NEEDS_A_KNOWN_JOB = frozenset({DependencyKind.AFTEROK, DependencyKind.AFTERNOTOK})
 
 
-def decide_submit(world: World, asked: Submit, now: int, quote: QuoteFor) -> Decision:
+def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> Decision:
     """The job's record and its id. Raises Refused or Denied with Slurm's text (25.11).
 
     Where the site keeps refused jobs, the answer to what no node could run is the refusal.
     """
-    record = _record(world, asked.spec, asked.owner, now)
+    record = _record(world, asked.spec, asked.owner, now=now)
     try:
         must_be_possible(world.site, record, quote)
     except BadOption as refusal:
@@ -60,9 +60,9 @@ def _kept(site: Site, record: Job) -> list[ev.Event]:
     return [_queued(replace(record, want=replace(record.want, gres=gres))), ended]
 
 
-def decide_test(world: World, asked: TestSubmit, now: int, quote: QuoteFor) -> Decision:
+def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -> Decision:
     """When and where the job would start, for `--test-only`."""
-    record = _record(world, asked.spec, asked.owner, now)
+    record = _record(world, asked.spec, asked.owner, now=now)
     partition, nodes = must_start_somewhere(world.site, record, quote)
     estimate = StartEstimate(
         job=record.id,
@@ -74,7 +74,7 @@ def decide_test(world: World, asked: TestSubmit, now: int, quote: QuoteFor) -> D
     return Decision(reply=estimate)
 
 
-def _record(world: World, spec: TaskSpec, owner: Owner, now: int) -> Job:
+def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     site = world.site
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
@@ -148,7 +148,7 @@ def _must_be_within_limits(world: World, record: Job, stands: Standing) -> None:
     ask = Asking(party_of(record), record.want, record.time_limit, tasks)
     broken = at_submit(world.site.book, stands, ask=ask, tally=world.tally)
     if broken is not None:
-        raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), OVER_LIMIT)
+        raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), message=OVER_LIMIT)
 
 
 def _must_know_dependencies(world: World, spec: TaskSpec) -> None:
@@ -170,7 +170,7 @@ def _time_limit(spec: TaskSpec, partition: Partition, now: int) -> Limit:
                 "deadline",
                 str(spec.deadline),
                 str(now + shortest),
-                "Requested time limit is invalid (missing or exceeds some limit)",
+                message="Requested time limit is invalid (missing or exceeds some limit)",
             )
     return limit
 

@@ -9,6 +9,9 @@ from gateway.query.context import Context, PartFacts
 from gateway.query.job import NO_FLAG, REASON_IN_NODES, waits
 from sbatch_shim.grammar.hostlist import fold
 
+IMPOSSIBLE = "BadConstraints"
+"""Reason of a job that was refused and kept: no node could ever run it."""
+
 # ---------------------------------------------------------------- nodes
 
 
@@ -50,11 +53,15 @@ def node_count(job: Job, ctx: Context) -> int:
 
 def least_nodes(job: Job, ctx: Context) -> int:
     """What was asked for, or what the cpus need on the partition's largest node."""
-    want = job.want
-    if want.node > 1 or want.cpu <= 1:
+    want, asked = job.want, job.spec.resources
+    if asked.max_nodes == 0:
+        return 0
+    if asked.tasks and asked.tasks_per_node:
+        return max(want.node, -(-asked.tasks // asked.tasks_per_node))
+    if want.node > 1 or want.cpu <= 1 or job.reason == IMPOSSIBLE:
         return want.node or 1
     part = _part(job, ctx)
-    if part is None or not part.largest_cpus or job.spec.resources.min_nodes is not None:
+    if part is None or not part.largest_cpus or asked.min_nodes is not None:
         return 1
     return max(-(-want.cpu // part.largest_cpus), 1)
 
@@ -84,6 +91,14 @@ def tasks(job: Job, ctx: Context) -> int:
     if asked.tasks is not None:
         return asked.tasks
     return node_count(job, ctx) * (asked.tasks_per_node or 1)
+
+
+def task_text(job: Job, ctx: Context) -> str:
+    """scontrol's NumTasks: not worked out for what was refused (25.11)."""
+    asked = job.spec.resources
+    if job.reason == IMPOSSIBLE and asked.tasks is None and asked.tasks_per_node is None:
+        return "N/A"
+    return str(tasks(job, ctx))
 
 
 def cpus_per_task(job: Job, _: Context) -> int:

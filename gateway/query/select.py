@@ -1,6 +1,6 @@
 """Which jobs a reader asks for, and in what order."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from accounting.ids import JobId
 from broker.model.job import Job, JobState
 from gateway.query.context import Context
 from gateway.query.fields import BY_LETTER
-from gateway.query.job import state_code
+from gateway.query.job import state_code, waits
 from gateway.query.kinds import MOMENT
 
 DEFAULT_SORT = "P,t,-p"
@@ -165,6 +165,31 @@ def spread_arrays(jobs: Iterable[Job]) -> Iterator[Job]:
             continue
         for task in array.waiting:
             yield replace(job, array=replace(array, task=task, waiting=()))
+
+
+def gather_arrays(jobs: Sequence[Job]) -> Iterator[Job]:
+    """One row for all tasks of an array that wait, with each of their reasons (25.11)."""
+    apart: dict[int, list[Job]] = {}
+    for job in jobs:
+        if job.array is not None and job.array.task is not None and waits(job):
+            apart.setdefault(job.array.base, []).append(job)
+    done: set[int] = set()
+    for job in jobs:
+        array = job.array
+        if array is None or not waits(job) or array.base not in apart:
+            yield job
+        elif array.base not in done:
+            done.add(array.base)
+            others = [one for one in apart[array.base] if one.id != job.id]
+            yield _gathered(job, others) if others else job
+
+
+def _gathered(first: Job, others: list[Job]) -> Job:
+    arrays = [job.array for job in (first, *others) if job.array is not None]
+    tasks = {task for array in arrays for task in (*array.waiting, array.task) if task is not None}
+    reasons = dict.fromkeys(job.reason for job in (first, *others))
+    place = replace(arrays[0], task=None, waiting=tuple(sorted(tasks)))
+    return replace(first, array=place, reason=",".join(reasons))
 
 
 def spread_partitions(jobs: Iterable[Job]) -> Iterator[Job]:

@@ -30,7 +30,7 @@ JOB_LINES = (
     ("required_nodes", "excluded_nodes"),
     ("nodes",),
     ("?batch_host",),
-    ("node_range", "cpus", "tasks", "cpus_per_task", "request_geometry"),
+    ("node_range", "cpus", "task_text", "cpus_per_task", "request_geometry"),
     ("tres_requested",),
     ("tres_allocated",),
     ("sockets_per_node", "task_layout", "core_spec"),
@@ -144,7 +144,7 @@ def _lines(job: Job, ctx: Context, details: bool) -> Iterator[str]:
 
 def _allocation(job: Job) -> Iterator[str]:
     """JOB_GRES, and below it what each group of nodes gives."""
-    yield f"JOB_GRES={_gres(job.alloc.gres) or '(null)'}" + "".join(
+    yield f"JOB_GRES={gres_text(job.alloc.gres) or '(null)'}" + "".join(
         f"{DEEPER}Nodes={fold(names)} {text}" for names, text in _groups(job.shares)
     )
 
@@ -155,7 +155,7 @@ def _groups(shares: tuple[Share, ...]) -> list[tuple[list[str], str]]:
     for share in shares:
         text = (
             f"CPU_IDs={show_indexes(share.cpu_ids)} Mem={share.tres.mem_mib} "
-            f"GRES={_gres(share.tres.gres, share.gpu_ids)}"
+            f"GRES={gres_text(share.tres.gres, share.gpu_ids)}"
         )
         if groups and groups[-1][1] == text:
             groups[-1][0].append(share.node)
@@ -164,7 +164,7 @@ def _groups(shares: tuple[Share, ...]) -> list[tuple[list[str], str]]:
     return groups
 
 
-def _gres(counts: tuple[tuple[str, int], ...], ids: tuple[int, ...] = ()) -> str:
+def gres_text(counts: tuple[tuple[str, int], ...], ids: tuple[int, ...] = ()) -> str:
     """`gpu:a10g:2(IDX:0-1)`; untyped sums are left out where there are types."""
     typed = {name.partition(":")[0] for name, _ in counts if ":" in name}
     index = f"(IDX:{show_indexes(ids)})" if ids else ""

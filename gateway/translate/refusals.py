@@ -63,7 +63,7 @@ def engine_lines(
     lines = ""
     if isinstance(error, OverLimit) and error.limit.startswith(REASONS):
         lines = error_line(program, error.limit)
-    if option in FIRST_LINES:
+    if option in FIRST_LINES and not test_only:
         lines = error_line(program, FIRST_LINES[option].format(typed or ""))
     lines += refused_lines(error.message, test_only=test_only, program=program)
     if error.hint and error.message == NOT_AVAILABLE:

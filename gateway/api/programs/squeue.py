@@ -30,6 +30,7 @@ from gateway.query.select import (
     SortError,
     Wanted,
     check_sort,
+    gather_arrays,
     ordered,
     select,
     spread_arrays,
@@ -300,6 +301,8 @@ def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:
         found = list(spread_arrays(found))
         if wanted.jobs is not None and any(ref.task is not None for ref in wanted.jobs):
             found = [job for job in found if _is_element(job, wanted.jobs)]
+    else:
+        found = list(gather_arrays(found))
     if options.has("priority"):
         found = list(spread_partitions(found))
     if options.has("only-job-state"):

@@ -185,3 +185,27 @@ def test_what_is_counted_comes_back_to_nothing() -> None:
         bench.run(job)
     (used,) = bench.world.tally.values()
     assert (used.queued, used.running, used.tres) == (0, 0, Tres())
+
+
+def test_a_cancelled_job_that_never_started_keeps_the_reason_it_waited_for() -> None:
+    bench = Bench(DECLARED)
+    held, begun = bench.submit(hold=True), bench.submit()
+    for job in (held, begun):
+        bench.step(cmd.Cancel(target=cmd.Target(job), by=ALICE))
+    reasons = [bench.world.jobs[job].reason for job in (held, begun)]
+    assert reasons == ["JobHeldUser", "None"]
+
+
+def test_cancelling_all_waiting_tasks_ends_the_arrays_record() -> None:
+    bench = Bench(DECLARED)
+    array = bench.submit(array=ArraySpec(tasks=(1, 2)), hold=True)
+    bench.step(cmd.Cancel(target=cmd.Target(array, (1, 2)), by=ALICE))
+    assert bench.state(array) == "CANCELLED"
+
+
+def test_a_released_job_shows_no_reason_until_it_is_looked_at_and_starts_at_its_time() -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(begin=bench.now + 100, hold=True)
+    bench.step(cmd.SetHold(target=cmd.Target(job), by=ALICE, hold=None), full=False)
+    assert (bench.world.jobs[job].reason, bench.engine.room_made) == ("None", False)
+    assert bench.engine.next_begin == bench.now + 100
