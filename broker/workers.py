@@ -45,8 +45,19 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
     match effect:
         case ef.Launch():
             return launch(effect, outside.providers)
+        case ef.Terminate():
+            return terminate(effect, outside.providers)
         case ef.Prepare():
             return prepare(effect.node, outside.reach, outside.providers.values())
+        case _:
+            return _perform_on_node(effect, outside)
+
+
+OnNode = ef.StartStep | ef.KillStep | ef.Kill | ef.SendSignal | ef.Follow
+
+
+def _perform_on_node(effect: OnNode, outside: Outside) -> Report | None:
+    match effect:
         case ef.StartStep():
             return steps.start(effect, outside.reach, outside.orders)
         case ef.KillStep():
@@ -59,8 +70,6 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return steps.signal(effect, outside.reach)
         case ef.Follow():
             return steps.follow(effect, outside.reach)
-        case ef.Terminate():
-            return terminate(effect, outside.providers)
 
 
 UNTIL_UNDUE = (ef.StartStep, ef.KillStep, ef.Kill)
@@ -181,4 +190,3 @@ class Workers:
     def stop(self) -> None:
         """Lets what is under way end; starts nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-

@@ -11,7 +11,7 @@ from broker.model.offer import Machine, Ranked
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Buy machines for these nodes (name, launch number), all or none, from the first rung that works."""
+    """Buy machines for these nodes (name, launch number), all or none, from the first good rung."""
 
     group: str
     nodes: tuple[tuple[NodeName, int], ...]

@@ -41,7 +41,7 @@ class BadOption(Refused):
 
 
 class BadSpec(Refused):
-    """A field of a task file has a value that cannot be; `path` is dotted, such as `resources.cpus`."""
+    """A field of a task file has a value that cannot be; `path` is such as `resources.cpus`."""
 
     def __init__(self, path: str, value: object, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -52,7 +52,7 @@ class BadSpec(Refused):
 class OverLimit(Refused):
     """More than a limit allows, for ever."""
 
-    def __init__(self, limit: str, asked: str, allowed: str, message: str) -> None:
+    def __init__(self, limit: str, asked: str, allowed: str, *, message: str) -> None:
         super().__init__(message)
         self.limit = limit
         self.asked = asked

@@ -8,7 +8,6 @@ from accounting.tres import Tres
 from broker.model.ids import NodeName, StepId, attempt_key
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 
-
 SLUID_LETTERS = 13
 BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -29,11 +28,10 @@ class JobState(Enum):
     DEADLINE = ("DEADLINE", "DL", True, False)
     OUT_OF_MEMORY = ("OUT_OF_MEMORY", "OOM", True, False)
 
-    def __init__(self, label: str, code: str, final: bool, holds_nodes: bool) -> None:
+    def __init__(self, label: str, code: str, *facts: bool) -> None:
         self.label = label
         self.code = code
-        self.final = final
-        self.holds_nodes = holds_nodes
+        self.final, self.holds_nodes = facts
 
 
 class JobFlag(Flag):
@@ -170,7 +168,7 @@ class PendingSignal:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A submitted TaskSpec: identity, state and history of the present attempt; instants in whole seconds UTC."""
+    """A submitted TaskSpec: identity, state, the present attempt; instants in whole seconds UTC."""
 
     id: JobId
     spec: TaskSpec
@@ -206,7 +204,7 @@ class Job:
     ended_by: int | None = None
     """uid of who cancelled it."""
     kill_cause: str = ""
-    """Why the node is told to end the attempt (`cancelled`, `time_limit`, ...), while COMPLETING."""
+    """Why the node is told to end the attempt (`cancelled`, ...), while COMPLETING."""
     restarts: int = 0
     not_before: int | None = None
     """A requeue's delay."""

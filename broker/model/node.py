@@ -10,7 +10,7 @@ from broker.model.offer import Machine, Ranked
 
 
 class NodeState(Enum):
-    """Life of the machine behind a name: label, whether it can take work now, whether we may be paying."""
+    """Life of the machine behind a name: label, whether it takes work, whether we may be paying."""
 
     POWERED_DOWN = ("POWERED_DOWN", False, False)
     """Elastic and unused: `idle~`; no record is kept for it."""

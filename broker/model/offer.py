@@ -14,7 +14,7 @@ class Market(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One purchasable configuration as quoted; on-demand offers name every zone of the region that has the type."""
+    """One purchasable configuration as quoted; on demand it names every zone that has the type."""
 
     provider: str
     region: str
@@ -72,7 +72,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One acceptable place or shape; None and empty mean any (SkyPilot's `any_of`, Slurm's features)."""
+    """One acceptable place or shape; None and empty mean any (SkyPilot's `any_of`)."""
 
     regions: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class BuyPolicy:
-    """A partition's settings of what may be bought (HOUSE 8: what "cheapest" leaves out by default)."""
+    """A partition's settings of what may be bought: what "cheapest" leaves out by default."""
 
     provider: str = "local"
     arch: str = "x86_64"

@@ -21,6 +21,10 @@ class Value(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def model_post_init(self, _: object) -> None:
+        """Forgets which fields were given: nobody asks, and every pending job would keep 4 KiB."""
+        self.__pydantic_fields_set__.clear()
+
 
 class Gres(Value):
     """One generic resource as asked for: `gpu:a10g:2`; the type as typed."""
@@ -118,7 +122,7 @@ class SignalSpec(Value):
 
 
 class Phase(Value):
-    """One thing to run in a step: `script` is a blob, `argv[0]` of None stands for its path on the node."""
+    """One thing to run in a step; None in `argv` stands for the path of the blob `script` there."""
 
     name: Literal["setup", "run"] = "run"
     script: Digest | None = None
@@ -173,6 +177,8 @@ class StepSpec(Value):
     cwd: str | None = None
     time_limit: int | None = None
     """Seconds."""
+    input_rank: int | None = None
+    """The one task that reads what is sent; None: every task does."""
     pty: tuple[int, int] | None = None
     """Rows and columns of the terminal that the first task gets."""
     label: bool = False

@@ -33,7 +33,7 @@ def _as_it_is(node: Node, providers: Iterable[Provider]) -> Machine | None:
 
 
 def bring_up(node: Node, place: Place) -> None:
-    """Safe to repeat. Raises OSError if the node cannot be reached, ValueError if it will not do."""
+    """Safe to repeat. Raises OSError if the node is out of reach, ValueError if it will not do."""
     if answers(place):
         return
     archive = f"{place.folder}/{ARCHIVE}"

@@ -36,7 +36,7 @@ class Demand:
     overcommit: bool = False
 
     def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
-        """What `tasks` tasks (and a part of the job's `gpus`) take of a node that has `node` in all."""
+        """What `tasks` tasks, and a part of the job's `gpus`, take of a node that has `node`."""
         gres = (*self.gres, *gpus, *(_times(gpu, tasks) for gpu in self.gpus_per_task))
         counts = gres_counts(_sum(gres))
         wanted_gpus = dict(counts).get("gpu", 0)
@@ -111,7 +111,7 @@ def _max_nodes(asked: Resources, tasks: int) -> int | None:
 
 
 def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | None, int | None]:
-    """(per node, per cpu): what was asked, else the partition's DefMemPerCPU, else the whole node."""
+    """(per node, per cpu): as asked, else the partition's DefMemPerCPU, else the whole node."""
     if asked.mem_per_node_mib is not None:
         return asked.mem_per_node_mib, None
     if asked.mem_per_cpu_mib == ALL:

@@ -73,10 +73,10 @@ def _spread(ask: Demand, rooms: Sequence[Room], *, count: int) -> tuple[Share, .
         if rest == 0:
             break
         part = _part(gpus, rest)
-        most = _most(ask, one, tasks - (rest - 1), part)
+        most = _most(ask, one, tasks - (rest - 1), part=part)
         if most == 0:
             continue
-        shares.append(share_of(ask, one, most, part))
+        shares.append(share_of(ask, one, most, part=part))
         tasks -= most
         gpus = _less(gpus, part)
     return tuple(shares) if len(shares) == count and tasks == 0 else None
@@ -88,7 +88,7 @@ def even_shares(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...]:
     for rest, one in zip(range(len(rooms), 0, -1), rooms, strict=True):
         part = _part(gpus, rest)
         here = max(1, -(-tasks // rest))
-        shares.append(share_of(ask, one, here, part))
+        shares.append(share_of(ask, one, here, part=part))
         tasks -= here
         gpus = _less(gpus, part)
     return tuple(shares)
@@ -104,23 +104,23 @@ def _less(gpus: tuple[Gres, ...], part: tuple[Gres, ...]) -> tuple[Gres, ...]:
     return tuple(g.model_copy(update={"count": g.count - taken.get(g.label(), 0)}) for g in gpus)
 
 
-def _most(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> int:
+def _most(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> int:
     """How many of `tasks` the node has room for."""
     most = min(tasks, ask.tasks_per_node or tasks)
     if ask.whole_node and one.holders:
         return 0
     if not ask.overcommit:
         most = min(most, one.free.cpu // ask.cpus_per_task)
-    while most > 0 and not _fits(ask, one, most, part):
+    while most > 0 and not _fits(ask, one, most, part=part):
         most -= 1
     return most
 
 
-def _fits(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> bool:
+def _fits(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> bool:
     return _typed(ask.on_node(tasks, one.node.whole, part), one.node.whole.gres).fits(one.free)
 
 
-def share_of(ask: Demand, one: Room, tasks: int, part: tuple[Gres, ...]) -> Share:
+def share_of(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> Share:
     """What `tasks` tasks take of the node: the lowest free cpus and GPUs."""
     tres = _typed(ask.on_node(tasks, one.node.whole, part), one.node.whole.gres)
     gpus = dict(tres.gres).get("gpu", 0)

@@ -260,7 +260,7 @@ def test_refusals_of_the_engine_are_worded_as_slurm_does(sbatch: Submit) -> None
         "sbatch: error: Batch job submission failed: Invalid partition name specified\n",
         1,
     )
-    over = OverLimit("QOSMaxWallDurationPerJobLimit", "7200", "3600", "Job violates policy")
+    over = OverLimit("QOSMaxWallDurationPerJobLimit", "7200", "3600", message="Job violates policy")
     assert made.refused(over)[0].startswith("sbatch: error: QOSMaxWallDurationPerJobLimit\n")
 
 
