@@ -202,7 +202,8 @@ class Engine:
     def _note_room(self, fact: ev.Event, now: int) -> None:
         """A full pass is due when it might start something, or when a begin time comes."""
         free_now = isinstance(fact, ev.Waits) and fact.reason == "None"
-        if free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued)):
+        back = free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued))
+        if back and isinstance(fact, ev.JobFact):
             job = self.world.jobs[fact.job]
             self.room_made = self.room_made or gate(job, now) is None
             if begin_of(job) > now:
