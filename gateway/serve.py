@@ -31,6 +31,8 @@ BACKLOG = 2048
 STOP_SECONDS = 10.0
 LOCK_PATIENCE = 3.0
 """Seconds: threads of a killed service, or a program it was just starting, may hold its lock on."""
+ALIVE_PATIENCE = 0.5
+"""Seconds: one that was just told to end may not know it yet."""
 LOCK_PAUSE = 0.02
 
 
@@ -69,14 +71,15 @@ def lock(paths: Paths) -> Iterator[None]:
 
 
 def _take(file: TextIO, paths: Paths) -> None:
-    """Takes the lock. Raises Refused, at once if the service that has it lives."""
-    end = time.monotonic() + LOCK_PATIENCE
+    """Takes the lock. Raises Refused, soon if the service that has it lives."""
+    began = time.monotonic()
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             pid = _pid(paths)
-            if pid and not lives(pid) and time.monotonic() < end:
+            patience = ALIVE_PATIENCE if pid is None or lives(pid) else LOCK_PATIENCE
+            if time.monotonic() - began < patience:
                 time.sleep(LOCK_PAUSE)
                 continue
             raise Refused(
