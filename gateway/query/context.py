@@ -65,6 +65,12 @@ class Context:
     noconvert: bool = False
     expand_patterns: bool = False
     """Whether names of output files are shown with their patterns filled in."""
+    tres_ids: Mapping[str, int] = field(default_factory=dict)
+    """Accounting's numbers of TRES."""
+    load: float | None = None
+    """This host's load of the last minute, where it was asked."""
+    free_mib: int | None = None
+    """MiB that nothing uses on this host, where it was asked."""
     parts: Mapping[str, PartFacts] = field(init=False)
     """Facts of the site's partitions, by name."""
 

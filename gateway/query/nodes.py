@@ -10,6 +10,7 @@ from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.site import Partition, Site
 from broker.world import Snapshot
+from gateway.query.context import Context
 
 
 class Flag(IntFlag):
@@ -112,6 +113,24 @@ class NodeView:
         rest = total - used
         closed = self.base == "DOWN" or Flag.DRAIN in self.flags
         return used, 0 if closed else rest, rest if closed else 0, total
+
+
+def is_here(view: NodeView) -> bool:
+    """Whether the node is this host: a declared one, or a local machine, which is a folder."""
+    record = view.record
+    if record is None or record.machine is None:
+        return record is not None and record.declared
+    return not record.machine.address or "/" in record.machine.address
+
+
+def load_of(view: NodeView, ctx: Context) -> float | None:
+    """The load of the last minute; None where it is not measured."""
+    return ctx.load if is_here(view) else None
+
+
+def free_of(view: NodeView, ctx: Context) -> int | None:
+    """MiB that nothing uses; None where it is not measured."""
+    return ctx.free_mib if is_here(view) else None
 
 
 def node_views(snap: Snapshot) -> list[NodeView]:

@@ -1,10 +1,11 @@
 """`scontrol show node` and `show partition`: the lines of a record (25.11.7)."""
 
 from accounting.tres import NO_TRES, Tres, billing, by_id, memory_text, parse_weights
+from broker.model.ids import NodeName
 from broker.model.site import Partition, Site
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView, part_nodes
+from gateway.query.nodes import NodeView, free_of, load_of, part_nodes
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_long
 
@@ -36,25 +37,36 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
     real = node.real_memory_mib or whole.mem_mib if node else 0
     lines = [
         f"NodeName={view.name} Arch=x86_64 CoresPerSocket={node.cores_per_socket if node else 1} ",
-        f"CPUAlloc={used.cpu} CPUEfctv={whole.cpu} CPUTot={whole.cpu} CPULoad=N/A",
+        f"CPUAlloc={used.cpu} CPUEfctv={whole.cpu} CPUTot={whole.cpu} CPULoad={_load(view, ctx)}",
         f"AvailableFeatures={features}",
         f"ActiveFeatures={features}",
         f"Gres={_or_null(node.gres_text if node else '')}",
         f"NodeAddr={node_address(view)} NodeHostName={view.name} Port=0 Version={ctx.site.version}",
         "OS=Linux",
-        f"RealMemory={real} AllocMem={used.mem_mib} FreeMem=N/A Sockets={sockets} Boards=1",
+        f"RealMemory={real} AllocMem={used.mem_mib} FreeMem={_free(view, ctx)} Sockets={sockets} "
+        "Boards=1",
         f"State={view.joined} ThreadsPerCore={node.threads_per_core if node else 1} TmpDisk=0 "
         f"Weight={node.weight if node else 1} Owner=N/A MCS_label=N/A",
         f"Partitions={','.join(view.partitions)} ",
         f"BootTime={_moment(node.booted if node else None, ctx)} SlurmdStartTime=None",
         f"LastBusyTime={_moment(node.idle_since if node else None, ctx)} ResumeAfterTime=None",
         f"CfgTRES={_or_null(node_tres(view, ctx.site))}",
-        f"AllocTRES={by_id(_without_node(used))}",
+        f"AllocTRES={used_tres(view)}",
         "CurrentWatts=0 AveWatts=0",
         f"InstanceId={machine.id} InstanceType={machine.instance_type}" if machine else None,
         _reason(view, ctx),
     ]
     return _record(lines, oneliner=oneliner)
+
+
+def _load(view: NodeView, ctx: Context) -> str:
+    load = load_of(view, ctx)
+    return "N/A" if load is None else f"{load:.2f}"
+
+
+def _free(view: NodeView, ctx: Context) -> str:
+    free = free_of(view, ctx)
+    return "N/A" if free is None else str(free)
 
 
 def node_address(view: NodeView) -> str:
@@ -86,6 +98,11 @@ def node_tres(view: NodeView, site: Site) -> str:
     return text.replace(f"mem={memory_text(whole.mem_mib)}", f"mem={whole.mem_mib}M", 1)
 
 
+def used_tres(view: NodeView) -> str:
+    """What jobs hold of it."""
+    return by_id(_without_node(view.used))
+
+
 def _reason(view: NodeView, ctx: Context) -> str | None:
     node = view.record
     if node is None or not node.reason:
@@ -102,9 +119,7 @@ def _reason(view: NodeView, ctx: Context) -> str | None:
 def show_partition(part: Partition, views: dict[str, NodeView], *, oneliner: bool = False) -> str:
     """The record of a partition; elastic names that are not in use add no resources."""
     names = list(part_nodes(part))
-    whole = Tres()
-    for name in names:
-        whole = whole + (views[name].whole if name in views else Tres())
+    whole = _whole(names, views)
     weights = parse_weights(part.billing_weights)
     has = Tres(whole.cpu, whole.mem_mib, len(names), whole.gres)
     default = part.default_time
@@ -129,6 +144,24 @@ def show_partition(part: Partition, views: dict[str, NodeView], *, oneliner: boo
         f"TRESBillingWeights={part.billing_weights}" if part.billing_weights else None,
     ]
     return _record(lines, oneliner=oneliner)
+
+
+def _whole(names: list[NodeName], views: dict[str, NodeView]) -> Tres:
+    whole = Tres()
+    for name in names:
+        whole = whole + (views[name].whole if name in views else Tres())
+    return whole
+
+
+def partition_tres(part: Partition, ctx: Context) -> str:
+    """What its declared nodes have; elastic ones count as nodes only."""
+    declared = {node.name: node.whole for node in ctx.site.nodes}
+    names = list(part_nodes(part))
+    whole = Tres()
+    for name in names:
+        whole = whole + declared.get(name, Tres())
+    has = Tres(whole.cpu, whole.mem_mib, len(names), whole.gres)
+    return by_id(has, billing(has, parse_weights(part.billing_weights)))
 
 
 def _accounts(part: Partition) -> str:

@@ -9,7 +9,7 @@ from broker.model.site import Partition
 from gateway.query.context import Context
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView
+from gateway.query.nodes import NodeView, free_of, load_of
 from gateway.query.shownode import node_address
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_short
@@ -86,19 +86,19 @@ def always(text: str) -> Value:
 # ---------------------------------------------------------------- values of nodes
 
 
-def _counted(group: Group) -> tuple[int, int, int, int]:
+def counted(group: Group) -> tuple[int, int, int, int]:
     kinds = [node.kind for node in group.nodes]
     counts = [kinds.count(kind) for kind in ("allocated", "idle", "other")]
     return counts[0], counts[1], counts[2], len(kinds)
 
 
 def nodes_ai(group: Group, _: Context) -> str:
-    allocated, idle, _other, _total = _counted(group)
+    allocated, idle, _other, _total = counted(group)
     return f"{allocated}/{idle}"
 
 
 def nodes_aiot(group: Group, _: Context) -> str:
-    return "/".join(map(str, _counted(group)))
+    return "/".join(map(str, counted(group)))
 
 
 def node_count(group: Group, _: Context) -> str:
@@ -165,9 +165,13 @@ def gres(group: Group, _: Context) -> str:
 
 
 def gres_used(group: Group, _: Context) -> str:
-    """`gpu:a10g:1(IDX:N/A)`: how many of each kind the first node's jobs hold."""
-    node = group.first
-    if node is None or node.record is None or not node.record.gres_text:
+    """How many of each kind the first node's jobs hold."""
+    return "(null)" if group.first is None else used_gres(group.first)
+
+
+def used_gres(node: NodeView) -> str:
+    """`gpu:a10g:1(IDX:N/A)`: how many of each kind a node's jobs hold."""
+    if node.record is None or not node.record.gres_text:
         return "(null)"
     used = dict(node.used.gres)
     kinds = [item.rpartition(":")[0] for item in node.record.gres_text.split(",")]
@@ -212,6 +216,27 @@ def used_memory(group: Group, _: Context) -> str:
     return f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
 
 
+def real_memory(node: NodeView) -> int:
+    """MiB of the machine, as configured."""
+    record = node.record
+    return (record.real_memory_mib or node.whole.mem_mib) if record else 0
+
+
+def _between(get: Callable[[NodeView, Context], float | None], form: str) -> Value:
+    """The values of the nodes, lowest to highest; N/A where none is known."""
+
+    def value(group: Group, ctx: Context) -> str:
+        found = [one for node in group.nodes if (one := get(node, ctx)) is not None]
+        texts = [format(one, form) for one in (min(found), max(found))] if found else ["N/A"]
+        return "-".join(dict.fromkeys(texts))
+
+    return value
+
+
+load = _between(load_of, ".2f")
+free_memory = _between(free_of, "d")
+
+
 def version(_: Group, ctx: Context) -> str:
     return ctx.site.version
 
@@ -247,14 +272,14 @@ COLUMNS = (
     Column("",  "Comment",           "COMMENT",           always("(null)")),
     Column("Y", "Cores",             "CORES",             cores, exact=cores),
     Column("c", "CPUs",              "CPUS",              cpus, exact=cpus),
-    Column("O", "CPUsLoad",          "CPU_LOAD",          always("N/A")),
+    Column("O", "CPUsLoad",          "CPU_LOAD",          load),
     Column("C", "CPUsState",         "CPUS(A/I/O/T)",     cpus_aiot),
     Column("L", "DefaultTime",       "DEFAULTTIME",       usual_time),
     Column("d", "Disk",              "TMP_DISK",          always("0")),
     Column("",  "Extra",             "EXTRA",             always("(null)")),
     Column("f", "Features",          "AVAIL_FEATURES",    features, apart=features),
     Column("b", "features_act",      "ACTIVE_FEATURES",   features, apart=features),
-    Column("e", "FreeMem",           "FREE_MEM",          always("N/A")),
+    Column("e", "FreeMem",           "FREE_MEM",          free_memory),
     Column("G", "Gres",              "GRES",              gres, apart=gres),
     Column("",  "GresUsed",          "GRES_USED",         gres_used, apart=gres_used),
     Column("g", "Groups",            "GROUPS",            always("all")),
@@ -296,8 +321,17 @@ BY_LETTER = {column.letter: column for column in COLUMNS if column.letter}
 PART_LETTERS = frozenset("PRalLsrpI")
 """Columns that tell of a partition."""
 BY_TEXT = {column.text: column for column in COLUMNS}
-LETTER_CELLS = {k: Cell(c.header, c.text, wide=k == "N") for k, c in BY_LETTER.items()}
-NAME_CELLS = {c.long.lower(): Cell(c.header, c.text, wide=c.letter == "N") for c in COLUMNS}
+TIMED = frozenset((load, free_memory))
+"""What changes by itself."""
+
+
+def _cell(column: Column) -> Cell[Group]:
+    timed = column.text in TIMED
+    return Cell(column.header, column.text, timed, wide=column.letter == "N")
+
+
+LETTER_CELLS = {letter: _cell(column) for letter, column in BY_LETTER.items()}
+NAME_CELLS = {column.long.lower(): _cell(column) for column in COLUMNS}
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,99 @@
+"""Associations as Slurm's tools list them: the account tree with its users, numbered."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from accounting.assoc import (
+    ROOT,
+    Account,
+    Association,
+    Book,
+    allowed_qos,
+    default_qos,
+)
+from accounting.ids import AccountName, UserName
+from broker.model.job import Job
+from gateway.query.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the tree: an account, or a user in it."""
+
+    id: int
+    depth: int
+    account: Account
+    user: Association | None
+    qos: tuple[str, ...]
+    default_qos: str
+
+    @property
+    def shares(self) -> int:
+        return self.account.fairshare if self.user is None else self.user.fairshare
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Ids of the book that was asked last."""
+
+    book: Book | None = None
+    ids: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
+
+
+_KEPT = _Kept()
+
+
+def ids_of(book: Book) -> dict[tuple[str, str, str | None], int]:
+    """Numbers by account, user and partition: root and its users first, as Slurm makes them."""
+    if _KEPT.book is not book:
+        _KEPT.ids, _KEPT.book = _numbered(book), book
+    return _KEPT.ids
+
+
+def _numbered(book: Book) -> dict[tuple[str, str, str | None], int]:
+    owned = [own for several in book.associations.values() for own in several]
+    roots = [own for own in owned if own.account == ROOT]
+    keys: list[tuple[str, str, str | None]] = [(ROOT, "", None)]
+    keys += [(own.account, own.user, own.partition) for own in roots]
+    keys += [(name, "", None) for name in book.accounts if name != ROOT]
+    keys += [(own.account, own.user, own.partition) for own in owned if own.account != ROOT]
+    return {key: number for number, key in enumerate(keys, start=1)}
+
+
+def association_id(job: Job, ctx: Context) -> int:
+    """The number of the association that the job is charged to; 0 where there is none."""
+    ids = ids_of(ctx.site.book)
+    for partition in (*job.partitions, None):
+        found = ids.get((job.account, job.owner.user, partition))
+        if found is not None:
+            return found
+    return 0
+
+
+def tree(book: Book) -> list[Row]:
+    """The whole tree, depth first: an account, its users, the accounts below it, by name."""
+    children: dict[AccountName, list[Account]] = {}
+    for account in book.accounts.values():
+        if account.name != ROOT:
+            children.setdefault(account.parent, []).append(account)
+    users: dict[AccountName, list[Association]] = {}
+    for own in (own for several in book.associations.values() for own in several):
+        users.setdefault(own.account, []).append(own)
+    return list(_below(book, book.accounts[ROOT], 0, (children, users)))
+
+
+_Below = tuple[dict[AccountName, list[Account]], dict[AccountName, list[Association]]]
+
+
+def _below(book: Book, account: Account, depth: int, below: _Below) -> Iterator[Row]:  # noqa: PLR0917
+    children, users = below
+    ids = ids_of(book)
+    of_account = Association(user=UserName(""), account=account.name)
+    grades = tuple(sorted(allowed_qos(book, of_account)))
+    yield Row(ids[account.name, "", None], depth, account, None, grades, account.default_qos or "")
+    for own in sorted(users.get(account.name, []), key=lambda one: (one.user, one.partition or "")):
+        grades = tuple(sorted(allowed_qos(book, own)))
+        number = ids[own.account, own.user, own.partition]
+        yield Row(number, depth + 1, account, own, grades, default_qos(book, own))
+    for child in sorted(children.get(account.name, []), key=lambda one: one.name):
+        yield from _below(book, child, depth + 1, below)
