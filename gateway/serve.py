@@ -148,6 +148,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
+    gc.enable()
     thread.start()
     log.info("service.started", pid=os.getpid(), socket=str(paths.socket), home=str(paths.home))
     try:

@@ -1,5 +1,6 @@
 """The service in the background, for one user: start, stop, what it is doing."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -137,6 +138,7 @@ class Background:
 
 def foreground(paths: Paths) -> int:
     """The service itself, until it is told to end; its exit status. Raises Refused, Busy."""
+    gc.disable()  # what is loaded now stays; `serve` enables it again
     # Here, as starting one in the background must not wait for all that a service loads.
     from gateway.config.load import read  # noqa: PLC0415
 
