@@ -1,19 +1,22 @@
 """sacct: jobs of the past and the present, with what they used and cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from broker.model.job import Job, JobFlag, JobState, Run, Step
 from broker.ports import HistoryQuery
 from broker.world import Snapshot
 from gateway.api.desk import Desk
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader, refuse
-from gateway.api.programs.scontrol_show import script_digest
+from gateway.api.programs import structured
+from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.scontrol_show import replace_names, script_digest, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
 from gateway.query.context import Context
+from gateway.query.documents import Asker, document
 from gateway.query.moments import show_moment
 from gateway.query.refs import cut_list, read_ref
+from gateway.query.restpast import PAST_KIND
 from gateway.query.rows import (
     BRIEF,
     DEFAULT,
@@ -30,6 +33,7 @@ from gateway.query.rows import (
 )
 from gateway.query.sacct import AllOf, Window, in_order, passes, steps_of
 from gateway.query.select import JobRef, spread_arrays
+from gateway.query.tresnames import FIXED, numbers
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES, read_job_state
@@ -51,27 +55,40 @@ EXTRA = "sacct: error: Unknown arguments:\n"
 MIDNIGHT = "00:00"
 
 
-async def sacct(desk: Desk, call: Call) -> Answer:
-    """The command."""
-    try:
-        return await _answer(desk, call)
-    except Finished as end:
-        return end.answer
+class Sacct:
+    """The command; `tres` are the names that accounting counts, in their order."""
+
+    def __init__(self, tres: Sequence[str] = FIXED) -> None:
+        self.tres_ids = numbers(tres)
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        try:
+            return await _answer(desk, call, self.tres_ids)
+        except Finished as end:
+            return end.answer
 
 
-async def _answer(desk: Desk, call: Call) -> Answer:
+sacct = Sacct()
+"""With the TRES that every cluster counts."""
+
+
+async def _answer(desk: Desk, call: Call, tres_ids: Mapping[str, int]) -> Answer:
     options = read_options(desk, call)
-    early = _early(options, call)
+    early = _early(options)
     if early is not None:
         return early
     snap = desk.snapshot()
     ctx = _reader(desk, call, snap, options)
+    by = await structured.asker(desk, call, options)
     fields = _fields(options)
     window = _window(options, ctx)
     wanted = await _wanted(desk, call, options, snap=snap, window=window)
     jobs = []
     if not _elsewhere(options, snap):
         jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
+    if by is not None:
+        ctx = replace(ctx, tres_ids=tres_ids)
+        return Answer(out=await _structured(desk, options, jobs, ctx=ctx, by=by))
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))
     if any(field.account.name == COST for field in fields):
@@ -81,11 +98,10 @@ async def _answer(desk: Desk, call: Call) -> Answer:
     return Answer(out=await desk.read(table, fields, rows, ctx, style=_style(options)))
 
 
-def _early(options: Options, call: Call) -> Answer | None:
+def _early(options: Options) -> Answer | None:
     """What needs no jobs."""
     if options.words:
         return Answer(err=EXTRA + "".join(f"sacct: error:  {w}\n" for w in options.words), code=1)
-    refuse(options, call, "json", "yaml")
     if options.has("completion") or options.has("file"):
         return Answer(err=NO_COMPLETION, code=1)
     if options.has("helpformat"):
@@ -277,6 +293,15 @@ def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
         held=snap.jobs,
     )
     return desk.history.jobs(query)
+
+
+async def _structured(
+    desk: Desk, options: Options, jobs: list[Job], *, ctx: Context, by: Asker
+) -> str:
+    """`--json` and `--yaml`."""
+    shown = await desk.read(_with_runs, desk, jobs) if options.has("duplicates") else jobs
+    names = await user_names(desk, {job.ended_by for job in shown})
+    return await desk.read(document, PAST_KIND, shown, replace_names(ctx, names), asker=by)
 
 
 async def _rows(

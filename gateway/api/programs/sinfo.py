@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from broker.model.site import Partition
 from broker.world import Snapshot
 from gateway.api.desk import Desk
+from gateway.api.programs import structured
+from gateway.api.programs.hostload import measured
+from gateway.api.programs.iterate import iterated, repeated
 from gateway.api.programs.reading import (
     Finished,
     Listings,
@@ -15,15 +18,16 @@ from gateway.api.programs.reading import (
     fail,
     read_options,
     reader,
-    refuse,
 )
 from gateway.api.programs.scontrol_show import replace_names, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query import sinfo as query
 from gateway.query.context import Context
+from gateway.query.documents import document
 from gateway.query.layout import Layout
 from gateway.query.moments import headline
 from gateway.query.nodes import Flag, NodeView, node_views
+from gateway.query.restnode import SINFO_KIND
 from gateway.query.sinfo import Group
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
 
@@ -37,6 +41,8 @@ BAD_STATE = (
     "no_respond,reserved,planned,blocked,cloud,completing,powering_down,powered_down,power_down,"
     "powering_up,power_up,inval,fail,maint,reboot,reboot^,external,dynamic_future,dynamic_norm\n"
 )
+STRUCTURED = "%P%T%f%G%E%H%u%c%m%w%z%X%Y%Z"
+"""Columns that keep lines of --json apart."""
 WORD = "Unrecognized option: {}\n"
 
 StateTest = Callable[[NodeView], bool]
@@ -91,6 +97,12 @@ class Sinfo:
         self.listings = Listings()
 
     async def __call__(self, desk: Desk, call: Call) -> Answer:
+        seconds = iterated(call)
+        if seconds:
+            return await repeated(desk, call, self._once, seconds=seconds)
+        return await self._once(desk, call)
+
+    async def _once(self, desk: Desk, call: Call) -> Answer:
         snap, asked = desk.snapshot(), asked_by(call)
         known = self.listings.find(snap.version, asked)
         if known is not None:
@@ -108,13 +120,18 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     options = read_options(desk, call)
     for word in options.words[:1]:
         raise fail(f"sinfo: error: {WORD.format(word)}")
-    refuse(options, call, "json", "yaml", "iterate")
+    _check_iterate(options)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):
         return Answer(out=top + "No reservations in the system\n"), False
     uids = {node.reason_uid for node in snap.nodes.values() if node.reason}
     ctx = reader(desk, call, snap, options=options)
     ctx = replace_names(ctx, await user_names(desk, uids))
+    ctx = measured(ctx)
+    by = await structured.asker(desk, call, options)
+    if by is not None:
+        groups = _alike(options, snap, ctx)
+        return Answer(out=document(SINFO_KIND, groups, ctx, asker=by)), True
     listing = _listing(options, snap, ctx)
     dated = listing.dated and not options.has("noheader")
     if dated:
@@ -123,8 +140,21 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
         top += listing.layout.header + "\n"
     lines = listing.layout.lines(listing.groups, ctx)
     errors = "".join(BAD_COLUMN.format(name) for name in listing.layout.unknown)
-    timed = dated or ctx.time_format == "relative"
+    timed = dated or listing.layout.timed or ctx.time_format == "relative"
     return Answer(out=top + "".join(f"{line}\n" for line in lines), err=errors), timed
+
+
+def _check_iterate(options: Options) -> None:
+    text = options.text("iterate")
+    if text is not None and (not text.isdigit() or not int(text)):
+        raise fail(f"sinfo: error: --iterate={text}\n\n")
+
+
+def _alike(options: Options, snap: Snapshot, ctx: Context) -> list[Group]:
+    """Lines of --json: nodes apart in whatever differs, as every column is there."""
+    keys = query.keys_of(query.sinfo_letters(STRUCTURED), exact=True)
+    views = _chosen(options, node_views(snap))
+    return query.grouped(_partitions(options, snap), views, keys=keys, ctx=ctx, each=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from broker.model.job import Job
 from broker.model.site import Site
 from broker.world import Snapshot
 from gateway.api.desk import Desk
+from gateway.api.programs import structured
+from gateway.api.programs.iterate import iterated, repeated
 from gateway.api.programs.reading import (
     Finished,
     Listings,
@@ -16,14 +18,15 @@ from gateway.api.programs.reading import (
     fail,
     read_options,
     reader,
-    refuse,
 )
 from gateway.api.wire import Answer, Call
 from gateway.query import views
 from gateway.query.context import Context
+from gateway.query.documents import Asker, document
 from gateway.query.layout import Layout
 from gateway.query.moments import RELATIVE, headline
 from gateway.query.refs import cut_list, read_ref
+from gateway.query.restjob import JOB_KIND
 from gateway.query.select import (
     DEFAULT_SORT,
     JobRef,
@@ -36,6 +39,7 @@ from gateway.query.select import (
     spread_arrays,
     spread_partitions,
 )
+from gateway.query.shape import number
 from gateway.query.steps import STEP_DEFAULT, JobStep, live_steps, step_letters, step_names
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.states import JOB_STATES, read_job_state
@@ -73,6 +77,12 @@ class Squeue:
         self.listings = Listings()
 
     async def __call__(self, desk: Desk, call: Call) -> Answer:
+        seconds = iterated(call)
+        if seconds:
+            return await repeated(desk, call, self._once, seconds=seconds)
+        return await self._once(desk, call)
+
+    async def _once(self, desk: Desk, call: Call) -> Answer:
         snap, asked = desk.snapshot(), asked_by(call)
         known = self.listings.find(snap.version, asked, (desk.now(), asked))
         if known is not None:
@@ -88,7 +98,6 @@ class Squeue:
     async def _answer(self, desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
         options = _with_words(read_options(desk, call, usage=USAGE))
         _check_iterate(options)
-        refuse(options, call, "json", "yaml", "iterate")
         if options.has("helpFormat"):
             return Answer(out=views.squeue_help_names()), False
         if options.has("helpformat"):
@@ -96,10 +105,31 @@ class Squeue:
         ctx = reader(desk, call, snap, options=options)
         top = cluster_line(options, call, snap, fatal=FATAL)
         errors = await _unknown_users(desk, options, snap)
+        by = await structured.asker(desk, call, options, taken=_behind(options, call))
         wanted = _wanted(options, call, snap)
+        if by is not None:
+            return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
             return _steps(options, snap, ctx, top=top, errors=errors)
         return _jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+
+
+def _behind(options: Options, call: Call) -> list[str]:
+    """Words behind a bare -j or -s, which squeue takes out of the command it tells of (25.11)."""
+    said = {one.opt.long for one in options.query.said if one.text is None}
+    given = options.query.given
+    texts = [given[long].text for long in ("jobs", "steps") if long in said]
+    return [text for text in texts if text is not None and text in call.argv]
+
+
+async def _structured(
+    desk: Desk, snap: Snapshot, *, ctx: Context, wanted: Wanted, by: Asker
+) -> Answer:
+    """`--json` and `--yaml`; arrays are one record for what waits, as in memory."""
+    jobs = sorted(select(snap.jobs.values(), wanted, ctx), key=lambda job: job.id)
+    at = number(snap.at)
+    more = {"last_backfill": at, "last_update": at}
+    return Answer(out=await desk.read(document, JOB_KIND, jobs, ctx, asker=by, more=more))
 
 
 def _with_words(options: Options) -> Options:
@@ -117,7 +147,7 @@ def _with_words(options: Options) -> Options:
 
 def _check_iterate(options: Options) -> None:
     text = options.text("iterate")
-    if text is not None and not text.isdigit():
+    if text is not None and (not text.isdigit() or not int(text)):
         raise fail(f"squeue: error: --iterate={text}\n\n")
 
 

@@ -1,13 +1,11 @@
 """`--json` and `--yaml`: which form is asked for, and answers in it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from gateway.api.desk import Desk
 from gateway.api.programs.reading import Finished, Options, fail
 from gateway.api.wire import Answer, Call
-from gateway.query.context import Context
-from gateway.query.documents import LISTED, NEWEST, VERSIONS, Asker, Kind, document, values
+from gateway.query.documents import LISTED, NEWEST, VERSIONS, Asker
 
 PREFIX = "data_parser/"
 POSSIBLE = "Possible data_parser plugins:\n"
@@ -55,21 +53,3 @@ def _version(program: str, form: str, text: str | None) -> str:
     if version not in VERSIONS:
         raise fail(UNKNOWN.format(program, version, form, NEWEST))
     return version
-
-
-async def listing(
-    desk: Desk,
-    kind: Kind,
-    records: Iterable[Any],
-    ctx: Context,
-    *,
-    by: Asker,
-    more: Mapping[str, Any] | None = None,
-) -> str:
-    """The answer with these records; made beside the event loop, since it may be long."""
-    return await desk.read(document, kind, records, ctx, asker=by, more=more)
-
-
-def content(what: Mapping[str, Any], ctx: Context, *, by: Asker) -> str:
-    """An answer of plain values."""
-    return values(what, ctx, asker=by)

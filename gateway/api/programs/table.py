@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.api.programs import sbatch, scancel, scontrol
-from gateway.api.programs.sacct import sacct
+from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.sinfo import Sinfo
@@ -17,7 +17,7 @@ def programs(config: Config) -> Mapping[str, Program]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
     show = Show(settings_lines(config))
     return {
-        "sacct": sacct,
+        "sacct": Sacct(config.accounting.tres),
         "sbatch": sbatch.run,
         "scancel": scancel.run,
         "scontrol": scontrol.program(show, {**scontrol.VERBS, "update": update}),

@@ -186,7 +186,6 @@ ERRORS = [
     (("-S", "2030-01-01"), "sacct: error: Start time (2030-01-01T00:00:00) requested is after end time (2026-11-30T12:00:00).\n"),
     (("--units=x",), "sacct: error: Invalid unit type 'x'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type\n"),
     (("-c",), "Slurm job completion is disabled\n"),
-    (("--json",), "sacct: error: --json is not supported by this service yet\n"),
 ]  # fmt: skip
 
 

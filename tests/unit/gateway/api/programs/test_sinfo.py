@@ -159,7 +159,6 @@ ERRORS = [
     (("-t", "zz"), 1, 'sinfo: error: Bad state string: "zz"\n'),
     (("-S", "?"), 1, "sinfo: error: Invalid sort specification: ?\n"),
     (("-O", "nosuch"), 0, "sinfo: error: Invalid job format specification: nosuch\n"),
-    (("--yaml",), 1, "sinfo: error: --yaml is not supported by this service yet\n"),
 ]
 
 

@@ -66,7 +66,6 @@ ERRORS = [
     (("-w", "nosuch"), 1, "", "squeue: error: Invalid node name nosuch\n"),
     (("-S", "^"), 1, HEAD, "squeue: error: Invalid sort specification: ^\n"),
     (("-i", "x"), 1, "", "squeue: error: --iterate=x\n\n"),
-    (("--json",), 1, "", "squeue: error: --json is not supported by this service yet\n"),
     (("--running-under=x",), 1, "", "squeue: fatal: Invalid time limit specification\n"),
     (("-V",), 0, "slurm 25.11.7\n", ""),
 ]
