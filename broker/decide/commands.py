@@ -1,7 +1,6 @@
 """What users and operators ask of jobs that exist: cancel, signal, hold, requeue, update."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
@@ -12,9 +11,8 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.ids import StepId
-from broker.model.job import Hold, Job, JobState, Owner, PendingSignal
+from broker.model.job import Hold, Job, Owner, PendingSignal
 from broker.model.lifecycle import Life, life
-from broker.model.spec import UNLIMITED
 from broker.schedule import priority
 from broker.world import World
 
@@ -168,45 +166,6 @@ def _requeue(world: World, job: Job, asked: cmd.Requeue, *, now: int) -> list[ev
     )
     released = [ev.Released(job=job.id, at=now)] if never_ran(world, job) else []
     return [back, *released]
-
-
-UPDATE_FIELDS = tuple(f.name for f in fields(cmd.Update) if f.name not in ("target", "by"))
-ADMIN_ONLY = frozenset({"admin_comment"})
-WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
-"""What Slurm (25.11) changes of pending jobs alone."""
-
-
-def decide_update(world: World, asked: cmd.Update, now: int) -> Decision:
-    """`scontrol update job`. Raises Denied for what only operators may raise."""
-    values = {name: getattr(asked, name) for name in UPDATE_FIELDS}
-    given = {name: value for name, value in values.items() if value is not None}
-    admin = asked.by.uid in world.site.admins
-    facts: list[ev.Event] = []
-    for job, before in each(world, asked.target, asked.by, now=now):
-        if job.over and not given.keys() <= {"comment", "admin_comment"}:
-            raise Conflict(OVER)
-        if given.keys() & WHILE_PENDING and life(job) is not Life.PENDING:
-            raise Conflict("Job is no longer pending execution")
-        if not admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
-            raise Denied(DENIED)
-        _must_exist(world, asked)
-        facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **given)]
-    return Decision(facts)
-
-
-def _must_exist(world: World, asked: cmd.Update) -> None:
-    for name in asked.partitions or ():
-        if world.site.partition(name) is None:
-            raise Unknown("Invalid partition name specified")
-
-
-def _raises(job: Job, asked: cmd.Update) -> bool:
-    """Whether a user asks for more time than a running job has, or for more priority."""
-    if asked.priority is not None and asked.priority > job.priority:
-        return True
-    if asked.time_limit is None or job.state is JobState.PENDING or job.time_limit == UNLIMITED:
-        return False
-    return asked.time_limit == UNLIMITED or asked.time_limit > job.time_limit
 
 
 def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:

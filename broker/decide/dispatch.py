@@ -7,6 +7,7 @@ from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
+from broker.decide.update import decide_update
 from broker.model import commands as cmd
 from broker.world import World
 
@@ -18,7 +19,9 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return decide_submit(world, message, now, quote=quote)
         case cmd.TestSubmit():
             return decide_test(world, message, now, quote=quote)
-        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue() | cmd.Update():
+        case cmd.Update():
+            return decide_update(world, message, now, quote=quote)
+        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue():
             return _of_jobs(world, message, now)
         case cmd.AddStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
@@ -30,7 +33,7 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
 
 def _of_jobs(
     world: World,
-    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Requeue | cmd.Update,
+    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Requeue,
     now: int,
 ) -> Decision:
     match message:
@@ -42,8 +45,6 @@ def _of_jobs(
             return done_by_command.decide_hold(world, message, now)
         case cmd.Requeue():
             return done_by_command.decide_requeue(world, message, now)
-        case cmd.Update():
-            return done_by_command.decide_update(world, message, now)
         case _:
             assert_never(message)
 

@@ -104,6 +104,10 @@ class Update:
     begin: int | None = None
     requeue: bool | None = None
     after: tuple[Dependency, ...] | None = None
+    array_limit: int | None = None
+    """Tasks of the array that may run at a time; 0 takes the limit away."""
+    spec: tuple[tuple[str, object], ...] = ()
+    """Fields of the spec by dotted name (`resources.min_nodes`, `options.gres`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

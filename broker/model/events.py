@@ -97,6 +97,11 @@ class Changed(JobFact):
     begin: int | None = None
     requeue: bool | None = None
     after: tuple[Dependency, ...] | None = None
+    array_limit: int | None = None
+    """0 takes the limit away."""
+    patch: str = ""
+    """What else was changed of the spec, as `broker.model.patch` writes it."""
+    want: Tres | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from broker.model import events as ev
 from broker.model.errors import IllegalTransition
 from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.node import Node, NodeState
+from broker.model.patch import patched
 
 
 class Life(Enum):
@@ -124,15 +125,19 @@ JOB_FIELDS = (
     "comment",
     "admin_comment",
     "after",
+    "want",
 )
 
 
 def _changed(job: Job, event: ev.Changed) -> Job:
     in_spec = {n: getattr(event, n) for n in SPEC_FIELDS if getattr(event, n) is not None}
     in_job = {n: getattr(event, n) for n in JOB_FIELDS if getattr(event, n) is not None}
-    spec = job.spec.model_copy(update=in_spec) if in_spec else job.spec
+    spec = patched(job.spec, event.patch) if event.patch else job.spec
+    spec = spec.model_copy(update=in_spec) if in_spec else spec
     # A begin time that is asked for outweighs the delay of a requeue.
     not_before = job.not_before if event.begin is None else None
+    if event.array_limit is not None and job.array is not None:
+        in_job["array"] = replace(job.array, limit=event.array_limit or None)
     return replace(job, spec=spec, not_before=not_before, **in_job)
 
 

@@ -1,0 +1,126 @@
+"""`scontrol update job`: what may be changed of which jobs, and what the change comes to."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
+from accounting.ids import UserName
+from accounting.tres import Tres
+from broker.decide.commands import DENIED, OVER, each
+from broker.decide.possible import must_be_possible, must_know_features
+from broker.decide.rules import Decision, QuoteFor
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.errors import BadOption, Conflict, Denied, Unknown
+from broker.model.job import Job, JobState
+from broker.model.lifecycle import Life, life
+from broker.model.patch import patch_of, patched
+from broker.model.site import Partition, Site
+from broker.model.spec import UNLIMITED, TaskSpec
+from broker.schedule.demand import demand, wanted
+from broker.world import World
+
+PLAIN = tuple(f.name for f in fields(cmd.Update) if f.name not in {"target", "by", "spec"})
+"""Fields that the fact has under the same name."""
+ADMIN_ONLY = frozenset({"admin_comment"})
+WHENEVER = frozenset({"comment", "admin_comment"})
+"""What may be changed of jobs that are over too."""
+WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
+"""What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
+NOT_PENDING = "Job is no longer pending execution"
+
+
+def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor) -> Decision:
+    """Raises Denied for what only operators may raise, Refused for what cannot be."""
+    values = {name: getattr(asked, name) for name in PLAIN}
+    given = {name: value for name, value in values.items() if value is not None}
+    facts: list[ev.Event] = []
+    for job, before in each(world, asked.target, asked.by, now=now):
+        _must_be_allowed(world.site, job, asked, given=given)
+        _must_exist(world.site, asked)
+        stands = _standing(world.site, job, asked)
+        change = given | stands | _new_spec(world.site, job, asked, quote=quote)
+        facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)]
+    return Decision(facts)
+
+
+def _must_be_allowed(
+    site: Site, job: Job, asked: cmd.Update, *, given: Mapping[str, object]
+) -> None:
+    if job.over and not (given.keys() <= WHENEVER and not asked.spec):
+        raise Conflict(OVER)
+    if (given.keys() & WHILE_PENDING or asked.spec) and life(job) is not Life.PENDING:
+        raise Conflict(NOT_PENDING)
+    is_admin = asked.by.uid in site.admins
+    if not is_admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
+        raise Denied(DENIED)
+
+
+def _must_exist(site: Site, asked: cmd.Update) -> None:
+    for name in asked.partitions or ():
+        if site.partition(name) is None:
+            raise Unknown("Invalid partition name specified")
+
+
+def _raises(job: Job, asked: cmd.Update) -> bool:
+    """Whether a user asks for more time than a running job has, or for more priority."""
+    if asked.priority is not None and asked.priority > job.priority:
+        return True
+    if asked.time_limit is None or job.state is JobState.PENDING or job.time_limit == UNLIMITED:
+        return False
+    return asked.time_limit == UNLIMITED or asked.time_limit > job.time_limit
+
+
+def _standing(site: Site, job: Job, asked: cmd.Update) -> dict[str, Any]:
+    """Account and QOS as the books spell them. Raises BadOption for what the user may not have."""
+    if asked.account is None and asked.qos is None:
+        return {}
+    try:
+        stands: Standing = standing(
+            site.book,
+            UserName(job.owner.user),
+            account=asked.account or job.account,
+            partition=(asked.partitions or job.partitions)[0],
+            qos=asked.qos or job.qos,
+        )
+    except InvalidAccount as error:
+        raise BadOption("account", asked.account or "", str(error)) from error
+    except InvalidQos as error:
+        raise BadOption("qos", asked.qos or "", str(error)) from error
+    return {"account": str(stands.account), "qos": stands.qos.name}
+
+
+def _new_spec(site: Site, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> dict[str, Any]:
+    """The spec with what was asked, and what it wants then. Raises BadOption if no node has it."""
+    partition = site.partition((asked.partitions or job.partitions)[0])
+    if partition is None or not (asked.spec or asked.partitions):
+        return {}
+    patch = patch_of(dict(asked.spec) | _memory_as_it_was(job, asked))
+    spec = patched(job.spec, patch)
+    if spec.resources == job.spec.resources:
+        return {"patch": patch}
+    return {"patch": patch, "want": _want(site, job, spec, partition=partition, quote=quote)}
+
+
+def _want(site: Site, job: Job, spec: TaskSpec, *, partition: Partition, quote: QuoteFor) -> Tres:
+    must_know_features(site, spec.resources.constraint)
+    must_be_possible(site, _as_if(job, spec, partition), quote)
+    return wanted(demand(spec, partition))
+
+
+def _as_if(job: Job, spec: TaskSpec, partition: Partition) -> Job:
+    return replace(job, spec=spec, partitions=(partition.name,))
+
+
+def _memory_as_it_was(job: Job, asked: cmd.Update) -> dict[str, Any]:
+    """Another partition's default does not change what a job was given when it was submitted."""
+    has, want = job.spec.resources, job.want
+    told = (has.mem_per_cpu_mib, has.mem_per_node_mib, has.mem_per_gpu_mib)
+    if asked.partitions is None or told != (None, None, None):
+        return {}
+    if any(path.startswith("resources.mem_") for path, _ in asked.spec):
+        return {}
+    if not (want.mem_mib and want.cpu):
+        return {"resources.mem_per_node_mib": "ALL"}
+    return {"resources.mem_per_cpu_mib": want.mem_mib // want.cpu}
