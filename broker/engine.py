@@ -115,6 +115,7 @@ class Engine:
         world.next_job_id = max(counters.next_job_id, world.site.first_job_id)
         world.last_event = counters.last_event
         world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
+        world.load(store.jobs_named(world.named_dependencies()), ())
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine

@@ -94,6 +94,10 @@ class Store(Protocol):
         """Jobs that are not over, and those that ended at `ended_after` or later; by id."""
         ...
 
+    def jobs_named(self, jobs: Sequence[JobId]) -> Sequence[Job]:
+        """Records of these ids, and every element of the arrays that bear them, over or not."""
+        ...
+
     def live_nodes(self) -> Sequence[Node]: ...
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""

@@ -134,15 +134,28 @@ class World:
         self.begin()
 
     def forget(self, before: int) -> int:
-        """Drops from memory what ended earlier, returns how many; the store keeps them."""
+        """Drops from memory what ended earlier, returns how many; the store keeps them.
+
+        Jobs that others depend on stay: how they ended will be asked again.
+        """
         old = []
         for job_id, at in self.ended.items():
             if at >= before:
                 break
-            old.append(job_id)
+            if not self._awaited(self.jobs[job_id]):
+                old.append(job_id)
         for job_id in old:
             self._put_job(job_id, None)
         return len(old)
+
+    def _awaited(self, job: Job) -> bool:
+        base = job.array.base if job.array else job.id
+        return job.id in self.waiters or base in self.waiters
+
+    def named_dependencies(self) -> list[JobId]:
+        """Ids of jobs and arrays that waiting jobs depend on."""
+        wishes = (wish for job_id in self.pending for wish in self.jobs[job_id].after)
+        return sorted({JobId(wish.job) for wish in wishes if wish.job is not None})
 
     # --- indexes
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model.events import Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
-from broker.ports import Clock, Counters
+from broker.ports import Clock, Counters, HistoryQuery
 from gateway.store import lease, records, rows
 from gateway.store import statements as do
 from gateway.store.faults import told
@@ -78,6 +79,10 @@ class SqlStore:
         """Jobs that are not over, and those that ended at `ended_after` or later; by id."""
         found = self.history.read(do.LIVE_JOBS, {"ended_after": ended_after})
         return [records.job(doc, spec) for _, doc, spec in found]
+
+    def jobs_named(self, jobs: Sequence[JobId]) -> Sequence[Job]:
+        """Records of these ids, and every element of the arrays that bear them, over or not."""
+        return list(self.history.jobs(HistoryQuery(jobs=tuple(jobs)))) if jobs else []
 
     def live_nodes(self) -> Sequence[Node]:
         """By name."""

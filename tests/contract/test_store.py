@@ -22,7 +22,7 @@ from accounting.ledger import Entry
 from broker.model.errors import Busy, LostLease, Unknown
 from broker.model.events import Ended, Event, JobEvent, NodeEvent, Queued, Started, Waits
 from broker.model.ids import Digest, NodeName
-from broker.model.job import Job, JobFlag, JobState, Run
+from broker.model.job import ArrayPlace, Job, JobFlag, JobState, Run
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
 from broker.ports import Counters, History, HistoryQuery, Store
@@ -122,6 +122,14 @@ def test_a_new_store_is_empty(store: SqlStore) -> None:
     assert store.live_nodes() == []
     assert store.replies(0) == {}
     assert list(store.history.jobs(HistoryQuery())) == []
+
+
+@everywhere
+def test_jobs_are_found_by_name_also_when_they_are_long_over(store: SqlStore) -> None:
+    place = ArrayPlace(base=JobId(2), task=1)
+    save(store, job(1), job(2), job(3, array=place), job(4))
+    assert ids(iter(store.jobs_named([JobId(1), JobId(2)]))) == [1, 2, 3]
+    assert store.jobs_named([]) == []
 
 
 @everywhere

@@ -46,6 +46,10 @@ class MemoryStore:
     def live_jobs(self, *, ended_after: int) -> Sequence[Job]:
         return [j for j in self.jobs.values() if not j.over or (j.ended or 0) >= ended_after]
 
+    def jobs_named(self, jobs: Sequence[JobId]) -> Sequence[Job]:
+        ids = set(jobs)
+        return [j for j in self.jobs.values() if j.id in ids or (j.array and j.array.base in ids)]
+
     def live_nodes(self) -> Sequence[Node]:
         return list(self.nodes.values())
 
