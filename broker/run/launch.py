@@ -10,6 +10,7 @@ import marshal
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 PACKAGE = "spz_agent"
 ENTRY = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
@@ -54,6 +55,25 @@ class Phase:
     script: bytes | None = None
 
 
+RELAYED: Literal[True] = True
+"""A stream of a task that passes through the io file."""
+Stream = bytes | Literal[True] | None
+"""A path, RELAYED, or nothing (/dev/null)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One of several programs of a step that run at the same time; its rank is its place."""
+
+    variables: bytes = b""
+    """`NAME=value` entries over the step's, separated by NUL."""
+    argv: tuple[bytes, ...] | None = None
+    """None: as the phase has it."""
+    stdin: Stream = None
+    stdout: Stream = None
+    stderr: Stream = None
+
+
 @dataclass(frozen=True, slots=True)
 class Warn:
     """A signal some seconds before the time limit."""
@@ -96,6 +116,21 @@ class StepOrder:
     """No process: the step lives until it is killed."""
     label: str = ""
     """How Slurm names it in messages: `JOB 4711`, `STEP 4711.0`."""
+    tasks: tuple[Task, ...] = ()
+    """Where there are any, `stdin`, `stdout` and `stderr` above say nothing."""
+    relay: bool = False
+    """An io file is kept: text of RELAYED streams, and how each task ended."""
+    unbuffered: bool = False
+    """Passed on as it is written, not by lines."""
+    pty: tuple[int, int] | None = None
+    """Rows and columns of the terminal that the first task gets for its streams."""
+    kill_on_bad_exit: bool = False
+    wait: int | None = None
+    """Seconds after the first task's end when the others are killed; None or 0 is never."""
+    in_batch: bool = False
+    """Runs in what a batch step has: takes no slot of its own."""
+    job_ends: int | None = None
+    """Instant from which `warn` counts back; None: the end of `time_limit`."""
     cpus: int = 1
     memory_mib: int = 0
     gpus: tuple[int, ...] = ()
@@ -123,6 +158,28 @@ def kill_step(key: str, *, grace: float, cause: str, number: int) -> bytes:
 def signal(key: str, number: int, scope: str) -> bytes:
     """To a step, or to every step of an attempt; scope `steps`, `batch` or `full` as in scancel."""
     return _line(do="signal", key=key, signal=number, scope=scope)
+
+
+def feed(key: str, data: bytes, *, at: int, eof: bool = False) -> bytes:
+    """Input of a step; `at` is the offset of `data` in all of it. The answer's `size` says how
+    much was taken in all: what is beyond is to be sent again.
+    """
+    return _line(do="input", key=key, data=_base64(data), at=at, eof=eof)
+
+
+def window(key: str, rows: int, columns: int) -> bytes:
+    """The size of a step's terminal."""
+    return _line(do="window", key=key, rows=rows, cols=columns)
+
+
+def acknowledge(key: str, at: int) -> bytes:
+    """A step's io file was read up to there: the room is the node's again."""
+    return _line(do="ack", key=key, at=at)
+
+
+def forget(key: str) -> bytes:
+    """The io file of a step that is over was read."""
+    return _line(do="forget", key=key)
 
 
 def ping() -> bytes:
@@ -180,6 +237,14 @@ def _step(order: StepOrder) -> dict[str, object]:
         "warn": _warning(order.warn),
         "hold": order.hold,
         "job_label": order.label,
+        "tasks": [_task(task) for task in order.tasks],
+        "relay": order.relay,
+        "unbuffered": order.unbuffered,
+        "pty": order.pty,
+        "kill_on_bad_exit": order.kill_on_bad_exit,
+        "wait": order.wait,
+        "in_batch": order.in_batch,
+        "job_ends": order.job_ends,
         "cpus": order.cpus,
         "memory_mib": order.memory_mib,
         "gpus": list(order.gpus),
@@ -189,6 +254,20 @@ def _step(order: StepOrder) -> dict[str, object]:
 def _phase(phase: Phase) -> dict[str, object]:
     argv = [None if item is None else _text(item) for item in phase.argv]
     return {"name": phase.name, "argv": argv, "script": _base64(phase.script)}
+
+
+def _task(task: Task) -> dict[str, object]:
+    return {
+        "env": _base64(task.variables),
+        "argv": None if task.argv is None else [_text(word) for word in task.argv],
+        "stdin": _stream(task.stdin),
+        "stdout": _stream(task.stdout),
+        "stderr": _stream(task.stderr),
+    }
+
+
+def _stream(given: Stream) -> str | bool | None:
+    return True if given is True else _base64(given)
 
 
 def _warning(warn: Warn | None) -> dict[str, object] | None:

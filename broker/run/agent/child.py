@@ -4,10 +4,12 @@ import array
 import base64
 import contextlib
 import errno
+import fcntl
 import os
 import signal
 import socket
 import sys
+import termios
 import time
 import traceback
 
@@ -15,7 +17,9 @@ from . import identity, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Union
+
+    Stream = Union[int, "File"]
 
 TASK_PID = b"SLURM_TASK_PID"
 """An entry of the environment that only the node can fill in; left alone unless it is empty."""
@@ -26,13 +30,32 @@ class CannotOpenError(Exception):
     """An input or output file cannot be opened."""
 
 
-def fork(step: "dict[str, Any]", argv: "list[bytes]", files: "list[int]") -> "tuple[int, Door]":
-    """The process id of a phase's first process, which waits behind the door to be let go."""
+class File:
+    """A stream that the child is to open, since only it is the user."""
+
+    def __init__(self, name: str, path: bytes, flags: int) -> None:
+        self.name = name
+        self.path = path
+        self.flags = flags
+
+
+class Program:
+    """What one task runs; a stream is a descriptor that we have, or a file to be opened."""
+
+    def __init__(self, argv: "list[bytes]", variables: bytes, streams: "list[Stream]") -> None:
+        self.argv = argv
+        self.variables = variables
+        """NAME=value entries over those of the step, separated by NUL."""
+        self.streams = streams
+
+
+def fork(step: "dict[str, Any]", program: Program) -> "tuple[int, Door]":
+    """The process id of a task's first process, which waits behind the door to be let go."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _never_return(Phase(step, argv, files), Door(theirs))
+        _never_return(Phase(step, program), Door(theirs))
     theirs.close()
     return pid, Door(ours)
 
@@ -87,10 +110,11 @@ class Door:
 class Phase:
     """What is to be run, as whom, with which files."""
 
-    def __init__(self, step: "dict[str, Any]", argv: "list[bytes]", files: "list[int]") -> None:
+    def __init__(self, step: "dict[str, Any]", program: Program) -> None:
         self.step = step
-        self.argv = argv
-        self.files = files
+        self.argv = program.argv
+        self.program = program
+        self.files = []  # type: list[int]
         self.cwd = text(step.get("cwd") or "/")
 
     def prepare(self, door: Door) -> None:
@@ -99,33 +123,34 @@ class Phase:
         _forget_signals()
         try:
             identity.become(self.step)
-            opened = [] if self.files else self._open_all()
+            opened = self._open_all()
         except (OSError, CannotOpenError) as error:
             print("cannot launch:", error, file=sys.stderr, flush=True)
             os._exit(1)
-        self.files = self.files or opened
         door.tell_ready(opened)
 
     def _open_all(self) -> "list[int]":
-        create = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        if self.step.get("open_mode") != "append":
-            create |= os.O_TRUNC
-        out = self._open("stdout", create)
-        err = self._open("stderr", create) if self.step.get("stderr") else os.dup(out)
-        return [self._open("stdin", os.O_RDONLY), out, err]
-
-    def _open(self, name: str, flags: int) -> int:
-        given = self.step.get(name)
-        path = os.path.join(self.cwd, base64.b64decode(given)) if given else b"/dev/null"
-        try:
-            return _open_in_made_folder(path, flags)
-        except OSError as error:
-            raise CannotOpenError("{} {!r}: {}".format(name, path, error.strerror)) from error
+        """Those that were opened here; standard error may be standard output's file."""
+        written = {}  # type: dict[bytes, int]
+        found = {}  # type: dict[int, int]
+        for number in (1, 2, 0):
+            stream = self.program.streams[number]
+            if isinstance(stream, File):
+                same = written.get(stream.path) if number else None
+                found[number] = _open(stream) if same is None else os.dup(same)
+                written[stream.path] = found[number]
+        self.files = [
+            found.get(number, stream)  # type: ignore[arg-type]
+            for number, stream in enumerate(self.program.streams)
+        ]
+        return [found[number] for number in sorted(found)]
 
     def execute(self) -> "NoReturn":
         """Puts the files in place and becomes the program; errno is the exit code if not."""
         for number, fd in enumerate(self.files):
             os.dup2(fd, number)
+        if self.step.get("pty") and os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         self._enter()
         identity.apply_soft_limits(self.step)
         try:
@@ -149,9 +174,21 @@ class Phase:
             name, equals, value = entry.partition(b"=")
             if name and equals:
                 values.setdefault(name, value)  # getenv finds the first of two
+        for entry in self.program.variables.split(b"\0"):
+            name, equals, value = entry.partition(b"=")
+            if name and equals:
+                values[name] = value
         if values.get(TASK_PID) == b"":
             values[TASK_PID] = str(os.getpid()).encode()
         return values
+
+
+def _open(stream: File) -> int:
+    try:
+        return _open_in_made_folder(stream.path, stream.flags)
+    except OSError as error:
+        reason = "{} {!r}: {}".format(stream.name, stream.path, error.strerror)
+        raise CannotOpenError(reason) from error
 
 
 def text(value: str) -> bytes:

@@ -5,12 +5,14 @@ import selectors
 import signal
 import time
 
-from . import identity, procs, spool, supervisor, trouble, wire
+from . import identity, procs, spool, supervisor, talk, trouble, wire
 from .journal import Journal, load, save
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any, Callable, Optional
+
+    Act = Callable[["Agent", "dict[str, Any]"], "Optional[dict[str, Any]]"]
 
 VERSION = 1
 """Of what is spoken on the socket and written in the journal."""
@@ -32,10 +34,6 @@ class Options:
         self.slots = ""
         self.slot_count = 0
         self.idle_exit = None  # type: Optional[float]
-
-
-class RefusedError(Exception):
-    """An order that is wrong and stays so."""
 
 
 class Agent:
@@ -149,11 +147,11 @@ class Agent:
             if request.get("do") == "halt":
                 self.halt(caller)
                 return None
-            act = REQUESTS[request["do"]]
+            act: "Act" = REQUESTS[request["do"]]
             if act is not Agent.poke:
                 self.spoken = time.monotonic()
             return act(self, request)
-        except RefusedError as error:
+        except spool.RefusedError as error:
             return {"ok": False, "refused": True, "error": str(error)}
         except (KeyError, TypeError, ValueError) as error:
             return {"ok": False, "error": "bad request: {!r}".format(error)}
@@ -174,13 +172,14 @@ class Agent:
         self.changed.add(request["key"])
 
     def start(self, request: "dict[str, Any]") -> "dict[str, Any]":
-        key, step = _checked(spool.KEY, request["key"]), request["step"]
+        key, step = spool.checked(spool.KEY, request["key"]), request["step"]
         if key in self.live or self.journal.says(key, "accepted"):
             return {"ok": True, "already": True}
         self.refuse_if_ended(key)
         problem = _flaw(step) or identity.problem(step)
         if problem:
-            raise RefusedError(problem)
+            raise spool.RefusedError(problem)
+        spool.drop_old_io(self.live)
         place = spool.Place(key)
         place.make(step)
         self.live[key] = place
@@ -190,16 +189,22 @@ class Agent:
 
     def refuse_if_ended(self, key: str) -> None:
         attempt = spool.attempt_of(key)
-        if attempt not in self.kills and attempt not in self.journal.gone and not self.halted:
+        refused = self.journal.says(key, "refused")
+        ended = attempt in self.kills or attempt in self.journal.gone or self.halted
+        if not ended and not refused:
             return
-        if not self.journal.says(key, "refused"):
+        if not refused:
             self.note("refused", key, cause="killed")
-        raise RefusedError("attempt {} has been ended here; {} does not start".format(attempt, key))
+        raise spool.RefusedError(
+            "attempt {} has been ended here; {} does not start".format(attempt, key)
+        )
 
     def signal(self, request: "dict[str, Any]") -> "dict[str, Any]":
         """To a step, or to every live step of an attempt."""
         if request["scope"] not in supervisor.SCOPES:
-            raise RefusedError("scope {!r} is none of steps, batch, full".format(request["scope"]))
+            raise spool.RefusedError(
+                "scope {!r} is none of steps, batch, full".format(request["scope"])
+            )
         order = {"do": "signal", "signal": int(request["signal"]), "scope": request["scope"]}
         wanted = request["key"]
         places = [p for p in self.live.values() if wanted in {p.key, p.attempt}]
@@ -208,7 +213,7 @@ class Agent:
         return {"ok": True, "steps": [place.key for place in places]}
 
     def kill(self, request: "dict[str, Any]") -> "dict[str, Any]":
-        attempt = _checked(spool.ATTEMPT, request["attempt"])
+        attempt = spool.checked(spool.ATTEMPT, request["attempt"])
         self.end(attempt, {"grace": float(request["grace"]), "cause": str(request["cause"])})
         return {"ok": True}
 
@@ -218,6 +223,17 @@ class Agent:
         self.kills[attempt] = how
         for place in self.steps_of(attempt):
             place.tell(wire.encode(dict(how, do="kill")))
+
+    def kill_step(self, request: "dict[str, Any]") -> "dict[str, Any]":
+        """As `kill`, for one step, which is not begun any more if it was not."""
+        key = spool.checked(spool.KEY, request["key"])
+        how = {"grace": float(request["grace"]), "cause": str(request["cause"])}
+        how["signal"] = int(request["signal"])
+        if key in self.live:
+            self.live[key].end(how)
+        elif not self.journal.says(key, "accepted") and not self.journal.says(key, "refused"):
+            self.note("refused", key, cause="killed")
+        return {"ok": True}
 
     def steps_of(self, attempt: str) -> "list[spool.Place]":
         return [place for place in self.live.values() if place.attempt == attempt]
@@ -318,7 +334,7 @@ class Agent:
         for record in records:
             self.clean_up(record)
         if self.options.wake and any(record["kind"] in TOLD for record in records):
-            wire.shout(self.options.wake, _wake_up(self.options.node))
+            wire.shout(self.options.wake, wire.about_node(self.options.node))
         return None
 
     def clean_up(self, record: "dict[str, Any]") -> None:
@@ -326,7 +342,7 @@ class Agent:
         if record["kind"] == "exited":
             spool.Place(record["key"]).remove()
         elif record["kind"] == "gone":
-            _remove(spool.kill_file(record["attempt"]))
+            spool.discard(spool.kill_file(record["attempt"]))
 
     def written(self, records: "list[dict[str, Any]]") -> bool:
         try:
@@ -363,6 +379,7 @@ class Agent:
         )
         order.agent_socket = os.path.abspath(SOCKET)
         order.door = place.door
+        order.wake = self.options.wake
         order.slot_folder = self.options.slots
         order.slot_count = self.options.slot_count
         place.pid = os.fork()
@@ -391,6 +408,7 @@ class Agent:
 
     def take_up(self, place: "spool.Place") -> None:
         place.open()
+        place.end_again()
         place.started = self.journal.says(place.key, "started")
         self.live[place.key] = place
         order = place.order()
@@ -405,22 +423,19 @@ class Agent:
             self.to_fork.append((place, order["step"]))  # it was accepted, but nothing ran yet
 
 
-REQUESTS = {
+REQUESTS: "dict[str, Act]" = {
     "ping": Agent.ping,
     "poke": Agent.poke,
     "start": Agent.start,
     "signal": Agent.signal,
     "kill": Agent.kill,
+    "kill_step": Agent.kill_step,
+    "input": lambda agent, request: talk.add_input(agent.live, request),
+    "window": lambda agent, request: talk.resize(agent.live, request),
+    "ack": lambda agent, request: talk.acknowledge(agent.live, request),
+    "forget": lambda agent, request: talk.forget(agent.live, request),
 }
 TOLD = {"started", "exited", "gone"}
-
-
-def _checked(form: "Any", text: str) -> str:
-    if not form.match(text):
-        raise RefusedError(
-            "{!r} is no name of a step or attempt, such as 4711/1/batch".format(text)
-        )
-    return text
 
 
 def _flaw(step: "dict[str, Any]") -> "Optional[str]":
@@ -431,14 +446,3 @@ def _flaw(step: "dict[str, Any]") -> "Optional[str]":
     if not phases or not all(phase.get("name") and phase.get("argv") for phase in phases):
         return "a step needs phases with a name and an argv each, or hold"
     return None
-
-
-def _wake_up(node: str) -> bytes:
-    return "POST /agent/{} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".format(node).encode("utf-8")
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return

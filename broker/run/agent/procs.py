@@ -131,11 +131,13 @@ class Mark:
     """Variables that only one attempt's processes have in their environment, and their user."""
 
     NAMES = (b"SLURM_JOB_ID=", b"SLURM_JOB_START_TIME=", b"SLURM_CLUSTER_NAME=")
+    STEP = b"SLURM_STEP_ID="
+    """Numbered steps have it too; what a batch step began may belong to any."""
 
     def __init__(self, step: "dict[str, Any]") -> None:
         self.uid = step.get("uid", os.geteuid())
         entries = base64.b64decode(step.get("env") or "").split(b"\0")
-        self.entries = {entry for entry in entries if entry.startswith(self.NAMES)}
+        self.entries = {entry for entry in entries if entry.startswith((*self.NAMES, self.STEP))}
 
     def is_on(self, pid: int) -> bool:
         if len(self.entries) < len(self.NAMES):

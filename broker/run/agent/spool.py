@@ -4,17 +4,41 @@ import fcntl
 import os
 import re
 import shutil
+import time
 
-from . import journal
+from . import journal, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, Optional
 
 KEY = re.compile(r"[0-9A-Za-z_+-]+(/[0-9A-Za-z_+-]+){2}\Z")
 ATTEMPT = re.compile(r"[0-9A-Za-z_+-]+/[0-9A-Za-z_+-]+\Z")
 STEPS = "steps"
 KILLS = "kills"
+IO_KEPT = 86400
+"""Seconds for which the io file of a step that is over waits for its reader."""
+
+
+class RefusedError(Exception):
+    """An order that is wrong and stays so."""
+
+
+def checked(form: "Any", text: str) -> str:
+    """The text, if it has the form. Raises RefusedError."""
+    if not form.match(text):
+        raise RefusedError(
+            "{!r} is no name of a step or attempt, such as 4711/1/batch".format(text)
+        )
+    return text
+
+
+def discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
 
 
 def lock(fd: int) -> bool:
@@ -56,6 +80,11 @@ class Place:
         self.door = -1
         self.started = False
 
+    @property
+    def io(self) -> str:
+        """Beside the folder, since it outlives it."""
+        return self.folder + ".io"
+
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
 
@@ -93,6 +122,23 @@ class Place:
         """Raises OSError if the supervisor has not read 64 KiB of orders."""
         os.write(self.door, line)
 
+    def nudge(self, line: bytes) -> None:
+        """As `tell`, for what may be left out when 64 KiB of orders wait already."""
+        try:
+            self.tell(line)
+        except BlockingIOError:
+            return
+
+    def end(self, how: "dict[str, Any]") -> None:
+        """The order is on disk before it is given, so that it is kept after any kill."""
+        journal.save(self.file("end"), how)
+        self.end_again()
+
+    def end_again(self) -> None:
+        how = journal.load(self.file("end"))
+        if how is not None:
+            self.tell(wire.encode(dict(how, do="kill")))
+
     def order(self) -> "Optional[dict[str, Any]]":
         """What was to be run, if it was given since this host started."""
         value = journal.load(self.file("order"))
@@ -114,6 +160,17 @@ def step_keys() -> "list[str]":
     """Steps that have a folder, oldest first."""
     found = [name.replace(".", "/") for name in os.listdir(STEPS)]
     return sorted(key for key in found if KEY.match(key))
+
+
+def drop_old_io(live: "Iterable[str]") -> None:
+    """Text of steps long over that nobody came to read."""
+    kept = {Place(key).io for key in live}
+    for name in os.listdir(STEPS):
+        path = os.path.join(STEPS, name)
+        if not name.endswith(".io") or path in kept:
+            continue
+        if time.time() - os.stat(path).st_mtime > IO_KEPT:
+            discard(path)
 
 
 def kill_file(attempt: str) -> str:

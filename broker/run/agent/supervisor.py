@@ -3,25 +3,29 @@
 import base64
 import os
 import resource
-import select
 import signal
 import time
 
-from . import child, journal, procs, trouble, wire, words
+from . import child, journal, procs, tasks, trouble, wire, words
+from .loop import Loop
 from .slots import Slots
+from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, NoReturn, Optional
+    from typing import Any, NoReturn, Optional
 
+
+TERM = int(signal.SIGTERM)
 LAUNCH_FAILED = (0, 53)
 """Exit code and signal of a step whose files cannot be opened, as Slurm reports it."""
 SWEEP_AGAIN = 0.05
-WRITE_AGAIN = 1.0
 LONGEST_SWEEP = 1.0
 SAMPLE_FIRST = 0.2
 SAMPLE_LAST = 30.0
 """Seconds between looks at a step's memory; they double from the first to the last."""
+TELL_AGAIN = 0.01
+"""Seconds between two words to who follows a step's text."""
 NAME = b"spz-step"
 
 
@@ -37,6 +41,7 @@ class Order:
         "slot_count",
         "slot_folder",
         "step",
+        "wake",
     )
 
     def __init__(self, key: str, folder: str, *, step: "dict[str, Any]", node: str) -> None:
@@ -49,6 +54,8 @@ class Order:
         """Descriptor of the FIFO on which the agent gives orders."""
         self.slot_folder = ""
         self.slot_count = 0
+        self.wake = ""
+        """The service's socket; empty where it cannot be woken."""
 
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -96,59 +103,55 @@ class Supervisor:
     def __init__(self, order: Order, wake: int) -> None:
         self.order = order
         self.step = order.step
-        self.wake = wake
         self.phases = [] if self.step.get("hold") else list(self.step["phases"])
         self.number = -1
-        self.leader = None  # type: Optional[int]
-        self.door = None  # type: Optional[child.Door]
-        self.files = []  # type: list[int]
         self.started = None  # type: Optional[float]
         self.cause = ""
         """Why it was made to end; empty while nobody made it."""
         self.outcome = None  # type: Optional[tuple[int, int]]
         self.childless = True
-        self.due = {}  # type: dict[str, float]
         self.sweep_again = SWEEP_AGAIN
         self.sample_again = SAMPLE_FIRST
         self.peak_kib = 0
         self.inbox = b""
         self.slots = _slots(order)
+        self.told = 0.0
+        """When the service was last told of text, by the monotonic clock."""
+        self.loop = Loop()
+        self.loop.watch(wake, lambda: os.read(wake, 4096))
+        self.loop.watch(order.door, self.obey_all)
+        self.crew = tasks.Crew(self.step, self.loop)
+        self.streams = self.open_streams()
+
+    def open_streams(self) -> "Optional[Streams]":
+        if not self.step.get("relay"):
+            return None
+        return Streams(self.order.folder, loop=self.loop, told=self.tell)
 
     # ---------------------------------------------------------------- the loop
 
     def run(self) -> None:
         self.take_turn()
         while self.outcome is None or not self.childless:
-            self.fire_due()
+            self.loop.fire_due()
             if self.outcome is None or not self.childless:
-                self.wait_and_see()
+                self.loop.turn()
+                self.reap()
         self.finish()
 
-    def wait_and_see(self) -> None:
-        watched = [self.wake, self.order.door] + ([self.door] if self.door else [])
-        ready = select.select(watched, [], [], self.patience())[0]
-        if self.wake in ready:
-            os.read(self.wake, 4096)
-        if self.door in ready:
-            self.hear_child()
-        if self.order.door in ready:
-            self.obey_all()
-        self.reap()
+    def tell(self) -> None:
+        """Wakes who follows the text, but not for every line of a flood."""
+        if time.monotonic() - self.told >= TELL_AGAIN:
+            self.tell_now()
+        else:
+            self.loop.after("tell", TELL_AGAIN, self.tell_now)
 
-    def patience(self) -> "Optional[float]":
-        return max(0.0, min(self.due.values()) - time.monotonic()) if self.due else None
-
-    def fire_due(self) -> None:
-        now = time.monotonic()
-        for name in sorted(self.due, key=self.due.__getitem__):
-            if self.due.get(name, now + 1) <= now:
-                del self.due[name]
-                DUE[name](self)
-
-    def after(self, name: str, seconds: float) -> None:
-        """Sets a deadline; an earlier one of the same name stays."""
-        at = time.monotonic() + seconds
-        self.due[name] = min(at, self.due.get(name, at))
+    def tell_now(self) -> None:
+        self.told = time.monotonic()
+        if self.streams is not None and self.streams.frames.waiting:
+            self.loop.after("push", trouble.WRITE_AGAIN, self.streams.push)
+        if self.order.wake:
+            wire.shout(self.order.wake, wire.about_io(self.order.node, self.order.key))
 
     # ---------------------------------------------------------------- beginning
 
@@ -159,22 +162,29 @@ class Supervisor:
         if self.slots is None or self.slots.take():
             self.begin()
         else:
-            self.due["turn"] = time.monotonic() + self.slots.again()
+            self.loop.forget("turn")
+            self.loop.after("turn", self.slots.again(), self.take_turn)
 
     def begin(self) -> None:
         """The next phase; a step without any only lives until it is ended."""
         if not self.phases:
-            self.note_start(os.getpid())
+            self.note_start([os.getpid()])
             return
         self.number += 1
         try:
-            argv = self.arguments(self.phases[self.number])
-            self.leader, self.door = child.fork(self.step, argv, self.files)
+            common = self.arguments(self.phases[self.number])
+            if self.number == 0:
+                self.name_streams()
+            self.crew.fork(common, self.hear)
         except OSError:
             trouble.tell()
             self.cause, self.outcome = "launch_failed", LAUNCH_FAILED
-            return
-        self.childless = False
+        self.childless = not self.crew.leaders()
+
+    def name_streams(self) -> None:
+        tasks.name_files(self.crew.tasks, self.step)
+        if self.streams is not None:
+            self.streams.join(self.crew.tasks, self.step)
 
     def arguments(self, phase: "dict[str, Any]") -> "list[bytes]":
         path = self.write_script(phase.pop("script")) if phase.get("script") else b""
@@ -193,41 +203,42 @@ class Supervisor:
             os.fchmod(file.fileno(), 0o700)
         return path
 
-    def hear_child(self) -> None:
-        """Lets the child go, once its files are open and its start is on disk."""
-        assert self.door is not None
-        assert self.leader is not None
-        door, self.door = self.door, None
-        ready, files = door.hear()
-        self.files = self.files or files
+    def hear(self, task: "tasks.Task") -> None:
+        """One of the tasks has its files open, or cannot; when all have, all are let go."""
+        ready = self.crew.hear(task)
+        if ready is None:
+            return
         if ready:
-            self.note_start(self.leader)
-        if ready and not self.cause:
-            door.let_go()
+            self.note_start(sorted(self.crew.leaders()))
+            if not self.cause:
+                self.crew.let_go()
         self.cause = self.cause or ("" if ready else "launch_failed")
-        door.close()
+        self.crew.close_doors()
+        if self.streams is not None and self.number + 1 == len(self.phases):
+            self.streams.hand_over()
 
-    def note_start(self, pid: int) -> None:
-        patiently(lambda: self.add_session(pid))
+    def note_start(self, pids: "list[int]") -> None:
+        trouble.patiently(lambda: self.add_sessions(pids))
         if self.started is None:
             self.started = time.time()
-            began = {"pid": pid, "started": self.started}
-            patiently(lambda: journal.save(self.order.file("started"), began))
+            began = {"pid": pids[0], "started": self.started}
+            trouble.patiently(lambda: journal.save(self.order.file("started"), began))
             self.set_clock()
-            self.after("sample", SAMPLE_FIRST)
+            self.loop.after("sample", SAMPLE_FIRST, self.sample)
             wire.poke(self.order.agent_socket, self.order.key)
 
-    def add_session(self, pid: int) -> None:
+    def add_sessions(self, pids: "list[int]") -> None:
         with open(self.order.file("sessions"), "a", encoding="ascii") as file:
-            file.write("{}\n".format(pid))
+            file.write("".join("{}\n".format(pid) for pid in pids))
 
     def set_clock(self) -> None:
-        limit = self.step.get("time_limit")
-        if limit is None:
-            return
-        self.after("limit", limit)
-        if self.step.get("warn"):
-            self.after("warn", max(0, limit - self.step["warn"]["before"]))
+        limit, warning = self.step.get("time_limit"), self.step.get("warn")
+        if limit is not None:
+            self.loop.after("limit", limit, self.out_of_time)
+        ends = self.step.get("job_ends")
+        left = limit if ends is None else ends - time.time()
+        if warning and left is not None:
+            self.loop.after("warn", max(0, left - warning["before"]), self.warn)
 
     def sample(self) -> None:
         """As Slurm counts memory: all processes of the step together, looked at now and then."""
@@ -235,7 +246,7 @@ class Supervisor:
             return
         self.peak_kib = max(self.peak_kib, procs.memory_kib(self.everything()))
         self.sample_again = min(2 * self.sample_again, SAMPLE_LAST)
-        self.after("sample", self.sample_again)
+        self.loop.after("sample", self.sample_again, self.sample)
 
     # ---------------------------------------------------------------- orders
 
@@ -250,23 +261,36 @@ class Supervisor:
         self.take_turn()
 
     def obey_kill(self, order: "dict[str, Any]") -> None:
-        self.end(order["cause"], order["grace"])
+        self.end(order["cause"], order["grace"], order.get("signal", TERM))
+
+    def obey_input(self, _order: "dict[str, Any]") -> None:
+        if self.streams is not None:
+            self.streams.feed.turn()
+
+    def obey_window(self, order: "dict[str, Any]") -> None:
+        if self.streams is not None:
+            self.streams.resize(order["rows"], order["cols"])
+
+    def obey_ack(self, order: "dict[str, Any]") -> None:
+        if self.streams is not None:
+            self.streams.acknowledge(order["at"])
 
     def obey_signal(self, order: "dict[str, Any]") -> None:
         self.signal(order["signal"], order["scope"])
 
     def signal(self, number: int, scope: str) -> None:
         """As scancel: `batch` is the shell, `full` everything, `steps` all but a batch step."""
-        if self.leader is None or self.door is not None:
+        if not self.crew.leaders() or self.crew.waits():
             return
         pids = SCOPES[scope](self)
-        if number in words.SIGNALS and self.leader in pids:
+        if number in words.SIGNALS and self.crew.leaders() & pids:
             self.say(words.by_signal(number))
         self.send(pids, number)
 
     def send(self, pids: "set[int]", number: int) -> None:
-        """To the shell first, or it would tell in the output that its child was killed."""
-        procs.send(sorted(pids, key=lambda pid: (pid != self.leader, pid)), number)
+        """To shells first, or they would tell in the output that a child was killed."""
+        leaders = self.crew.leaders()
+        procs.send(sorted(pids, key=lambda pid: (pid not in leaders, pid)), number)
 
     def is_batch(self) -> bool:
         return self.order.key.endswith("/batch")
@@ -275,7 +299,7 @@ class Supervisor:
         return procs.descendants(os.getpid())
 
     def shell(self) -> "set[int]":
-        return {self.leader} if self.is_batch() and self.leader else set()
+        return self.crew.leaders() if self.is_batch() else set()
 
     def all_but_batch(self) -> "set[int]":
         return set() if self.is_batch() else self.everything()
@@ -289,34 +313,45 @@ class Supervisor:
     def out_of_time(self) -> None:
         self.end("time_limit", self.step.get("kill_wait", 30))
 
-    def end(self, cause: str, grace: float) -> None:
-        """SIGTERM to all now, SIGKILL after `grace` seconds; asked again, the earlier end holds."""
+    def wait_is_over(self) -> None:
+        """`srun --wait`: the first task ended so long ago."""
+        self.end("wait", 0, signal.SIGKILL)
+
+    def end(self, cause: str, grace: float, number: int = TERM) -> None:
+        """`number` to all now, SIGKILL after `grace` seconds; asked again, the first end holds."""
         if not self.cause and self.outcome is not None:
             return  # it ended by itself and is being swept
-        for name in ("limit", "warn", "turn"):
-            self.due.pop(name, None)
+        self.loop.forget("limit", "warn", "turn", "wait")
         if not self.cause:
             self.cause = cause
-            self.say(words.because(cause))
-            self.ask_to_end()
-        if self.leader is None and self.outcome is None:
-            self.outcome = (0, int(signal.SIGTERM))
-        self.after("sweep", grace)
+            self.say(words.because(cause, number))
+            self.ask_to_end(number)
+        if not self.crew.leaders() and self.outcome is None:
+            self.outcome = (0, int(number))
+        self.loop.after("sweep", grace, self.sweep)
 
-    def ask_to_end(self) -> None:
+    def ask_to_end(self, number: int) -> None:
         pids = self.everything()
-        self.send(pids, signal.SIGCONT)
-        self.send(pids, signal.SIGTERM)
+        if number != signal.SIGKILL:
+            self.send(pids, signal.SIGCONT)
+        self.send(pids, number)
 
     def say(self, why: str) -> None:
-        if len(self.files) == 3 and not self.step.get("hold"):
-            who = self.step.get("job_label") or "STEP " + self.order.key
-            _write(self.files[2], words.cancelled(who, self.order.node, why=why, now=time.time()))
+        """Where the step's own errors go, as slurmstepd does."""
+        who = self.step.get("job_label") or "STEP " + self.order.key
+        line = words.cancelled(who, self.order.node, why=why, now=time.time())
+        first = self.crew.tasks[:1]
+        if self.streams is not None and first[0].relays("stderr"):
+            self.streams.say(line)
+            return
+        for stream in [task.streams[2] for task in first if task.streams]:
+            if isinstance(stream, int):
+                words.put(stream, line)
 
     def sweep(self) -> None:
         """SIGKILL to all that is left, until nothing is."""
         procs.end_all(self.everything)
-        self.after("sweep", self.sweep_again)
+        self.loop.after("sweep", self.sweep_again, self.sweep)
         self.sweep_again = min(2 * self.sweep_again, LONGEST_SWEEP)
 
     def reap(self) -> None:
@@ -329,29 +364,45 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            if pid == self.leader:
-                self.leader_ended(status)
+            task = self.crew.find(pid)
+            if task is not None:
+                self.task_ended(task, status)
 
-    def leader_ended(self, status: int) -> None:
-        if self.door:
-            self.hear_child()  # its last word may not have been read yet
-        self.leader = None
-        outcome = (os.WEXITSTATUS(status), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
+    def task_ended(self, task: "tasks.Task", status: int) -> None:
+        if task.door is not None and not task.heard:
+            self.hear(task)  # its last word may not have been read yet
+        task.end(status)
+        if self.streams is not None and self.started is not None:
+            self.streams.ended(task)
+        if not self.crew.leaders():
+            self.all_ended()
+        elif self.started is not None and not self.cause:
+            self.one_ended(task)
+
+    def one_ended(self, task: "tasks.Task") -> None:
+        if task.failed() and self.step.get("kill_on_bad_exit"):
+            self.end("task_failure", self.step.get("kill_wait", 30))
+        elif self.step.get("wait"):
+            self.loop.after("wait", self.step["wait"], self.wait_is_over)
+
+    def all_ended(self) -> None:
+        outcome = self.crew.worst()
         if outcome == (0, 0) and not self.cause and self.number + 1 < len(self.phases):
             self.begin()
             return
         self.outcome = LAUNCH_FAILED if self.cause == "launch_failed" else outcome
-        for name in ("limit", "warn"):
-            self.due.pop(name, None)
+        self.loop.forget("limit", "warn", "wait")
         if not self.cause:
-            self.after("sweep", 0)
+            self.loop.after("sweep", 0, self.sweep)
 
     def finish(self) -> None:
         """Writes down how it ended."""
         if self.slots is not None:
             self.slots.release()
+        if self.streams is not None:
+            self.streams.finish()
         record = self.record()
-        patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
+        trouble.patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
         wire.poke(self.order.agent_socket, self.order.key)
 
     def record(self) -> "dict[str, Any]":
@@ -367,41 +418,23 @@ class Supervisor:
             "max_rss_kib": max(self.peak_kib, _own_peak(used.ru_maxrss)),
             "started": self.started,
             "ended": time.time(),
+            "tasks": self.crew.ends(self.outcome or (0, 0)),
         }
 
 
-DUE = {
-    "turn": Supervisor.take_turn,
-    "warn": Supervisor.warn,
-    "limit": Supervisor.out_of_time,
-    "sweep": Supervisor.sweep,
-    "sample": Supervisor.sample,
-}
 ORDERS = {
     "turn": Supervisor.obey_turn,
     "kill": Supervisor.obey_kill,
     "signal": Supervisor.obey_signal,
+    "input": Supervisor.obey_input,
+    "window": Supervisor.obey_window,
+    "ack": Supervisor.obey_ack,
 }
 SCOPES = {
     "steps": Supervisor.all_but_batch,
     "batch": Supervisor.shell,
     "full": Supervisor.everything,
 }
-
-
-def patiently(write: "Callable[[], None]") -> None:
-    """A full disk only delays what has to be written."""
-    while not _written(write):
-        time.sleep(WRITE_AGAIN)
-
-
-def _written(write: "Callable[[], None]") -> bool:
-    try:
-        write()
-    except OSError:
-        trouble.tell()
-        return False
-    return True
 
 
 def _own_peak(peak_kib: int) -> int:
@@ -411,14 +444,7 @@ def _own_peak(peak_kib: int) -> int:
 
 
 def _slots(order: Order) -> "Optional[Slots]":
-    if order.slot_count <= 0 or order.step.get("hold"):
+    """None for a step whose job has its room already."""
+    if order.slot_count <= 0 or order.step.get("hold") or order.step.get("in_batch"):
         return None
     return Slots(order.slot_folder, order.slot_count, order.file("orders"))
-
-
-def _write(fd: int, data: bytes) -> None:
-    try:
-        if select.select([], [fd], [], 0)[1]:  # a pipe that nobody empties must not hold us up
-            os.write(fd, data)
-    except OSError:
-        return  # the user's disk is full or the reader gone; the journal has the reason too

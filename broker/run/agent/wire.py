@@ -70,6 +70,20 @@ def poke(path: str, key: str) -> None:
     shout(path, encode({"do": "poke", "key": key}))
 
 
+def about_node(node: str) -> bytes:
+    """What is sent to the service: the node's journal has news."""
+    return _post("/agent/{}".format(node))
+
+
+def about_io(node: str, key: str) -> bytes:
+    """The same: the step's io file has grown."""
+    return _post("/agent/{}?io={}".format(node, key))
+
+
+def _post(path: str) -> bytes:
+    return "POST {} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".format(path).encode("utf-8")
+
+
 def encode(value: "dict[str, Any]") -> bytes:
     """One line of JSON, ASCII only, so that any byte of a name survives as a surrogate."""
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"

@@ -1,5 +1,7 @@
 """What slurmstepd writes into a job's output file (forms of Slurm 25.11)."""
 
+import os
+import select
 import time
 
 BECAUSE = {
@@ -7,6 +9,7 @@ BECAUSE = {
     "requeued": "DUE TO JOB REQUEUE",
     "preempted": "DUE TO PREEMPTION",
     "node_fail": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+    "task_failure": "DUE TO TASK FAILURE",
 }
 SIGNALS = {9: "Killed", 15: "Terminated"}
 
@@ -28,10 +31,19 @@ def cancelled(who: str, node: str, *, why: str, now: float) -> bytes:
     return error(text.encode("utf-8", "surrogateescape"), now)
 
 
-def because(cause: str) -> str:
+def because(cause: str, number: int = 15) -> str:
     """Slurm's reason for a kill; a signal's name where it has none of its own."""
-    return BECAUSE.get(cause) or by_signal(15)
+    return BECAUSE.get(cause) or by_signal(number)
 
 
 def by_signal(number: int) -> str:
     return "DUE to SIGNAL {}".format(SIGNALS[number])
+
+
+def put(fd: int, data: bytes) -> None:
+    """Into a step's output, if that takes it now."""
+    try:
+        if select.select([], [fd], [], 0)[1]:  # a pipe that nobody empties must not hold us up
+            os.write(fd, data)
+    except OSError:
+        return  # the user's disk is full or the reader gone; the journal has the reason too

@@ -1,0 +1,55 @@
+"""What is asked about the text of live steps: input, window sizes, how much was read."""
+
+import base64
+
+from . import feed, spool, wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Live = dict[str, spool.Place]
+    Request = dict[str, Any]
+
+
+def add_input(live: "Live", request: "Request") -> "dict[str, Any]":
+    """Bytes for a step that reads; none is taken twice. `size`: how much was taken in all."""
+    place = _place(live, request)
+    into = feed.Input(place.folder)
+    data = base64.b64decode(request.get("data") or "")
+    at = int(request.get("at", into.size()))
+    size = into.add(data, at)
+    if request.get("eof") and size >= at + len(data):
+        into.end()
+    place.nudge(wire.encode({"do": "input"}))
+    return {"ok": True, "size": size}
+
+
+def resize(live: "Live", request: "Request") -> "dict[str, Any]":
+    order = {"do": "window", "rows": int(request["rows"]), "cols": int(request["cols"])}
+    _place(live, request).nudge(wire.encode(order))
+    return {"ok": True}
+
+
+def acknowledge(live: "Live", request: "Request") -> "dict[str, Any]":
+    """So much of the step's io file was read."""
+    place = live.get(request["key"])
+    if place is not None:
+        place.nudge(wire.encode({"do": "ack", "at": int(request["at"])}))
+    return {"ok": True}
+
+
+def forget(live: "Live", request: "Request") -> "dict[str, Any]":
+    """Nobody will read the io file of this step, which is over, any more."""
+    key = spool.checked(spool.KEY, request["key"])
+    if key in live:
+        raise spool.RefusedError("step {} is not over".format(key))
+    spool.discard(spool.Place(key).io)
+    return {"ok": True}
+
+
+def _place(live: "Live", request: "Request") -> "spool.Place":
+    place = live.get(spool.checked(spool.KEY, request["key"]))
+    if place is None:
+        raise spool.RefusedError("step {} does not live here".format(request["key"]))
+    return place
