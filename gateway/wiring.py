@@ -14,6 +14,7 @@ import structlog
 
 from broker.engine import Engine
 from broker.heart import Heart
+from broker.model.commands import Cancel, Target
 from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
 from broker.model.node import Node
 from broker.model.offer import Market
@@ -33,6 +34,7 @@ from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
 from gateway.api.desk import Desk
+from gateway.api.holders import Holders
 from gateway.api.jobs import router
 from gateway.api.programs.table import programs
 from gateway.config.paths import Paths
@@ -109,10 +111,11 @@ def build(paths: Paths, config: Config) -> Service:
     local = _local(paths, config, catalog)
     providers: dict[str, Provider] = {local.name: local}
     heart = Heart(engine=engine, clock=clock, log=log)
+    reach = LocalReach(paths, _slots(config), local)
     workers = Workers(
         outside=Outside(
             providers=providers,
-            reach=LocalReach(paths, _slots(config), local),
+            reach=reach,
             orders=OrderBook(site, store.blob, config.submit_host or host()),
             kill_wait=config.kill_wait,
         ),
@@ -121,17 +124,18 @@ def build(paths: Paths, config: Config) -> Service:
         log=log,
     )
     heart.workers = workers
-    heart.sweep = Sweep(heart, providers, local, store, log)
     desk = Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
         history=store.history,
         clock=clock,
         wake=heart.wake,
+        reach=reach,
         host=config.submit_host or host(),
         gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
     )
+    heart.sweep = Sweep(heart, providers, local, store, log, desk.holders)
     own = router(
         market=market,
         providers=providers,
@@ -150,6 +154,7 @@ class Sweep:
     local: LocalProvider
     store: SqlStore
     log: Any
+    holders: Holders
     every: float = 30.0
     _next: float = 0.0
     _next_prune: float = 0.0
@@ -168,7 +173,15 @@ class Sweep:
                     provider.terminate([machine])
             for lost in found.lost:
                 self.heart.report(lost)
+        self._let_go()
         self._prune()
+
+    def _let_go(self) -> None:
+        """Ends allocations whose salloc or srun did not come again after a start of ours."""
+        jobs = self.heart.engine.snapshot.jobs.values()
+        for job in self.holders.abandoned(jobs, time.monotonic()):
+            self.log.warning("allocation.abandoned", job=job.id, by=job.spec.allocator)
+            self.heart.ask(Cancel(target=Target(job.id), by=job.owner))
 
     def _prune(self) -> None:
         """Requests older than a day are not asked again."""

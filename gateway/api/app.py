@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse
 
 from broker.model.errors import SpzError, Unknown
 from broker.model.ids import NodeName
+from gateway.api import stream
 from gateway.api.auth import Scope, caller
 from gateway.api.desk import Desk
 from gateway.api.errors import body_of, status_of
@@ -19,7 +20,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 def build_app(
     desk: Desk,
-    programs: Mapping[str, Program],
+    programs: Mapping[str, Program | stream.Interactive],
     *,
     log: Log,
     routers: Sequence[APIRouter] = (),
@@ -29,7 +30,12 @@ def build_app(
 
     Routes find the desk as `request.app.state.desk` and the caller with `peer(request)`.
     """
-    door = TextDoor(desk, programs, log=log, key=key)
+    once = {name: one for name, one in programs.items() if not isinstance(one, stream.Interactive)}
+    streams = {
+        name: one.run for name, one in programs.items() if isinstance(one, stream.Interactive)
+    }
+    door = TextDoor(desk, once, log=log, key=key)
+    stream_door = stream.StreamDoor(desk, streams, log, key)
     api = FastAPI(title="SkyPurza", docs_url=None, redoc_url=None)
     api.state.desk = desk
     api.state.key = key
@@ -41,6 +47,8 @@ def build_app(
     async def app(scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PATH):
             await door(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"].startswith(stream.PATH):
+            await stream_door(scope, receive, send)
         else:
             await api(scope, receive, send)
 
@@ -77,9 +85,16 @@ async def healthz(request: Request) -> dict[str, object]:
 
 
 @own.post("/agent/{node}", status_code=204)
-async def wake(request: Request, node: NodeName) -> None:
-    """A node's agent has news. Only hastens the sweep, so that it may come from anybody here."""
+async def wake(request: Request, node: NodeName, io: str = "") -> None:
+    """A node's agent has news: of the step of key `io` that it wrote, else in the journal.
+
+    Only hastens what is looked at anyway, so that it may come from anybody here.
+    """
     desk: Desk = request.app.state.desk
+    if io:
+        desk.wake_io(io)
+        return
     if node not in desk.snapshot().nodes:
         raise Unknown(f"no node {node!r}")
     desk.wake(node)
+    desk.bells.ring(node)

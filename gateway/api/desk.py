@@ -17,9 +17,10 @@ from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Owner
 from broker.model.site import Site
-from broker.ports import Clock, History
+from broker.ports import Clock, History, Reach
 from broker.world import Snapshot
 from gateway.api.auth import may_write, someone_elses
+from gateway.api.holders import Bells, Holders
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
 from sbatch_shim.grammar.instants import Zone
@@ -107,6 +108,14 @@ class Desk:
     clock: Clock
     wake: Callable[[NodeName], None] = lambda node: None
     """Called when a node's agent has news; must not block."""
+    reach: Reach | None = None
+    """The way to nodes, for what tasks write and read; None where nothing interactive runs."""
+    bells: Bells = field(default_factory=Bells)
+    """Rung when a node, or a step's io file, has news."""
+    holders: Holders = field(default_factory=Holders)
+    """Which allocations are held by a command that is connected."""
+    relayed: dict[str, int] = field(default_factory=dict)
+    """How far the io files of steps were passed on to their own command, by key."""
     names: Callable[[int], Owner] = owner_of
     uids: Callable[[str], int | None] = uid_named
     gids: Callable[[str], int | None] = gid_named
@@ -128,6 +137,10 @@ class Desk:
     def now(self) -> int:
         """Whole seconds UTC."""
         return self.clock.now()
+
+    def wake_io(self, key: str) -> None:
+        """The io file of the step of this key has grown."""
+        self.bells.ring(key)
 
     async def ask(self, command: Command) -> Any:
         """The engine's reply, once it is on disk. Raises what the engine raises."""

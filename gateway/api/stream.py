@@ -92,6 +92,13 @@ Program = Callable[[Desk, Call, Line], Awaitable[int]]
 """Returns the exit status. Raises GrammarError, SpzError, Gone, Exec."""
 
 
+@dataclass(frozen=True, slots=True)
+class Interactive:
+    """Marks a program of this door in the table of all programs."""
+
+    run: Program
+
+
 class Exec(Exception):
     """The command is to become another: path and arguments."""
 

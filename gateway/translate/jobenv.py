@@ -65,6 +65,8 @@ def batch_environment(
     `given` are the submitter's variables, `extra` those of the step's own; ours win over both, a
     login environment lies below them.
     """
+    if is_interactive(job, around.step):
+        return pack({**unpack(extra), **task_variables(job, around)})
     ours = variables(job, around)
     if around.step != BATCH:
         ours |= step_variables(job, around)
@@ -290,6 +292,131 @@ PARTS: tuple[Part, ...] = (
     _array,
     _options,
     _skypilot,
+)
+
+
+def is_interactive(job: Job, step_id: StepId) -> bool:
+    """Whether it is one of srun's, which brings all of its variables along."""
+    step = job.step(step_id)
+    return step is not None and step.spec is not None and step.spec.interactive
+
+
+LAUNCHER = {
+    "SLURMD_DEBUG": "2",
+    "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+    "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+    "SLURM_SRUN_COMM_PORT": "0",
+    "SLURM_STEP_LAUNCHER_PORT": "0",
+}
+"""What MPI libraries look for; nobody listens there, for nothing but plain starts is offered."""
+NOT_OF_STEPS = ("ENVIRONMENT", "SLURM_RESTART_COUNT")
+STEP_PARTS = (_identity, _times, _nodes, _array)
+"""Of the batch step's variables those that tasks of srun get anew; the others they inherit."""
+
+
+def task_variables(job: Job, around: Surroundings) -> dict[str, str]:
+    """What every task of an interactive step gets over srun's own variables (25.11)."""
+    step = job.step(around.step)
+    if step is None or step.spec is None:
+        return {}
+    found: dict[str, str | None] = {}
+    for part in STEP_PARTS:
+        found |= part(job, around)
+    tasks, share = str(step.spec.tasks), step.share
+    found |= {
+        **LAUNCHER,
+        **step_variables(job, around),
+        "SLURM_CPUS_ON_NODE": str(share.tres.cpu) if share else found["SLURM_CPUS_ON_NODE"],
+        "SLURM_JOB_GROUP": job.owner.group,
+        "SLURM_NPROCS": tasks,
+        "SLURM_NTASKS": tasks,
+        "SLURM_OOM_KILL_STEP": job.spec.option("oom-kill-step") or "0",
+        "SLURM_STEP_NODELIST": around.node,
+        "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_STEP_NUM_TASKS": tasks,
+        "SLURM_STEP_TASKS_PER_NODE": tasks,
+        "SLURM_TASKS_PER_NODE": tasks,
+        **_gpu_variables(share.gpu_ids if share else ()),
+    }
+    left_out = {*NOT_OF_STEPS, *RANKED}
+    return {name: text for name, text in found.items() if text is not None and name not in left_out}
+
+
+RANKED = ("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_PROCID", "SLURM_TASK_PID")
+
+
+def rank_variables(job: Job, around: Surroundings) -> list[dict[str, str]]:
+    """What each task of an interactive step sees beside those, by rank."""
+    step = job.step(around.step)
+    if step is None or step.spec is None:
+        return []
+    ranks = range(step.spec.tasks)
+    ids = step.share.gpu_ids if step.share else ()
+    each = step.spec.gpus_per_task
+    every = ",".join(map(str, ranks))
+    return [
+        {
+            "SLURM_GTIDS": every,
+            "SLURM_LOCALID": str(rank),
+            "SLURM_PROCID": str(rank),
+            "SLURM_TASK_PID": "",  # filled in on the node
+            **(_gpu_variables(ids[rank * each : (rank + 1) * each]) if each else {}),
+        }
+        for rank in ranks
+    ]
+
+
+def _gpu_variables(ids: Sequence[int]) -> dict[str, str]:
+    if not ids:
+        return {}
+    text = ",".join(map(str, ids))
+    names = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES")
+    counted = {"SLURM_GPUS_ON_NODE": str(len(ids)), "SLURM_STEP_GPUS": text}
+    return {**counted, **dict.fromkeys(names, text)}
+
+
+def allocation_variables(job: Job, site: Site, submit_host: str) -> dict[str, str]:
+    """What salloc's command sees, where it was typed (25.11)."""
+    around = Surroundings(site, submit_host, job.shares[0].node if job.shares else "")
+    found: dict[str, str | None] = {}
+    for part in (_identity, _nodes, _tasks, _options):
+        found |= part(job, around)
+    asked = job.spec.resources
+    found["SLURM_MEM_PER_NODE"] = _mib(asked.mem_per_node_mib)
+    found["SLURM_MEM_PER_CPU"] = _mib(asked.mem_per_cpu_mib)
+    return {
+        name: text
+        for name, text in found.items()
+        if text is not None and (name in OF_ALLOCATION or name in TASK_OPTIONS.values())
+    }
+
+
+OF_ALLOCATION = frozenset(
+    (
+        "SLURM_CLUSTER_NAME",
+        "SLURM_CPUS_PER_TASK",
+        "SLURM_JOBID",
+        "SLURM_JOB_ACCOUNT",
+        "SLURM_JOB_CPUS_PER_NODE",
+        "SLURM_JOB_ID",
+        "SLURM_JOB_NAME",
+        "SLURM_JOB_NODELIST",
+        "SLURM_JOB_NUM_NODES",
+        "SLURM_JOB_PARTITION",
+        "SLURM_JOB_QOS",
+        "SLURM_MEM_PER_CPU",
+        "SLURM_MEM_PER_NODE",
+        "SLURM_NNODES",
+        "SLURM_NODELIST",
+        "SLURM_NPROCS",
+        "SLURM_NTASKS",
+        "SLURM_OVERCOMMIT",
+        "SLURM_SUBMIT_DIR",
+        "SLURM_SUBMIT_HOST",
+        "SLURM_TASKS_PER_NODE",
+        "SLURM_TRES_BIND",
+        "SLURM_TRES_PER_TASK",
+    )
 )
 
 

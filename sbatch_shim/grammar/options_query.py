@@ -273,7 +273,23 @@ SSHARE = (
 )
 # fmt: on
 
+SATTACH = (
+    ("autocomplete",    "",  REQ, "",                  "values of an option, for shells",          ""),
+    ("error-filter",    "",  REQ, "",                  "errors of this task only",                 ""),
+    ("help",            "h", NO,  "",                  "say what options there are",               ""),
+    ("input-filter",    "",  REQ, "",                  "input for this task only",                 ""),
+    ("label",           "l", NO,  "",                  "number of the task before each line",      ""),
+    ("layout",          "",  NO,  "",                  "say where tasks run, and leave",           ""),
+    ("output-filter",   "",  REQ, "",                  "output of this task only",                 ""),
+    ("pty",             "",  NO,  "",                  "the step has a terminal",                  ""),
+    ("quiet",           "Q", NO,  "",                  "errors only",                              ""),
+    ("usage",           "u", NO,  "",                  "short list of options",                    ""),
+    ("verbose",         "v", NO,  "",                  "say more",                                 ""),
+    ("version",         "V", NO,  "",                  "say the version",                          ""),
+)
+
 COMMANDS = {
+    "sattach": SATTACH,
     "squeue": SQUEUE,
     "sacct": SACCT,
     "scancel": SCANCEL,

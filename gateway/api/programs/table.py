@@ -2,25 +2,29 @@
 
 from collections.abc import Mapping
 
-from gateway.api.programs import sbatch, scancel, scontrol
+from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, srun
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
+from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.config.settings import Config
 from gateway.query.siteconfig import settings_lines
 
 
-def programs(config: Config) -> Mapping[str, Program]:
+def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
     show = Show(settings_lines(config))
     return {
         "sacct": Sacct(config.accounting.tres),
+        "salloc": Interactive(salloc.run),
+        "sattach": Interactive(sattach.run),
         "sbatch": sbatch.run,
         "scancel": scancel.run,
         "scontrol": scontrol.program(show, {**scontrol.VERBS, "update": update}),
         "sinfo": Sinfo(),
         "squeue": Squeue(),
+        "srun": Interactive(srun.run),
     }

@@ -1,0 +1,168 @@
+"""salloc: an allocation for a command that runs beside it, where it was typed."""
+
+from dataclasses import dataclass
+
+from accounting.ids import JobId
+from broker.model.job import ExitCode, Job, Owner
+from gateway.api.desk import Desk
+from gateway.api.programs.allocating import (
+    REVOKED,
+    Allocation,
+    Interrupted,
+    Pause,
+    Revoked,
+    nodes_of,
+)
+from gateway.api.programs.early import early
+from gateway.api.programs.typed import translated
+from gateway.api.stream import ENDED, KILL, MISSING, PLACE, RUN, SIGNAL, Line, first_of
+from gateway.api.text import Gone
+from gateway.api.wire import Call, raw
+from gateway.translate.jobenv import allocation_variables
+from gateway.translate.sbatch import Early
+from gateway.translate.srun import Request
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.values import read_signal
+
+OPERANDS = "[command [args...]]"
+NO_FOLDER = "getcwd failed: No such file or directory"
+NOT_FOUND = '_fork_command: Unable to find command "{}"'
+GRANTED = "salloc: Granted job allocation {j}\n"
+READY = "salloc: Nodes {n} are ready for job\n"
+RELEASED = "salloc: Relinquishing job allocation {j}\n"
+RUNS = ":runs"
+"""Behind the job's id in the place: its command was started."""
+USERS_SIGNALS = (1, 2, 3, 9)
+"""SIGHUP, SIGINT, SIGQUIT, SIGKILL: who ended it meant to, which is no failure (25.11)."""
+SIGTERM = 15
+
+
+async def run(desk: Desk, call: Call, line: Line) -> int:
+    """Raises GrammarError with Slurm's text and exit status, Gone."""
+    if not call.cwd:
+        raise GrammarError(error_line("salloc", NO_FOLDER), FAILURE)
+    said = await translated("salloc", desk, call=call, line=line)
+    if isinstance(said, Early):
+        answer = early("salloc", said.name, version=desk.site.version, operands=OPERANDS)
+        await line.out(said.text or answer.out)
+        return answer.code
+    if not line.hello.place:
+        await line.err(said.stderr)
+    return await Salloc(desk, call, line, said, await desk.owner(call.peer.uid)).run()
+
+
+@dataclass(slots=True)
+class Salloc:
+    """One salloc."""
+
+    desk: Desk
+    call: Call
+    line: Line
+    request: Request
+    owner: Owner
+
+    async def run(self) -> int:
+        held = Allocation(self.desk, self.call, self.line, self.request, self.owner)
+        runs = self.line.hello.place.endswith(RUNS)
+        try:
+            job = await held.get()
+            if not runs:
+                await self._tell(GRANTED.format(j=job.id) + READY.format(n=nodes_of(job)))
+            if self.request.has("no-shell"):
+                return 0
+            with self.desk.holders.holding(job.id):
+                if not runs:
+                    await self._start(job)
+                return await self._attend(held, job)
+        except (Revoked, Interrupted):
+            return FAILURE
+        except Gone:
+            if not self.request.has("no-shell"):
+                await held.cancel()
+            raise
+
+    async def _tell(self, text: str) -> None:
+        if not self.request.quiet:
+            await self.line.err(text)
+
+    async def _start(self, job: Job) -> None:
+        """Lets the command run, the user's shell where none is named."""
+        environ = self.call.environ
+        shell = environ.get("SHELL") or self.owner.shell
+        argv = self.request.argv or (shell,)
+        variables = {**environ, **allocation_variables(job, self.desk.site, self.desk.host)}
+        fields = [*argv, *(f"{name}={text}" for name, text in variables.items())]
+        payload = b"%d\0" % len(argv) + b"".join(raw(field) + b"\0" for field in fields)
+        await self.line.say(RUN, payload)
+        await self.line.say(PLACE, f"{job.id}{RUNS}")
+
+    # ---------------------------------------------------------------- while it runs
+
+    async def _attend(self, held: Allocation, job: Job) -> int:
+        """Waits for the command's end; the allocation may end before it."""
+        watched = _Watched(self.desk, self.line, self.request, job.id)
+        how: str = await first_of(watched.ended(), watched.until_revoked())
+        code = exit_status(how)
+        if how == MISSING:
+            text = NOT_FOUND.format(self.request.argv[0] if self.request.argv else "")
+            await self.line.err(error_line("salloc", text))
+        if not watched.revoked:
+            await self._tell(RELEASED.format(j=job.id))
+            await held.finish(ExitCode(code))
+        return code
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The command beside us, and its allocation."""
+
+    desk: Desk
+    line: Line
+    request: Request
+    job: JobId
+    revoked: bool = False
+
+    async def ended(self) -> str:
+        """How it ended: `exit N`, `signal N`, `missing`. Raises Gone."""
+        while True:
+            word = await self.line.hear()
+            if word.kind == ENDED:
+                return word.payload.decode("ascii")
+            if word.kind == SIGNAL:
+                await self.line.say(KILL, word.payload)
+
+    async def until_revoked(self) -> str:
+        """Tells that the allocation is gone; the command goes on unless `-K` says otherwise."""
+        pause = Pause(self.desk)
+        while self._stands():
+            await pause()
+        self.revoked = True
+        if not self.request.quiet:
+            await self.line.err(REVOKED["salloc"].format(j=self.job))
+        number = self._kill_signal()
+        if number:
+            await self.line.say(KILL, b"%d" % number)
+        while True:
+            await pause()
+
+    def _stands(self) -> bool:
+        job = self.desk.snapshot().jobs.get(self.job)
+        return job is not None and not (job.state.final or job.completing)
+
+    def _kill_signal(self) -> int:
+        """Of `--kill-command`, SIGTERM unless it names another; 0 without it."""
+        if not self.request.has("kill-command"):
+            return 0
+        text = self.request.text("kill-command")
+        found = read_signal(text) if text else None
+        return found.number if found is not None else SIGTERM
+
+
+def exit_status(how: str) -> int:
+    """salloc's own, of how its command ended."""
+    word, _, number = how.partition(" ")
+    if word == "exit":
+        return int(number)
+    if word == "signal":
+        return 0 if int(number) in USERS_SIGNALS else FAILURE
+    return FAILURE

@@ -1,0 +1,92 @@
+"""sattach: looks on while a step runs, and types for it."""
+
+from accounting.ids import JobId
+from broker.model.ids import StepId
+from broker.model.job import Job, Step
+from gateway.api.desk import Desk
+from gateway.api.programs.early import early
+from gateway.api.programs.stepping import Manners, Watch
+from gateway.api.relay import Shown
+from gateway.api.stream import Line
+from gateway.api.wire import Call
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
+from sbatch_shim.grammar.parse import Query, parse_query
+
+PROGRAM = "sattach"
+OPERANDS = "jobid.stepid"
+NO_STEP = "Could not get job step info: Invalid job id specified"
+BAD_STEP = "Improperly specified stepid: {}"
+NO_OPERAND = "No step ID was specified"
+LAYOUT = "Job step layout:\n\t{t} tasks, 1 nodes ({n})\n\n\tNode 0 ({n}), {t} task(s): {r}\n"
+
+
+async def run(desk: Desk, call: Call, line: Line) -> int:
+    """Raises GrammarError with Slurm's text and exit status, Gone."""
+    query = parse_query(PROGRAM, call.argv, call.environ)
+    for asked in ("help", "usage", "version"):
+        if any(one.opt.long == asked for one in query.said):
+            answer = early(PROGRAM, asked, version=desk.site.version, operands=OPERANDS)
+            await line.out(answer.out)
+            return answer.code
+    owner = await desk.owner(call.peer.uid)
+    job, step = _find(desk, query, owner.uid)
+    if "layout" in query.given:
+        await line.out(_layout(job, step))
+        return 0
+    watch = Watch(desk, line, owner, job, step.id, _manners(query, step))
+    offset = line.hello.place.partition("@")[2]
+    watch.relay.offset = int(offset) if offset else desk.relayed.get(watch.relay.key, 0)
+    code, _ = await watch.finish(await watch.run(_at_once()))
+    return code
+
+
+async def _at_once() -> None:
+    """It runs already."""
+
+
+def _find(desk: Desk, query: Query, uid: int) -> tuple[Job, Step]:
+    """A step that runs and is the caller's. Raises GrammarError."""
+    if not query.operands:
+        raise fatal(PROGRAM, NO_OPERAND)
+    job_text, dot, step_text = query.operands[0].partition(".")
+    if not (job_text.isdecimal() and dot and step_text):
+        raise fatal(PROGRAM, BAD_STEP.format(query.operands[0]))
+    job = desk.snapshot().jobs.get(JobId(int(job_text)))
+    step = job.step(StepId(step_text)) if job is not None else None
+    if job is None or step is None or step.state.final or not _may_see(desk, job, uid):
+        raise GrammarError(error_line(PROGRAM, NO_STEP), FAILURE)
+    if step.spec is None or not step.spec.interactive or not job.shares:
+        raise GrammarError(error_line(PROGRAM, NO_STEP), FAILURE)
+    return job, step
+
+
+def _may_see(desk: Desk, job: Job, uid: int) -> bool:
+    return uid in (0, job.owner.uid, *desk.site.admins)
+
+
+def _manners(query: Query, step: Step) -> Manners:
+    tasks = step.spec.tasks if step.spec is not None else 1
+    return Manners(
+        program=PROGRAM,
+        shown=Shown(
+            label=len(str(tasks - 1)) if "label" in query.given else 0,
+            out=_task(query, "output-filter"),
+            err=_task(query, "error-filter"),
+        ),
+        reads=True,
+        raw="pty" in query.given,
+        quiet="quiet" in query.given,
+        owns=False,
+    )
+
+
+def _task(query: Query, long: str) -> int | None:
+    given = query.given.get(long)
+    text = given.text if given is not None else None
+    return int(text) if text and text.isdecimal() else None
+
+
+def _layout(job: Job, step: Step) -> str:
+    tasks = step.spec.tasks if step.spec is not None else 1
+    ranks = ", ".join(map(str, range(tasks)))
+    return LAYOUT.format(t=tasks, n=job.shares[0].node, r=ranks)

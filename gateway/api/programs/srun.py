@@ -1,0 +1,270 @@
+"""srun: tasks in an allocation of its own or in the job that it is called from."""
+
+from dataclasses import dataclass, replace
+
+from accounting.ids import JobId
+from broker.model.commands import AddStep, TestSubmit
+from broker.model.errors import Conflict, SpzError
+from broker.model.ids import StepId
+from broker.model.job import ExitCode, Job, Owner, Step, StepState
+from broker.model.spec import StepSpec
+from gateway.api.desk import Desk
+from gateway.api.programs.allocating import (
+    Allocation,
+    Interrupted,
+    Pause,
+    Revoked,
+    failure,
+    nodes_of,
+)
+from gateway.api.programs.early import early
+from gateway.api.programs.stepping import Left, Manners, Watch
+from gateway.api.programs.typed import translated
+from gateway.api.relay import Shown
+from gateway.api.stream import PLACE, Line
+from gateway.api.text import Gone
+from gateway.api.wire import Call
+from gateway.translate import refusals
+from gateway.translate.sbatch import Early
+from gateway.translate.srun import Request, allocation, only_task, step
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.instants import show_instant
+
+OPERANDS = "executable [args...]"
+NO_FOLDER = "getcwd failed: No such file or directory"
+NO_STEP = "Unable to create step for job {}"
+NOT_CONFIRMED = (
+    "srun: error: Unable to confirm allocation for job {j}: Invalid job id specified\n"
+    "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {j}\n"
+)
+NO_TERMINAL = (
+    "srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n"
+    "srun: error: Not using a pseudo-terminal, disregarding --pty option\n"
+)
+OVER = "Job/step already completing or completed"
+CREATED = "srun: Step created for StepId={s}\n"
+LAUNCHING = (
+    "srun: Nodes {n} are ready for job\n"
+    "srun: jobid {j}: nodes({k}):`{n}', cpu counts: {c}(x{k})\n"
+    "srun: Step created for StepId={s}\n"
+    "srun: launch/slurm: launch_p_step_launch: CpuBindType=(null type)\n"
+    "srun: launching StepId={s} on host {h}, {t} tasks: {r}\n"
+    "srun: Node {h}, {t} tasks started\n"
+)
+"""What -v tells."""
+LEAVING = (
+    "srun: Received task exit notification for {t} task{x} of StepId={s} (status=0x{w:04x}).\n"
+)
+COMPLETED = "srun: {h}: {t}: Completed\n"
+
+
+async def run(desk: Desk, call: Call, line: Line) -> int:
+    """Raises GrammarError with Slurm's text and exit status, Gone."""
+    if not call.cwd:
+        raise GrammarError(error_line("srun", NO_FOLDER), FAILURE)
+    said = await translated("srun", desk, call=call, line=line)
+    if isinstance(said, Early):
+        answer = early("srun", said.name, version=desk.site.version, operands=OPERANDS)
+        await line.out(said.text or answer.out)
+        return answer.code
+    if not line.hello.place:
+        await line.err(said.stderr)
+    owner = await desk.owner(call.peer.uid)
+    srun = Srun(desk, call, line, said, owner)
+    if said.job is not None:
+        return await srun.in_job(JobId(said.job))
+    if said.has("test-only"):
+        return await srun.test_only()
+    return await srun.alone()
+
+
+@dataclass(slots=True)
+class Srun:
+    """One srun."""
+
+    desk: Desk
+    call: Call
+    line: Line
+    request: Request
+    owner: Owner
+
+    async def test_only(self) -> int:
+        try:
+            estimate = await self.desk.ask(
+                TestSubmit(spec=allocation(self.request), owner=self.owner)
+            )
+        except SpzError as error:
+            text = refusals.engine_lines(error, test_only=True, typed=None, program="srun")
+            raise GrammarError(text, FAILURE) from error
+        start = show_instant(estimate.start, self.desk.zone(self.call))
+        await self.line.err(
+            f"srun: job {estimate.job} to start at {start} using {estimate.cpus} processors "
+            f"on nodes {estimate.nodes} in partition {estimate.partition}\n"
+        )
+        return 0
+
+    async def alone(self) -> int:
+        """In an allocation that begins and ends with this command."""
+        held = Allocation(self.desk, self.call, self.line, self.request, self.owner)
+        try:
+            job = await held.get()
+            with self.desk.holders.holding(job.id):
+                code, end = await self._tasks(job)
+        except (Revoked, Interrupted):
+            return FAILURE
+        except (Gone, Left):
+            await held.cancel()
+            raise
+        except GrammarError:
+            await held.finish(ExitCode(FAILURE))
+            raise
+        await held.finish(end)
+        return code
+
+    async def in_job(self, job_id: JobId) -> int:
+        """In the allocation of the job that we are in, or that was named."""
+        job = self.desk.snapshot().jobs.get(job_id)
+        if job is None or not self._ours(job):
+            raise GrammarError(NOT_CONFIRMED.format(j=job_id), FAILURE)
+        code, _ = await self._tasks(await self._standing(job))
+        return code
+
+    def _ours(self, job: Job) -> bool:
+        return job.owner.uid == self.owner.uid or self.owner.uid in (0, *self.desk.site.admins)
+
+    async def _standing(self, job: Job) -> Job:
+        """The job, once it runs: the batch script may be ahead of the news of it."""
+        pause = Pause(self.desk)
+        while not job.shares or job.configuring:
+            if job.state.final:
+                raise GrammarError(NOT_CONFIRMED.format(j=job.id), FAILURE)
+            await pause()
+            job = self.desk.snapshot().jobs.get(job.id, job)
+        return job
+
+    # ---------------------------------------------------------------- the step
+
+    async def _tasks(self, job: Job) -> tuple[int, ExitCode]:
+        """Exit status, and the worst end of the tasks."""
+        request = await self._with_terminal()
+        window = self.line.hello.window
+        spec = step(request, job, (window.rows, window.columns) if window else None)
+        step_id, offset = place_in(self.line.hello.place)
+        began = step_id is not None
+        if step_id is None:
+            step_id = await self._created(job, spec)
+        watch = Watch(
+            self.desk, self.line, self.owner, job, step_id, self._manners(spec), offset=offset
+        )
+        try:
+            ended = await watch.run(self._started(job, step_id, told=began))
+            code, end = await watch.finish(ended)
+        except (Gone, Left):
+            await watch.kill()
+            raise
+        await self._tell_end(watch.name, job, code=code, spec=spec)
+        await watch.relay.forget()
+        return code, end
+
+    async def _with_terminal(self) -> Request:
+        """Without --pty where there is no terminal, which is told."""
+        request = self.request
+        if not request.has("pty") or self.line.hello.window is not None:
+            return request
+        if not self.line.hello.place:
+            await self.line.err(NO_TERMINAL)
+        return replace(
+            request, part={long: given for long, given in request.part.items() if long != "pty"}
+        )
+
+    async def _created(self, job: Job, spec: StepSpec) -> StepId:
+        """The same request gets the same step, however often it comes."""
+        try:
+            step_id: StepId = await self.desk.ask(
+                AddStep(
+                    job=job.id,
+                    by=self.owner,
+                    step=spec,
+                    request=self.call.request + "step",
+                    blobs=self.request.blobs,
+                )
+            )
+        except SpzError as error:
+            raise failure(error, "srun", NO_STEP.format(job.id)) from error
+        return step_id
+
+    async def _started(self, job: Job, step_id: StepId, *, told: bool) -> None:
+        """Waits until the step runs, or has ended. Raises GrammarError if its job ends first."""
+        pause, waited = Pause(self.desk), False
+        found = self._step(job, step_id)
+        while found.state is StepState.PENDING:
+            waited = waited or (found.share is None and not job.configuring)
+            await pause()
+            found = self._step(job, step_id)
+        name = f"{job.id}.{step_id}"
+        if told:
+            return
+        if self.request.verbose:
+            await self._tell_start(name, job, found)
+        elif waited and not self.request.quiet:
+            await self.line.err(CREATED.format(s=name))
+        await self.line.say(PLACE, f"{name}@0")
+
+    def _step(self, job: Job, step_id: StepId) -> Step:
+        now = self.desk.snapshot().jobs.get(job.id)
+        found = now.step(step_id) if now is not None and now.attempt == job.attempt else None
+        over = now is None or now.state.final or now.completing
+        if found is None or (over and found.state is StepState.PENDING):
+            raise failure(Conflict(OVER), "srun", NO_STEP.format(job.id))
+        return found
+
+    def _manners(self, spec: StepSpec) -> Manners:
+        request = self.request
+        output = spec.output
+        return Manners(
+            shown=Shown(
+                label=len(str(spec.tasks - 1)) if spec.label else 0,
+                out=only_task(request, "output"),
+                err=only_task(request, "error"),
+            ),
+            reads=output is None or output.stdin is None,
+            raw=spec.pty is not None,
+            quits_at_once=request.has("quit-on-interrupt"),
+            no_status=request.has("disable-status"),
+            kills=spec.kill_on_bad_exit,
+            quiet=request.quiet,
+        )
+
+    # ---------------------------------------------------------------- what -v tells
+
+    async def _tell_start(self, name: str, job: Job, found: Step) -> None:
+        tasks = found.spec.tasks if found.spec is not None else 1
+        share = job.shares[0]
+        await self.line.err(
+            LAUNCHING.format(
+                n=nodes_of(job),
+                j=job.id,
+                k=len(job.shares),
+                c=share.tres.cpu,
+                s=name,
+                h=share.node,
+                t=tasks,
+                r=",".join(map(str, range(tasks))),
+            )
+        )
+
+    async def _tell_end(self, name: str, job: Job, *, code: int, spec: StepSpec) -> None:
+        if not self.request.verbose:
+            return
+        plural = "s" if spec.tasks > 1 else ""
+        text = LEAVING.format(t=spec.tasks, x=plural, s=name, w=(code & 0xFF) << 8)
+        if not code:
+            ranks = "0" if spec.tasks == 1 else f"0-{spec.tasks - 1}"
+            text += COMPLETED.format(h=job.shares[0].node, t=f"task{plural} {ranks}")
+        await self.line.err(text)
+
+
+def place_in(place: str) -> tuple[StepId | None, int]:
+    """Step and offset of what was said by PLACE before the connection was lost."""
+    name, at, offset = place.partition("@")
+    return (StepId(name.partition(".")[2]), int(offset)) if at else (None, 0)

@@ -1,0 +1,189 @@
+"""What a step's tasks write and read, between the io file of its node and the command."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from broker.model.errors import Unknown
+from broker.model.ids import NodeName
+from broker.model.job import ExitCode
+from broker.ports import Place
+from gateway.api.desk import Desk
+
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.2
+GROWTH = 1.4
+"""How the pauses between two looks grow while nothing rings."""
+HEAD = 9
+"""Bytes before a payload: stream, rank, length."""
+ERR, ENDED = b"e", b"x"
+NOBODY = 0xFFFFFFFF
+"""Rank of what no task wrote: words of the node itself."""
+LAG = 1 << 20
+"""Bytes that are not told to be read yet, as they may not have reached the command."""
+EVERY = 4 << 20
+"""Bytes after which the node is told how much was read, so that it can forget that."""
+ASK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes that one task wrote in one go; `stream` is `o` or `e`, or ENDED with how it ended."""
+
+    stream: bytes
+    rank: int
+    data: bytes
+
+    def exit(self) -> ExitCode:
+        """Of an ENDED piece."""
+        code, signal = (int.from_bytes(part, "big") for part in (self.data[:4], self.data[4:8]))
+        return ExitCode(code, signal)
+
+
+def pieces(data: bytes) -> tuple[list[Piece], int]:
+    """The whole frames of an io file's part, and how many bytes they take."""
+    found, place = [], 0
+    while len(data) >= place + HEAD:
+        rank = int.from_bytes(data[place + 1 : place + 5], "big")
+        end = place + HEAD + int.from_bytes(data[place + 5 : place + HEAD], "big")
+        if len(data) < end:
+            break
+        found.append(Piece(data[place : place + 1], rank, data[place + HEAD : end]))
+        place = end
+    return found, place
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What of a step's output is passed on, and how: `-l`, `-o RANK`, `-e RANK`."""
+
+    label: int = 0
+    """Width of the tasks' numbers before each line; 0 for none."""
+    out: int | None = None
+    err: int | None = None
+    """The one task whose output is passed on; None for all."""
+
+    def passes(self, piece: Piece) -> bool:
+        if piece.stream == ENDED:
+            return False
+        wanted = self.err if piece.stream == ERR else self.out
+        return wanted in (None, piece.rank) or piece.rank == NOBODY
+
+    def text(self, piece: Piece) -> bytes:
+        if not self.label or piece.rank == NOBODY:
+            return piece.data
+        start = b"%*d: " % (self.label, piece.rank)
+        return b"".join(start + line + b"\n" for line in _lines(piece.data))
+
+    def runs(self, found: Iterable[Piece]) -> list[tuple[bytes, bytes]]:
+        """(stream, bytes) in order; what follows on the same stream is joined."""
+        kept = [piece for piece in found if self.passes(piece)]
+        return [
+            (stream, b"".join(map(self.text, same)))
+            for stream, same in groupby(kept, key=lambda piece: piece.stream)
+        ]
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Lines without their ends; the last need not have one (Slurm ends it)."""
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+@dataclass(slots=True)
+class Relay:
+    """One step's io file, from `offset` on, and the way to its tasks' input."""
+
+    desk: Desk
+    place: Place
+    key: str
+    node: NodeName
+    offset: int = 0
+    acknowledged: int = 0
+
+    @property
+    def path(self) -> str:
+        return f"{self.place.folder}/steps/{self.key.replace('/', '.')}.io"
+
+    async def follow(self, over: Callable[[], bool]) -> AsyncIterator[Sequence[Piece]]:
+        """What is written, as it comes, and nothing now and then meanwhile.
+
+        Ends when all was read of a step that is `over`.
+        """
+        pause = FIRST_PAUSE
+        with self.desk.bells.listening(self.key, self.node) as bell:
+            while True:
+                last = over()
+                found = await self._read()
+                yield found
+                if found:
+                    pause = FIRST_PAUSE
+                elif last:
+                    return
+                else:
+                    pause = await self._wait(bell, pause)
+
+    async def _wait(self, bell: asyncio.Event, pause: float) -> float:
+        """Until something rings or the pause is over; the next pause."""
+        try:
+            await asyncio.wait_for(bell.wait(), pause)
+        except TimeoutError:
+            return min(pause * GROWTH, LONGEST_PAUSE)
+        bell.clear()
+        return FIRST_PAUSE
+
+    async def _read(self) -> list[Piece]:
+        """Nothing while the node cannot be reached: it will be again, or the step ends."""
+        try:
+            data = await self.desk.read(self.place.channel.read, self.path, self.offset)
+        except OSError:
+            return []
+        found, size = pieces(data)
+        self.offset += size
+        return found
+
+    async def give(self, data: bytes, at: int, *, eof: bool = False) -> int | None:
+        """Hands on input that begins at offset `at` of all; how much the tasks have been given.
+
+        None if they cannot be reached now. What they have already is not given twice.
+        """
+        text = base64.b64encode(data).decode()
+        answer = await self._ask(do="input", key=self.key, data=text, at=at, eof=eof)
+        size = answer.get("size")
+        return size if isinstance(size, int) else None
+
+    async def resize(self, rows: int, columns: int) -> None:
+        await self._ask(do="window", key=self.key, rows=rows, cols=columns)
+
+    async def note_read(self) -> None:
+        """Tells the node now and then what it need not keep."""
+        if self.offset - self.acknowledged >= EVERY + LAG:
+            self.acknowledged = self.offset - LAG
+            await self._ask(do="ack", key=self.key, at=self.acknowledged)
+
+    async def forget(self) -> None:
+        """All was read of a step that is over."""
+        await self._ask(do="forget", key=self.key)
+
+    async def _ask(self, **request: object) -> dict[str, Any]:
+        """The agent's answer; empty where there is none."""
+        line = json.dumps(request).encode() + b"\n"
+        socket = f"{self.place.folder}/agent.sock"
+        try:
+            answer = json.loads(
+                await self.desk.read(self.place.channel.ask, socket, line, timeout=ASK_SECONDS)
+            )
+        except (OSError, ValueError):
+            return {}
+        return answer if isinstance(answer, dict) else {}
+
+
+def place_of(desk: Desk, name: NodeName) -> Place:
+    """The way to a node. Raises Unknown if it is gone."""
+    node = desk.snapshot().nodes.get(name)
+    if node is None or desk.reach is None:
+        raise Unknown(f"node {name} is gone")
+    return desk.reach.place(node)

@@ -1,0 +1,404 @@
+"""The words of srun and salloc to an allocation and its steps, or to Slurm's refusal (25.11)."""
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+from broker.model.ids import Digest
+from broker.model.job import Job
+from broker.model.spec import Gres, Output, Phase, Program, StepSpec, TaskSpec
+from gateway.translate import environment, gres, refusals
+from gateway.translate.multiprog import read_programs
+from gateway.translate.sbatch import (
+    Early,
+    Setting,
+    Typed,
+    handed,
+    ignored,
+    must_be_ours,
+)
+from gateway.translate.sbatch_resources import Asking
+from gateway.translate.sbatch_spec import Submitter, task_spec
+from sbatch_shim.grammar.check import Rules
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
+from sbatch_shim.grammar.options import lookup
+from sbatch_shim.grammar.parse import COMMAND_LINE, ENVIRONMENT, Given, Look, Part, look, settle
+from sbatch_shim.grammar.show import listing, show_given
+from sbatch_shim.grammar.values import NodeCount
+
+Allocator = Literal["srun", "salloc"]
+INTERACTIVE_NAME = "interactive"
+"""Name of an allocation of salloc's that was given none."""
+NO_COMMAND = "No command given to execute."
+SEVERAL = "heterogeneous jobs are not supported: ask for one component"
+MPI_TYPES = "MPI plugin types are...\n\tnone\n"
+MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
+NODES_LATER = (
+    "Unable to create step for job {}: steps over several nodes are not supported here yet"
+)
+TOO_FEW_NODES = "Only allocated {} nodes asked for {}"
+MEMORY_VARIABLES = {
+    "mem": "SLURM_MEM_PER_NODE",
+    "mem-per-cpu": "SLURM_MEM_PER_CPU",
+    "mem-per-gpu": "SLURM_MEM_PER_GPU",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was typed, read: options, command, and what is to be told first."""
+
+    program: Allocator
+    part: Mapping[str, Given]
+    argv: tuple[str, ...]
+    """The command; empty where salloc is to start a shell."""
+    programs: tuple[Program, ...] = ()
+    typed: Typed
+    setting: Setting
+    spelling: gres.Spelling
+    stderr: str = ""
+    blobs: dict[Digest, bytes] = field(default_factory=dict)
+
+    def has(self, long: str) -> bool:
+        return long in self.part
+
+    def text(self, long: str) -> str | None:
+        """None if it was not given, or given empty."""
+        return (self.part[long].text or None) if long in self.part else None
+
+    def number(self, long: str) -> int | None:
+        found = self.part[long].value if long in self.part else None
+        return found if isinstance(found, int) else None
+
+    def said(self, long: str) -> bool:
+        """Whether it stood on the command line."""
+        return long in self.part and self.part[long].source == COMMAND_LINE
+
+    @property
+    def job(self) -> int | None:
+        """The allocation to run in: `--jobid`, or the one we are in."""
+        return self.number("jobid")
+
+    @property
+    def quiet(self) -> bool:
+        return self.has("quiet")
+
+    @property
+    def verbose(self) -> int:
+        return self.number("verbose") or 0
+
+    @property
+    def immediate(self) -> int | None:
+        """Seconds within which it has to start; None where it may wait."""
+        if not self.has("immediate"):
+            return None
+        text = self.part["immediate"].text or ""
+        return max(1, int(text)) if text.isdecimal() else 1
+
+    @property
+    def exit_error(self) -> int:
+        return refusals.exit_status(self.typed.environ.get("SLURM_EXIT_ERROR"))
+
+    def keep(self, content: bytes) -> Digest:
+        digest = Digest(sha256(content).hexdigest())
+        self.blobs[digest] = content
+        return digest
+
+
+def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | Early:
+    """Raises GrammarError with Slurm's text and status, NeedFile for a file not handed in."""
+    seen = look(program, typed.argv)
+    if seen.early:
+        return Early(seen.early)
+    part, notes = _settled(program, seen, typed=typed, setting=setting)
+    if part.get("mpi") is not None:
+        early = _mpi(program, part["mpi"].text or "")
+        if early is not None:
+            return early
+    argv = () if seen.script is None else (seen.script, *seen.args)
+    if program == "srun" and not argv:
+        raise fatal(program, NO_COMMAND)
+    must_be_ours(part, setting.site, program)
+    programs = _programs(part, argv, typed) if "multi-prog" in part else ()
+    if programs and "ntasks" not in part:
+        tasks = 1 + max(rank for one in programs for rank in one.ranks)
+        part["ntasks"] = Given(str(tasks), tasks, COMMAND_LINE)
+    spelling = gres.Spelling(setting.site, setting.gpu_types)
+    if part.get("gres") and part["gres"].text == "help":
+        return Early("gres", gres.help_text(spelling))
+    return Request(
+        program=program,
+        part=part,
+        argv=argv,
+        programs=programs,
+        typed=typed,
+        setting=setting,
+        spelling=spelling,
+        stderr=_said(program, part, [*notes, *ignored(_typed(part), setting, program)]),
+    )
+
+
+def _typed(part: Part) -> Part:
+    """What stood on the command line; a step's own variables say much that was not asked for."""
+    return {long: given for long, given in part.items() if given.source == COMMAND_LINE}
+
+
+def _settled(
+    program: Allocator, seen: Look, *, typed: Typed, setting: Setting
+) -> tuple[Part, list[str]]:
+    rules = Rules(program, setting.now, setting.zone, setting.uid == 0)
+    found = settle(seen, None, environ=typed.environ, rules=rules)
+    if len(found.parts) > 1:
+        raise GrammarError(error_line(program, SEVERAL), FAILURE)
+    return found.parts[0], found.notes
+
+
+def _mpi(program: str, text: str) -> Early | None:
+    """`--mpi=list` only says something; nothing is started in any special way."""
+    if text == "list":
+        return Early("mpi", MPI_TYPES)
+    if text not in ("none", ""):
+        raise GrammarError(error_line(program, MPI_UNKNOWN.format(text)), FAILURE)
+    return None
+
+
+def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program, ...]:
+    path = argv[0]
+    found = handed(path, typed.files)
+    if found.error:
+        raise GrammarError(error_line("srun", f"Unable to open file {path}"), FAILURE)
+    tasks = part["ntasks"].value if "ntasks" in part else None
+    return read_programs(found.content.decode("utf-8", "surrogateescape"), tasks)
+
+
+def _said(program: str, part: Part, notes: list[str]) -> str:
+    """Warnings, unless -Q; the list of options for -v."""
+    quiet = "quiet" in part
+    kept = [note for note in notes if not (quiet and ": warning: " in note)]
+    verbose = part.get("verbose")
+    if verbose is None or not verbose.value or quiet:
+        return "".join(kept)
+    table = lookup(program).by_long
+    shown = [(long, show_given(table[long], given)) for long, given in part.items()]
+    return "".join(kept) + listing(program, shown)
+
+
+# ---------------------------------------------------------------- the allocation
+
+
+def allocation(request: Request) -> TaskSpec:
+    """The job that srun or salloc asks for. Raises GrammarError, NeedFile."""
+    asking = Asking(
+        request.part,
+        request.setting.site,
+        request.spelling,
+        refuse=lambda text: refusals.controller(
+            text,
+            test_only=request.has("test-only"),
+            code=request.exit_error,
+            program=request.program,
+        ),
+        read_nodefile=lambda path: _nodefile(request, path),
+        program=request.program,
+    )
+    return task_spec(asking, _submitter(request))
+
+
+def _submitter(request: Request) -> Submitter:
+    typed, setting = request.typed, request.setting
+    held = not (request.has("no-shell"))
+    return Submitter(
+        cwd=typed.cwd,
+        umask=typed.umask,
+        limits=typed.limits,
+        admin=setting.uid in setting.site.admins,
+        name=_job_name(request),
+        command=request.argv[0] if request.argv else None,
+        submit_line=" ".join((request.program, *typed.argv)),
+        submit_host=setting.submit_host,
+        batch=None,
+        environment=request.keep(environment.pack(typed.environ)),
+        login=False,
+        allocator=request.program if held else None,
+    )
+
+
+def _job_name(request: Request) -> str:
+    if request.program == "salloc":
+        return INTERACTIVE_NAME
+    return posixpath.basename(request.argv[0])
+
+
+def _nodefile(request: Request, path: str) -> str:
+    found = handed(path, request.typed.files)
+    if found.error:
+        text = error_line(request.program, f"Unable to open file {path}")
+        raise GrammarError(text, FAILURE)
+    return found.content.decode("utf-8", "surrogateescape")
+
+
+# ---------------------------------------------------------------- a step
+
+
+def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec:
+    """What runs in the job's allocation; `window` is None where nothing is a terminal.
+
+    Raises GrammarError.
+    """
+    _must_be_one_node(request, job)
+    inside = request.job is not None
+    tasks = tasks_of(request, job)
+    return StepSpec(
+        name=_step_name(request),
+        phases=(Phase(argv=request.argv),),
+        programs=request.programs,
+        environment=request.keep(environment.pack(_environment(request, tasks))),
+        tasks=tasks,
+        cpus_per_task=_cpus_per_task(request),
+        gres=_gres(request, tasks) if inside else None,
+        gpus_per_task=_gpus_per_task(request),
+        mem_per_node_mib=_memory(request, "mem") if inside else None,
+        mem_per_cpu_mib=_memory(request, "mem-per-cpu") if inside else None,
+        overlap=request.has("overlap"),
+        exact=inside and _is_exact(request),
+        overcommit=request.has("overcommit"),
+        whole=request.has("whole"),
+        interactive=True,
+        output=output(request),
+        cwd=posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd),
+        time_limit=request.number("time") if inside else None,
+        pty=window if request.has("pty") else None,
+        label=request.has("label"),
+        unbuffered=request.has("unbuffered") or request.has("pty"),
+        kill_on_bad_exit=_kills(request),
+        wait=request.number("wait"),
+        submit_line=" ".join(("srun", *request.typed.argv)),
+    )
+
+
+def _step_name(request: Request) -> str:
+    """The variable with the job's own name does not name a step."""
+    if request.said("job-name"):
+        return request.part["job-name"].text or ""
+    return posixpath.basename(request.argv[0])
+
+
+def _must_be_one_node(request: Request, job: Job) -> None:
+    have, asked = len(job.shares), _nodes(request, job)
+    if asked > have:
+        text = error_line("srun", TOO_FEW_NODES.format(have, asked))
+        raise GrammarError(text, FAILURE)
+    if asked > 1 or request.number("relative"):
+        raise GrammarError(error_line("srun", NODES_LATER.format(job.id)), FAILURE)
+
+
+def _nodes(request: Request, job: Job) -> int:
+    """As many as asked for; else all of the allocation, if there are tasks for them."""
+    given = request.part.get("nodes")
+    if given is not None and isinstance(given.value, NodeCount):
+        return max(1, given.value.low)
+    have = max(1, len(job.shares))
+    tasks = request.number("ntasks")
+    return have if tasks is None else min(have, tasks)
+
+
+def tasks_of(request: Request, job: Job) -> int:
+    """Asked for; else one for each node's share of `-c`, of `--ntasks-per-node`, else one."""
+    told = request.number("ntasks") or request.number("ntasks-per-node")
+    if told:
+        return told
+    gpus = sum(one.count for one in gres.per_job(request.part, request.spelling))
+    each = _gpus_per_task(request)
+    if gpus and each:
+        return max(1, gpus // each)
+    cpus, have = _cpus_per_task(request), job.shares[0].tres.cpu if job.shares else 1
+    return max(1, int(have) // cpus) if cpus else 1
+
+
+def _cpus_per_task(request: Request) -> int | None:
+    return request.number("cpus-per-task") or gres.tres_per_task(request.part).get("cpu")
+
+
+def _gpus_per_task(request: Request) -> int | None:
+    found = gres.per_task(request.part, request.spelling)
+    return sum(one.count for one in found) or None
+
+
+def _gres(request: Request, tasks: int) -> tuple[Gres, ...] | None:
+    """None where nothing is said: then the step may use all that the allocation has."""
+    part, spelling = request.part, request.spelling
+    by_task = gres.per_task(part, spelling)
+    asked = (*gres.per_node(part, spelling), *gres.per_job(part, spelling))
+    if by_task and not asked:
+        return tuple(one.model_copy(update={"count": one.count * tasks}) for one in by_task)
+    said = any(long in part for long in ("gres", "gpus", "gpus-per-node"))
+    return asked if said else None
+
+
+def _memory(request: Request, long: str) -> int | Literal["ALL"] | None:
+    found = request.part[long].value if request.has(long) else None
+    return found if isinstance(found, int) or found == "ALL" else None
+
+
+def _is_exact(request: Request) -> bool:
+    """`--exclusive` and `-c` ask for no more than what is needed, as `--exact` does."""
+    return any(request.has(long) for long in ("exact", "exclusive", "cpus-per-task"))
+
+
+def _kills(request: Request) -> bool:
+    return request.has("kill-on-bad-exit") and request.part["kill-on-bad-exit"].text != "0"
+
+
+def output(request: Request) -> Output:
+    """Files that tasks read and write; None where that passes through srun."""
+    stdout, stderr = _file(request, "output"), _file(request, "error")
+    if stdout is not None and not request.has("error"):
+        stderr = stdout
+    mode = request.part["open-mode"].value if request.has("open-mode") else None
+    return Output(stdin=_file(request, "input"), stdout=stdout, stderr=stderr, open_mode=mode)
+
+
+def _file(request: Request, long: str) -> str | None:
+    text = request.text(long)
+    if text is None or text.lower() == "all" or text.isdecimal():
+        return None
+    return "/dev/null" if text.lower() == "none" else text
+
+
+def only_task(request: Request, long: str) -> int | None:
+    """`-o 2`, `-e 2`: the one task whose text passes through srun; None for all."""
+    text = request.text(long)
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+# ---------------------------------------------------------------- what tasks see
+
+
+def _environment(request: Request, tasks: int) -> dict[str, str]:
+    """The caller's variables that go along, and those that options turn into."""
+    export = request.text("export") if request.has("export") else None
+    found = dict(environment.exported(request.typed.environ, export).variables)
+    for long, name in MEMORY_VARIABLES.items():
+        if request.said(long):
+            found[name] = str(request.part[long].value).replace("ALL", "0")
+    cpus = _cpus_per_task(request)
+    if cpus is not None:
+        found |= {"SLURM_CPUS_PER_TASK": str(cpus), "SLURM_TRES_PER_TASK": f"cpu={cpus}"}
+    spread = _distribution(request, tasks)
+    if spread:
+        found["SLURM_DISTRIBUTION"] = spread
+    if request.part.get("export") and request.part["export"].source != ENVIRONMENT:
+        found["SLURM_EXPORT_ENV"] = request.part["export"].text or ""
+    return found
+
+
+def _distribution(request: Request, tasks: int) -> str | None:
+    """As asked; else told where both counts were given, of whatever source."""
+    text = request.text("distribution")
+    if text is not None:
+        return text
+    if not (request.has("ntasks") and request.has("nodes")):
+        return None
+    return "cyclic" if tasks <= max(1, request.part["nodes"].value.low) else "block"
