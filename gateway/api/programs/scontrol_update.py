@@ -9,8 +9,10 @@ from broker.model.ids import NodeName
 from broker.model.job import Hold, Job
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
 from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
+from gateway.api.programs.scontrol_spec import Context, Reader, WrongValue, reader_of
 from gateway.api.programs.targets import Named
 from gateway.api.wire import Answer
+from gateway.translate.gres import Spelling
 from sbatch_shim.grammar.dependencies import DependencyError, read_dependencies
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
@@ -121,9 +123,29 @@ def _setter(word: Word, asked: Asked) -> Setter:
     for key, least, setter in SETTERS:
         if key.startswith(word.key) and len(word.key) >= least:
             return setter
+    reader = reader_of(word.key)
+    if reader is not None:
+        return _field(reader)
     if not asked.admin and any(key.startswith(word.key) for key in OPERATORS_ONLY):
         return _denied
     raise BadValue(UNSUPPORTED.format(word.text))
+
+
+def _field(reader: Reader) -> Setter:
+    """Sets a field of the spec, read against the job as it is."""
+
+    def set_field(asked: Asked, word: Word, change: Update) -> Update:
+        job = asked.job(change.target)
+        if job is None:
+            raise BadValue(f"Invalid job id specified for job {change.target.job}\n")
+        spelling = Spelling(asked.desk.site, asked.desk.gpu_types)
+        try:
+            read = reader(_text(word), Context(job, asked.desk.site, spelling))
+        except WrongValue as wrong:
+            raise BadValue(str(wrong)) from None
+        return replace(change, spec=(*change.spec, *read))
+
+    return set_field
 
 
 def _denied(asked: Asked, word: Word, change: Update) -> Update:
@@ -189,6 +211,13 @@ def _requeue(asked: Asked, word: Word, change: Update) -> Update:
     return replace(change, requeue=bool(number))
 
 
+def _throttle(asked: Asked, word: Word, change: Update) -> Update:
+    number = read_digits(_text(word))
+    if number is None:
+        raise BadValue(f"scontrol: error: Invalid ArrayTaskThrottle value: {word.value}\n")
+    return replace(change, array_limit=number)
+
+
 def _begin(asked: Asked, word: Word, change: Update) -> Update:
     try:
         at = read_instant(_text(word), asked.desk.now(), offset=asked.desk.zone(asked.call))
@@ -232,6 +261,7 @@ def _unchanged(asked: Asked, word: Word, change: Update) -> Update:
 SETTERS: tuple[tuple[str, int, Setter], ...] = (
     ("account", 1, _string("account")),
     ("admincomment", 5, _string("admin_comment")),
+    ("arraytaskthrottle", 10, _throttle),
     ("comment", 3, _string("comment")),
     ("dependency", 3, _dependency),
     ("eligibletime", 3, _begin),

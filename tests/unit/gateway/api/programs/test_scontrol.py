@@ -194,6 +194,58 @@ NO_ENTITY = (
 
 
 @pytest.mark.parametrize(
+    ("words", "path", "value"),
+    [
+        ("NumNodes=2", "resources.min_nodes", 2),
+        ("NumNodes=1-2", "resources.max_nodes", 2),
+        ("NumTasks=3", "resources.tasks", 3),
+        ("NumCPUs=4", "resources.cpus_per_task", 4),
+        ("MinCPUsNode=2", "resources.min_cpus_per_node", 2),
+        ("MinMemoryNode=300", "resources.mem_per_node_mib", 300),
+        ("MinMemoryCPU=1G", "resources.mem_per_cpu_mib", 1024),
+        ("ExcNodeList=ec2-1", "resources.exclude", ("ec2-1",)),
+        ("ReqNodeList=ec2-[1-2]", "resources.nodelist", ("ec2-1", "ec2-2")),
+        ("WCKey=x", "wckey", "x"),
+        ("MailUser=x@y", "mail_user", "x@y"),
+        ("MailType=end,fail", "mail_types", ("END", "FAIL")),
+        ("StdOut=/tmp/zz", "output.stdout", "/tmp/zz"),
+        ("StdErr=", "output.stderr", None),
+        ("WorkDir=/tmp", "cwd", "/tmp"),
+        ("TimeMin=1:00", "time_min", 60),
+    ],
+)
+def test_an_update_changes_what_the_job_asks_for(
+    office: Counter, words: str, path: str, value: object
+) -> None:
+    answer = office.scontrol(f"update job=JOB {words}")
+    assert (answer.err, answer.code) == ("", 0)
+    found: object = office.record.spec
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == value
+
+
+def test_more_nodes_and_tasks_are_wanted_after_an_update(office: Counter) -> None:
+    assert office.scontrol("update job=JOB NumNodes=2 NumTasks=3").code == 0
+    assert (office.record.want.node, office.record.want.cpu) == (2, 3)
+
+
+def test_another_partition_leaves_the_memory_that_was_asked(office: Counter) -> None:
+    assert office.scontrol("update job=JOB MinMemoryCPU=100").code == 0
+    assert office.scontrol("update job=JOB Partition=debug").code == 0
+    assert office.record.want.mem_mib == 100
+
+
+def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None:
+    array = office.submit(array=ArraySpec(tasks=(1, 2, 3)))
+    for number, limit in (("2", 2), ("0", None)):
+        assert office.scontrol(f"update job={array} ArrayTaskThrottle={number}").code == 0
+        place = office.job(array).array
+        assert place is not None
+        assert place.limit == limit
+
+
+@pytest.mark.parametrize(
     ("words", "err"),
     [
         ("TimeLimit=5", NO_ENTITY),
@@ -210,6 +262,14 @@ NO_ENTITY = (
             "JobId=JOB Priority=5",
             "Job is in held state, pending scheduler release for job JOB\n",
         ),
+        (
+            "JobId=JOB MinMemoryNode=99999",
+            "Requested node configuration is not available for job JOB\n",
+        ),
+        ("JobId=JOB NumTasks=x", "scontrol: error: Invalid NumTasks value: x\n"),
+        ("JobId=JOB ExcNodeList=nosuch", "Invalid node name specified\n"),
+        ("JobId=JOB Features=nosuch", "Invalid feature specification for job JOB\n"),
+        ("JobId=JOB Gres=foo:1", "Invalid generic resource (gres) specification\n"),
         ("JobId=JOB OverSubscribe=yes", "Access/permission denied for job JOB\n"),
         ("JobId=JOB AdminComment=x", "Access/permission denied for job JOB\n"),
         ("JobId=JOB Nice=-5", "Access/permission denied for job JOB\n"),
