@@ -60,6 +60,7 @@ class Orders:
             cwd=b"/",
             time_limit=limit,
             kill_wait=30,
+            label=f"{job.spec.name} {job.array.task if job.array else ''}",
             hold=step == "batch" and job.spec.batch is None,
         )
 

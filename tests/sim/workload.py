@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from accounting.ids import JobId
@@ -89,8 +90,34 @@ def submission(rng: random.Random, number: int, known: list[JobId]) -> cmd.Submi
         fields["deadline"] = START + 5000
     if rng.random() < 0.05:
         fields |= {"batch": None, "steps": (StepSpec(name="x"), StepSpec(name="y"))}
+        fields["time_limit"] = 300
     spec = TaskSpec(**{"batch": StepSpec(name="batch"), **fields})
     return cmd.Submit(spec=spec, owner=rng.choice((ALICE, BOB)), request=f"r{number}")
+
+
+def one_after_the_other(sim: Simulation, rng: random.Random, jobs: int) -> None:
+    """A client that asks for the next job when it knows the id of the one before.
+
+    What becomes of such a job depends on nothing but what it is.
+    """
+    asked = [submission(rng, number, []) for number in range(jobs)]
+    plain = {"hold": False, "deadline": None, "kill_on_invalid_dep": True}
+
+    def ask(sim: Simulation) -> list[cmd.Command]:
+        number = len(sim.printed)
+        if number < jobs:
+            sim.at(sim.clock.time - START + 20, ask)
+        if number == jobs or sim.asked:
+            return []
+        fields = {**plain, "name": f"r{number}", "after": tuple(_after(rng_of[number], sim))}
+        return [replace(asked[number], spec=asked[number].spec.model_copy(update=fields))]
+
+    rng_of = [random.Random(rng.random()) for _ in range(jobs)]
+    sim.at(0, ask)
+
+
+def _after(rng: random.Random, sim: Simulation) -> Iterator[Dependency]:
+    return (wish for wish in _dependencies(rng, sim.printed) if rng.random() < 0.5 and wish.job)
 
 
 def _dependencies(rng: random.Random, known: list[JobId]) -> Iterator[Dependency]:
