@@ -50,7 +50,7 @@ def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
 
     As Slurm 25.11 (cons_tres, no -N): one node if one has room, else nodes are filled in order.
     """
-    if ask.min_nodes == 1 and (ask.max_nodes is None or ask.tasks == 1):
+    if ask.min_nodes == 1 and ask.max_nodes is None:
         for one in rooms:
             shares = _spread(ask, [one], count=1)
             if shares:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from broker.model import constraint
@@ -119,12 +120,16 @@ def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
 
 
 def _min_cpus(asked: Asking) -> int | None:
-    """`--mincpus`, or the cpus of the sockets, cores and threads that a node must have."""
-    pieces = [asked.value(long) for long in ("sockets-per-node", "cores-per-socket")]
+    """`--mincpus`, or the cpus of the sockets that a node must have, of a size if one is given.
+
+    Cores of a socket alone say nothing of how many cpus the job takes (25.11).
+    """
     geometry = asked.value("extra-node-info")
-    product = 1
-    for piece in (*pieces, *(geometry if isinstance(geometry, tuple) else ())):
-        product *= piece if isinstance(piece, int) else 1
+    shape = geometry if isinstance(geometry, tuple) else ()
+    sockets = asked.value("sockets-per-node")
+    if isinstance(sockets, int):
+        shape = (sockets, asked.value("cores-per-socket"))
+    product = prod(piece for piece in shape if isinstance(piece, int))
     least = max(asked.number("mincpus") or 0, product)
     return least if least > 1 or "mincpus" in asked.part else None
 
