@@ -1,16 +1,17 @@
 """From a job's record to what the agent is told: programs, files, variables, limits."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from broker.model.errors import Unknown
 from broker.model.ids import BATCH, Digest, StepId
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.site import Site
-from broker.model.spec import UNLIMITED, Phase, StepSpec
+from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
-from gateway.translate.jobenv import Surroundings, batch_environment
+from gateway.translate.environment import pack
+from gateway.translate.jobenv import Surroundings, batch_environment, rank_variables
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 
@@ -24,9 +25,44 @@ class OrderBook:
 
     def order(self, job: Job, step: StepId, node: Node) -> launch.StepOrder:
         """Raises Unknown if a blob is missing."""
-        spec = job.spec.batch if step == BATCH else self._step_spec(job, step)
-        owner = job.owner
-        stdin, stdout, stderr = self._files(job, step, node)
+        around = Surroundings(self.site, self.submit_host, node.name, step)
+        if step == BATCH:
+            return self._batch(job, around)
+        spec = _spec(job, step)
+        if spec.interactive:
+            return self._tasks(job, around, spec)
+        plain = self._common(job, around, spec)
+        return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
+
+    def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
+        spec = job.spec.batch
+        plain = self._common(job, around, spec)
+        limit = None if job.time_limit == UNLIMITED else int(job.time_limit)
+        return replace(plain, time_limit=limit, hold=spec is None, label=f"JOB {job.id}")
+
+    def _tasks(self, job: Job, around: Surroundings, spec: StepSpec) -> launch.StepOrder:
+        """One of srun's: its files are its own, or its text passes through srun."""
+        mode = (spec.output or job.spec.output).open_mode
+        ranks = enumerate(rank_variables(job, around))
+        return replace(
+            self._common(job, around, spec),
+            cwd=raw(spec.cwd or job.spec.cwd),
+            append=mode == "append",
+            time_limit=spec.time_limit,
+            job_ends=_ends(job),
+            tasks=tuple(_Task(job, around, spec, rank).order(own) for rank, own in ranks),
+            relay=True,
+            unbuffered=spec.unbuffered,
+            pty=spec.pty,
+            kill_on_bad_exit=spec.kill_on_bad_exit,
+            wait=spec.wait,
+        )
+
+    def _common(self, job: Job, around: Surroundings, spec: StepSpec | None) -> launch.StepOrder:
+        step = around.step
+        owner, found = job.owner, job.step(step)
+        share = (found.share if found else None) or job.shares[0]
+        stdin, stdout, stderr = self._files(job, around)
         return launch.StepOrder(
             uid=owner.uid,
             gid=owner.gid,
@@ -37,41 +73,32 @@ class OrderBook:
             nice=job.spec.nice_process,
             cwd=raw(job.spec.cwd),
             phases=() if spec is None else tuple(self._phase(phase) for phase in spec.phases),
-            environment=self._environment(job, step, node),
+            environment=self._environment(job, around),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             append=job.spec.output.open_mode == "append",
-            time_limit=None if job.time_limit == UNLIMITED else int(job.time_limit),
             kill_wait=self.site.kill_wait,
             warn=_warn(job),
-            hold=spec is None,
-            label=f"JOB {job.id}" if step == BATCH else f"STEP {job.id}.{step}",
-            cpus=job.shares[0].tres.cpu,
-            memory_mib=job.shares[0].tres.mem_mib,
-            gpus=job.shares[0].gpu_ids,
+            label=f"STEP {job.id}.{step}",
+            in_batch=step != BATCH and job.spec.batch is not None,
+            cpus=share.tres.cpu,
+            memory_mib=share.tres.mem_mib,
+            gpus=share.gpu_ids,
         )
-
-    @staticmethod
-    def _step_spec(job: Job, step: StepId) -> StepSpec:
-        found = job.step(step)
-        if found is None or found.spec is None:
-            raise Unknown(f"job {job.id} has no step {step}")
-        return found.spec
 
     def _phase(self, phase: Phase) -> launch.Phase:
         script = None if phase.script is None else self.blob(phase.script)
         argv = tuple(None if word is None else raw(word) for word in phase.argv)
         return launch.Phase(phase.name, argv, script)
 
-    def _files(
-        self, job: Job, step: StepId, node: Node
-    ) -> tuple[bytes | None, bytes | None, bytes | None]:
+    @staticmethod
+    def _files(job: Job, around: Surroundings) -> tuple[bytes | None, bytes | None, bytes | None]:
         """stdin, stdout, stderr as full paths; the kept-open batch step writes nothing."""
-        if step == BATCH and job.spec.batch is None:
+        if around.step == BATCH and job.spec.batch is None:
             return None, None, None
         output = job.spec.output
-        of = file_job(job, node.name, step)
+        of = file_job(job, around.node, around.step)
         usual = default_pattern(job.array is not None)
         return (
             _path(output.stdin, of, job.spec.cwd),
@@ -79,12 +106,65 @@ class OrderBook:
             _path(output.stderr, of, job.spec.cwd),
         )
 
-    def _environment(self, job: Job, step: StepId, node: Node) -> bytes:
+    def _environment(self, job: Job, around: Surroundings) -> bytes:
         given = b"" if job.spec.environment is None else self.blob(job.spec.environment)
-        spec = None if step == BATCH else self._step_spec(job, step)
+        spec = None if around.step == BATCH else _spec(job, around.step)
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
-        around = Surroundings(self.site, self.submit_host, node.name, step)
         return batch_environment(job, around, given=given, extra=extra)
+
+
+def _spec(job: Job, step: StepId) -> StepSpec:
+    found = job.step(step)
+    if found is None or found.spec is None:
+        raise Unknown(f"job {job.id} has no step {step}")
+    return found.spec
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One task of srun's."""
+
+    job: Job
+    around: Surroundings
+    spec: StepSpec
+    rank: int
+
+    def order(self, variables: Mapping[str, str]) -> launch.Task:
+        """Of a terminal step only the first task is seen and heard."""
+        spec, output = self.spec, self.spec.output or Output()
+        seen = spec.pty is None or self.rank == 0
+        reads = seen and spec.input_rank in (None, self.rank)
+        return launch.Task(
+            variables=pack(variables),
+            argv=_program(spec, self.rank),
+            stdin=self._stream(output.stdin, relayed=reads),
+            stdout=self._stream(output.stdout, relayed=seen),
+            stderr=self._stream(output.stderr, relayed=seen),
+        )
+
+    def _stream(self, pattern: str | None, *, relayed: bool) -> launch.Stream:
+        if pattern is None:
+            return launch.RELAYED if relayed else None
+        of = file_job(self.job, self.around.node, self.around.step)._replace(rank=self.rank)
+        return _path(pattern, of, self.spec.cwd or self.job.spec.cwd)
+
+
+def _program(spec: StepSpec, rank: int) -> tuple[bytes, ...] | None:
+    """Its line of `--multi-prog`: `%t` is its rank, `%o` its place among those of the line."""
+    for one in spec.programs:
+        if rank in one.ranks:
+            place = str(one.ranks.index(rank))
+            return tuple(
+                raw(word.replace("%t", str(rank)).replace("%o", place)) for word in one.argv
+            )
+    return None
+
+
+def _ends(job: Job) -> int | None:
+    """When its time is over."""
+    if job.time_limit == UNLIMITED or job.started is None:
+        return None
+    return job.started + int(job.time_limit)
 
 
 def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:

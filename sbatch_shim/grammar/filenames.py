@@ -12,9 +12,9 @@ NONE = "none"
 """A name that stands for /dev/null, in any case of letters."""
 
 FileJob = namedtuple(
-    "FileJob", "id array_id task user name node restarts sluid step", defaults=("batch",)
+    "FileJob", "id array_id task user name node restarts sluid step rank", defaults=("batch", 0)
 )
-"""What the patterns of a step are filled from; `task` None outside an array."""
+"""What the patterns of a step are filled from; `task` None outside an array, `rank` of a task."""
 
 DEFAULT = "slurm-%j.out"
 DEFAULT_ARRAY = "slurm-%A_%a.out"
@@ -32,7 +32,7 @@ NUMBERS: dict[str, Callable[[FileJob], int]] = {
     "j": lambda job: job.id,
     "n": lambda _: 0,
     "r": lambda job: job.restarts,
-    "t": lambda _: 0,
+    "t": lambda job: job.rank,
 }
 """Patterns that a width pads with zeros."""
 TEXTS: dict[str, Callable[[FileJob], str]] = {
@@ -73,6 +73,8 @@ def _next(pattern: str, place: int, job: FileJob) -> tuple[str, int]:
 
 
 def _filled(width: str, letter: str, job: FileJob) -> str:
+    if letter == "J" and job.step != "batch":
+        return f"{job.id}.{job.step}"
     if letter in NUMBERS and letter:
         return f"{NUMBERS[letter](job):0{min(int(width or 1), MOST_WIDTH)}d}"
     if letter in TEXTS and letter:
