@@ -39,6 +39,7 @@ partitions:
   - {name: ec2, elastic: {max_nodes: 4, idle_seconds: 1}, def_mem_per_cpu: 1024}
 providers:
   local: {boot_seconds: 0.2}
+scheduling: {requeue_delay: 0}
 """
 """Two declared nodes of two GPUs; bought machines that come up at once and leave soon."""
 

@@ -7,14 +7,25 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gateway.api.wire import EXIT, OUT
 from tests.e2e.service import MARK, Service
+from tests.kill.runs import Clusters
 
 SCRIPT = """\
 #!/bin/bash
 # appends one line to its own file, lives a while, ends as it was told
 echo "$SLURM_JOB_ID" >> "lines/$1${SLURM_ARRAY_TASK_ID+.$SLURM_ARRAY_TASK_ID}"
+sleep "$2"
+exit "$3"
+"""
+AGAIN = """\
+#!/bin/bash
+# the same for a job that is requeued: a line for each attempt, which has to be alone
+exec 9> "lines/$1.lock"
+flock -n 9 || echo "two attempts at a time" >> "lines/$1"
+echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}" >> "lines/$1"
 sleep "$2"
 exit "$3"
 """
@@ -37,13 +48,15 @@ class Submission:
     array: bool
     by_hand: bool
     to_cancel: bool
+    to_requeue: bool
     job: int = 0
     tries: int = 0
     unanswered: bool = False
     """It was on disk and got no reply: the service was killed between the two."""
     said: str = ""
 
-    def argv(self, script: str) -> list[str]:
+    def argv(self, folder: str) -> list[str]:
+        script = f"{folder}/{'again.sh' if self.to_requeue else 'job.sh'}"
         options = ["--array", f"0-{TASKS - 1}"] if self.array else []
         where = ["-p", self.partition, "-N", str(self.nodes), "-o", "/dev/null", *options]
         return [*where, script, self.name, f"{self.seconds:.2f}", str(self.code)]
@@ -64,13 +77,21 @@ class Load:
     stopping: threading.Event = field(default_factory=threading.Event)
     threads: list[threading.Thread] = field(default_factory=list)
 
+    requeued: int = 0
+
+    def __post_init__(self) -> None:
+        self.clusters = Clusters(self.service)
+
     def start(self, count: int) -> None:
-        (self.service.work / "lines").mkdir()
-        self.script = self.service.work / "job.sh"
-        self.script.write_text(SCRIPT)
+        for folder in ("lines", "sky_workdir"):
+            (self.service.work / folder).mkdir()
+        (self.service.work / "job.sh").write_text(SCRIPT)
+        (self.service.work / "again.sh").write_text(AGAIN)
         for number in range(count):
             dice = random.Random(f"{self.seed}/{number}")
             self._thread(lambda dice=dice, number=number: self._submit(dice, number))
+        self._thread(lambda: self._clusters(random.Random(f"{self.seed}/clusters")))
+        self._thread(lambda: self._requeue(random.Random(f"{self.seed}/requeue")))
         self._thread(lambda: self._cancel(random.Random(f"{self.seed}/cancel")))
 
     def stop(self) -> None:
@@ -106,16 +127,18 @@ class Load:
 
     @staticmethod
     def _next(dice: random.Random, name: str) -> Submission:
-        to_cancel = dice.random() < 0.1
+        fate = dice.random()
+        to_cancel, to_requeue = fate < 0.1, 0.1 < fate < 0.2
         return Submission(
             name=name,
             code=dice.randrange(8),
-            seconds=30.0 if to_cancel else dice.choice([0, 0.1, 0.4, 1.0, 3.0]),
+            seconds=30.0 if to_cancel else dice.choice([0, 0.1, 0.4, 1.0, 3.0]) + 2 * to_requeue,
             partition=dice.choice(["own", "ec2"]),
             nodes=dice.choice([1, 1, 1, 2]),
-            array=not to_cancel and dice.random() < 0.15,
+            array=fate > 0.2 and dice.random() < 0.15,
             by_hand=dice.random() < 0.7,
             to_cancel=to_cancel,
+            to_requeue=to_requeue,
         )
 
     def _live(self) -> int:
@@ -125,7 +148,7 @@ class Load:
 
     def _by_command(self, one: Submission) -> None:
         one.tries = 1
-        one.job = self.service.submit(*one.argv(str(self.script)))
+        one.job = self.service.submit(*one.argv(str(self.service.work)))
 
     def _by_hand(self, one: Submission) -> None:
         request = os.urandom(16).hex()
@@ -144,17 +167,33 @@ class Load:
         raise AssertionError(f"no answer to {one}")
 
     def _message(self, one: Submission, request: str) -> bytes:
-        argv = [os.fsencode(word) for word in one.argv(str(self.script))]
+        argv = [os.fsencode(word) for word in one.argv(str(self.service.work))]
         variables = [b"PATH=/usr/bin:/bin", f"{MARK}={self.service.mark}".encode()]
         work = os.fsencode(self.service.work)
         fields = [b"1", request.encode(), b"sbatch", work, b"22", b"", b""]
         fields += [b"%d" % len(argv), *argv, b"%d" % len(variables), *variables]
-        content = self.script.read_bytes()
-        fields += [b"1", os.fsencode(self.script), b"0", b"%d" % len(content)]
+        script = next(word for word in argv if word.endswith(b".sh"))
+        content = Path(os.fsdecode(script)).read_bytes()
+        fields += [b"1", script, b"0", b"%d" % len(content)]
         body = b"".join(item + b"\0" for item in fields) + content
         return b"POST /x/sbatch HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
-    # --- cancelling
+    # --- what else is done to them
+
+    def _clusters(self, dice: random.Random) -> None:
+        count = 0
+        while not self.stopping.is_set():
+            count += 1
+            self.clusters.one(dice, f"c{count}")
+
+    def _requeue(self, dice: random.Random) -> None:
+        """Those that are to be requeued, now and then; one that does not run is not to be had."""
+        while not self.stopping.is_set():
+            time.sleep(dice.uniform(0, 0.5))
+            jobs = [one.job for one in self.made if one.to_requeue and one.job]
+            if jobs:
+                told = self.service.run("scontrol", "requeue", str(dice.choice(jobs[-3:])))
+                self.requeued += told.code == 0
 
     def _cancel(self, dice: random.Random) -> None:
         """Each of those that are to be cancelled, at some moment of its life."""

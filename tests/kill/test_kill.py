@@ -17,12 +17,15 @@ from typing import Any
 import pytest
 
 from accounting.ids import JobId
+from broker.model.ids import StepId
+from broker.model.job import Job
 from broker.model.lifecycle import apply
 from broker.ports import HistoryQuery
 from gateway.store.sql import open_store
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, service
 from tests.kill.load import TASKS, Load, Submission
+from tests.kill.runs import RUNS, Clusters
 from tests.sim.audit import MINIMUM_SECONDS
 
 KILLS = int(os.environ.get("SKYPURZA_TEST_KILLS", "200"))
@@ -145,6 +148,8 @@ def _told(load: Load, moments: list[Any], seconds: float) -> str:
     kinds = ", ".join(f"{kind.__name__} {n}" for kind, n in Counter(moments).items())
     return (
         f"{len(moments)} kills in {seconds:.0f} s ({kinds}); {len(load.made)} submissions, "
+        f"{len(load.clusters.runs)} runs in {len(load.clusters.down)} clusters, "
+        f"{load.requeued} requeues, "
         f"{again} asked again, {between} killed between commit and reply"
     )
 
@@ -158,9 +163,10 @@ def check_everything(served: Service, load: Load) -> None:
     assert not list(served.home.glob("*/*/steps/*")), "a step's folder is left"
     assert not list(served.home.glob("*/*/kills/*")), "a promise to kill is left"
     served.stop()
-    _check_ids(served, load.made)
+    _check_ids(served, load)
     for one in load.made:
         _check_job(served, one)
+    _check_runs(served, load.clusters)
     _check_history(served)
     _check_money(served)
 
@@ -190,26 +196,39 @@ def _machines(served: Service) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in found]
 
 
-def _check_ids(served: Service, made: list[Submission]) -> None:
-    ids = [one.job for one in made]
-    assert all(ids), [one for one in made if not one.job]
+def _check_ids(served: Service, load: Load) -> None:
+    ids = [one.job for one in load.made] + load.clusters.down
+    assert all(ids), [one for one in load.made if not one.job]
     assert len(set(ids)) == len(ids), "an id was printed for two submissions"
     rows = served.rows("select job_id, array_base from jobs")
     bases = {base or job for job, base in rows}
     assert bases == set(ids), "jobs that nobody submitted, or that are lost"
-    assert len(rows) == sum(TASKS if one.array else 1 for one in made)
+    elements = sum(TASKS if one.array else 1 for one in load.made)
+    assert len(rows) == elements + len(load.clusters.down)
+
+
+def _check_runs(served: Service, clusters: Clusters) -> None:
+    """Each run of a cluster once, ended as it was told."""
+    assert len({(run.job, run.number) for run in clusters.runs}) == len(clusters.runs)
+    for run in clusters.runs:
+        step = served.job(run.job).step(StepId(str(run.number - 1)))
+        assert step is not None, run
+        assert (step.exit.code, step.exit.signal) == (run.code, 0), (run, step)
+        assert len(_lines(served, run.name)) == 1, run
+    for job in clusters.down:
+        record = served.job(job)
+        assert (record.state.label, record.attempt) == ("CANCELLED", 1), record
+        assert len([step for step in record.steps if step.id.isdigit()]) == RUNS, record
 
 
 def _check_job(served: Service, one: Submission) -> None:
     """Its own line once, its own end."""
     where = "array_base" if one.array else "job_id"
     found = served.rows(f"select job_id, state, doc from jobs where {where} = ?", one.job)
-    lines = {
-        name: (served.work / "lines" / name).read_text().split()
-        if (served.work / "lines" / name).exists()
-        else []
-        for name in one.files
-    }
+    lines = {name: _lines(served, name) for name in one.files}
+    if one.to_requeue:
+        _check_requeued(one, served.job(one.job), _lines(served, one.name))
+        return
     if one.to_cancel:
         assert [state for _, state, _ in found] == ["CANCELLED"], (one, found)
         assert lines[one.name] in ([], [str(one.job)]), (one, lines)
@@ -220,6 +239,19 @@ def _check_job(served: Service, one: Submission) -> None:
         assert state == ("FAILED" if one.code else "COMPLETED"), (one, record)
         assert record.get("exit", {}).get("code", 0) == one.code, (one, record)
         assert record["attempt"] == 1, (one, record)
+
+
+def _lines(served: Service, name: str) -> list[str]:
+    return served.file(f"lines/{name}").splitlines()
+
+
+def _check_requeued(one: Submission, job: Job, lines: list[str]) -> None:
+    """Each attempt at most once and never beside another, the last one to its end."""
+    assert len(set(lines)) == len(lines), (one, lines)
+    assert set(lines) <= {f"{one.job} {count}" for count in range(job.restarts + 1)}, (one, lines)
+    assert lines[-1] == f"{one.job} {job.restarts}", (one, lines)
+    assert job.state.label == ("FAILED" if one.code else "COMPLETED"), (one, job)
+    assert (job.exit.code, job.attempt) == (one.code, job.restarts + 1), (one, job)
 
 
 def _check_history(served: Service) -> None:
@@ -235,10 +267,12 @@ def _check_history(served: Service) -> None:
     finally:
         store.close()
     use = [json.loads(doc) for (doc,) in served.rows("select doc from ledger where kind='usage'")]
-    ran = [job for job in jobs if job.started is not None]
-    seconds = sum(job.alloc.cpu * ((job.ended or 0) - (job.started or 0)) for job in ran)
-    assert sum(entry["tres_seconds"].get("cpu", 0) for entry in use) == seconds
-    assert len({entry["job"] for entry in use}) == len(use)
+    assert len({(entry["job"], entry["attempt"]) for entry in use}) == len(use)
+    posted = {(one["job"], one["attempt"]): one["tres_seconds"].get("cpu", 0) for one in use}
+    for job in jobs:
+        if job.started is not None:
+            seconds = (job.ended or 0) - job.started
+            assert posted.get((job.id, job.attempt), 0) == job.alloc.cpu * seconds, job
 
 
 class _NoClock:
