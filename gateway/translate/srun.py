@@ -267,6 +267,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         whole=request.has("whole"),
         interactive=True,
         output=output(request),
+        input_rank=only_task(request, "input"),
         cwd=posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd),
         time_limit=request.number("time") if inside else None,
         pty=window if request.has("pty") else None,
@@ -368,7 +369,7 @@ def _file(request: Request, long: str) -> str | None:
 
 
 def only_task(request: Request, long: str) -> int | None:
-    """`-o 2`, `-e 2`: the one task whose text passes through srun; None for all."""
+    """`-o 2`, `-e 2`, `-i 2`: the one task that srun writes or reads for; None for all."""
     text = request.text(long)
     return int(text) if text is not None and text.isdecimal() else None
 

@@ -28,7 +28,10 @@ def modules(*argv: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+QUICK = [name for name in PROGRAMS if name not in ("salloc", "sattach", "srun")]
+
+
+@pytest.mark.parametrize("program", QUICK)
 def test_a_command_loads_nothing_but_the_shim_and_sockets(commands: Commands, program: str) -> None:
     bare = modules("import sys; print(*sys.modules, file=sys.stderr)")
     with Service(commands.socket, [DONE]):
