@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from broker.decide.rules import QuoteFor
-from broker.model.constraint import holds, names
+from broker.model.constraint import names
 from broker.model.constraint import parse as parse_constraint
 from broker.model.errors import BadOption
 from broker.model.job import Job
@@ -12,6 +12,7 @@ from broker.model.node import Node, NodeState
 from broker.model.site import DeclaredNode, Partition, Site
 from broker.model.spec import Gres
 from broker.schedule.demand import Demand, demand, expected_seconds, need_of
+from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
 from broker.schedule.gates import beyond, partition_gate
 
@@ -73,9 +74,10 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
     """
     asked = job.spec.resources
     nodes = [node for node in _nodes(site, partition) if node.name not in asked.exclude]
-    nodes = [node for node in nodes if _has(node, asked.constraint, asked.tmp_mib or 0)]
+    nodes = [node for node in nodes if (asked.tmp_mib or 0) <= node.tmp_disk_mib]
     nodes = [node for node in nodes if node.whole.cpu >= _cpus_together(ask)]
-    rooms = [room(declared(node, site), ()) for node in nodes]
+    records = [declared(node, site) for node in nodes]
+    rooms = [room(record, ()) for record in records if is_of_kind(record, asked)]
     if not rooms:
         return None
     if not beyond(site, partition, ask):
@@ -96,14 +98,6 @@ def _on_one(ask: Demand) -> int:
 def _least(ask: Demand) -> tuple[Gres, ...]:
     """The part of the job's GPUs that one of its nodes must have."""
     return tuple(g.model_copy(update={"count": -(-g.count // ask.min_nodes)}) for g in ask.gpus)
-
-
-def _has(node: DeclaredNode, wish: str | None, tmp_mib: int) -> bool:
-    if tmp_mib > node.tmp_disk_mib:
-        return False
-    if wish is None:
-        return True
-    return holds(parse_constraint(wish), frozenset(word.lower() for word in node.features))
 
 
 def _cpus_together(ask: Demand) -> int:

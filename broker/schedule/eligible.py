@@ -26,10 +26,11 @@ def eligible(one: Room, job: Job, partition: Partition) -> bool:
         return False
     if partition.exclusive_user and one.users - {job.owner.user}:
         return False
-    return _is_of_kind(node, asked)
+    return is_of_kind(node, asked)
 
 
-def _is_of_kind(node: Node, asked: Resources) -> bool:
+def is_of_kind(node: Node, asked: Resources) -> bool:
+    """Whether the node is what is asked for in cpus, features, place and GPUs, if it were empty."""
     if asked.cpus_exactly not in {None, node.whole.cpu}:
         return False
     words = frozenset(word.lower() for word in node.features)

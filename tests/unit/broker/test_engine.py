@@ -199,6 +199,8 @@ def test_a_request_that_no_node_can_meet_is_refused_and_leaves_nothing(bench: Be
         Resources(mem_per_node_mib=999_000),
         Resources(cpus_per_task=5),
         Resources(gres=(Gres(name="gpu", count=3),)),
+        Resources(cpus_exactly=1),
+        Resources(any_of=(Where(region="us-east-1"),)),
     ):
         with pytest.raises(BadOption, match="Requested node configuration is not available"):
             bench.submit(resources=resources)
