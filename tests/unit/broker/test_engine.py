@@ -23,6 +23,7 @@ from broker.model.spec import (
     Resources,
     StepSpec,
     TaskSpec,
+    Where,
 )
 from broker.optimize.bundled import bundled
 from broker.optimize.cooldown import Cooldown
