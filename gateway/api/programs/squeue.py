@@ -23,6 +23,7 @@ from gateway.api.wire import Answer, Call
 from gateway.query import views
 from gateway.query.context import Context
 from gateway.query.documents import Asker, document
+from gateway.query.kept import KeptLines
 from gateway.query.layout import Layout
 from gateway.query.moments import RELATIVE, headline
 from gateway.query.refs import cut_list, read_ref
@@ -75,6 +76,7 @@ class Squeue:
 
     def __init__(self) -> None:
         self.listings = Listings()
+        self.kept = KeptLines()
 
     async def __call__(self, desk: Desk, call: Call) -> Answer:
         seconds = iterated(call)
@@ -111,7 +113,33 @@ class Squeue:
             return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
             return _steps(options, snap, ctx, top=top, errors=errors)
-        return _jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+        return self._jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+
+    def _jobs(
+        self,
+        options: Options,
+        snap: Snapshot,
+        ctx: Context,
+        *,
+        wanted: Wanted,
+        texts: tuple[str, str],
+    ) -> tuple[Answer, bool]:
+        look = _look(options)
+        top, errors = texts
+        errors += "".join(BAD_COLUMN.format(name) for name in look.layout.unknown)
+        if look.dated and not options.has("noheader"):
+            top += headline(ctx) + "\n"
+        head = _head(options, top, look.layout)
+        try:
+            check_sort(look.sort)
+        except SortError as error:
+            raise fail(errors + BAD_SORT.format(error), out=head) from None
+        found = select(snap.jobs.values(), wanted, ctx)
+        jobs = ordered(_spread(options, found, wanted), look.sort, ctx)
+        lines = self.kept.lines(look.layout, jobs, ctx)
+        timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
+        timed = timed or wanted.over is not None or wanted.under is not None
+        return Answer(out=head + _block(lines), err=errors), timed
 
 
 def _behind(options: Options, call: Call) -> list[str]:
@@ -301,28 +329,6 @@ def _said_later(options: Options, long: str) -> bool:
     """Of -o and -O the last that was typed counts; typed ones before those of the environment."""
     order = [one.opt.long for one in options.query.said if one.opt.long in {"format", "Format"}]
     return bool(order) and order[-1] == long
-
-
-def _jobs(
-    options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted, texts: tuple[str, str]
-) -> tuple[Answer, bool]:
-    look = _look(options)
-    top, errors = texts
-    errors += "".join(BAD_COLUMN.format(name) for name in look.layout.unknown)
-    if look.dated and not options.has("noheader"):
-        top += headline(ctx) + "\n"
-    head = _head(options, top, look.layout)
-    try:
-        check_sort(look.sort)
-    except SortError as error:
-        raise fail(errors + BAD_SORT.format(error), out=head) from None
-    jobs = ordered(
-        _spread(options, select(snap.jobs.values(), wanted, ctx), wanted), look.sort, ctx
-    )
-    lines = look.layout.lines(jobs, ctx)
-    timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
-    timed = timed or wanted.over is not None or wanted.under is not None
-    return Answer(out=head + _block(lines), err=errors), timed
 
 
 def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:
