@@ -126,12 +126,16 @@ def raw(value: str | bytes) -> bytes:
 
 
 def frames(answer: Answer) -> bytes:
-    """The frames of one answer; without an end if more follows."""
+    """The frames of one answer; without an end if more follows.
+
+    Errors come first, as from a program whose output is a pipe: callers that join both streams
+    read the job id off the last line.
+    """
     parts = []
-    if answer.out:
-        parts.append(frame(OUT, raw(answer.out)))
     if answer.err:
         parts.append(frame(ERR, raw(answer.err)))
+    if answer.out:
+        parts.append(frame(OUT, raw(answer.out)))
     if answer.rest is None:
         parts.append(_end(answer))
     return b"".join(parts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sbatch_shim.grammar.errors import GrammarError, try_help
 from sbatch_shim.grammar.options import Table
-from sbatch_shim.grammar.table import NO, REQ, Opt
+from sbatch_shim.grammar.table import NO, OLD, REQ, Opt
 
 Said = namedtuple("Said", "opt text")
 """An option met, as its first spelling's row; text None where none was given."""
@@ -19,7 +19,9 @@ Scan = namedtuple("Scan", "said operands")
 class Reader:
     """Reads the words of one command, option by option; complaints come when their turn comes."""
 
-    def __init__(self, table: Table, words: Sequence[str], code: int) -> None:
+    def __init__(self, table: Table, words: Sequence[str], code: int, *, old: bool = False) -> None:
+        """`old`: an option may have the value that only older releases took."""
+        self.barred = (NO,) if old else (NO, OLD)
         self.table = table
         self.words = words
         self.code = code
@@ -67,7 +69,7 @@ class Reader:
     def _long(self, word: str) -> Said:
         name, equals, text = word[2:].partition("=")
         opt = self._find(name, word)
-        if equals and opt.arg == NO:
+        if equals and opt.arg in self.barred:
             raise self._complaint(f"option '--{opt.long}' doesn't allow an argument")
         if equals:
             return self._said(opt, text)

@@ -22,7 +22,7 @@ from sbatch_shim.grammar.errors import (
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import MAIL, NO, REPEAT, SIGNAL, SPECIALIZE
+from sbatch_shim.grammar.table import MAIL, NO, OLD, REPEAT, SIGNAL, SPECIALIZE
 from sbatch_shim.grammar.values import NodeCount, Signal
 
 Given = namedtuple("Given", "text value source")
@@ -69,7 +69,7 @@ def parse_query(command: str, argv: Sequence[str], environ: Mapping[str, str]) -
 
 def _said_in(environ: Mapping[str, str], command: str) -> list[Said]:
     return [
-        Said(opt, None if opt.arg == NO and opt.kind != REPEAT else environ[name])
+        Said(opt, None if opt.arg in (NO, OLD) and opt.kind != REPEAT else environ[name])
         for name, opt in lookup(command).variables
         if name in environ
     ]
@@ -147,7 +147,7 @@ class Desk:
 
     def put_directives(self, words: Sequence[str]) -> None:
         """Options of a script's head, each read in its turn. Raises GrammarError."""
-        reader = Reader(self.table, words, OPTION_ERROR)
+        reader = Reader(self.table, words, OPTION_ERROR, old=True)
         for said in reader.leading():
             if said.opt.long not in NOT_IN_SCRIPTS:
                 self._put(said, SCRIPT)
@@ -178,11 +178,15 @@ class Desk:
         if opt.kind == SPECIALIZE:
             word = "-S" if opt.short else f"--{opt.long}"
             self.notes.append(error_line(self.rules.program, NO_SPECIALIZING.format(word)))
+        if opt.arg == OLD and said.text is not None:
+            told = DROPPED_VALUE.format(opt.long, said.text)
+            self.notes.append(warning_line(self.rules.program, told))
 
 
 NO_SPECIALIZING = (
     "Ignoring {} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
 )
+DROPPED_VALUE = "--{} takes no value since Slurm 25.05: {!r} is ignored"
 
 
 def _both_signals(before: Signal, after: Signal) -> Signal:

@@ -7,7 +7,8 @@ from collections import namedtuple
 Opt = namedtuple("Opt", "long short arg kind cls cmds env_in env_out spec scontrol rest help same")
 """One option of some commands.
 
-`arg`: NO, REQ or OPT (optional, then only attached). `kind`: how its text is read, a key of
+`arg`: NO, REQ, OPT (optional, then only attached) or OLD (older releases took one: a directive may
+still have it, a warning says that it is ignored). `kind`: how its text is read, a key of
 `check.READERS`. `cls`: CORE, ACCEPTED (kept in the spec), IGNORED (with a warning) or REFUSED.
 `env_in`: the variables it is read from, those of each command between slashes, in the order of
 `cmds`. `env_out`: what a job sees of it. `spec`: dotted path in the TaskSpec. `scontrol`, `rest`:
@@ -15,7 +16,7 @@ its key in `scontrol show job` and in slurmrestd's job description. `same`: the 
 another spelling of.
 """
 
-NO, REQ, OPT = "none", "required", "optional"
+NO, REQ, OPT, OLD = "none", "required", "optional", "old"
 CORE, ACCEPTED, IGNORED, REFUSED = "core", "accepted", "ignored", "refused"
 
 SBATCH = ("sbatch",)

@@ -2,7 +2,7 @@
 
 from gateway.api.wire import Answer
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import NO, REQ, Opt
+from sbatch_shim.grammar.table import NO, OLD, REQ, Opt
 
 WIDTH = 30
 
@@ -22,7 +22,7 @@ def early(program: str, asked: str, *, version: str, operands: str = "", usage: 
 
 def _line(opt: Opt) -> str:
     letter = f"-{opt.short}, " if opt.short else "    "
-    value = "" if opt.arg == NO else "=VALUE" if opt.arg == REQ else "[=VALUE]"
+    value = "" if opt.arg in (NO, OLD) else "=VALUE" if opt.arg == REQ else "[=VALUE]"
     words = f"  {letter}--{opt.long}{value}"
     gap = "  " if len(words) >= WIDTH else " " * (WIDTH - len(words))
     return f"{words}{gap}{opt.help}\n"

@@ -89,7 +89,7 @@ def test_no_bytes_bring_a_traceback(body: bytes) -> None:
 
 def test_an_answer_is_text_then_one_end() -> None:
     answer = Answer(out="a\udcff", err=b"e", code=210)
-    assert frames(answer) == b"o\0\0\0\x02a\xffe\0\0\0\x01ex\0\0\0\x03210"
+    assert frames(answer) == b"e\0\0\0\x01eo\0\0\0\x02a\xffx\0\0\0\x03210"
     assert frames(Answer()) == b"x\0\0\0\x010"
     assert frames(Answer(out="?", ask="-\n")) == b"o\0\0\0\x01?a\0\0\0\x02-\n"
     assert frames(Answer(exec=("/bin/squeue", "-a"))) == b"c\0\0\0\x0f/bin/squeue\0-a\0"
