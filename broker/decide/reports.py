@@ -259,6 +259,8 @@ def _step_end(
     state = result.step
     if step.id != BATCH and state is StepState.COMPLETED:
         state = step_state(result.exit)
+    if step.numbered and record.get("cause") == "time_limit":
+        state = StepState.TIMEOUT  # its own limit; that of its job cancels it
     if step.kill_cause or (job.completing and result.exit.signal):
         state = StepState.CANCELLED
     return ev.StepEnded(
@@ -291,12 +293,13 @@ def _usage(record: Mapping[str, Any]) -> Usage:
 def _job_end(job: Job, result: Outcome, now: int) -> list[ev.JobEvent]:
     """The batch step is over, so is the job; steps that run, or may by now, are ended first."""
     others = any(s.id != BATCH and not s.state.final for s in job.steps)
+    cause = "time_limit" if result.state is JobState.TIMEOUT else "batch_ended"
     end = ev.Ended(
         job=job.id,
         at=now,
         state=result.state,
         reason=result.reason,
-        exit=result.exit,
-        kill_cause="batch_ended" if others else "",
+        exit=result.exit if job.spec.batch else ExitCode(result.exit.code),
+        kill_cause=cause if others else "",
     )
     return [end] if others else [end, ev.Released(job=job.id, at=now)]
