@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from sbatch_shim.grammar.options_account import ACCOUNT_COMMANDS
 from sbatch_shim.grammar.table import CORE, FLAG, NO, OPT, REPEAT, REQ, TEXT, Opt
 
 # fmt: off
@@ -298,6 +299,7 @@ COMMANDS = {
     "sprio": SPRIO,
     "sstat": SSTAT,
     "sshare": SSHARE,
+    **ACCOUNT_COMMANDS,
 }
 
 

@@ -1,0 +1,136 @@
+"""sprio: what the priority of waiting jobs is made of."""
+
+from collections.abc import Iterable
+
+from gateway.api.desk import Desk
+from gateway.api.programs.reading import Finished, Options, cluster_line, fail, read_options, reader
+from gateway.api.programs.shares import standings
+from gateway.api.wire import Answer, Call
+from gateway.config.accounts import PrioritySettings
+from gateway.query.context import Context
+from gateway.query.factors import (
+    KEYS,
+    Ranked,
+    is_ranked,
+    ranked,
+    scale_of,
+    sprio_letters,
+    usual,
+    weight_letters,
+)
+from gateway.query.layout import Layout
+from gateway.query.refs import cut_list, read_ref
+
+BAD_COLUMN = "sprio: error: Invalid job format specification: {}\n"
+BAD_JOB = "sprio: error: Invalid job id: {}\n"
+BAD_SORT = "sprio: error: Invalid sort specification: {}\n"
+BAD_USER = "sprio: error: Invalid user: {}\n"
+BAD_WORD = "sprio: error: Unrecognized option: {}\n"
+FATAL = "sprio: fatal: Could not get cluster information\n"
+
+
+class Sprio:
+    """The command; `settings` are the weights of the site."""
+
+    def __init__(self, settings: PrioritySettings) -> None:
+        self.settings = settings
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        try:
+            return await self._answer(desk, call)
+        except Finished as end:
+            return end.answer
+
+    async def _answer(self, desk: Desk, call: Call) -> Answer:
+        options = read_options(desk, call)
+        snap = desk.snapshot()
+        ctx = reader(desk, call, snap, options=options)
+        top = cluster_line(options, call, snap, fatal=FATAL)
+        shape = options.text("format") or self._usual(options)
+        if options.has("weights"):
+            return _written(weight_letters(shape), [self.settings], ctx, options=options, top=top)
+        jobs = _jobs(options)
+        users = await _users(desk, options)
+        stand = await standings(desk, ctx, self.settings.decay_half_life)
+        scale = scale_of(self.settings, {k: one.factor or 0.0 for k, one in stand.items()})
+        parts = options.words_of("partition")
+        rows = [
+            ranked(job, part, scale, ctx)
+            for job in sorted(snap.jobs.values(), key=lambda one: one.id)
+            if is_ranked(job) and (users is None or job.owner.uid in users)
+            for part in job.partitions
+            if (jobs is None or job.id in jobs or (job.array and job.array.base in jobs))
+            and (parts is None or part in parts)
+        ]
+        rows = _in_order(rows, options.text("sort"), ctx)
+        return _written(sprio_letters(shape), rows, ctx, options=options, top=top)
+
+    def _usual(self, options: Options) -> str:
+        return usual(
+            self.settings,
+            users=options.has("user"),
+            long=options.has("long"),
+            norm=options.has("norm"),
+        )
+
+
+def _written(
+    layout: Layout[Ranked] | Layout[PrioritySettings],
+    rows: Iterable[object],
+    ctx: Context,
+    *,
+    options: Options,
+    top: str,
+) -> Answer:
+    head = top if options.has("noheader") else f"{top}{layout.header}\n"
+    lines = layout.lines(rows, ctx)  # type: ignore[arg-type]
+    errors = "".join(BAD_COLUMN.format(name) for name in layout.unknown)
+    return Answer(out=head + "".join(f"{line}\n" for line in lines), err=errors)
+
+
+def _jobs(options: Options) -> frozenset[int] | None:
+    """Ids from -j, which may stand behind it too."""
+    texts = [text for text in (options.text("jobs"),) if text]
+    if options.has("jobs"):
+        texts += options.words
+    elif options.words:
+        raise fail(BAD_WORD.format(options.words[0]))
+    if not texts:
+        return None
+    found = set()
+    for word in [word for text in texts for word in cut_list(text)]:
+        refs = read_ref(word)
+        if refs is None:
+            raise fail(BAD_JOB.format(word))
+        found |= {int(ref.job) for ref in refs}
+    return frozenset(found)
+
+
+async def _users(desk: Desk, options: Options) -> frozenset[int] | None:
+    names = options.words_of("user")
+    if names is None:
+        return None
+    found = set()
+    for name in sorted(names):
+        uid = await desk.uid(name)
+        if uid is None:
+            raise fail(BAD_USER.format(name))
+        found.add(uid)
+    return frozenset(found)
+
+
+def _in_order(rows: list[Ranked], text: str | None, ctx: Context) -> list[Ranked]:
+    """By letters with signs, as squeue sorts."""
+    for word in reversed([word for word in (text or "").split(",") if word]):
+        value = KEYS.get(word[-1])
+        if value is None:
+            raise fail(BAD_SORT.format(word))
+        rows = sorted(rows, key=lambda row: _key(value(row, ctx)), reverse="-" in word)
+    return rows
+
+
+def _key(text: str) -> tuple[float, str]:
+    try:
+        return float(text), ""
+    except ValueError:
+        return 0.0, text

@@ -1,0 +1,239 @@
+"""sshare: shares of accounts and users, and what they used of them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accounting.assoc import lower
+from accounting.fairshare import INFINITE, Key, Standing
+from accounting.tres import Tres, billing, parse_weights
+from broker.model.job import Job, JobState
+from gateway.api.desk import Desk
+from gateway.api.programs import structured
+from gateway.api.programs.reading import Finished, Options, cluster_line, fail, read_options, reader
+from gateway.api.programs.shares import standings
+from gateway.api.wire import Answer, Call
+from gateway.config.accounts import PrioritySettings
+from gateway.query import job as of
+from gateway.query.assocs import Row, tree
+from gateway.query.context import Context
+from gateway.query.documents import values
+from gateway.query.managed import limit_text, limits_of
+from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
+from gateway.query.shape import number
+
+BAD_FIELD = 'sshare: error: Invalid field requested: "{}"\n'
+BAD_USER = "sshare: error: Invalid user id: {}\n"
+BAD_WORD = "sshare: error: Unrecognized option: {}\n"
+FATAL = "sshare: fatal: Could not get cluster information\n"
+USUAL = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
+LONG = (
+    "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,"
+    "GrpTRESMins,TRESRunMins"
+)
+PART = "Account,User,Partition,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
+
+
+Minutes = Callable[[Key], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A line: an association, its standing, TRES-minutes that its jobs may still use."""
+
+    row: Row
+    standing: Standing
+    run_minutes: Mapping[str, int]
+
+    @property
+    def is_root(self) -> bool:
+        return self.row.depth == 0
+
+    @property
+    def is_user(self) -> bool:
+        return self.row.user is not None
+
+
+def _account(share: Share) -> str:
+    return " " * share.row.depth + share.row.account.name
+
+
+def _user(share: Share) -> str:
+    return share.row.user.user if share.row.user else ""
+
+
+def _factor(share: Share) -> str:
+    factor = share.standing.factor
+    return "" if factor is None or not share.is_user else f"{factor:.6f}"
+
+
+def _level(share: Share) -> str:
+    if share.is_root:
+        return ""
+    return "inf" if share.standing.level == INFINITE else f"{share.standing.level:.6f}"
+
+
+def _run_minutes(share: Share) -> str:
+    return ",".join(f"{name}={count}" for name, count in share.run_minutes.items())
+
+
+def _partition(share: Share) -> str:
+    return (share.row.user.partition or "") if share.row.user else ""
+
+
+def fields(cluster: str) -> tuple[Field[Share], ...]:
+    """Every column."""
+    return (
+        Field("Account", "Account", -20, _account),
+        Field("Cluster", "Cluster", 10, lambda _: cluster),
+        Field("EffectvUsage", "EffectvUsage", 13, lambda one: f"{one.standing.effective:.6f}"),
+        Field("FairShare", "FairShare", 10, _factor),
+        Field("GrpTRESMins", "GrpTRESMins", 30, _group_minutes),
+        Field("GrpTRESRaw", "GrpTRESRaw", 30, nothing),
+        Field("ID", "ID", 6, lambda one: str(one.row.id)),
+        Field("LevelFS", "LevelFS", 10, _level),
+        Field("NormShares", "NormShares", 11, lambda one: f"{one.standing.norm_shares:.6f}"),
+        Field("NormUsage", "NormUsage", 11, lambda one: f"{one.standing.norm_usage:.6f}"),
+        Field("Partition", "Partition", 12, _partition),
+        Field("RawShares", "RawShares", 10, _raw_shares),
+        Field("RawUsage", "RawUsage", 11, lambda one: f"{one.standing.usage:.0f}"),
+        Field("TRESRunMins", "TRESRunMins", 30, _run_minutes),
+        Field("User", "User", 10, _user),
+    )
+
+
+def _raw_shares(share: Share) -> str:
+    return "" if share.is_root else str(share.row.shares)
+
+
+def _group_minutes(share: Share) -> str:
+    return limit_text(limits_of(share.row), "grp_tres_mins")
+
+
+class Sshare:
+    """The command; `tres` are the names that accounting counts."""
+
+    def __init__(self, settings: PrioritySettings, tres: tuple[str, ...]) -> None:
+        self.settings = settings
+        self.tres = tres
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        try:
+            return await self._answer(desk, call)
+        except Finished as end:
+            return end.answer
+
+    async def _answer(self, desk: Desk, call: Call) -> Answer:
+        options = read_options(desk, call)
+        if options.words:
+            raise fail(BAD_WORD.format(options.words[0]))
+        snap = desk.snapshot()
+        ctx = reader(desk, call, snap, options=options)
+        known = fields(snap.site.cluster)
+        if options.has("helpformat"):
+            return Answer(out=_help(known))
+        top = cluster_line(options, call, snap, fatal=FATAL)
+        by = await structured.asker(desk, call, options)
+        try:
+            shown = fields_of(options.text("format") or _usual(options), known)
+        except UnknownFieldError as error:
+            raise fail(BAD_FIELD.format(error)) from None
+        rows = await self._rows(desk, call, options, ctx=ctx)
+        if by is not None:
+            content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
+            return Answer(out=values(content, ctx, asker=by))
+        return Answer(out=top + table(shown, rows, _style(options)))
+
+    async def _rows(self, desk: Desk, call: Call, options: Options, *, ctx: Context) -> list[Share]:
+        stand = await standings(desk, ctx, self.settings.decay_half_life)
+        users = await _users(desk, call, options)
+        accounts = options.words_of("accounts")
+        wanted = None if accounts is None else {name.lower() for name in accounts}
+        minutes = run_minutes(list(ctx.jobs.values()), ctx, self.tres)
+        found = []
+        for row in tree(ctx.site.book):
+            key = row.account.name, row.user.user if row.user else ""
+            by_user = row.user is None or users is None or row.user.user in users
+            if by_user and (wanted is None or row.account.name in wanted):
+                found.append(Share(row, stand[key], minutes(key)))
+        return [one for one in found if one.is_user] if options.has("Users") else found
+
+
+def run_minutes(jobs: list[Job], ctx: Context, tres: tuple[str, ...]) -> Minutes:
+    """By account and user (empty: all below): minutes that running jobs may still use."""
+    sums: dict[Key, Counter[str]] = {}
+    for job in jobs:
+        if job.state is JobState.RUNNING:
+            above = [(str(one.name), "") for one in ctx.site.book.lineage(lower(job.account))]
+            for key in [(job.account, job.owner.user), *above]:
+                sums.setdefault(key, Counter()).update(_left(job, ctx))
+    return lambda key: {name: sums.get(key, Counter())[name] for name in tres}
+
+
+def _left(job: Job, ctx: Context) -> dict[str, int]:
+    left = of.time_left(job, ctx)
+    minutes = max(left, 0) // 60 if isinstance(left, int) else of.YEAR // 60
+    tres: Tres = job.alloc
+    part = ctx.site.partition(job.partition)
+    units = billing(tres, parse_weights(part.billing_weights) if part else None)
+    counts = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node, "billing": units}
+    counts |= {f"gres/{name}": count for name, count in tres.gres}
+    return {name: count * minutes for name, count in counts.items()}
+
+
+def _usual(options: Options) -> str:
+    if options.has("long"):
+        return LONG
+    return PART if options.has("partition") else USUAL
+
+
+def _style(options: Options) -> Style:
+    header = not options.has("noheader")
+    if options.has("parsable2") or options.has("parsable"):
+        return Style("|", ended=not options.has("parsable2"), header=header)
+    return Style(header=header)
+
+
+async def _users(desk: Desk, call: Call, options: Options) -> frozenset[str] | None:
+    """Names; the caller's own unless all or some were asked for."""
+    names = options.words_of("users")
+    if options.has("all") or names == frozenset({"-1"}):
+        return None
+    if names is not None:
+        for name in sorted(names):
+            if await desk.uid(name) is None:
+                raise fail(BAD_USER.format(name))
+        return names
+    if options.has("accounts"):
+        return None
+    return frozenset({(await desk.owner(call.peer.uid)).user})
+
+
+def _help(known: tuple[Field[Share], ...]) -> str:
+    names = [one.name for one in known]
+    lines = [names[i : i + 4] for i in range(0, len(names), 4)]
+    return "".join(" ".join(f"{name:<19}" for name in line) + "\n" for line in lines)
+
+
+def _record(share: Share, ctx: Context) -> dict[str, Any]:
+    """One association as data_parser has it."""
+    one = share.standing
+    return {
+        "id": share.row.id,
+        "cluster": ctx.site.cluster,
+        "name": _user(share) or share.row.account.name,
+        "parent": share.row.account.name if share.is_user else share.row.account.parent,
+        "partition": _partition(share),
+        "shares_normalized": number(one.norm_shares),
+        "shares": number(share.row.shares),
+        "tres": {"run_seconds": [], "group_minutes": [], "usage": []},
+        "effective_usage": number(one.effective),
+        "usage_normalized": number(one.norm_usage),
+        "usage": round(one.usage),
+        "fairshare": {
+            "factor": number(one.factor or 0.0),
+            "level": number(None if one.level == INFINITE else one.level),
+        },
+        "type": ["USER" if share.is_user else "ASSOCIATION"],
+    }

@@ -1,0 +1,227 @@
+"""The factors of a job's priority, each between 0 and 1, and what they weigh (multifactor)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from accounting.tres import Tres
+from broker.model.job import Job, JobState
+from gateway.config.accounts import PrioritySettings
+from gateway.query.context import Context
+from gateway.query.layout import Cell, Layout, by_letters
+from gateway.query.resources import wanted_tres
+
+JobPart = tuple[Job, str]
+"""A job in one of the partitions that it may go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """All of a job's factors in one partition."""
+
+    age: float = 0.0
+    fairshare: float = 0.0
+    size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    tres: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What factors are measured against."""
+
+    settings: PrioritySettings
+    shares: Mapping[tuple[str, str], float]
+    """Fair-share factors by account and user."""
+    weights: Mapping[str, float]
+    """Of TRES, by name, as configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A row of sprio."""
+
+    job: Job
+    partition: str
+    factors: Factors
+    scale: Scale
+
+
+def scale_of(settings: PrioritySettings, shares: Mapping[tuple[str, str], float]) -> Scale:
+    """Raises ValueError for weights that cannot be read; the configuration has checked them."""
+    return Scale(settings, shares, _tres_weights(settings.weights.tres))
+
+
+def _tres_weights(text: str) -> dict[str, float]:
+    pairs = (item.partition("=") for item in text.split(",") if item)
+    return {name.lower(): float(value) for name, _, value in pairs}
+
+
+def is_ranked(job: Job) -> bool:
+    """Whether the job has a priority now: it waits for nothing but room."""
+    waits = job.state is JobState.PENDING and not job.completing
+    return waits and job.hold is None and not job.after and job.reason != "BeginTime"
+
+
+def ranked(job: Job, partition: str, scale: Scale, ctx: Context) -> Ranked:  # noqa: PLR0917
+    """The job's row for one of its partitions."""
+    whole = _whole(partition, ctx)
+    parts = ctx.site.partitions
+    own = next((part.priority_job_factor for part in parts if part.name == partition), 0)
+    most = max((part.priority_job_factor for part in parts), default=0)
+    grades = ctx.site.book.qos
+    highest = max((grade.priority for grade in grades.values()), default=0)
+    mine = grades[job.qos].priority if job.qos in grades else 0
+    factors = Factors(
+        age=_age(job, scale, ctx),
+        fairshare=scale.shares.get((job.account, job.owner.user), 0.0),
+        size=_size(job, scale, ctx),
+        partition=own / most if most else 0.0,
+        qos=mine / highest if highest else 0.0,
+        tres={name: _part(job, name, whole, ctx) for name in scale.weights},
+    )
+    return Ranked(job, partition, factors, scale)
+
+
+def _age(job: Job, scale: Scale, ctx: Context) -> float:
+    if job.eligible is None or not scale.settings.max_age:
+        return 0.0
+    return min(max(ctx.now - job.eligible, 0) / scale.settings.max_age, 1.0)
+
+
+def _size(job: Job, scale: Scale, ctx: Context) -> float:
+    """Half its part of the nodes, half that of the cpus; small ones first if so configured."""
+    nodes = max(len(ctx.site.nodes), 1)
+    cpus = max(sum(node.whole.cpu for node in ctx.site.nodes), 1)
+    part = (min(job.want.node / nodes, 1) + min(job.want.cpu / cpus, 1)) / 2
+    return 1 - part if scale.settings.favor_small else part
+
+
+def _whole(partition: str, ctx: Context) -> Tres:
+    part = ctx.site.partition(partition)
+    own = set(part.nodes) if part else set()
+    whole = Tres()
+    for node in ctx.site.nodes:
+        if node.name in own:
+            whole = whole + node.whole
+    return whole
+
+
+def _part(job: Job, name: str, whole: Tres, ctx: Context) -> float:  # noqa: PLR0917
+    asked, there = _count(wanted_tres(job, ctx)[0], name), _count(whole, name)
+    return min(asked / there, 1.0) if there else 0.0
+
+
+def _count(tres: Tres, name: str) -> int:
+    plain = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node}
+    return plain.get(name) if name in plain else dict(tres.gres).get(name.removeprefix("gres/"), 0)  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _weighted(factor: float, weight: int) -> str:
+    return f"{factor * weight:.0f}"
+
+
+def _tres(row: Ranked, _: Context) -> str:
+    """`cpu=25,mem=100`: what it asks for, each weighed."""
+    parts = row.factors.tres
+    shown = {name: round(part * row.scale.weights[name]) for name, part in parts.items() if part}
+    return ",".join(f"{name}={count}" for name, count in shown.items())
+
+
+def _tres_factors(row: Ranked, _: Context) -> str:
+    return ",".join(f"{name}={part:.2f}" for name, part in row.factors.tres.items() if part)
+
+
+def _seven(value: float) -> str:
+    return f"{value:.7f}"
+
+
+def _of(name: str, weight: str) -> tuple[Any, Any]:
+    """A factor as it is, and weighed."""
+
+    def plain(row: Ranked, _: Context) -> str:
+        return _seven(getattr(row.factors, name))
+
+    def weighed(row: Ranked, _: Context) -> str:
+        return _weighted(getattr(row.factors, name), getattr(row.scale.settings.weights, weight))
+
+    return plain, weighed
+
+
+AGE, FAIRSHARE, SIZE = _of("age", "age"), _of("fairshare", "fairshare"), _of("size", "job_size")
+PARTITION, GRADE = _of("partition", "partition"), _of("qos", "qos")
+TOP = 2**32
+
+# fmt: off
+COLUMNS: tuple[tuple[str, str, Any, str], ...] = (
+    # letter, headline, value, weight
+    ("a", "AGE",       AGE[0],                                  "age"),
+    ("A", "AGE",       AGE[1],                                  "age"),
+    ("b", "ASSOC",     lambda _row, _ctx: _seven(0),            "assoc"),
+    ("B", "ASSOC",     lambda _row, _ctx: "0",                  "assoc"),
+    ("c", "CLUSTER",   lambda _row, ctx: ctx.site.cluster,      ""),
+    ("f", "FAIRSHARE", FAIRSHARE[0],                            "fairshare"),
+    ("F", "FAIRSHARE", FAIRSHARE[1],                            "fairshare"),
+    ("i", "JOBID",     lambda row, _ctx: str(row.job.id),       "Weights"),
+    ("j", "JOBSIZE",   SIZE[0],                                 "job_size"),
+    ("J", "JOBSIZE",   SIZE[1],                                 "job_size"),
+    ("n", "QOSNAME",   lambda row, _ctx: row.job.qos,           ""),
+    ("N", "NICE",      lambda row, _ctx: str(row.job.spec.nice), ""),
+    ("o", "ACCOUNT",   lambda row, _ctx: row.job.account,       ""),
+    ("p", "PARTITION", PARTITION[0],                            "partition"),
+    ("P", "PARTITION", PARTITION[1],                            "partition"),
+    ("r", "PARTITION", lambda row, _ctx: row.partition,         ""),
+    ("S", "SITE",      lambda _row, _ctx: "0",                  "1"),
+    ("q", "QOS",       GRADE[0],                                "qos"),
+    ("Q", "QOS",       GRADE[1],                                "qos"),
+    ("u", "USER",      lambda row, _ctx: row.job.owner.user,    ""),
+    ("y", "PRIORITY",  lambda row, _ctx: f"{row.job.priority / TOP:.14f}", ""),
+    ("Y", "PRIORITY",  lambda row, _ctx: str(row.job.priority), ""),
+    ("t", "TRES",      _tres_factors,                           "tres"),
+    ("T", "TRES",      _tres,                                   "tres"),
+)
+# fmt: on
+CELLS = {letter: Cell(header, value, True) for letter, header, value, _ in COLUMNS}
+KEYS = {letter: value for letter, _, value, _ in COLUMNS}
+
+
+def _weight_of(name: str) -> Any:
+    def value(settings: PrioritySettings, _: Context) -> str:
+        found = getattr(settings.weights, name, None)
+        return name if found is None else str(found)
+
+    return value
+
+
+WEIGHT_CELLS = {letter: Cell(header, _weight_of(w), True) for letter, header, _, w in COLUMNS}
+
+
+@lru_cache(maxsize=64)
+def sprio_letters(text: str) -> Layout[Ranked]:
+    """`sprio -o`, compiled."""
+    return by_letters(text, CELLS)
+
+
+@lru_cache(maxsize=64)
+def weight_letters(text: str) -> Layout[PrioritySettings]:
+    """`sprio -w -o`, compiled."""
+    return by_letters(text, WEIGHT_CELLS)
+
+
+def usual(settings: PrioritySettings, *, users: bool, long: bool, norm: bool) -> str:
+    """The columns unless others are asked for: factors that weigh nothing are left out."""
+    weights = settings.weights
+    head = ["%.15i", "%9r", *(["%.8u"] if users or long else []), "%.10y" if norm else "%.10Y"]
+    parts = [
+        ("a", weights.age), ("b", weights.assoc), ("f", weights.fairshare),
+        ("j", weights.job_size), ("p", weights.partition), ("q", weights.qos),
+    ]  # fmt: skip
+    shown = [f"%.10{k if norm else k.upper()}" for k, weight in parts if weight or long]
+    nice = ["%.11N"] if long else []
+    tres = [f"%.20{'t' if norm else 'T'}"] if weights.tres or long else []
+    return " ".join([*head, "%.10S", *shown, *nice, *tres])
