@@ -13,7 +13,7 @@ from broker.decide.passing import (
     dependency_facts,
     dependents,
     due,
-    element_ready,
+    element_waits,
 )
 from broker.decide.placing import Placing
 from broker.decide.reports import journal_record
@@ -309,7 +309,7 @@ class Engine:
             ends=lambda name: self._ends(name, now),
             taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,
-            ready=lambda job, task: element_ready(world, job, task, now=now),
+            task_waits=lambda job, task: element_waits(world, job, task, now=now),
             quote=self.quote,
             asks=self.asks.of,
             limits=Keeper(world.site.book, world.tally),

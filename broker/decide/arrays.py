@@ -6,6 +6,7 @@ from dataclasses import replace
 from accounting.ids import JobId
 from broker.model import events as ev
 from broker.model.job import Job
+from broker.model.lifecycle import of_task
 
 
 def split(
@@ -21,7 +22,8 @@ def split(
         return [ev.BecameElement(job=base.id, at=now, task=task)], base.id
     element = next(ids)
     place = replace(base.array, task=task, waiting=())
-    record = replace(base, id=element, array=place, reason="None", detail="")
+    after = of_task(base.after, task)
+    record = replace(base, id=element, array=place, after=after, reason="None", detail="")
     return [
         ev.Split(job=base.id, at=now, task=task, element=element),
         ev.Queued(job=element, at=now, record=record),

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from accounting.ids import JobId
+from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled
 from broker.decide.possible import declared
 from broker.decide.stepping import idle_end
+from broker.decide.submit import fresh_ids
 from broker.model import events as ev
 from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
@@ -15,6 +17,7 @@ from broker.model.spec import UNLIMITED, Dependency, DependencyKind
 from broker.schedule.depend import named, standing
 from broker.world import World
 
+NEVER = "DependencyNeverSatisfied"
 LIMIT_GRACE = 60
 """Seconds beyond time limit and KillWait after which the engine ends what its node did not."""
 
@@ -27,8 +30,10 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     left = standing(plain, lambda wish: find(world, job, wish), now, any_one=job.spec.after_any)
     rest = (*left.open, *(w for w in job.after if _elementwise(job, w)))
     if left.never and job.spec.kill_on_invalid_dep:
-        lost = replace(job, reason="DependencyNeverSatisfied")
-        return [cancelled(lost, by=0, now=now)]
+        return [_given_up(job, now)]
+    hopeless = _hopeless_tasks(world, job, now) if job.spec.kill_on_invalid_dep else []
+    if hopeless:
+        return _tasks_given_up(world, job, hopeless, now=now)
     reason = _reason(job, left.never, bool(rest))
     if rest == job.after and reason == job.reason:
         return []
@@ -40,11 +45,33 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     ]
 
 
+def _given_up(job: Job, now: int) -> ev.Ended:
+    """Its dependency can never be met, and it asked to be ended then."""
+    return cancelled(replace(job, reason=NEVER), by=0, now=now)
+
+
+def _hopeless_tasks(world: World, job: Job, now: int) -> list[int]:
+    """Waiting tasks whose counterparts of `aftercorr` have failed."""
+    if job.array is None or not any(_elementwise(job, wish) for wish in job.after):
+        return []
+    return [t for t in job.array.waiting if element_waits(world, job, t, now=now) == NEVER]
+
+
+def _tasks_given_up(world: World, job: Job, tasks: list[int], *, now: int) -> list[ev.JobEvent]:
+    facts: list[ev.JobEvent] = []
+    ids = fresh_ids(world)
+    for task in tasks:
+        apart, element = split(job, task, ids, now=now)
+        facts += [*apart, _given_up(replace(job, id=element), now)]
+        job = without(job, task)
+    return facts
+
+
 def _reason(job: Job, never: bool, still: bool) -> str:
     if job.hold is not None:
         return job.reason
     if never:
-        return "DependencyNeverSatisfied"
+        return NEVER
     return "Dependency" if still else "None"
 
 
@@ -69,13 +96,15 @@ def _before(world: World, job: Job) -> list[Job]:
     return [other for other in earlier if not other.over]
 
 
-def element_ready(world: World, job: Job, task: int, *, now: int) -> bool:
-    """Whether the element's `aftercorr` dependencies are met."""
+def element_waits(world: World, job: Job, task: int, *, now: int) -> str | None:
+    """Why the element's `aftercorr` dependencies keep it waiting, None once they are met."""
     wishes = tuple(
         wish.model_copy(update={"task": task}) for wish in job.after if _elementwise(job, wish)
     )
     left = standing(wishes, lambda wish: find(world, job, wish), now)
-    return not left.open
+    if left.never:
+        return NEVER
+    return "Dependency" if left.open else None
 
 
 def dependents(world: World, ended: Iterable[JobId]) -> set[JobId]:

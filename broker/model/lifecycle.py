@@ -11,6 +11,7 @@ from broker.model.errors import IllegalTransition
 from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.node import Node, NodeState
 from broker.model.patch import patched
+from broker.model.spec import Dependency, DependencyKind
 
 
 class Life(Enum):
@@ -101,7 +102,14 @@ def _without(job: Job, tasks: tuple[int, ...]) -> Job:
 def _became(job: Job, event: ev.BecameElement) -> Job:
     if job.array is None:
         raise IllegalTransition(f"job {job.id} is not an array")
-    return replace(job, array=replace(job.array, task=event.task, waiting=()))
+    after = of_task(job.after, event.task)
+    return replace(job, array=replace(job.array, task=event.task, waiting=()), after=after)
+
+
+def of_task(after: tuple[Dependency, ...], task: int) -> tuple[Dependency, ...]:
+    """Dependencies of an array as they hold for one task: `aftercorr` names its counterpart."""
+    corr = DependencyKind.AFTERCORR
+    return tuple(w.model_copy(update={"task": task}) if w.kind is corr else w for w in after)
 
 
 def _waits(job: Job, event: ev.Waits) -> Job:
@@ -152,6 +160,7 @@ def _placed(job: Job, event: ev.Placed) -> Job:
     return replace(
         _resized(job, event),
         partitions=(event.partition,),
+        after=(),
         attempt=job.attempt + 1,
         last_node_names=tuple(share.node for share in event.shares),
         started=event.at,

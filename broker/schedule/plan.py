@@ -43,8 +43,8 @@ class View:
     taken_names: frozenset[NodeName]
     """Elastic names in use."""
     running_elements: Callable[[JobId], int]
-    ready: Callable[[Job, int], bool]
-    """Whether an array's element has its own dependencies met."""
+    task_waits: Callable[[Job, int], str | None]
+    """Why an array's element waits for its own dependencies, None if it does not."""
     quote: Callable[[Need, Partition, Elastic], Quote]
     limits: Keeper
     """Limits of QOS and associations; the pass notes there what it starts."""
@@ -154,8 +154,9 @@ class _Pass:
         if array.limit:
             room = array.limit - self.view.running_elements(array.base)
         for task in array.waiting:
-            if job.after and not self.view.ready(job, task):
-                self.wait[job.id] = Wait("Dependency")
+            reason = self.view.task_waits(job, task) if job.after else None
+            if reason is not None:
+                self.wait[job.id] = Wait(reason)
                 continue
             if room <= 0:
                 self.wait[job.id] = Wait("JobArrayTaskLimit")

@@ -114,6 +114,28 @@ def test_how_an_arrays_first_task_ended_is_known_when_its_last_one_ends(
     assert bench.world.jobs[second].reason == ends
 
 
+@pytest.mark.parametrize("kill", [True, False])
+def test_a_task_whose_counterpart_failed_is_given_up_or_says_that_it_never_starts(
+    kill: bool,
+) -> None:
+    bench = Bench(DECLARED)
+    first = bench.submit(array=ArraySpec(tasks=(1, 2)))
+    after = (wish("aftercorr", first),)
+    second = bench.submit(array=ArraySpec(tasks=(1, 2)), after=after, kill_on_invalid_dep=kill)
+    bench.run(JobId(first + 1), code=1)
+    bench.run(first)
+    if not kill:
+        bench.step(seconds=MIN_JOB_AGE + 1)
+    states = {
+        task: (job.shown_state, job.reason)
+        for job in bench.world.array_jobs(second)
+        if job.array
+        for task in (job.array.waiting or (job.array.task,))
+    }
+    lost = ("CANCELLED" if kill else "PENDING", "DependencyNeverSatisfied")
+    assert states == {1: lost, 2: ("CONFIGURING", "None")}
+
+
 def test_a_dependency_laid_on_later_is_judged_at_once() -> None:
     bench = Bench(DECLARED)
     first = bench.submit()
