@@ -284,7 +284,8 @@ class Engine:
             self.asks.tidy(len(candidates))
             self.room_made = False
         else:
-            fresh = (self.world.jobs[job_id] for job_id in self._batch.submitted)
+            still = (job_id for job_id in self._batch.submitted if job_id in self.world.pending)
+            fresh = (self.world.jobs[job_id] for job_id in still)
             candidates = [job for job in fresh if not self.blocked.intersection(job.partitions)]
         candidates = [job for job in candidates if job.hold is None]
         if not candidates:

@@ -9,7 +9,7 @@ from accounting.tres import Tres, gres_counts
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job
-from broker.model.lifecycle import apply, apply_node
+from broker.model.lifecycle import Life, apply, apply_node, life
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Market
 from broker.world import World
@@ -62,6 +62,8 @@ class Audit:
                 touched.add(event.node)
             else:
                 before = self.jobs.get(event.job)
+                if isinstance(event, ev.Waits) and before is not None:
+                    assert life(before) is Life.PENDING, f"{event} of one that does not wait"
                 self.jobs[event.job] = apply(before, event, version=number)
                 touched.add(event.job)
         self._events = len(sim.store.events)

@@ -9,7 +9,7 @@ from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model.errors import Conflict
 from broker.model.job import Hold
-from broker.model.spec import ArraySpec, Dependency, DependencyKind, Resources, StepSpec
+from broker.model.spec import ArraySpec, Dependency, DependencyKind, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, START, Bench
 
 MIN_JOB_AGE = DECLARED.min_job_age
@@ -32,6 +32,16 @@ def test_a_job_that_is_over_runs_again_when_it_is_requeued() -> None:
     assert (found.shown_state, found.restarts, found.ended) == ("PENDING", 1, None)
     bench.step(seconds=DECLARED.requeue_delay)
     assert bench.world.jobs[job].key == f"{job}/2"
+
+
+def test_a_job_that_is_cancelled_in_the_step_of_its_submission_never_starts() -> None:
+    bench = Bench(DECLARED)
+    spec = TaskSpec(name="x", batch=StepSpec(name="batch"))
+    submit = cmd.Submit(spec=spec, owner=ALICE, request="r")
+    job = JobId(bench.world.next_job_id)
+    replies = bench.step(submit, cmd.Cancel(target=cmd.Target(job), by=ALICE), full=False)
+    assert replies == [job, None]
+    assert bench.state(job) == "CANCELLED"
 
 
 def requeue_held(bench: Bench, job: JobId) -> None:
