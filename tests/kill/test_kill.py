@@ -7,6 +7,7 @@ import json
 import os
 import random
 import secrets
+import shutil
 import sys
 import time
 from collections import Counter
@@ -300,3 +301,21 @@ def _bill(machine: dict[str, Any]) -> int:
     if start is None:
         return 0
     return int(machine["micro_usd_per_hour"] * max(end - start, MINIMUM_SECONDS) // 3600)
+
+
+def test_a_first_start_that_is_killed_leaves_a_home_that_starts(preloaded: Preloaded) -> None:
+    dice = random.Random(SEED)
+    with service(preloaded) as served:
+        for _ in range(max(1, KILLS // 10)):
+            served.stop()
+            served.sweep()
+            shutil.rmtree(served.home)
+            served.home.mkdir()
+            for _ in range(2):
+                served.launch()
+                time.sleep(dice.uniform(0, 0.2))
+                served.kill()
+            served.start()
+            job = served.wrap("true", "-o", "/dev/null")
+            served.wait(job, "COMPLETED")
+            assert job == 1
