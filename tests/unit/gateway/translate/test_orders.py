@@ -1,0 +1,143 @@
+"""What the agent is told about steps: files, variables and programs of each task."""
+
+from typing import Any
+
+import pytest
+
+from accounting.ids import JobId
+from accounting.tres import Tres, gres_counts
+from broker.model.errors import Unknown
+from broker.model.ids import BATCH, Digest, NodeName, StepId
+from broker.model.job import Job, Owner, Share, Step
+from broker.model.node import Node, NodeState
+from broker.model.site import Site
+from broker.model.spec import Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
+from broker.run.launch import RELAYED, Task
+from gateway.translate.environment import unpack
+from gateway.translate.orders import OrderBook
+
+ALICE = Owner(2001, 2001, "alice", "alice", home="/home/alice", shell="/bin/bash")
+WHOLE = Tres(4, 4096, 1, gres_counts({"gpu": 2}))
+NODE = Node(NodeName("n1"), 0, NodeState.UP, WHOLE, ("ec2",))
+OURS = Digest("ours")
+BLOBS = {OURS: b"MINE=1\0SLURM_JOB_ID=9"}
+
+
+@pytest.fixture
+def book() -> OrderBook:
+    return OrderBook(Site(), BLOBS.__getitem__, "login")
+
+
+def job_with(spec: StepSpec | None, share: Share | None = None, **fields: Any) -> Job:
+    """A running job of one node whose step 0 is as given."""
+    whole = Share(NodeName("n1"), 0, WHOLE, (0, 1, 2, 3), (0, 1), 4)
+    steps = [Step(BATCH, "batch")]
+    if spec is not None:
+        steps.append(Step(StepId("0"), spec.name, spec=spec, share=share or whole))
+    usual: dict[str, Any] = {"name": "job", "batch": StepSpec(name="batch"), "cwd": "/work"}
+    return Job(
+        id=JobId(7),
+        spec=TaskSpec(**{**usual, **fields}),
+        owner=ALICE,
+        account="physics",
+        qos="normal",
+        partitions=("ec2",),
+        submitted=100,
+        started=1000,
+        time_limit=600,
+        want=Tres(),
+        attempt=1,
+        shares=(whole,),
+        steps=tuple(steps),
+    )
+
+
+def srun(**fields: Any) -> StepSpec:
+    phases = (Phase(argv=("true", "-x")),)
+    usual: dict[str, Any] = {"name": "true", "interactive": True, "environment": OURS}
+    return StepSpec(**{**usual, "phases": phases, **fields})
+
+
+def tasks(book: OrderBook, **fields: Any) -> tuple[Task, ...]:
+    return book.order(job_with(srun(**fields)), StepId("0"), NODE).tasks
+
+
+def test_tasks_of_srun_read_and_write_through_it(book: OrderBook) -> None:
+    order = book.order(job_with(srun(tasks=2)), StepId("0"), NODE)
+    assert order.relay
+    assert order.in_batch
+    assert order.phases[0].argv == (b"true", b"-x")
+    assert (order.label, order.time_limit, order.job_ends) == ("STEP 7.0", None, 1600)
+    streams = [(one.stdin, one.stdout, one.stderr) for one in order.tasks]
+    assert streams == [(RELAYED, RELAYED, RELAYED)] * 2
+    ranks = [unpack(one.variables)["SLURM_PROCID"] for one in order.tasks]
+    assert ranks == ["0", "1"]
+    shown = unpack(order.environment)
+    assert (shown["MINE"], shown["SLURM_JOB_ID"], shown["SLURM_NTASKS"]) == ("1", "7", "2")
+
+
+def test_files_of_tasks_are_named_by_rank_and_step(book: OrderBook) -> None:
+    output = Output(stdin="in", stdout="o-%t-%n-%s", stderr="/abs/e.%J")
+    first, second = tasks(book, tasks=2, output=output, cwd="/home/alice")
+    assert (first.stdin, second.stdin) == (b"/home/alice/in",) * 2
+    assert (first.stdout, second.stdout) == (b"/home/alice/o-0-0-0", b"/home/alice/o-1-0-0")
+    assert first.stderr == b"/abs/e.7.0"
+
+
+def test_input_may_be_for_one_task_and_a_terminal_is_the_firsts(book: OrderBook) -> None:
+    assert [one.stdin for one in tasks(book, tasks=3, input_rank=1)] == [None, RELAYED, None]
+    alone = tasks(book, tasks=2, pty=(24, 80))
+    assert [(one.stdin, one.stdout, one.stderr) for one in alone] == [
+        (RELAYED, RELAYED, RELAYED),
+        (None, None, None),
+    ]
+
+
+def test_programs_differ_by_rank_and_know_their_place(book: OrderBook) -> None:
+    programs = (
+        Program(ranks=(0,), argv=("echo", "zero", "%t")),
+        Program(ranks=(1, 2), argv=("echo", "task:%t", "offset:%o")),
+    )
+    assert [one.argv for one in tasks(book, tasks=3, programs=programs)] == [
+        (b"echo", b"zero", b"0"),
+        (b"echo", b"task:1", b"offset:0"),
+        (b"echo", b"task:2", b"offset:1"),
+    ]
+
+
+def test_each_task_sees_its_own_gpus_where_they_are_per_task(book: OrderBook) -> None:
+    found = [unpack(one.variables) for one in tasks(book, tasks=2, gpus_per_task=1)]
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in found] == ["0", "1"]
+    assert "CUDA_VISIBLE_DEVICES" not in unpack(tasks(book)[0].variables)
+
+
+def test_a_step_has_the_part_that_it_was_given(book: OrderBook) -> None:
+    share = Share(NodeName("n1"), 0, Tres(1, 1024, 1, (("gpu", 1),)), (2,), (1,))
+    order = book.order(job_with(srun(), share), StepId("0"), NODE)
+    assert (order.cpus, order.memory_mib, order.gpus) == (1, 1024, (1,))
+    assert unpack(order.environment)["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_limits_and_wishes_of_srun_are_passed_on(book: OrderBook) -> None:
+    spec = srun(time_limit=60, kill_on_bad_exit=True, wait=5, unbuffered=True)
+    job = job_with(spec, signal=SignalSpec(number=10, before=30))
+    order = book.order(job, StepId("0"), NODE)
+    assert (order.time_limit, order.kill_on_bad_exit, order.wait) == (60, True, 5)
+    assert order.unbuffered
+    assert order.warn is not None
+    assert order.warn.signal == 10
+
+
+def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:
+    spec = StepSpec(name="run", phases=(Phase(argv=("true",)),), overlap=True)
+    job = job_with(spec, batch=None, output=Output(stdout="%j-%s.log"))
+    order = book.order(job, StepId("0"), NODE)
+    assert (order.stdout, order.tasks, order.relay) == (b"/work/7-0.log", (), False)
+    assert not order.in_batch
+    held = book.order(job, BATCH, NODE)
+    assert (held.hold, held.stdout, held.time_limit) == (True, None, 600)
+
+
+def test_a_step_that_is_not_there_is_refused(book: OrderBook) -> None:
+    with pytest.raises(Unknown):
+        book.order(job_with(None), StepId("0"), NODE)
