@@ -21,7 +21,15 @@ from gateway.query.kinds import (
     TEXT,
     TRES,
 )
-from gateway.query.steps import step_cpus, step_id, step_name, step_nodes, step_tasks, step_tres
+from gateway.query.steps import (
+    step_cpus,
+    step_id,
+    step_limit,
+    step_name,
+    step_nodes,
+    step_tasks,
+    step_tres,
+)
 
 A = Account
 ZERO = always(0)
@@ -120,14 +128,14 @@ COLUMNS = (
     A("Start",               19, BEGUN,    past.start,          MOMENT,    past.step_start),
     A("State",               10, TEXT,     past.state,          TEXT,      past.step_state),
     A("StdErr",              20, TEXT,     texts.stderr,        TEXT,      None),
-    A("StdIn",               20, TEXT,     texts.stdin,         TEXT,      None),
-    A("StdOut",              20, TEXT,     texts.stdout,        TEXT,      None),
+    A("StdIn",               20, TEXT,     texts.stdin,         TEXT,      past.step_file("stdin")),
+    A("StdOut",              20, TEXT,     texts.stdout,        TEXT,      past.step_file("stdout")),
     A("Submit",              19, MOMENT,   of.submitted,        MOMENT,    past.of_job(of.submitted)),
-    A("SubmitLine",          20, TEXT,     texts.submit_line,   TEXT,      None),
+    A("SubmitLine",          20, TEXT,     texts.submit_line,   TEXT,      past.step_submit_line),
     A("Suspended",           10, SPAN,     ZERO,                SPAN,      past.fixed(0)),
     A("SystemComment",       15, TEXT,     texts.system_comment, TEXT,     None),
     A("SystemCPU",           10, CPU_TIME, past.system_cpu,     CPU_TIME,  past.step_system_cpu),
-    A("Timelimit",           10, SPAN,     of.time_limit,       TEXT,      None),
+    A("Timelimit",           10, SPAN,     of.time_limit,       SPAN,      step_limit),
     A("TimelimitRaw",        10, RAW_MINUTES, of.time_limit,    TEXT,      None),
     A("TotalCPU",            10, CPU_TIME, past.total_cpu,      CPU_TIME,  past.step_total_cpu),
     A("TRESUsageInAve",      14, TEXT,     None,                TEXT,      past.step_usage),

@@ -171,7 +171,9 @@ def step_cpu_seconds(job: Job, step: Step, ctx: Context) -> int:
 
 
 def step_nodes_count(job: Job, step: Step, _: Context) -> int:
-    return 1 if step.id == BATCH else max(len(job.last_node_names), 1)
+    if step.id == BATCH or step.share is not None:
+        return 1
+    return max(len(job.last_node_names), 1)
 
 
 def step_user_cpu(_job: Job, step: Step, _: Context) -> int:
@@ -213,8 +215,26 @@ def step_rss_task(job: Job, step: Step, ctx: Context) -> int | None:
     return 0 if step_rss(job, step, ctx) is not None else None
 
 
-def step_layout(_job: Job, step: Step, _: Context) -> str:
-    return "Unknown" if step.id == BATCH else "Cyclic"
+def step_layout(job: Job, step: Step, ctx: Context) -> str:
+    """Tasks fill a node before the next where there are more of them than nodes."""
+    if step.id == BATCH:
+        return "Unknown"
+    nodes, tasks = step_nodes_count(job, step, ctx), step.spec.tasks if step.spec else 1
+    return "Block" if tasks > nodes else "Cyclic"
+
+
+def step_submit_line(_job: Job, step: Step, _: Context) -> str | None:
+    return (step.spec.submit_line or None) if step.spec else None
+
+
+def step_file(name: str) -> Any:
+    """The pattern of one of a step's own files, as typed."""
+
+    def get(_job: Job, step: Step, _: Context) -> str | None:
+        output = step.spec.output if step.spec else None
+        return None if output is None else getattr(output, name)
+
+    return get
 
 
 def step_frequency(_job: Job, step: Step, _: Context) -> str:

@@ -8,6 +8,7 @@ from gateway.query import past
 from gateway.query import resources as res
 from gateway.query.context import Context
 from gateway.query.select import JobRef
+from gateway.query.steps import is_shown
 
 FIRST_STEPS = {"batch": -3, "interactive": -3, "extern": -2}
 LAST = float("inf")
@@ -57,7 +58,7 @@ def _is_named(job: Job, refs: tuple[JobRef, ...] | None) -> bool:
     if refs is None:
         return True
     array = job.array
-    base = array.base if array else job.id
+    base = array.base if array else job.het.base if job.het else job.id
     tasks = {None} if array is None else {None, array.task, *array.waiting}
     return any(
         (ref.job in {base, job.id}) and (ref.task is None or ref.task in tasks) for ref in refs
@@ -147,7 +148,8 @@ def _place(job: Job) -> tuple[int, float]:
 
 def steps_of(job: Job) -> list[Step]:
     """The batch step, then extern, then numbered ones."""
-    return sorted(job.steps, key=_step_place)
+    shown = (step for step in job.steps if is_shown(job, step))
+    return sorted(shown, key=_step_place)
 
 
 def _step_place(step: Step) -> tuple[int, str]:

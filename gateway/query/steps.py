@@ -22,8 +22,18 @@ StepText = Callable[[JobStep, Context], str]
 
 def live_steps(jobs: Iterable[Job]) -> list[JobStep]:
     """Steps that run, by job; numbered ones before the batch step, as Slurm numbers them."""
-    found = [(job, step) for job in jobs for step in job.steps if step.state is StepState.RUNNING]
+    found = [
+        (job, step)
+        for job in jobs
+        for step in job.steps
+        if step.state is StepState.RUNNING and is_shown(job, step)
+    ]
     return sorted(found, key=lambda pair: (pair[0].id, _rank(pair[1])))
+
+
+def is_shown(job: Job, step: Step) -> bool:
+    """Not the batch step that only keeps an allocation open: Slurm has none there."""
+    return step.id != BATCH or job.runs_batch
 
 
 def _rank(step: Step) -> tuple[bool, int, str]:
@@ -47,12 +57,14 @@ def step_elapsed(_job: Job, step: Step, ctx: Context) -> int:
 
 
 def step_tres(job: Job, step: Step, _: Context) -> tuple[Tres, None]:
-    """What the step can use: the batch step its node's part, others all of the job."""
+    """What the step can use: the batch step its node's part, others theirs, or all of the job."""
     return _step_share(job, step), None
 
 
 def _step_share(job: Job, step: Step) -> Tres:
     whole = job.alloc
+    if step.id != BATCH and step.share is not None:
+        return step.share.tres
     if step.id != BATCH or whole.node <= 1:
         return whole
     if job.shares:
@@ -65,12 +77,19 @@ def step_cpus(job: Job, step: Step, _: Context) -> int:
 
 
 def step_nodes(job: Job, step: Step, _: Context) -> tuple[str, ...] | None:
+    if step.id != BATCH and step.share is not None:
+        return (step.share.node,)
     names = job.last_node_names[:1] if step.id == BATCH else job.last_node_names
     return names or None
 
 
-def step_tasks(_job: Job, _step: Step, __: Context) -> int:
-    return 1
+def step_tasks(_job: Job, step: Step, _: Context) -> int:
+    return 1 if step.spec is None else step.spec.tasks
+
+
+def step_limit(_job: Job, step: Step, _: Context) -> int | None:
+    """Seconds; None where it has no limit of its own."""
+    return None if step.spec is None else step.spec.time_limit
 
 
 def _of_job(get: Callable[[Job, Context], Any]) -> Callable[[Job, Step, Context], Any]:
@@ -85,6 +104,11 @@ def _text(kind: Kind, get: Callable[[Job, Step, Context], Any]) -> StepText:
     return text
 
 
+def _limit_or_none(job: Job, step: Step, ctx: Context) -> int | str:
+    limit = step_limit(job, step, ctx)
+    return UNLIMITED if limit is None else limit
+
+
 # fmt: off
 STEP_COLUMNS = (
     # letter, -O name,       header,         kind,   value
@@ -94,7 +118,7 @@ STEP_COLUMNS = (
     ("u", "UserName",       "USER",          TEXT,   _of_job(of.user)),
     ("U", "UserId",         "UID",           TEXT,   _of_job(of.uid)),
     ("M", "TimeUsed",       "TIME",          SPAN,   step_elapsed),
-    ("l", "TimeLimit",      "TIME_LIMIT",    SPAN,   lambda _job, _step, _ctx: UNLIMITED),
+    ("l", "TimeLimit",      "TIME_LIMIT",    SPAN,   _limit_or_none),
     ("N", "Nodes",          "NODELIST",      HELD,   step_nodes),
     ("S", "StartTime",      "START_TIME",    MOMENT, lambda _job, step, _ctx: step.started),
     ("A", "NumTasks",       "TASKS",         TEXT,   step_tasks),

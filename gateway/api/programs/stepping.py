@@ -99,6 +99,7 @@ class Watch:
     since: float = 0.0
     interrupted: float = -AGAIN
     aborting: bool = False
+    terminating: bool = False
     asked_to_end: bool = False
     insisting: "asyncio.Task[None] | None" = None
     typed: "asyncio.Queue[Word]" = field(default_factory=asyncio.Queue)
@@ -196,7 +197,8 @@ class Watch:
         node = self.job.shares[0].node
         for how, ranks in grouped(ends, memory=memory):
             await self._tell(ENDED_BY, n=node, t=tasks_text(ranks), how=how)
-            if self.manners.kills and not self.aborting:
+            if self.manners.kills and not (self.aborting or self.terminating):
+                self.terminating = True
                 await self._tell(TERMINATING, s=self.name)
 
     async def finish(self, step: Step | None) -> tuple[int, ExitCode]:
