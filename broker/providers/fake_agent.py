@@ -58,6 +58,7 @@ class FakeAgent:
         self._fates = fates
         self._steps: dict[str, _Step] = {}
         self._known: set[str] = set()
+        self._refused: set[str] = set()
         self._killing: dict[str, str] = {}
         self._ended: set[str] = set()
         self._seq = 0
@@ -112,8 +113,9 @@ class FakeAgent:
         if key in self._known:
             return {"ok": True, "already": True}
         attempt = key.rpartition("/")[0]
-        if attempt in self._ended or attempt in self._killing:
-            self._note("refused", now, key=key, cause="killed")
+        if attempt in self._ended or attempt in self._killing or key in self._refused:
+            if key not in self._refused:
+                self._note("refused", now, key=key, cause="killed")
             return {"ok": False, "refused": True, "error": f"attempt {attempt} has been ended"}
         self._known.add(key)
         self._note("accepted", now, key=key)
@@ -142,6 +144,16 @@ class FakeAgent:
                 step.ends, step.code, step.signal = now, 0, KILLED
         return {"ok": True, "steps": [step.key for step in reached]}
 
+    def kill_step(self, request: Mapping[str, Any], now: int) -> dict[str, object]:
+        """One that was not begun never will be."""
+        key, cause = request["key"], request["cause"]
+        if key in self._steps:
+            self._steps[key].end_by(now, cause=cause, grace=int(request["grace"]))
+        elif key not in self._known and key not in self._refused:
+            self._refused.add(key)
+            self._note("refused", now, key=key, cause="killed")
+        return {"ok": True}
+
     def kill(self, request: Mapping[str, Any], now: int) -> dict[str, object]:
         attempt, cause = request["attempt"], request["cause"]
         self._killing[attempt] = cause
@@ -162,6 +174,7 @@ _REQUESTS = {
     "ping": FakeAgent.ping,
     "start": FakeAgent.start,
     "signal": FakeAgent.signal,
+    "kill_step": FakeAgent.kill_step,
     "kill": FakeAgent.kill,
     "halt": FakeAgent.halt,
 }

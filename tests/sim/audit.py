@@ -12,6 +12,7 @@ from broker.model.job import Job
 from broker.model.lifecycle import Life, apply, apply_node, life
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Market
+from broker.schedule.parts import placeable
 from broker.world import World
 from tests.sim.harness import Simulation
 
@@ -47,6 +48,7 @@ class Audit:
         self._ids(sim)
         self._attempts(sim)
         self._capacity(sim.world)
+        self._parts(sim.world)
         self._see(sim)
         self._ownership(sim)
         self._money(sim)
@@ -126,6 +128,19 @@ class Audit:
             assert len(set(gpus)) == len(gpus), f"{name}: GPUs {sorted(gpus)} are given twice"
             assert all(cpu < node.whole.cpu for cpu in cpus), f"{name} has no cpus {cpus}"
             assert gres_counts(node.whole.gres) == node.whole.gres
+
+    def _parts(self, world: World) -> None:
+        """Steps use no more than their job holds, and none waits for what is free."""
+        for job in world.jobs.values():
+            if not job.shares or life(job) is not Life.RUNNING:
+                continue
+            mine = [s for s in job.steps if s.share and s.spec and not s.state.final]
+            alone = [s.share for s in mine if s.share and s.spec and not s.spec.overlap]
+            cpus = [cpu for share in alone for cpu in share.cpu_ids]
+            assert len(cpus) == len(set(cpus)), f"steps of job {job.id} share cpus"
+            assert set(cpus) <= set(job.shares[0].cpu_ids), f"cpus of job {job.id}'s steps"
+            assert sum(share.tres.mem_mib for share in alone) <= job.shares[0].tres.mem_mib
+            assert placeable(job) == [], f"a step of job {job.id} waits for what is free"
 
     def _see(self, sim: Simulation) -> None:
         for machine in sim.cloud.machines():

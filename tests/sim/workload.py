@@ -7,7 +7,8 @@ from typing import Any
 
 from accounting.ids import JobId
 from broker.model import commands as cmd
-from broker.model.job import Hold, Owner
+from broker.model.ids import StepId
+from broker.model.job import ExitCode, Hold, Owner
 from broker.model.lifecycle import Life, life
 from broker.model.spec import (
     ALL,
@@ -171,8 +172,17 @@ ACTS: Mapping[str, Act] = {
     "longer": lambda target, by: cmd.Update(target=target, by=by, time_limit=7200),
     "elsewhere": lambda target, by: cmd.Update(target=target, by=by, partitions=("both",)),
     "add step": lambda target, by: cmd.AddStep(
-        job=target.job, by=by, step=StepSpec(name="more"), request=f"step {target}"
+        job=target.job, by=by, step=StepSpec(name="more"), request=f"step {target} {by.uid}"
     ),
+    "add small step": lambda target, by: cmd.AddStep(
+        job=target.job, by=by, step=StepSpec(name="s", exact=True), request=f"small {target}"
+    ),
+    "add overlapping step": lambda target, by: cmd.AddStep(
+        job=target.job, by=by, step=StepSpec(name="o", overlap=True), request=f"over {target}"
+    ),
+    "cancel step": lambda target, by: cmd.CancelStep(job=target.job, by=by, step=StepId("0")),
+    "signal step": lambda target, by: cmd.Signal(target=target, by=by, number=9, step=StepId("1")),
+    "finish": lambda target, by: cmd.FinishAllocation(job=target.job, by=by, exit=ExitCode(3)),
 }
 
 
