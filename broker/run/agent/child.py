@@ -219,7 +219,9 @@ def locate(name: bytes, environment: "dict[bytes, bytes]") -> bytes:
     """Where a command without a slash is, by the step's own PATH; the name itself if nowhere."""
     if b"/" in name:
         return name
-    for folder in environment.get(b"PATH", b"/usr/bin:/bin").split(b":"):
+    if b"PATH" not in environment:
+        return name  # `srun --export=NAME=value` finds nothing, in Slurm neither
+    for folder in environment[b"PATH"].split(b":"):
         path = os.path.join(folder or b".", name)
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path
