@@ -8,6 +8,7 @@ from tempfile import mkstemp
 # fmt: off
 PROGRAMS = (
     "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
+    "sacctmgr", "sdiag", "seff", "sprio", "sreport", "sshare", "sstat",
 )
 # fmt: on
 """Every name that the shim is installed under."""

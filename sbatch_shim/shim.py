@@ -55,12 +55,14 @@ CLOSED = 9
 ASK = b"a"
 EXIT = b"x"
 EXEC = b"c"
+WRITE = b"w"
 STREAMS = {b"o": 1, b"e": 2}
 LINE = b"-\n"
 """Asked for in place of a file: one more line of standard input, for questions."""
 AT_END = 61
 """ENODATA: the status of LINE when there are no more."""
 ENDS = (EXIT, EXEC, ASK)
+NEW_FILE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 NO_SIGNAL = _socket.MSG_NOSIGNAL
 UNKNOWN_FRAME = (
     b"this command does not know what the service wants (frame %b): "
@@ -183,6 +185,9 @@ class Command:
 
     def copy(self, kind: bytes, payload: bytes) -> None:
         """Writes what no earlier try has written: a repeated request is answered alike."""
+        if kind == WRITE:
+            keep(payload, self.argv)
+            return
         stream = STREAMS.get(kind)
         if stream is None:
             raise RefusalError(UNKNOWN_FRAME % kind)
@@ -420,6 +425,21 @@ def pack(files: "dict[bytes, tuple[bytes, int]]") -> bytes:
     for path, (content, error) in files.items():
         heads += [path, b"%d" % error, b"%d" % len(content)]
     return b"\0".join(heads) + b"\0" + b"".join(content for content, _ in files.values())
+
+
+def keep(payload: bytes, typed: "list[bytes]") -> None:
+    """Writes a file that was asked for: only where a path that was typed, or a plain name, says."""
+    path, _, content = payload.partition(b"\0")
+    if path not in typed and b"/" in path:
+        raise RefusalError(b"the service wants to write %b, which nobody asked for" % path)
+    try:
+        file = posix.open(path, NEW_FILE, 0o600)
+    except OSError as error:
+        reason = posix.strerror(error.errno or 0).encode()
+        raise RefusalError(b"failed to open file `%b`: %b" % (path, reason)) from None
+    while content:
+        content = content[posix.write(file, content) :]
+    posix.close(file)
 
 
 def write(stream: int, data: bytes, program: bytes = b"") -> None:

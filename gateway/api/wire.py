@@ -15,6 +15,9 @@ INFINITE = -1
 OUT = b"o"
 ERR = b"e"
 EXIT = b"x"
+WRITE = b"w"
+"""A file to write as the user: its path, NUL, its content. Only a path that was typed, or one
+without a slash, is taken."""
 EXEC = b"c"
 """Run the site's own command in place of this one: its path and arguments, each ended by NUL."""
 ALSO_RUN = b"b"
@@ -87,6 +90,8 @@ class Answer:
     code: int = 0
     ask: str | None = None
     exec: tuple[str, ...] | None = None
+    write: tuple[str, bytes] | None = None
+    """A file that the command is to write first, and its content."""
     rest: "Awaitable[Answer] | None" = None
 
 

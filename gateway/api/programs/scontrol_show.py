@@ -9,12 +9,18 @@ from broker.model.ids import BATCH, Digest
 from broker.model.job import Job
 from broker.world import Snapshot
 from gateway.api.desk import Desk
+from gateway.api.programs import structured
+from gateway.api.programs.hostload import measured
 from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
+from gateway.query.documents import Asker, document, values
 from gateway.query.nodes import node_views
 from gateway.query.refs import read_ref
+from gateway.query.restjob import JOB_KIND
+from gateway.query.restnode import NODE_KIND, PARTITION_KIND
 from gateway.query.select import JobRef
+from gateway.query.shape import number
 from gateway.query.showjob import show_job
 from gateway.query.shownode import show_node, show_partition
 from gateway.query.showstep import show_step
@@ -56,6 +62,8 @@ class Asked:
     options: Options
     words: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    by: Asker | None = None
+    """Set where the answer is to be JSON or YAML."""
 
     @property
     def oneliner(self) -> bool:
@@ -67,29 +75,36 @@ class Asked:
 
 
 View = Callable[[Asked], Awaitable[Answer]]
+Keywords = Mapping[str, tuple[int, View]]
+"""Least number of letters of a keyword, and what it does."""
 
 
 class Show:
     """Every scontrol command that changes nothing; `settings` are lines of `show config`."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, lists: Keywords | None = None
+    ) -> None:
         self.settings = settings or {}
+        self.keywords = {**KEYWORDS, **(lists or {})}
 
     async def __call__(self, desk: Desk, call: Call) -> Answer:
         try:
             options = read_options(desk, call)
             snap = desk.snapshot()
             ctx = reader(desk, call, snap, options=options)
-            asked = Asked(desk, call, snap, ctx, options, options.words[1:], self.settings)
-            return await _keyword(options.words)(asked)
+            by = await structured.asker(desk, call, options)
+            words = options.words[1:]
+            asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
+            return await _keyword(options.words, self.keywords)(asked)
         except Finished as end:
             return end.answer
 
 
-def _keyword(words: tuple[str, ...]) -> View:
+def _keyword(words: tuple[str, ...], known: Keywords) -> View:
     if not words:
         raise fail(NOT_HERE.format("the prompt (scontrol without a command)"))
-    found = _begins(words[0], KEYWORDS)
+    found = _begins(words[0], known)
     if found is None:
         raise fail(BAD_KEYWORD.format(words[0]))
     return found
@@ -131,11 +146,21 @@ async def _jobs(asked: Asked) -> Answer:
     if refs is None:
         raise fail(BAD_JOB)
     found = [job for ref in refs for job in jobs_of(ref, asked.snap)]
+    if found and asked.by is not None:
+        return await _jobs_as(asked, asked.by, _once(found))
     if found:
         return Answer(out="".join(_job_text(job, asked) for job in _once(found)))
     if refs[0].task is not None and jobs_of(JobRef(refs[0].job), asked.snap):
         return Answer(out=f"Job {word} not found\n", code=1)
     raise fail(UNKNOWN_JOB)
+
+
+async def _jobs_as(asked: Asked, by: Asker, jobs: list[Job]) -> Answer:
+    at = number(asked.snap.at)
+    more = {"last_backfill": at, "last_update": at}
+    return Answer(
+        out=await asked.desk.read(document, JOB_KIND, jobs, asked.ctx, asker=by, more=more)
+    )
 
 
 def _once(jobs: list[Job]) -> list[Job]:
@@ -153,8 +178,13 @@ def _job_text(job: Job, asked: Asked) -> str:
 
 
 def jobs_of(ref: JobRef, snap: Snapshot) -> list[Job]:
-    """The record of that id; an array's own first, then its elements, the latest first."""
+    """The record of that id; an array's own first, then its elements, the latest first.
+
+    Of a heterogeneous job's leader all components.
+    """
     own = snap.jobs.get(ref.job)
+    if own is not None and own.het is not None and own.het.offset == 0:
+        return [snap.jobs[job_id] for job_id in own.het.ids if job_id in snap.jobs]
     elements = [job for job in snap.jobs.values() if job.array and job.array.base == ref.job]
     if ref.task is not None:
         return [job for job in elements if _has_task(job, ref.task)]
@@ -193,7 +223,7 @@ def _batch_first(pair: JobStep) -> tuple[int, bool]:
 
 async def _nodes(asked: Asked) -> Answer:
     views = {str(view.name): view for view in node_views(asked.snap)}
-    ctx = await _with_names(asked)
+    ctx = measured(await _with_names(asked))
     names = list(views)
     if asked.words:
         try:
@@ -201,6 +231,10 @@ async def _nodes(asked: Asked) -> Answer:
         except HostlistError:
             names = [asked.words[0]]
     out, code = "", 0
+    if asked.by is not None:
+        shown = [views[name] for name in names if name in views]
+        more = {"last_update": number(asked.snap.at)}
+        return Answer(out=document(NODE_KIND, shown, ctx, asker=asked.by, more=more))
     for name in names:
         if name in views:
             out += show_node(views[name], ctx, oneliner=asked.oneliner)
@@ -241,6 +275,9 @@ async def _partitions(asked: Asked) -> Answer:
         if part is None:
             return Answer(out=f"Partition {asked.words[0]} not found\n", code=1)
         parts = (part,)
+    if asked.by is not None:
+        more = {"last_update": number(asked.snap.at)}
+        return Answer(out=document(PARTITION_KIND, parts, asked.ctx, asker=asked.by, more=more))
     return Answer(out="".join(show_partition(p, views, oneliner=asked.oneliner) for p in parts))
 
 
@@ -252,7 +289,11 @@ async def _config(asked: Asked) -> Answer:
     return Answer(out=text)
 
 
-async def _ping(_: Asked) -> Answer:
+async def _ping(asked: Asked) -> Answer:
+    if asked.by is not None:
+        ping = {"hostname": host_name(), "pinged": "UP", "latency": 0, "mode": "primary"}
+        content = {"pings": [{**ping, "responding": True, "primary": True}]}
+        return Answer(out=values(content, asked.ctx, asker=asked.by))
     return Answer(out=f"Slurmctld(primary) at {host_name()} is UP\n")
 
 
@@ -288,12 +329,12 @@ def _host_list(write: Callable[[list[str]], str]) -> View:
 
 
 async def _write(asked: Asked) -> Answer:
-    """`write batch_script JOB -`: the script as it was submitted; only to standard output."""
+    """`write batch_script JOB [FILE|-]`: the script as it was submitted."""
     words = asked.words
     if not words or not "batch_script".startswith(words[0].lower()):
         raise fail(BAD_ENTITY.format(words[0] if words else "", "write"))
-    if len(words) < 3 or words[2] != "-":
-        raise fail(NOT_HERE.format("writing a script into a file (say - for standard output)"))
+    if len(words) < 2:
+        raise fail(TOO_FEW.format("write"))
     refs = read_ref(words[1])
     jobs = jobs_of(refs[0], asked.snap) if refs else []
     if not jobs:
@@ -305,9 +346,14 @@ async def _write(asked: Asked) -> Answer:
     if digest is None:
         return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
     try:
-        return Answer(out=await asked.desk.read(asked.desk.history.blob, digest))
+        content = await asked.desk.read(asked.desk.history.blob, digest)
     except Unknown:
         return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
+    name = words[2] if len(words) > 2 else f"slurm-{job.id}.sh"
+    if name == "-":
+        return Answer(out=content)
+    told = f"batch script for job {job.id} written to {name}\n"
+    return Answer(out=told, write=(name, content))
 
 
 def script_digest(job: Job) -> Digest | None:
@@ -316,7 +362,7 @@ def script_digest(job: Job) -> Digest | None:
     return next((phase.script for phase in phases if phase.script), None)
 
 
-KEYWORDS: Mapping[str, tuple[int, View]] = {
+KEYWORDS: Keywords = {
     "show": (3, _show),
     "ping": (3, _ping),
     "version": (4, _version),

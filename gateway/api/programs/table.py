@@ -4,10 +4,18 @@ from collections.abc import Mapping
 
 from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, srun
 from gateway.api.programs.sacct import Sacct
+from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
+from gateway.api.programs.sdiag import sdiag
+from gateway.api.programs.seff import seff
 from gateway.api.programs.sinfo import Sinfo
+from gateway.api.programs.sprio import Sprio
 from gateway.api.programs.squeue import Squeue
+from gateway.api.programs.sreport import sreport
+from gateway.api.programs.sshare import Sshare
+from gateway.api.programs.sstat import sstat
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.config.settings import Config
@@ -16,15 +24,22 @@ from gateway.query.siteconfig import settings_lines
 
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
-    show = Show(settings_lines(config))
+    show = Show(settings_lines(config), LISTS)
     return {
         "sacct": Sacct(config.accounting.tres),
+        "sacctmgr": Sacctmgr(config),
         "salloc": Interactive(salloc.run),
         "sattach": Interactive(sattach.run),
         "sbatch": sbatch.run,
         "scancel": scancel.run,
         "scontrol": scontrol.program(show, {**scontrol.VERBS, "update": update}),
+        "sdiag": sdiag,
+        "seff": seff,
         "sinfo": Sinfo(),
+        "sprio": Sprio(config.priority),
         "squeue": Squeue(),
+        "sreport": sreport,
         "srun": Interactive(srun.run),
+        "sshare": Sshare(config.priority, config.accounting.tres),
+        "sstat": sstat,
     }

@@ -1,0 +1,69 @@
+"""scontrol listpids, listjobs, liststeps: what runs on this host."""
+
+from broker.model.job import Job
+from gateway.api.programs.hostprocs import Process, processes
+from gateway.api.programs.reading import fail
+from gateway.api.programs.scontrol_show import Asked, Keywords, jobs_of
+from gateway.api.wire import Answer
+from gateway.query.documents import values
+from gateway.query.refs import read_ref
+from gateway.query.steps import live_steps
+
+
+async def list_pids(asked: Asked) -> Answer:
+    """`listpids [JOB[.STEP]]`: processes of steps on this host, told by their environment."""
+    word = asked.words[0] if asked.words else None
+    refs = read_ref(word) if word else None
+    if word and refs is None:
+        raise fail(f"Invalid job id {word}\n")
+    jobs = [job for ref in refs for job in jobs_of(ref, asked.snap)] if refs else _running(asked)
+    steps = {(job.id, step.id) for job, step in live_steps(jobs) if step.numbered}
+    if refs and not steps:
+        return Answer(err=f"There are no steps for job {refs[0].job} on node (null).\n")
+    ids = frozenset(job.id for job in jobs)
+    found = await asked.desk.read(processes, ids)
+    step = refs[0].step if refs else None
+    lines = [pid_line(one) for one in found if step in {None, one.step}]
+    return Answer(out=PID_TOP + "".join(lines))
+
+
+PID_TOP = f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} GLOBALID\n"
+
+
+def pid_line(one: Process) -> str:
+    """A row of listpids."""
+    local = "-" if one.local is None else one.local
+    rank = "-" if one.rank is None else one.rank
+    return f"{one.pid:<8} {one.job:<8} {one.step:<8} {local:<7} {rank}\n"
+
+
+def _running(asked: Asked) -> list[Job]:
+    mine = asked.call.peer.uid
+    admin = mine in asked.snap.site.admins
+    jobs = asked.snap.jobs.values()
+    return [job for job in jobs if job.shares and (admin or job.owner.uid == mine)]
+
+
+async def list_jobs(asked: Asked) -> Answer:
+    """`listjobs`: jobs that hold nodes."""
+    ids = sorted(job.id for job in _running(asked))
+    if asked.by is not None:
+        content = {"jobs": [{"job_id": number_} for number_ in ids]}
+        return Answer(out=values(content, asked.ctx, asker=asked.by))
+    return Answer(out="JOBID\n" + "".join(f"{number_}\n" for number_ in ids))
+
+
+async def list_steps(asked: Asked) -> Answer:
+    """`liststeps`: steps that run."""
+    pairs = [(job.id, step.id) for job, step in live_steps(_running(asked))]
+    if asked.by is not None:
+        content = {"steps": [{"job_id": job, "step_id": step} for job, step in pairs]}
+        return Answer(out=values(content, asked.ctx, asker=asked.by))
+    return Answer(out="JOBID      STEPID\n" + "".join(f"{j:<10} {s}\n" for j, s in pairs))
+
+
+LISTS: Keywords = {
+    "listjobs": (5, list_jobs),
+    "listpids": (5, list_pids),
+    "liststeps": (5, list_steps),
+}
