@@ -2,9 +2,9 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,20 +249,20 @@ def test_a_full_disk_refuses_submissions_and_running_jobs_end_well(
 def test_nothing_is_lost_when_the_disk_of_nodes_and_log_is_full_too(
     preloaded: Preloaded, small_disk: Path
 ) -> None:
-    with service(preloaded, folder=small_disk) as served:
-        work = served.root.parent / f"spz-work-{os.getpid()}"
-        work.mkdir()
+    with (
+        tempfile.TemporaryDirectory(prefix="spz-work-") as work,
+        service(preloaded, folder=small_disk) as served,
+    ):
         words = f"echo up > {work}/up; while ! [ -e {work}/go ]; do sleep 0.05; done; exit 6"
         jobs = [served.wrap(words, "-o", "/dev/null", "-p", name) for name in ("own", "ec2")]
         until(lambda: all(served.state(job) == "RUNNING" for job in jobs), "their start")
         fill = filled(small_disk)
         told = served.run("sbatch", "-H", "--wrap", f"true {'x' * 9000}")
         assert "disk is full" in told.err
-        (work / "go").touch()
+        (Path(work) / "go").touch()
         time.sleep(1.0)
         assert served.run("squeue", "-h", "-o", "%T").code == 0
         fill.unlink()
-        shutil.rmtree(work)
         for job in jobs:
             served.wait(job, "FAILED")
             assert served.exit(job) == (6, 0)
