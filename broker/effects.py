@@ -34,17 +34,36 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
         nodes = _nodes_up(world, job)
         if job.completing and nodes:
             yield ef.Kill(job, nodes)
-        elif job.state is JobState.RUNNING and len(nodes) == len(job.shares):
-            yield from _of_running(job, nodes)
+        elif job.state is JobState.RUNNING and _stands(world, job, nodes):
+            yield from _of_running(job, nodes, _gang(world, job))
 
 
-def _of_running(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.Effect]:
+def _gang(world: World, job: Job) -> tuple[Job, ...]:
+    """Components that steps are told of; none for a job that is no heterogeneous one."""
+    ids = job.het.ids if job.het else ()
+    return tuple(world.jobs[job_id] for job_id in ids if job_id in world.jobs)
+
+
+def _stands(world: World, job: Job, nodes: tuple[Node, ...]) -> bool:
+    """Whether all of its nodes are up, and those of the other components too."""
+    if len(nodes) != len(job.shares):
+        return False
+    if job.het is None or not job.configuring:
+        return True
+    others = (world.jobs.get(job_id) for job_id in job.het.ids)
+    return all(
+        one is not None and one.shares and len(_nodes_up(world, one)) == len(one.shares)
+        for one in others
+    )
+
+
+def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Iterator[ef.Effect]:
     """The batch step first; others as they get their part of the allocation, once it stands."""
     for step in job.steps:
         if step.kill_cause and not step.state.final:
             yield ef.KillStep(job, step.id, nodes[0])
         elif step.state is StepState.PENDING and (step.spec is None or step.share is not None):
-            yield ef.StartStep(job, step.id, nodes[0])
+            yield ef.StartStep(job, step.id, nodes[0], gang)
     for signal in job.signals:
         yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
 

@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import money
 from broker.decide.dispatch import decide
+from broker.decide.gang import members, shared_fate
 from broker.decide.passing import (
     configured_nodes,
     dependency_facts,
@@ -184,7 +185,8 @@ class Engine:
         of_job = f"{message.job}." if isinstance(message, cmd.AddStep) else ""
         self._batch.requests[message.request] = f"{of_job}{reply}"
         if isinstance(message, cmd.Submit):
-            self._batch.submitted.append(reply)
+            count = 1 + len(message.more)
+            self._batch.submitted += [JobId(reply + offset) for offset in range(count)]
 
     def _apply(self, facts: Iterable[ev.Event], now: int) -> None:
         """Makes facts so, posting what their coming true costs whom."""
@@ -270,6 +272,9 @@ class Engine:
         while seen < len(self.world.facts):
             fresh = [fact for _, fact in self.world.facts[seen:]]
             seen = len(self.world.facts)
+            for fact in fresh:
+                if isinstance(fact, ev.Ended | ev.Requeued):
+                    self._apply(shared_fate(self.world, fact, now), now)
             changed = {f.job for f in fresh if isinstance(f, ENDS_SOMETHING)}
             again = dependents(self.world, changed)
             again |= {f.job for f in fresh if isinstance(f, LOOKS_AGAIN)}
@@ -313,6 +318,7 @@ class Engine:
             task_waits=lambda job, task: element_waits(world, job, task, now=now),
             quote=self.quote,
             asks=self.asks.of,
+            gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
             limits=Keeper(world.site.book, world.tally),
         )
 

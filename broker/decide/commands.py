@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled, never_ran
+from broker.decide.gang import members
 from broker.decide.rules import Decision, may_change
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
@@ -18,6 +19,7 @@ from broker.world import World
 
 UNKNOWN_JOB = "Invalid job id specified"
 DENIED = "Access/permission denied"
+NOT_WHOLE = "Operation not permitted on individual component of heterogeneous job"
 OVER = "Job/step already completing or completed"
 
 
@@ -32,12 +34,14 @@ def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
 
 
 def _named(world: World, target: cmd.Target) -> list[Job]:
+    one = world.jobs.get(target.job)
+    if one is not None and one.het is not None and target.tasks is None:
+        return members(world, one) if one.het.offset == 0 else [one]
     whole = world.array_jobs(target.job)
     if whole and target.tasks is not None:
         return [job for job in whole if _touches(job, target.tasks)]
     if whole and _is_base(world, target.job):
         return whole
-    one = world.jobs.get(target.job)
     return [one] if one is not None and target.tasks is None else []
 
 
@@ -77,6 +81,11 @@ def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
     for job in records(world, asked.target, asked.by):
         if life(job) in (Life.OVER, Life.COMPLETING):
             continue
+        if asked.alone and job.id != asked.target.job:
+            continue
+        part = job.het is not None and (asked.alone or asked.target.job != job.het.base)
+        if part and life(job) is Life.PENDING:
+            raise Conflict(NOT_WHOLE, slurm_errno=2108)
         facts.append(_cancelled(job, asked, now))
         if never_ran(world, job):
             facts.append(ev.Released(job=job.id, at=now))

@@ -90,7 +90,7 @@ def _cancelled(world: World, job: Job, step: Step, *, by: Owner, now: int) -> ev
 def decide_finish(world: World, asked: cmd.FinishAllocation, now: int) -> Decision:
     """salloc's command or srun's tasks are over: so is the job, with that exit code."""
     job = _alive(_job(world, asked))
-    if job.spec.batch is not None:
+    if job.runs_batch:
         raise Conflict(f"job {job.id} has a batch script: it ends with that")
     result = outcome("exit", asked.exit)
     end = _finished(job, result.state, result.reason, exit=asked.exit, now=now)

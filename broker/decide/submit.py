@@ -10,7 +10,7 @@ from broker.decide.rules import Decision, QuoteFor
 from broker.model import events as ev
 from broker.model.commands import StartEstimate, Submit, TestSubmit
 from broker.model.errors import BadOption, Denied, OverLimit, Refused
-from broker.model.job import ArrayPlace, ExitCode, Hold, Job, JobState, Owner
+from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.model.tally import party_of
@@ -21,6 +21,7 @@ from broker.schedule.limits import Asking, at_submit
 from broker.world import World
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+NOT_SUPPORTED = "Requested operation not supported on this system"
 BAD_DEPENDENCY = "Job dependency problem"
 NEEDS_A_KNOWN_JOB = frozenset({DependencyKind.AFTEROK, DependencyKind.AFTERNOTOK})
 
@@ -31,6 +32,8 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
     Where the site keeps refused jobs, the answer to what no node could run is the refusal.
     """
     record = _record(world, asked.spec, asked.owner, now=now)
+    if asked.more:
+        return _heterogeneous(world, asked, record, quote=quote)
     try:
         must_be_possible(world.site, record, quote)
     except BadOption as refusal:
@@ -38,6 +41,22 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
             raise
         return Decision(_kept(world.site, record), refusal)
     return Decision([_queued(record)], record.id)
+
+
+def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) -> Decision:
+    """A record for each component, with ids one after the other; all of them or none."""
+    others = [_record(world, spec, asked.owner, now=first.submitted) for spec in asked.more]
+    facts = []
+    for offset, record in enumerate((first, *others)):
+        if record.array is not None:
+            raise BadOption("array", "", NOT_SUPPORTED)
+        job_id = JobId(first.id + offset)
+        place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
+        value = priority.initial(job_id, held=record.spec.hold)
+        component = replace(record, id=job_id, het=place, priority=value)
+        must_be_possible(world.site, component, quote)
+        facts.append(_queued(component))
+    return Decision(facts, first.id)
 
 
 def _queued(record: Job) -> ev.Queued:

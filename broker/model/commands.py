@@ -28,6 +28,8 @@ class Submit:
     owner: Owner
     request: str
     blobs: Mapping[Digest, bytes] = field(default_factory=dict)
+    more: tuple[TaskSpec, ...] = ()
+    """Further components of a heterogeneous job; the reply is the first one's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class Cancel:
 
     target: Target
     by: Owner
+    alone: bool = False
+    """A component of a heterogeneous job by itself, which has to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class StartStep:
     job: Job
     step: StepId
     node: Node
+    gang: tuple[Job, ...] = ()
+    """All components of a heterogeneous job."""
 
     @property
     def token(self) -> str:

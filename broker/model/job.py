@@ -101,6 +101,20 @@ class ArrayPlace:
     limit: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HetPlace:
+    """Where a record stands in a heterogeneous job: its components have ids one after the other."""
+
+    base: JobId
+    """The leader's id, which names the whole; the batch script runs there."""
+    offset: int
+    size: int
+
+    @property
+    def ids(self) -> tuple[JobId, ...]:
+        return tuple(JobId(self.base + offset) for offset in range(self.size))
+
+
 class StepState(StrEnum):
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -218,6 +232,7 @@ class Job:
     """Nodes of the latest attempt, kept after they were released."""
     alloc: Tres = Tres()
     """What the latest attempt held in all, kept after it was released (AllocTRES)."""
+    het: HetPlace | None = None
     choice: str = ""
     """Why this place: one line per rung, as the optimizer gave them, for `spz why`."""
 
@@ -244,6 +259,11 @@ class Job:
         if self.completing:
             return "COMPLETING"
         return "CONFIGURING" if self.configuring else self.state.label
+
+    @property
+    def runs_batch(self) -> bool:
+        """Whether a script runs in it: of a heterogeneous job's components only in the first."""
+        return self.spec.batch is not None and (self.het is None or self.het.offset == 0)
 
     @property
     def over(self) -> bool:

@@ -4,10 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from broker.model.errors import BadOption
-from broker.model.spec import TaskSpec
+from broker.model.spec import TaskSpec, Value
 
 OPTIONS = "options."
 
@@ -18,7 +16,7 @@ def patch_of(changes: Mapping[str, object]) -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, BaseModel):
+    if isinstance(value, Value):
         return value.model_dump()
     raise TypeError(f"{value!r} cannot be kept in a change")
 
@@ -34,10 +32,8 @@ def patched(spec: TaskSpec, patch: str) -> TaskSpec:
     data["options"] = tuple(sorted(options.items()))
     try:
         return TaskSpec.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        named = ".".join(map(str, first["loc"]))
-        raise BadOption(named, patch, f"{named}: {first['msg']}") from error
+    except ValueError as error:
+        raise BadOption("", patch, str(error)) from error
 
 
 def _set(data: dict[str, Any], path: str, value: object) -> None:

@@ -1,5 +1,6 @@
 """Steps on nodes: started, signalled, ended, followed; each call may be repeated."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from broker.model import effects as ef
@@ -19,7 +20,9 @@ SIGKILL = 9
 class Orders(Protocol):
     """What the agent is told about a step; built above the broker, where dialects are known."""
 
-    def order(self, job: Job, step: StepId, node: Node) -> launch.StepOrder:
+    def order(
+        self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
+    ) -> launch.StepOrder:
         """Raises Unknown if a blob is missing."""
         ...
 
@@ -28,7 +31,7 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     """Raises OSError if the node cannot be reached: the effect stays due."""
     key = step_key(effect.job.id, effect.job.attempt, effect.step)
     try:
-        order = orders.order(effect.job, effect.step, effect.node)
+        order = orders.order(effect.job, effect.step, effect.node, gang=effect.gang)
     except Unknown as error:
         return StepRefused(key=key, message=error.message)
     node = effect.node

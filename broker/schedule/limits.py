@@ -210,9 +210,9 @@ class Keeper:
             return "InvalidQOS"
         return tuple(bound for bound in bounds(stands) if bound.row.when is not SUBMIT)
 
-    def started(self, job: Job, tres: Tres) -> None:
-        """The job, or one task of it, runs from now."""
-        self._tally.setdefault(party_of(job), Used()).add(Used(running=1, tres=tres))
+    def started(self, job: Job, tres: Tres, *, sign: int = 1) -> None:
+        """The job, or one task of it, runs from now; with a sign of -1 it does not after all."""
+        self._tally.setdefault(party_of(job), Used()).add(Used(running=1, tres=tres), sign)
 
 
 def _broken(found: Iterable[Bound], book: Book, *, ask: Asking, tally: Tally) -> Iterator[Broken]:

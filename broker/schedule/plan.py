@@ -46,6 +46,8 @@ class View:
     task_waits: Callable[[Job, int], str | None]
     """Why an array's element waits for its own dependencies, None if it does not."""
     quote: Callable[[Need, Partition, Elastic], Quote]
+    gang: Callable[[Job], Sequence[Job]]
+    """A heterogeneous job's components that wait, the leader first."""
     limits: Keeper
     """Limits of QOS and associations; the pass notes there what it starts."""
     asks: Callable[[Job], Sequence[Ask]]
@@ -120,6 +122,8 @@ class _Pass:
         self.start: list[Start] = []
         self.buy: list[Buy] = []
         self.wait: dict[JobId, Wait] = {}
+        self.apart: set[NodeName] = set()
+        """Nodes of the gang under way: its components share none (Slurm 25.11)."""
         self.blocked: set[str] = set()
         self.next_begin = FOREVER
 
@@ -131,6 +135,9 @@ class _Pass:
             if reason == "BeginTime":
                 self.next_begin = min(self.next_begin, begin_of(job))
             return
+        if job.het is not None:
+            self._look_at_gang(job)
+            return
         if job.array is None or job.array.task is not None:
             waits = self._place(job, None)
         else:
@@ -139,6 +146,39 @@ class _Pass:
             self.wait[job.id] = waits
             if waits.reason in FOR_ROOM:
                 self.blocked.update(job.partitions)
+
+    def _look_at_gang(self, job: Job) -> None:
+        """Starts all components that wait, or none; looked at when their first one is."""
+        members = self.view.gang(job)
+        if not members or members[0].id != job.id:
+            return
+        before, known, placed = _State.of(self), len(self.untils), 0
+        waits = None
+        for one in reversed(members):
+            reason = gate(one, self.view.now)
+            waits = Wait(reason) if reason else self._place(one, None)
+            if waits is not None:
+                break
+            placed += 1
+            self.apart |= self._nodes_of(one)
+        apart, self.apart = self.apart, set()
+        if waits is None:
+            return
+        before.restore(self)
+        for until in self.untils[known:]:
+            self.kept |= {name: min(until, self.kept.get(name, FOREVER)) for name in apart}
+        for one in members[len(members) - placed :]:
+            self.view.limits.started(one, one.want, sign=-1)
+        self.wait |= {one.id: waits for one in members}
+        if waits.reason in FOR_ROOM:
+            self.blocked.update(*(one.partitions for one in members))
+
+    def _nodes_of(self, job: Job) -> set[NodeName]:
+        """What this pass has given to the job."""
+        given = {
+            share.node for start in self.start if start.job == job.id for share in start.shares
+        }
+        return given | {name for buy in self.buy if buy.job == job.id for name in buy.names}
 
     def _place_tasks(self, job: Job, array: ArrayPlace) -> Wait | None:
         """Starts elements in order; why the next one waits, None if none does."""
@@ -188,7 +228,8 @@ class _Pass:
         if self.searches >= self.view.most_searches:
             return BEHIND
         self.searches += 1
-        may_have = (one for one in self.rooms.values() if ends <= self.kept.get(one.name, FOREVER))
+        free = (one for one in self.rooms.values() if one.name not in self.apart)
+        may_have = (one for one in free if ends <= self.kept.get(one.name, FOREVER))
         shares = choose(ask.demand, [r for r in may_have if eligible(r, job, ask.partition)])
         if shares is not None:
             self._take(shares, job)
@@ -213,7 +254,8 @@ class _Pass:
     def _keep(self, job: Job, ask: Ask) -> Wait:
         """Keeps the nodes where it will have room first, as jobs reach their limits."""
         self.keeping.add(ask.partition.name)
-        usable = [one for one in self.rooms.values() if eligible(one, job, ask.partition)]
+        free = (one for one in self.rooms.values() if one.name not in self.apart)
+        usable = [one for one in free if eligible(one, job, ask.partition)]
         rooms = {one.name: _copy(one) for one in usable}
         releases = sorted(
             ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
@@ -253,6 +295,33 @@ class _Pass:
             self.unused[key] = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
         free = self.unused[key] = [name for name in self.unused[key] if name not in self.names]
         return tuple(free[:count]) if len(free) >= count else None
+
+
+@dataclass(slots=True)
+class _State:
+    """What a pass stood at before a gang was tried."""
+
+    rooms: dict[NodeName, Room]
+    names: set[NodeName]
+    hopeless: dict[tuple[int, int], Wait]
+    starts: int
+    buys: int
+
+    @classmethod
+    def of(cls, made: _Pass) -> "_State":
+        return cls(
+            rooms={name: _copy(one) for name, one in made.rooms.items()},
+            names=set(made.names),
+            hopeless=dict(made.hopeless),
+            starts=len(made.start),
+            buys=len(made.buy),
+        )
+
+    def restore(self, made: _Pass) -> None:
+        """Takes back what was given; nodes that are kept for the gang stay so."""
+        made.rooms, made.names, made.hopeless = self.rooms, self.names, self.hopeless
+        del made.start[self.starts :], made.buy[self.buys :]
+        made.unused = {}
 
 
 def _copy(one: Room) -> Room:

@@ -18,10 +18,10 @@ def job_id(job: Job, _: Context) -> int:
 
 
 def shown_id(job: Job, ctx: Context) -> str:
-    """`12`, `12_3` for an element, `12_[4-9%2]` for those that still wait."""
+    """`12`, `12_3` for an element, `12_[4-9%2]` for those that wait, `12+1` for a component."""
     array = job.array
     if array is None:
-        return str(job.id)
+        return str(job.id) if job.het is None else f"{job.het.base}+{job.het.offset}"
     if array.task is not None:
         return f"{array.base}_{array.task}"
     return f"{array.base}_[{show_array(array.waiting, array.limit, ctx.array_width)}]"
@@ -46,6 +46,19 @@ def array_tasks(job: Job, ctx: Context) -> str | None:
 
 def array_limit(job: Job, _: Context) -> int | None:
     return job.array.limit if job.array else None
+
+
+def het_base(job: Job, _: Context) -> JobId | None:
+    return job.het.base if job.het else None
+
+
+def het_offset(job: Job, _: Context) -> int | None:
+    return job.het.offset if job.het else None
+
+
+def het_ids(job: Job, _: Context) -> str | None:
+    """`12-14`: the ids of all components."""
+    return f"{job.het.ids[0]}-{job.het.ids[-1]}" if job.het else None
 
 
 def sluid(job: Job, _: Context) -> str:

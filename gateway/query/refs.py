@@ -1,4 +1,4 @@
-"""Jobs as command lines name them: `12`, `12_3`, `12_[1-3]`, `12.0`, `12_3.batch`."""
+"""Jobs as command lines name them: `12`, `12+1`, `12_3`, `12_[1-3]`, `12.0`, `12_3.batch`."""
 
 from accounting.ids import JobId
 from gateway.query.select import JobRef
@@ -12,13 +12,14 @@ def read_ref(text: str) -> tuple[JobRef, ...] | None:
     """The jobs or elements named; None for text that names none."""
     name, dot, step = text.partition(".")
     base, underscore, tasks = name.partition("_")
-    number = read_digits(base)
-    if number is None or (dot and not step):
+    leader, plus, offset = base.partition("+")
+    number, further = read_digits(leader), read_digits(offset) if plus else 0
+    if number is None or further is None or (dot and not step):
         return None
     found = _elements(tasks) if underscore else (None,)
     if found is None:
         return None
-    return tuple(JobRef(JobId(number), task, step or None) for task in found)
+    return tuple(JobRef(JobId(number + further), task, step or None) for task in found)
 
 
 def _elements(text: str) -> tuple[int | None, ...] | None:

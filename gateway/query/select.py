@@ -91,7 +91,9 @@ def _is_one_of(refs: tuple[JobRef, ...]) -> Test:
 
     def test(job: Job) -> bool:
         array = job.array
-        if job.id in whole or (array is not None and array.base in whole):
+        if job.id in whole or (job.het is not None and job.het.base in whole):
+            return True
+        if array is not None and array.base in whole:
             return True
         if array is None or not elements:
             return False

@@ -14,7 +14,9 @@ DEEPER = "\n     "
 
 # fmt: off
 JOB_LINES = (
-    ("job_id", "?array_parent", "?array_task_id", "?array_throttle", "name"),
+    ("job_id", "?array_parent", "?array_task_id", "?array_throttle",
+     "?het_job_id", "?het_job_offset", "name"),
+    ("?het_job_id_set",),
     ("+sluid",),
     ("user_and_uid", "group_and_gid", "mcs_label"),
     ("priority", "nice", "account", "qos"),

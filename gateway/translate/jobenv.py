@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -43,6 +43,25 @@ TASK_OPTIONS = {
 """Options whose text a job sees as it was given."""
 
 
+HET_WORDS = ("HET", "PACK")
+"""The word for heterogeneous jobs, and its older form, which is still set."""
+PER_COMPONENT = (
+    "SLURM_JOB_ACCOUNT",
+    "SLURM_JOB_CPUS_PER_NODE",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NAME",
+    "SLURM_JOB_NODELIST",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_JOB_PARTITION",
+    "SLURM_JOB_QOS",
+    "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_NPROCS",
+    "SLURM_NTASKS",
+    "SLURM_TASKS_PER_NODE",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Where a step runs and for which site."""
@@ -53,6 +72,8 @@ class Surroundings:
     step: StepId = BATCH
     addresses: Mapping[NodeName, str] = field(default_factory=dict)
     """Internal addresses of nodes, where known."""
+    gang: tuple[Job, ...] = ()
+    """All components, of a heterogeneous job."""
     zone: str = ""
     region: str = ""
 
@@ -92,7 +113,21 @@ def variables(job: Job, around: Surroundings) -> dict[str, str]:
     found: dict[str, str | None] = {}
     for part in PARTS:
         found |= part(job, around)
-    return {name: text for name, text in found.items() if text is not None}
+    own = {name: text for name, text in found.items() if text is not None}
+    return own | _of_components(around)
+
+
+def _of_components(around: Surroundings) -> dict[str, str]:
+    """What a heterogeneous job's steps are told of each component, under both names (25.11)."""
+    found: dict[str, str] = {}
+    for number, job in enumerate(around.gang):
+        own = variables(job, replace(around, gang=()))
+        told = {name: own[name] for name in PER_COMPONENT if name in own}
+        for name, text in told.items():
+            found |= {f"{name}_{word}_GROUP_{number}": text for word in HET_WORDS}
+    if around.gang:
+        found |= {f"SLURM_{word}_SIZE": str(len(around.gang)) for word in HET_WORDS}
+    return found
 
 
 def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 """From a job's record to what the agent is told: programs, files, variables, limits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from broker.model.errors import Unknown
@@ -23,9 +23,11 @@ class OrderBook:
     blob: Callable[[Digest], bytes]
     submit_host: str
 
-    def order(self, job: Job, step: StepId, node: Node) -> launch.StepOrder:
+    def order(
+        self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
+    ) -> launch.StepOrder:
         """Raises Unknown if a blob is missing."""
-        around = Surroundings(self.site, self.submit_host, node.name, step)
+        around = Surroundings(self.site, self.submit_host, node.name, step, gang=tuple(gang))
         if step == BATCH:
             return self._batch(job, around)
         spec = _spec(job, step)
@@ -35,7 +37,7 @@ class OrderBook:
         return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
 
     def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
-        spec = job.spec.batch
+        spec = job.spec.batch if job.runs_batch else None
         plain = self._common(job, around, spec)
         limit = None if job.time_limit == UNLIMITED else int(job.time_limit)
         return replace(plain, time_limit=limit, hold=spec is None, label=f"JOB {job.id}")
@@ -95,7 +97,7 @@ class OrderBook:
     @staticmethod
     def _files(job: Job, around: Surroundings) -> tuple[bytes | None, bytes | None, bytes | None]:
         """stdin, stdout, stderr as full paths; the kept-open batch step writes nothing."""
-        if around.step == BATCH and job.spec.batch is None:
+        if around.step == BATCH and not job.runs_batch:
             return None, None, None
         output = job.spec.output
         of = file_job(job, around.node, around.step)

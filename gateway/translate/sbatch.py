@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from errno import EISDIR, ENOENT
 from hashlib import sha256
 from typing import Protocol
@@ -18,7 +18,7 @@ from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, warning_line
 from sbatch_shim.grammar.instants import Zone
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.parse import Given, Look, Part, Script, check_line, look, settle
+from sbatch_shim.grammar.parse import Given, Look, Script, check_line, look, settle
 from sbatch_shim.grammar.script import MOST_BYTES, check_script
 from sbatch_shim.grammar.show import listing, show_given
 from sbatch_shim.grammar.table import IGNORED, REFUSED, SPECIALIZE
@@ -101,6 +101,8 @@ class Submission:
     """What to submit and how to answer."""
 
     spec: TaskSpec
+    more: tuple[TaskSpec, ...] = ()
+    """Further components of a heterogeneous job."""
     blobs: Mapping[Digest, bytes]
     stderr: str = ""
     """Warnings and listings, whole lines, to be written first."""
@@ -146,21 +148,15 @@ def translate(typed: Typed, setting: Setting) -> Submission | Early:
     )
     request = settle(seen, batch, environ=typed.environ, rules=rules)
     part = request.parts[0]
-    if len(request.parts) > 1:
-        raise _several(len(request.parts))
-    must_be_ours(part, setting.site)
+    for one in request.parts:
+        must_be_ours(one, setting.site)
     spelling = gres.Spelling(setting.site, setting.gpu_types)
     if part.get("gres") and part["gres"].text == "help":
         return Early("gres", gres.help_text(spelling))
     desk = _Desk(seen, typed, setting, part=part, spelling=spelling)
-    return desk.submission(text, found, [*request.notes, *ignored(part, setting)])
-
-
-def _several(count: int) -> GrammarError:
-    text = (
-        f"heterogeneous jobs are not supported: submit the {count} components as jobs of their own"
-    )
-    return GrammarError(error_line(PROGRAM, text), FAILURE)
+    submission = desk.submission(text, found, [*request.notes, *ignored(part, setting)])
+    others = [replace(desk, part=one) for one in request.parts[1:]]
+    return replace(submission, more=tuple(other.spec(text, found) for other in others))
 
 
 # ---------------------------------------------------------------- the script
@@ -259,7 +255,7 @@ class _Desk:
 
     def submission(self, text: str, path: str | None, notes: Sequence[str]) -> Submission:
         """Raises GrammarError, NeedFile."""
-        spec = task_spec(self._asking(), self._submitter(text, path))
+        spec = self.spec(text, path)
         quiet, part = self._has("quiet"), self.part
         return Submission(
             spec=spec,
@@ -274,6 +270,10 @@ class _Desk:
             gid=part["gid"].text if "gid" in part else None,
             exit_error=self._exit_error(),
         )
+
+    def spec(self, text: str, path: str | None) -> TaskSpec:
+        """Raises GrammarError, NeedFile."""
+        return task_spec(self._asking(), self._submitter(text, path))
 
     def _has(self, long: str) -> bool:
         return long in self.part

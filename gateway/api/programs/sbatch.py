@@ -71,7 +71,13 @@ async def _submit(desk: Desk, call: Call, said: Submission) -> Answer:
         estimate = await desk.ask(TestSubmit(spec=said.spec, owner=owner))
         return Answer(err=said.stderr + _estimated(estimate, desk.zone(call)))
     job: JobId = await desk.ask(
-        Submit(spec=said.spec, owner=owner, request=call.request, blobs=said.blobs)
+        Submit(
+            spec=said.spec,
+            owner=owner,
+            request=call.request,
+            blobs=said.blobs,
+            more=said.more,
+        )
     )
     rest = until_over(desk, job) if said.wait else None
     return Answer(out=said.said(job), err=said.stderr, rest=rest)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from accounting.ids import JobId
 from broker.model.commands import Cancel, Command, Signal, Target
 from broker.model.errors import Denied, SpzError
 from broker.model.job import Job, Owner
@@ -59,9 +60,12 @@ class Wish:
     def ends(self) -> bool:
         return self.number == KILL and self.scope != "batch"
 
-    def command(self, target: Target) -> Command:
+    def command(self, named: Named) -> Command:
+        target, alone = named.target, named.part is not None
+        if named.part is not None:
+            target = Target(JobId(target.job + named.part))
         if self.ends:
-            return Cancel(target=target, by=self.by)
+            return Cancel(target=target, by=self.by, alone=alone)
         return Signal(target=target, by=self.by, number=self.number, scope=self.scope or "steps")
 
     def verbose(self, text: str) -> str:
@@ -166,10 +170,10 @@ async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None)
     """What stood in the way of one job, None if nothing did."""
     if barred is not None:
         return barred
-    if named.step is not None or named.part is not None:
+    if named.step is not None:
         return _no_step(desk, named)
     try:
-        await desk.ask(wish.command(named.target))
+        await desk.ask(wish.command(named))
     except SpzError as error:
         return error
     return None

@@ -207,8 +207,14 @@ def test_an_option_without_effect_is_warned_of_and_one_that_is_not_offered_refus
     assert made.spec.option("network") == "x"
     with pytest.raises(GrammarError, match="--bbf is not supported here: "):
         sbatch("--bbf=f", "--wrap", "true")
-    with pytest.raises(GrammarError, match="heterogeneous jobs are not supported: "):
-        sbatch("--wrap", "true", ":", "-n2")
+
+
+def test_components_of_a_heterogeneous_job_are_specs_of_one_script(sbatch: Submit) -> None:
+    made = sbatch("-n1", "--wrap", "true", ":", "-n2", "--mem=5")
+    assert isinstance(made, Submission)
+    (other,) = made.more
+    assert (made.spec.resources.tasks, other.resources.tasks) == (1, 2)
+    assert (other.batch, other.name) == (made.spec.batch, "wrap")
 
 
 def test_quiet_keeps_errors_and_drops_warnings(sbatch: Submit) -> None:
