@@ -8,7 +8,7 @@ from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, StepState
-from broker.model.lifecycle import apply, apply_node
+from broker.model.lifecycle import apply, apply_node, left_behind
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
 from broker.model.spec import DependencyKind
@@ -97,7 +97,7 @@ class World:
         if isinstance(event, ev.Queued):
             self.next_job_id = max(self.next_job_id, event.job + 1)
         if before is not None and after.restarts > before.restarts:
-            self.runs.append(Run(before))
+            self.runs.append(Run(left_behind(before, event.at)))
         self._put_job(event.job, after)
 
     def _apply_node(self, event: ev.NodeEvent) -> None:

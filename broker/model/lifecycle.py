@@ -232,6 +232,14 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     return replace(back, **_clean(back)) if job.over else back
 
 
+def left_behind(job: Job, at: int) -> Job:
+    """The record of an attempt that a requeue ended at `at`, unless it had ended before."""
+    if job.ended is not None:
+        return job
+    steps = (s if s.state.final else replace(s, ended=at) for s in job.steps)
+    return replace(job, ended=at, steps=tuple(steps))
+
+
 def _at_rest(job: Job, reason: str = "None") -> str:
     """Why a job waits that has just come back to the queue: a hold outweighs all else."""
     return job.hold.value if job.hold else reason

@@ -48,8 +48,6 @@ def reason(job: Job, _: Context) -> str:
 def elapsed(job: Job, ctx: Context) -> int:
     if not started(job) or job.started is None:
         return 0
-    if job.ended is None and JobFlag.REQUEUED in job.flags:
-        return 0
     return max((ctx.now if job.ended is None else job.ended) - job.started, 0)
 
 
