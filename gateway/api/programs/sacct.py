@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from accounting.ids import JobId
 from broker.model.job import Job, JobFlag, JobState, Run, Step
 from broker.ports import HistoryQuery
 from broker.world import Snapshot
@@ -310,10 +311,11 @@ async def _rows(
     shown = list(spread_arrays(jobs)) if options.has("array") else jobs
     if options.has("duplicates"):
         shown = await desk.read(_with_runs, desk, shown)
+    named = _by_job(refs or ())
     rows: list[AccountRow] = []
     for job in shown:
         steps = [] if options.has("allocations") else steps_of(job)
-        rows += _rows_of(job, steps, refs)
+        rows += _rows_of(job, steps, named)
     return rows
 
 
@@ -334,18 +336,31 @@ def former(run: Run) -> Job:
     return replace(job, flags=JobFlag.COMPLETING | JobFlag.REQUEUED, state=JobState.RUNNING)
 
 
-def _rows_of(job: Job, steps: Sequence[Step], refs: tuple[JobRef, ...] | None) -> list[AccountRow]:
+Named = Mapping[JobId, Sequence[JobRef]]
+
+
+def _by_job(refs: Sequence[JobRef]) -> Named:
+    """What was named of each job; nothing if no steps were named, which alone matter here."""
+    named: dict[JobId, list[JobRef]] = {}
+    if any(ref.step is not None for ref in refs):
+        for ref in refs:
+            named.setdefault(ref.job, []).append(ref)
+    return named
+
+
+def _rows_of(job: Job, steps: Sequence[Step], named: Named) -> list[AccountRow]:
     """The job's row and those of its steps; a step alone where only steps of it were named."""
-    mine = [ref for ref in refs or () if _names(ref, job)]
+    mine = _mine(job, named)
     if mine and all(ref.step is not None for ref in mine):
         wanted = {ref.step for ref in mine}
         return [(job, step) for step in steps if step.id in wanted]
     return [(job, None), *((job, step) for step in steps)]
 
 
-def _names(ref: JobRef, job: Job) -> bool:
-    base = job.array.base if job.array else job.id
-    return ref.job in {base, job.id} and ref.task in {None, job.array.task if job.array else None}
+def _mine(job: Job, named: Named) -> list[JobRef]:
+    ids = {job.id, job.array.base if job.array else job.id}
+    tasks = {None, job.array.task if job.array else None}
+    return [ref for one in ids for ref in named.get(one, ()) if ref.task in tasks]
 
 
 # ---------------------------------------------------------------- scripts and environments
