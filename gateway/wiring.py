@@ -7,7 +7,7 @@ import pwd
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -101,7 +101,10 @@ def build(paths: Paths, config: Config) -> Service:
     log = structlog.get_logger()
     clock = WallClock()
     catalog = bundled("local")
-    site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price)
+    site = replace(
+        site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price),
+        offered_features=catalog.vocabulary(),
+    )
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
     market = Quotes({"local": catalog}, Cooldown())

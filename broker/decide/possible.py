@@ -53,12 +53,14 @@ def must_start_somewhere(site: Site, job: Job, quote: QuoteFor) -> tuple[Partiti
 def must_know_features(site: Site, constraint: str | None) -> None:
     """Refuses words that no node has, also where others would do (`spot|x`, Slurm 25.11).
 
-    Elastic partitions know the catalogue's features, so only declared nodes are asked here.
+    Where partitions are elastic, nodes that could be bought count too.
     """
-    if constraint is None or any(partition.elastic for partition in site.partitions):
+    elastic = any(partition.elastic for partition in site.partitions)
+    if constraint is None or (elastic and site.offered_features is None):
         return
     known = {word.lower() for node in site.nodes for word in node.features}
-    if not names(parse_constraint(constraint)) <= known:
+    offered = site.offered_features if elastic else None
+    if not names(parse_constraint(constraint)) <= known | (offered or frozenset()):
         raise BadOption("constraint", constraint, UNKNOWN_FEATURE)
 
 

@@ -77,6 +77,8 @@ class Site:
     job_requeue: bool = True
     partitions: tuple[Partition, ...] = ()
     nodes: tuple[DeclaredNode, ...] = ()
+    offered_features: frozenset[str] | None = None
+    """Words in lower case that machines which can be bought may have; None: any word."""
     admins: frozenset[int] = frozenset({0})
     """uids that may do everything."""
     service_uid: int | None = None

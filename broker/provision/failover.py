@@ -6,6 +6,7 @@ from broker.model.commands import Launched, NotLaunched, Tried
 from broker.model.effects import Launch
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.offer import Machine, Offer
+from broker.optimize.cooldown import Cooldown, Place
 from broker.ports import Provider
 
 
@@ -19,17 +20,20 @@ def launch(effect: Launch, providers: Mapping[str, Provider]) -> Launched | NotL
     if found is not None:
         return Launched(group=effect.group, machines=found)
     tried: list[Tried] = []
+    walk = Cooldown()
     for rung in effect.rungs:
-        if _ruled_out(rung.offer, tried):
+        if _ruled_out(rung.offer, walk, len(effect.nodes)):
             continue
         provider = providers.get(rung.offer.provider)
         if provider is None:
             tried.append(_no_provider(rung.offer))
+            walk.refused(rung.offer, tried[-1], now=0)
             continue
         try:
             machines = provider.launch(rung.offer, effect.nodes, token=effect.group)
         except ProviderError as error:
             tried.append(Tried(rung.offer, error.refusal, error.width, error.message))
+            walk.refused(rung.offer, error, now=0, nodes=len(effect.nodes))
             continue
         return Launched(
             group=effect.group, machines=tuple(machines), offer=rung.offer, tried=tuple(tried)
@@ -50,27 +54,13 @@ def _bought_before(effect: Launch, providers: Mapping[str, Provider]) -> tuple[M
     return None
 
 
-def _ruled_out(offer: Offer, tried: list[Tried]) -> bool:
-    """Whether a refusal on this walk already says no to this offer."""
-    return any(_covers(one, offer) for one in tried)
-
-
-def _covers(one: Tried, offer: Offer) -> bool:
-    was = one.offer
-    same_region = (was.provider, was.region) == (offer.provider, offer.region)
-    match one.width:
-        case Width.PROVIDER:
-            return was.provider == offer.provider
-        case Width.REGION:
-            return same_region
-        case Width.MARKET_IN_REGION:
-            return same_region and was.market is offer.market
-        case Width.FAMILY_IN_REGION:
-            return same_region and was.family == offer.family
-        case Width.TYPE_IN_REGION:
-            return same_region and was.instance_type == offer.instance_type
-        case _:
-            return False
+def _ruled_out(offer: Offer, walk: Cooldown, nodes: int) -> bool:
+    """Whether refusals on this walk already say no to this offer in each of its zones."""
+    places = (
+        Place(offer.provider, offer.region, zone, offer.instance_type, offer.family, offer.market)
+        for zone in offer.zones or ("",)
+    )
+    return all(walk.against(place, now=0, nodes=nodes) for place in places)
 
 
 def _no_provider(offer: Offer) -> Tried:

@@ -36,14 +36,22 @@ class Demand:
     overcommit: bool = False
 
     def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
-        """What `tasks` tasks, and a part of the job's `gpus`, take of a node that has `node`."""
+        """What the job takes for them of a node that has `node` and enough for `for_tasks`."""
+        least = self.for_tasks(tasks, node, gpus)
+        if not self.whole_node:
+            return least
+        memory = self._memory(node.cpu, dict(node.gres).get("gpu", 0), node)
+        memory = max(least.mem_mib, min(memory, node.mem_mib))
+        return Tres(cpu=node.cpu, mem_mib=memory, node=1, gres=node.gres)
+
+    def for_tasks(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
+        """What `tasks` tasks, and a part of the job's `gpus`, need of a node that has `node`."""
         gres = (*self.gres, *gpus, *(_times(gpu, tasks) for gpu in self.gpus_per_task))
         counts = gres_counts(_sum(gres))
         wanted_gpus = dict(counts).get("gpu", 0)
         cpus = self._cpus(tasks, wanted_gpus)
-        if self.whole_node:
-            cpus, counts = node.cpu, node.gres
-        return Tres(cpu=cpus, mem_mib=self._memory(cpus, wanted_gpus, node), node=1, gres=counts)
+        memory = self._memory(cpus, wanted_gpus, node)
+        return Tres(cpu=cpus, mem_mib=memory, node=1, gres=counts)
 
     def _cpus(self, tasks: int, gpus: int) -> int:
         cpus = 1 if self.overcommit else tasks * self.cpus_per_task
@@ -152,10 +160,10 @@ def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
     share = tuple(
         gpu.model_copy(update={"count": -(-gpu.count // ask.min_nodes)}) for gpu in ask.gpus
     )
-    tres = ask.on_node(tasks, BARE, share)
+    tres = ask.for_tasks(tasks, BARE, share)
     kinds = [gres for gres in (*ask.gres, *ask.gpus, *ask.gpus_per_task) if gres.name == "gpu"]
     return Need(
-        cpus=max(1, tasks * ask.cpus_per_task, ask.min_cpus) if ask.whole_node else tres.cpu,
+        cpus=tres.cpu,
         mem_mib=tres.mem_mib,
         nodes=ask.min_nodes,
         gpu_type=next((gres.type for gres in kinds if gres.type), None),

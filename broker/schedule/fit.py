@@ -117,7 +117,7 @@ def _most(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> int:
 
 
 def _fits(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> bool:
-    return _typed(ask.on_node(tasks, one.node.whole, part), one.node.whole.gres).fits(one.free)
+    return _typed(ask.for_tasks(tasks, one.node.whole, part), one.node.whole.gres).fits(one.free)
 
 
 def share_of(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> Share:

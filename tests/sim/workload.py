@@ -51,6 +51,8 @@ SHAPES: tuple[tuple[str, Resources], ...] = (
     ("both", Resources(cpus_per_task=3)),
     ("both", Resources(gres=(GPU,))),
     ("both", Resources(min_nodes=2, max_nodes=2)),
+    ("both", Resources(exclusive=True)),
+    ("ec2", Resources(exclusive=True, gres=(GPU,))),
     ("own,both", Resources(cpus_per_task=2)),
 )
 KINDS = tuple(kind for kind in DependencyKind)

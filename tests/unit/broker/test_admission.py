@@ -7,6 +7,7 @@ import pytest
 from accounting.assoc import Association, Limits, Qos, book
 from accounting.ids import AccountName, UserName
 from accounting.tres import Tres
+from broker.decide.possible import must_know_features
 from broker.model import commands as cmd
 from broker.model.errors import BadOption, OverLimit
 from broker.model.site import Site
@@ -209,3 +210,24 @@ def test_a_released_job_shows_no_reason_until_it_is_looked_at_and_starts_at_its_
     bench.step(cmd.SetHold(target=cmd.Target(job), by=ALICE, hold=None), full=False)
     assert (bench.world.jobs[job].reason, bench.engine.room_made) == ("None", False)
     assert bench.engine.next_begin == bench.now + 100
+
+
+@pytest.mark.parametrize(
+    ("offered", "constraint", "known"),
+    [
+        (None, "nosuch", True),
+        (frozenset({"m7i", "spot"}), "m7i&spot", True),
+        (frozenset({"m7i", "spot"}), "M7I", True),
+        (frozenset({"m7i", "spot"}), "m7i|nosuch", False),
+        (frozenset(), "nosuch", False),
+    ],
+)
+def test_words_that_neither_a_node_nor_the_catalogue_knows_are_refused(
+    offered: frozenset[str] | None, constraint: str, known: bool
+) -> None:
+    site = replace(ELASTIC, offered_features=offered)
+    if known:
+        must_know_features(site, constraint)
+        return
+    with pytest.raises(BadOption, match="Invalid feature specification"):
+        must_know_features(site, constraint)

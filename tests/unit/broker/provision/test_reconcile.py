@@ -1,0 +1,93 @@
+"""What exists against what we hold: strays, losses, and ends that are certain."""
+
+import pytest
+
+from accounting.tres import Tres
+from broker.model.commands import Terminated
+from broker.model.effects import Terminate
+from broker.model.ids import NodeName
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, Market, Offer
+from broker.providers.fake import Delays, FakeCloud
+from broker.provision.reconcile import difference, terminate
+
+NAME = NodeName("ec2-1")
+OFFER = Offer("fake", "us-east-1", ("z1",), "m7i.large", Market.ON_DEMAND, 100, 2, 8192)
+
+
+class Clock:
+    time = 1000
+
+    def now(self) -> int:
+        return self.time
+
+
+def node(state: NodeState, launch: int = 1, *, declared: bool = False) -> Node:
+    return Node(
+        name=NAME,
+        launch=launch,
+        state=state,
+        whole=Tres(cpu=2, node=1),
+        partitions=("ec2",),
+        declared=declared,
+    )
+
+
+def cloud_with_a_machine(clock: Clock, *, stop: int = 0) -> FakeCloud:
+    cloud = FakeCloud(clock, [], delays=Delays(boot=0, stop=stop))
+    cloud.launch(OFFER, [(NAME, 1)], token="1/1")
+    return cloud
+
+
+def machines(there: str) -> list[Machine]:
+    clock = Clock()
+    if there == "none":
+        return []
+    cloud = cloud_with_a_machine(clock)
+    if there == "ended":
+        cloud.interrupt(NAME, 1, at=clock.time)
+    return cloud.machines()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "there", "stray", "lost"),
+    [
+        ([], "running", 1, 0),
+        ([], "ended", 0, 0),
+        ([node(NodeState.UP)], "running", 0, 0),
+        ([node(NodeState.UP)], "ended", 0, 1),
+        ([node(NodeState.UP)], "none", 0, 1),
+        ([node(NodeState.BOOTING)], "ended", 0, 1),
+        ([node(NodeState.DOWN)], "none", 0, 1),
+        ([node(NodeState.LAUNCHING)], "none", 0, 0),
+        ([node(NodeState.LAUNCHING)], "running", 0, 0),
+        ([node(NodeState.TERMINATING)], "ended", 0, 0),
+        ([node(NodeState.UP, launch=2)], "running", 1, 1),
+        ([node(NodeState.UP, launch=0, declared=True)], "none", 0, 0),
+    ],
+)
+def test_a_sweep_finds_machines_of_nobody_and_nodes_without_machine(
+    nodes: list[Node], there: str, stray: int, lost: int
+) -> None:
+    found = difference({one.name: one for one in nodes}, machines(there))
+    assert (len(found.stray), len(found.lost)) == (stray, lost)
+
+
+def test_an_end_is_told_when_the_provider_is_certain_and_not_before() -> None:
+    clock = Clock()
+    cloud = cloud_with_a_machine(clock, stop=20)
+    effect = Terminate(NAME, 1, None, "1/1")
+    assert terminate(effect, {"fake": cloud}) is None
+    clock.time += 19
+    assert terminate(effect, {"fake": cloud}) is None
+    clock.time += 1
+    seen = terminate(effect, {"fake": cloud})
+    assert isinstance(seen, Terminated)
+    assert seen.machine is not None
+    assert seen.machine.terminated_at == 1020
+
+
+def test_a_machine_that_never_was_is_at_its_end() -> None:
+    effect = Terminate(NAME, 1, None, "1/1")
+    seen = terminate(effect, {"fake": FakeCloud(Clock(), [])})
+    assert seen == Terminated(node=NAME, launch=1, machine=None)
