@@ -137,7 +137,7 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int) -> Decision:
         if asked.hold is None and job.hold is Hold.ADMIN and not admin:
             raise Denied(DENIED)
         value = priority.initial(job.id, held=asked.hold is not None)
-        facts += [*before, *_rest_shows_none(before, now)]
+        facts += [*before, *([] if job.hold else _rest_shows_none(before, now))]
         facts.append(
             ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)
         )
