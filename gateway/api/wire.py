@@ -137,6 +137,9 @@ def frames(answer: Answer) -> bytes:
     read the job id off the last line.
     """
     parts = []
+    if answer.write is not None:
+        path, content = answer.write
+        parts.append(frame(WRITE, raw(path) + b"\0" + content))
     if answer.err:
         parts.append(frame(ERR, raw(answer.err)))
     if answer.out:

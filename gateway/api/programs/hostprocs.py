@@ -89,3 +89,47 @@ def _moved(path: Path) -> tuple[int, int]:
     rows = (line.split() for line in path.read_text().splitlines())
     counts = {row[0]: int(row[1]) for row in rows if len(row) == 2}
     return counts.get("rchar:", 0), counts.get("wchar:", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What the processes of a step on this host use together."""
+
+    pids: tuple[int, ...]
+    cpu_us: int
+    rss_kib: int
+    size_kib: int
+    read: int
+    written: int
+    khz: int
+
+
+def uses(jobs: frozenset[int], root: Path = PROC) -> dict[tuple[int, str], Use]:
+    """By job and step; blocks."""
+    khz = clock(root)
+    groups: dict[tuple[int, str], list[Process]] = {}
+    for one in processes(jobs, root):
+        groups.setdefault((one.job, one.step), []).append(one)
+    return {key: _together(group, khz) for key, group in groups.items()}
+
+
+def _together(group: list[Process], khz: int) -> Use:
+    return Use(
+        tuple(one.pid for one in group),
+        sum(one.cpu_us for one in group),
+        sum(one.rss_kib for one in group),
+        sum(one.size_kib for one in group),
+        sum(one.read for one in group),
+        sum(one.written for one in group),
+        khz,
+    )
+
+
+def clock(root: Path = PROC) -> int:
+    """The mean clock of this host's cpus in kHz; 0 where it does not say."""
+    try:
+        rows = (line.partition(":") for line in (root / "cpuinfo").read_text().splitlines())
+    except OSError:
+        return 0
+    speeds = [float(value) for name, _, value in rows if name.strip() == "cpu MHz"]
+    return round(sum(speeds) / len(speeds) * 1000) if speeds else 0

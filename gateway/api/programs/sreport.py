@@ -168,7 +168,9 @@ def _top(report: Report, options: Options, ctx: Context, *, window: tuple[int, i
 def _table(report: Report, options: Options, given: Mapping[str, str], *, tres: bool) -> str:
     sums = tuple(name for name in report.sums if not (tres and name == "Energy"))
     names = (*report.columns, *(("TRES Name",) if tres else ()), *sums)
-    known = [Field[object](name.replace(" ", ""), name, WIDTHS[name], nothing) for name in WIDTHS]
+    known: list[Field[object]] = [
+        Field(name.replace(" ", ""), name, width, nothing) for name, width in WIDTHS.items()
+    ]
     usual = ",".join(name.replace(" ", "") for name in names)
     try:
         fields = fields_of(given.get("format") or usual, known)

@@ -1,16 +1,17 @@
 """sstat: steps that run, with what they hold and what was measured of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.model.ids import BATCH
 from broker.world import Snapshot
 from gateway.api.desk import Desk
+from gateway.api.programs.hostprocs import Use, uses
 from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
 from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
-from gateway.query import past
 from gateway.query.context import Context
-from gateway.query.kinds import KIBIBYTES, TRES
+from gateway.query.kinds import COUNT, KIBIBYTES, TRES, scaled
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
@@ -39,10 +40,23 @@ PIDS = "JobID,Nodelist,Pids"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A step, and how to write of it."""
+    """A step, what its processes on this host use, and how to write of it."""
 
     pair: JobStep
     ctx: Context
+    used: Use | None
+
+    @property
+    def node(self) -> str:
+        names = step_nodes(*self.pair, self.ctx) or ("",)
+        return names[0]
+
+    @property
+    def batch(self) -> bool:
+        return self.pair[1].id == BATCH
+
+
+Value = Callable[[Line], str]
 
 
 def _id(line: Line) -> str:
@@ -51,12 +65,7 @@ def _id(line: Line) -> str:
 
 def _tres(line: Line) -> str:
     held = step_tres(*line.pair, line.ctx)
-    return "" if line.pair[1].id == BATCH else TRES.sacct(held, line.ctx)
-
-
-def _node(line: Line) -> str:
-    names = step_nodes(*line.pair, line.ctx) or ("",)
-    return names[0]
+    return "" if line.batch else TRES.sacct(held, line.ctx)
 
 
 def _nodes(line: Line) -> str:
@@ -67,28 +76,54 @@ def _tasks(line: Line) -> str:
     return str(step_tasks(*line.pair, line.ctx))
 
 
-def _task(_: Line) -> str:
-    return "0"
-
-
-def _rss(line: Line) -> str:
-    return KIBIBYTES.sacct(line.pair[1].usage.max_rss_kib, line.ctx)
-
-
-def _cpu(line: Line) -> str:
-    return show_long(past.step_total_cpu(*line.pair, line.ctx) // 1_000_000)
-
-
 def _frequency(line: Line) -> str:
-    return "0" if line.pair[1].id == BATCH else "Unknown"
-
-
-def _usage(line: Line) -> str:
-    return past.step_usage(*line.pair, line.ctx)
+    return "0" if line.batch else "Unknown"
 
 
 def _zero(_: Line) -> str:
     return "0"
+
+
+def known(get: Callable[[Line, Use], str]) -> Value:
+    """A value of what was measured; empty for a step on another machine."""
+    return lambda line: "" if line.used is None else get(line, line.used)
+
+
+def _kib(name: str) -> Value:
+    return known(lambda line, used: KIBIBYTES.sacct(getattr(used, name), line.ctx))
+
+
+def _bytes(name: str) -> Value:
+    return known(lambda line, used: COUNT.sacct(getattr(used, name), line.ctx))
+
+
+def _cpu(used: Use) -> str:
+    return show_long(used.cpu_us // 1_000_000)
+
+
+NODE, TASK = known(lambda line, _: line.node), known(lambda _line, _used: "0")
+PIDS_OF = known(lambda _, used: ",".join(map(str, used.pids)))
+CPU_KHZ = known(lambda line, used: scaled(used.khz, line.ctx, "K") if used.khz else "0")
+
+
+def _usage(line: Line, used: Use) -> str:
+    """Sums by TRES; energy and page faults are not counted."""
+    rss, size = KIBIBYTES.sacct(used.rss_kib, line.ctx), KIBIBYTES.sacct(used.size_kib, line.ctx)
+    return f"cpu={_cpu(used)},energy=0,fs/disk={used.read},mem={rss},pages=0,vmem={size}"
+
+
+def _usage_node(line: Line, _: Use) -> str:
+    kinds = ("cpu", "energy", "fs/disk", "mem", "pages", "vmem")
+    return ",".join(f"{kind}={line.node}" for kind in kinds)
+
+
+def _usage_task(_line: Line, _used: Use) -> str:
+    """Ranks; that of cpu looks like a time (25.11)."""
+    return "cpu=00:00:00,fs/disk=0,mem=0,pages=0,vmem=0"
+
+
+def _written(_: Line, used: Use) -> str:
+    return f"energy=0,fs/disk={used.written}"
 
 
 WIDTHS = {
@@ -107,31 +142,50 @@ WIDTHS = {
     "TRESUsageOutMinTask": 19, "TRESUsageOutTot": 15,
 }  # fmt: skip
 """Every column with its width, in the order of `sstat -e`."""
-VALUES = {
+USAGE, OUT = known(_usage), known(_written)
+USAGE_NODE, USAGE_TASK = known(_usage_node), known(_usage_task)
+OUT_NODE = known(lambda line, _: f"energy={line.node},fs/disk={line.node}")
+OUT_TASK = known(lambda _line, _used: "fs/disk=0")
+VALUES: dict[str, Value] = {
     "AllocTRES": _tres,
-    "AveCPU": _cpu,
-    "AveRSS": _rss,
+    "AveCPU": known(lambda _, used: _cpu(used)),
+    "AveCPUFreq": CPU_KHZ,
+    "AveDiskRead": _bytes("read"),
+    "AveDiskWrite": _bytes("written"),
+    "AvePages": TASK,
+    "AveRSS": _kib("rss_kib"),
+    "AveVMSize": _kib("size_kib"),
     "ConsumedEnergy": _zero,
     "ConsumedEnergyRaw": _zero,
     "JobID": _id,
-    "MaxRSS": _rss,
-    "MaxRSSNode": _node,
-    "MaxRSSTask": _task,
-    "MinCPU": _cpu,
-    "MinCPUNode": _node,
-    "MinCPUTask": _task,
+    "MaxDiskRead": _bytes("read"),
+    "MaxDiskWrite": _bytes("written"),
+    "MaxPages": TASK,
+    "MaxRSS": _kib("rss_kib"),
+    "MaxVMSize": _kib("size_kib"),
+    "MinCPU": known(lambda _, used: _cpu(used)),
     "Nodelist": _nodes,
     "NTasks": _tasks,
+    "Pids": PIDS_OF,
     "ReqCPUFreq": _frequency,
     "ReqCPUFreqMin": _frequency,
     "ReqCPUFreqMax": _frequency,
     "ReqCPUFreqGov": _frequency,
-    "TRESUsageInAve": _usage,
-    "TRESUsageInMax": _usage,
-    "TRESUsageInMin": _usage,
-    "TRESUsageInTot": _usage,
+    **dict.fromkeys(
+        ("TRESUsageInAve", "TRESUsageInMax", "TRESUsageInMin", "TRESUsageInTot"), USAGE
+    ),
+    **dict.fromkeys(("TRESUsageInMaxNode", "TRESUsageInMinNode"), USAGE_NODE),
+    **dict.fromkeys(("TRESUsageInMaxTask", "TRESUsageInMinTask"), USAGE_TASK),
+    **dict.fromkeys(
+        ("TRESUsageOutAve", "TRESUsageOutMax", "TRESUsageOutMin", "TRESUsageOutTot"), OUT
+    ),
+    **dict.fromkeys(("TRESUsageOutMaxNode", "TRESUsageOutMinNode"), OUT_NODE),
+    **dict.fromkeys(("TRESUsageOutMaxTask", "TRESUsageOutMinTask"), OUT_TASK),
+    **{f"{name}Node": NODE for name in ("MaxDiskRead", "MaxDiskWrite", "MaxPages", "MaxRSS")},
+    **{f"{name}Task": TASK for name in ("MaxDiskRead", "MaxDiskWrite", "MaxPages", "MaxRSS")},
+    **{f"{name}Node": NODE for name in ("MaxVMSize", "MinCPU")},
+    **{f"{name}Task": TASK for name in ("MaxVMSize", "MinCPU")},
 }
-"""What is known; the rest (pages, disk, virtual memory, process ids) is not measured."""
 FIELDS: tuple[Field[Line], ...] = tuple(
     Field(name, name, width, VALUES.get(name, nothing)) for name, width in WIDTHS.items()
 )
@@ -140,12 +194,12 @@ FIELDS: tuple[Field[Line], ...] = tuple(
 async def sstat(desk: Desk, call: Call) -> Answer:
     """The command."""
     try:
-        return _answer(desk, call)
+        return await _answer(desk, call)
     except Finished as end:
         return end.answer
 
 
-def _answer(desk: Desk, call: Call) -> Answer:
+async def _answer(desk: Desk, call: Call) -> Answer:
     options = read_options(desk, call)
     if options.has("helpformat"):
         return Answer(out=help_grid(list(WIDTHS)))
@@ -156,7 +210,9 @@ def _answer(desk: Desk, call: Call) -> Answer:
         fields = fields_of(options.text("format") or shape, FIELDS)
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
-    lines, errors = _lines(options, snap, ctx)
+    pairs, errors = _pairs(options, snap)
+    use = await desk.read(uses, frozenset(job.id for job, _ in pairs))
+    lines = [Line(pair, ctx, use.get((pair[0].id, pair[1].id))) for pair in pairs]
     return Answer(out=table(fields, lines, _style(options)), err=errors)
 
 
@@ -167,11 +223,11 @@ def _style(options: Options) -> Style:
     return Style(header=header)
 
 
-def _lines(options: Options, snap: Snapshot, ctx: Context) -> tuple[list[Line], str]:
+def _pairs(options: Options, snap: Snapshot) -> tuple[list[JobStep], str]:
     texts = [text for text in (options.text("jobs"), *options.words) if text]
     if not texts:
         raise fail(NO_JOBS)
-    lines: list[Line] = []
+    pairs: list[JobStep] = []
     errors = ""
     for word in [word for text in texts for word in cut_list(text)]:
         refs = read_ref(word)
@@ -179,9 +235,9 @@ def _lines(options: Options, snap: Snapshot, ctx: Context) -> tuple[list[Line], 
             raise fail(BAD_JOB.format(word))
         for ref in refs:
             found = _steps(ref, options, snap)
-            lines += [Line(pair, ctx) for pair in found]
+            pairs += found
             errors += "" if found else _complaint(ref, snap)
-    return lines, errors
+    return pairs, errors
 
 
 def _complaint(ref: JobRef, snap: Snapshot) -> str:
