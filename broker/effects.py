@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.model import effects as ef
 from broker.model.ids import NodeName
-from broker.model.job import Job, JobState, StepState
+from broker.model.job import Job, StepState
 from broker.model.node import Node, NodeState
 from broker.world import World
 
@@ -34,7 +34,7 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
         nodes = _nodes_up(world, job)
         if job.completing and nodes:
             yield ef.Kill(job, nodes)
-        elif job.state is JobState.RUNNING and _stands(world, job, nodes):
+        elif job.state.holds_nodes and _stands(world, job, nodes):
             yield from _of_running(job, nodes, _gang(world, job))
 
 

@@ -266,7 +266,7 @@ def has_work_outside(job: Job) -> bool:
     """Whether the state of the job asks for something to be done on nodes."""
     if job.completing:
         return bool(job.kill_cause)
-    if job.state is not JobState.RUNNING:
+    if not job.state.holds_nodes:
         return False
     return bool(job.signals) or any(
         step.state is StepState.PENDING or (step.kill_cause and not step.state.final)

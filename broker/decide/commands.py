@@ -12,13 +12,15 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.ids import StepId
-from broker.model.job import Hold, Job, Owner, PendingSignal
-from broker.model.lifecycle import Life, life
+from broker.model.job import Hold, Job, JobState, Owner, PendingSignal
+from broker.model.lifecycle import SIGCONT, SIGSTOP, Life, life
 from broker.schedule import priority
 from broker.world import World
 
 UNKNOWN_JOB = "Invalid job id specified"
 DENIED = "Access/permission denied"
+PENDING = "Job is pending execution"
+DISABLED = "Requested operation is presently disabled"
 NOT_WHOLE = "Operation not permitted on individual component of heterogeneous job"
 OVER = "Job/step already completing or completed"
 
@@ -148,6 +150,31 @@ def _rest_shows_none(split_off: list[ev.JobEvent], now: int) -> list[ev.JobEvent
     """An array of which a task was held shows no reason until it is looked at again (25.11)."""
     bases = {fact.job for fact in split_off if isinstance(fact, ev.Split)}
     return [ev.Waits(job=base, at=now, reason="None") for base in bases]
+
+
+def decide_suspend(world: World, asked: cmd.Suspend, now: int) -> Decision:
+    """Stops or continues a job's processes; it keeps its nodes."""
+    if asked.by.uid not in world.site.admins:
+        raise Denied(DENIED)
+    found = [job for job in records(world, asked.target, asked.by) if not job.over]
+    if not found:
+        raise Conflict(OVER)
+    return Decision([fact for job in found for fact in _suspended(world, job, asked, now=now)])
+
+
+def _suspended(world: World, job: Job, asked: cmd.Suspend, *, now: int) -> list[ev.JobEvent]:
+    state = JobState.SUSPENDED if asked.resume else JobState.RUNNING
+    if job.state is not state or life(job) is not Life.RUNNING:
+        raise Conflict(PENDING if job.state is JobState.PENDING else DISABLED)
+    signal = PendingSignal(
+        SIGCONT if asked.resume else SIGSTOP, "full", serial=world.last_event + 1 + job.id
+    )
+    kind = ev.Resumed if asked.resume else ev.Suspended
+    by = asked.by.uid
+    return [
+        kind(job=job.id, at=now, actor=by),
+        ev.SignalAsked(job=job.id, at=now, actor=by, signal=signal),
+    ]
 
 
 def decide_requeue(world: World, asked: cmd.Requeue, now: int) -> Decision:

@@ -21,7 +21,7 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
-        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Requeue():
+        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Suspend() | cmd.Requeue():
             return _of_jobs(world, message, now)
         case cmd.AddStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
@@ -33,7 +33,7 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
 
 def _of_jobs(
     world: World,
-    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Requeue,
+    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Suspend | cmd.Requeue,
     now: int,
 ) -> Decision:
     match message:
@@ -43,6 +43,8 @@ def _of_jobs(
             return done_by_command.decide_signal(world, message, now)
         case cmd.SetHold():
             return done_by_command.decide_hold(world, message, now)
+        case cmd.Suspend():
+            return done_by_command.decide_suspend(world, message, now)
         case cmd.Requeue():
             return done_by_command.decide_requeue(world, message, now)
         case _:

@@ -147,7 +147,9 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     """A job far beyond its limit: its node should have ended it."""
     if job.time_limit == UNLIMITED or job.started is None:
         return []
-    last = job.started + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
+    last = (
+        job.started + job.suspended_for + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
+    )
     if now < last or life(job) is not Life.RUNNING:
         return []
     return [

@@ -84,6 +84,15 @@ class SetHold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
+    """`scontrol suspend` and `resume`; administrators only. Raises Denied, Conflict, Unknown."""
+
+    target: Target
+    by: Owner
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
     target: Target
     by: Owner
@@ -163,6 +172,7 @@ Command = (
     | Cancel
     | Signal
     | SetHold
+    | Suspend
     | Requeue
     | Update
     | AddStep

@@ -126,6 +126,16 @@ class Started(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended(JobFact):
+    """An operator stopped its processes; it keeps what it holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(JobFact):
+    """Its processes go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced(JobFact):
     """The nodes it was to have did not come; nothing ran."""
 
@@ -224,6 +234,8 @@ JobEvent = (
     | Placed
     | Resized
     | Started
+    | Suspended
+    | Resumed
     | Unplaced
     | Ended
     | ExitSeen

@@ -42,6 +42,8 @@ class JobFlag(Flag):
     COMPLETING = auto()
     REQUEUED = auto()
     """Goes back to PENDING when its nodes are free."""
+    STOPPED = auto()
+    """Was sent SIGSTOP by its user; it runs on for everybody else."""
 
 
 class Hold(StrEnum):
@@ -219,6 +221,9 @@ class Job:
     """uid of who cancelled it."""
     kill_cause: str = ""
     """Why the node is told to end the attempt (`cancelled`, ...), while COMPLETING."""
+    suspended_at: int | None = None
+    suspended_for: int = 0
+    """Seconds that the present attempt was suspended, before it is again."""
     restarts: int = 0
     not_before: int | None = None
     """A requeue's delay."""
@@ -258,6 +263,8 @@ class Job:
         """The long word that squeue shows: a flag hides the base."""
         if self.completing:
             return "COMPLETING"
+        if JobFlag.STOPPED in self.flags:
+            return "STOPPED"
         return "CONFIGURING" if self.configuring else self.state.label
 
     @property

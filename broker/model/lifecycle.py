@@ -13,6 +13,9 @@ from broker.model.node import Node, NodeState
 from broker.model.patch import patched
 from broker.model.spec import Dependency, DependencyKind
 
+SIGCONT, SIGSTOP = 18, 19
+STOPS = (SIGCONT, SIGSTOP)
+
 
 class Life(Enum):
     """Where a job stands: base state and flags in one word."""
@@ -46,6 +49,8 @@ TRANSITIONS: dict[tuple[Life, type], tuple[JobState | None, JobFlag]] = {
     (Life.CONFIGURING, ev.Unplaced): (JobState.PENDING, JobFlag.NONE),
     (Life.CONFIGURING, ev.Ended): (None, JobFlag.COMPLETING),
     (Life.CONFIGURING, ev.Requeued): (JobState.PENDING, JobFlag.COMPLETING | JobFlag.REQUEUED),
+    (Life.RUNNING, ev.Suspended): (JobState.SUSPENDED, JobFlag.NONE),
+    (Life.RUNNING, ev.Resumed): (JobState.RUNNING, JobFlag.NONE),
     (Life.RUNNING, ev.Ended): (None, JobFlag.COMPLETING),
     (Life.RUNNING, ev.Requeued): (JobState.PENDING, JobFlag.COMPLETING | JobFlag.REQUEUED),
     (Life.COMPLETING, ev.Released): (None, JobFlag.NONE),
@@ -175,11 +180,28 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         kill_cause="",
         not_before=None,
         signals=(),
+        suspended_at=None,
+        suspended_for=0,
     )
 
 
 def _started(job: Job, event: ev.Started) -> Job:
     return replace(job, started=event.at)
+
+
+def _resumed(job: Job, event: ev.Resumed) -> Job:
+    since = event.at if job.suspended_at is None else job.suspended_at
+    return replace(job, suspended_at=None, suspended_for=job.suspended_for + event.at - since)
+
+
+def _signal_asked(job: Job, event: ev.SignalAsked) -> Job:
+    """SIGSTOP from a user shows as STOPPED until SIGCONT (25.11)."""
+    asked = replace(job, signals=(*job.signals, event.signal))
+    if job.state is not JobState.RUNNING or event.signal.number not in STOPS:
+        return asked
+    stops = event.signal.number == SIGSTOP
+    flags = job.flags | JobFlag.STOPPED if stops else job.flags & ~JobFlag.STOPPED
+    return replace(asked, flags=flags)
 
 
 def _unplaced(job: Job, event: ev.Unplaced) -> Job:
@@ -337,7 +359,9 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.StepDoomed: _step_doomed,
     ev.StepStarted: _step_started,
     ev.StepEnded: _step_ended,
-    ev.SignalAsked: lambda job, event: replace(job, signals=(*job.signals, event.signal)),
+    ev.SignalAsked: _signal_asked,
+    ev.Suspended: lambda job, event: replace(job, suspended_at=event.at),
+    ev.Resumed: _resumed,
     ev.SignalSent: lambda job, event: replace(
         job, signals=tuple(s for s in job.signals if s.serial != event.serial)
     ),

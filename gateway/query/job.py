@@ -113,7 +113,11 @@ def group_and_gid(job: Job, _: Context) -> str:
 
 NO_FLAG = JobFlag.NONE
 """Compared by identity: asking a flag costs a microsecond, and ten thousand jobs are asked."""
-CODES = {state.label: state.code for state in JobState} | {"CONFIGURING": "CF", "COMPLETING": "CG"}
+CODES = {state.label: state.code for state in JobState} | {
+    "CONFIGURING": "CF",
+    "COMPLETING": "CG",
+    "STOPPED": "ST",
+}
 REASON_IN_NODES = (
     JobState.PENDING,
     JobState.TIMEOUT,
@@ -261,7 +265,8 @@ def scheduled(job: Job, _: Context) -> int | None:
 def elapsed(job: Job, ctx: Context) -> int:
     if job.started is None or job.state is JobState.PENDING:
         return 0
-    return max((ctx.now if job.ended is None else job.ended) - job.started, 0)
+    until = job.ended if job.ended is not None else job.suspended_at or ctx.now
+    return max(until - job.started - job.suspended_for, 0)
 
 
 def time_limit(job: Job, _: Context) -> Limit:

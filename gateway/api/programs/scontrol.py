@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from broker.model.commands import Command, Requeue, SetHold, Target
+from broker.model.commands import Command, Requeue, SetHold, Suspend, Target
 from broker.model.errors import Denied, SpzError
 from broker.model.job import Hold, Job, Owner
 from gateway.api.desk import Desk
@@ -179,11 +179,12 @@ async def requeue(asked: Asked) -> Answer:
 
 
 async def suspend(asked: Asked) -> Answer:
-    """Operators only, as in Slurm; theirs is refused by name."""
+    """Operators only, as in Slurm."""
     if not asked.admin:
         words = [word for text in asked.words for word in text.split(",")]
         return Answer(err="".join(f"Access/permission denied for job {w}\n" for w in words), code=1)
-    return Answer(err=NOT_YET.format(asked.keyword, " yet"), code=1)
+    resume = asked.keyword == "resume"
+    return await each_job(asked, lambda one: Suspend(target=one.target, by=asked.by, resume=resume))
 
 
 async def reconfigure(asked: Asked) -> Answer:

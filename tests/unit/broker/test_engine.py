@@ -531,3 +531,33 @@ def test_a_kept_open_allocation_runs_its_steps_and_further_ones(bench: Bench) ->
     (reply,) = bench.step(cmd.AddStep(job=job, by=ALICE, step=StepSpec(name="more"), request="s1"))
     assert str(reply) == "1"
     assert [e.token for e in bench.effects] == [f"start {job}/1/1"]
+
+
+def test_an_operator_suspends_a_job_and_its_time_stands_still(bench: Bench) -> None:
+    job = bench.submit()
+    key = f"{bench.world.jobs[job].key}/batch"
+    bench.journal("n1", {"kind": "started", "key": key})
+    target = cmd.Target(job)
+    (refused,) = bench.step(cmd.Suspend(target=target, by=ALICE))
+    assert isinstance(refused, Denied)
+    bench.step(cmd.Suspend(target=target, by=ROOT), seconds=10)
+    assert bench.state(job) == "SUSPENDED"
+    assert [effect.signal.number for effect in bench.effects] == [19]
+    (again,) = bench.step(cmd.Suspend(target=target, by=ROOT))
+    assert isinstance(again, Conflict)
+    bench.step(cmd.Suspend(target=target, by=ROOT, resume=True), seconds=30)
+    record = bench.world.jobs[job]
+    assert (record.shown_state, record.suspended_for) == ("RUNNING", 30)
+    bench.run(job)
+    assert bench.state(job) == "COMPLETED"
+
+
+def test_a_job_that_its_user_stopped_says_so_until_it_goes_on(bench: Bench) -> None:
+    job = bench.submit()
+    bench.journal("n1", {"kind": "started", "key": f"{bench.world.jobs[job].key}/batch"})
+    for number, state in ((19, "STOPPED"), (18, "RUNNING")):
+        bench.step(cmd.Signal(target=cmd.Target(job), by=ALICE, number=number))
+        assert bench.state(job) == state
+    bench.step(cmd.Signal(target=cmd.Target(job), by=ALICE, number=19))
+    bench.step(cmd.Cancel(target=cmd.Target(job), by=ALICE))
+    assert bench.state(job) == "COMPLETING"
