@@ -1,7 +1,7 @@
 """`POST /i/<program>`: the door of srun, salloc and sattach; frames run both ways as they come."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -83,6 +83,10 @@ class Line(Protocol):
         """The next frame. Raises Gone when the command went away."""
         ...
 
+    def unhear(self, words: Sequence[Word]) -> None:
+        """These will be heard again, before all others."""
+        ...
+
     async def file(self, path: str) -> Given:
         """A file as the user's own process sees it. Raises Gone."""
         ...
@@ -138,6 +142,9 @@ class Wire:
         if self._kept:
             return self._kept.pop(0)
         return await self._next()
+
+    def unhear(self, words: Sequence[Word]) -> None:
+        self._kept[:0] = words
 
     async def _next(self) -> Word:
         word = await self._words.get()

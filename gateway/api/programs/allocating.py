@@ -7,7 +7,7 @@ from broker.model.commands import Cancel, FinishAllocation, Submit, Target
 from broker.model.errors import Conflict, Denied, SpzError, Unknown
 from broker.model.job import ExitCode, Job, JobState, Owner
 from gateway.api.desk import Desk
-from gateway.api.stream import PLACE, SIGNAL, Line, first_of
+from gateway.api.stream import PLACE, SIGNAL, Line, Word, first_of
 from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.srun import Request, allocation
@@ -79,11 +79,13 @@ class Allocation:
         """The running job. Raises GrammarError for a refusal, Revoked, Interrupted, Gone."""
         await self._submit()
         with self.desk.holders.holding(self.job):
+            aside: list[Word] = []
             try:
-                job: Job = await first_of(self._granted(), self._interrupted())
+                job: Job = await first_of(self._granted(), self._interrupted(aside))
             except (Revoked, Interrupted) as end:
                 await self._give_up(interrupted=isinstance(end, Interrupted))
                 raise
+            self.line.unhear(aside)
         return job
 
     async def _submit(self) -> None:
@@ -161,12 +163,13 @@ class Allocation:
             raise Revoked
         return job
 
-    async def _interrupted(self) -> None:
-        """Raises Interrupted at a signal that ends a wait."""
+    async def _interrupted(self, aside: list[Word]) -> None:
+        """Raises Interrupted at a signal that ends a wait; other words are put aside."""
         while True:
             word = await self.line.hear()
             if word.kind == SIGNAL and int(word.payload) in ENDING:
                 raise Interrupted
+            aside.append(word)
 
     async def _tell(self, text: str) -> None:
         if not self.request.quiet:
