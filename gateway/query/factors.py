@@ -59,10 +59,14 @@ def _tres_weights(text: str) -> dict[str, float]:
     return {name.lower(): float(value) for name, _, value in pairs}
 
 
+NOT_YET = frozenset({"BeginTime", "JobArrayTaskLimit"})
+"""Reasons of jobs that wait for more than room."""
+
+
 def is_ranked(job: Job) -> bool:
     """Whether the job has a priority now: it waits for nothing but room."""
     waits = job.state is JobState.PENDING and not job.completing
-    return waits and job.hold is None and not job.after and job.reason != "BeginTime"
+    return waits and job.hold is None and not job.after and job.reason not in NOT_YET
 
 
 def ranked(job: Job, partition: str, scale: Scale, ctx: Context) -> Ranked:  # noqa: PLR0917

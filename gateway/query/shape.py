@@ -170,10 +170,14 @@ def _pattern(node: Any, depth: int, texts: list[Callable[[Any, Context], str]]) 
         return "%s"
     if isinstance(node, Mapping):
         pairs = [
-            f"{quoted(key)}: {_pattern(below, depth + 1, texts)}" for key, below in node.items()
+            f"{_key(key)}: {_pattern(below, depth + 1, texts)}" for key, below in node.items()
         ]
         return block("{}", pairs, depth)
     return dump(node, depth).replace("%", "%%")
+
+
+def _key(text: str) -> str:
+    return quoted(text).replace("%", "%%")
 
 
 def _writer(leaf: Leaf[Any], depth: int) -> Callable[[Any, Context], str]:

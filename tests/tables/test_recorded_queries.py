@@ -48,7 +48,7 @@ ALIKE = (
     (r"\(None\)", "(Resources)"),
     (r"0\.0000\d{10}", "<share>"),
     (r"\|(106\d\d|10700)\|", "|<priority>|"),
-    (r"<f>(-<f>)?", "N/A"),
+    (r"(?<![\d.])(<f>(-<f>)?|\d+\.\d\d)(?=[|\n])", "<load>"),
     (
         r"\b(NodeHostName|Port|OS|CPULoad|FreeMem|BootTime|SlurmdStartTime|LastBusyTime)=\S+",
         r"\1=-",

@@ -1,0 +1,68 @@
+"""Fair share: what is past counts less, and who used least of their share comes first."""
+
+import pytest
+
+from accounting.fairshare import Branch, decayed, fill, stand
+from accounting.ids import AccountName, UserName
+from accounting.ledger import Entry, Kind, Why
+
+
+def entry(user: str, seconds: int, at: int, kind: Kind = Kind.USAGE) -> Entry:
+    return Entry(
+        key=f"{user}{at}{kind}",
+        at=at,
+        since=at - 10,
+        kind=kind,
+        why=Why.USAGE,
+        job=None,
+        attempt=0,
+        account=AccountName("physics"),
+        user=UserName(user),
+        billing_seconds=seconds,
+    )
+
+
+def test_use_fades_by_half_in_a_half_life_and_money_is_no_use() -> None:
+    entries = [entry("a", 1000, 0), entry("a", 100, 10_000), entry("a", 5, 0, Kind.CHARGE)]
+    used = decayed(entries, now=10_000, half_life=10_000)
+    assert used["physics", "a"] == pytest.approx(600, rel=0.01)
+    assert decayed(entries, now=10_000, half_life=0)["physics", "a"] == 1100
+
+
+def tree() -> Branch:
+    """Two accounts of equal shares: one with two users, one with one."""
+    one = Branch(("one", ""), 1, [Branch(("one", "a"), 3), Branch(("one", "b"), 1)])
+    two = Branch(("two", ""), 1, [Branch(("two", "c"), 1)])
+    return Branch(("root", ""), 1, [one, two])
+
+
+CASES = (
+    ("nobody used anything", {}, {"a": 1.0, "b": 1.0, "c": 1.0}),
+    ("the account that used less comes first", {"c": 100.0}, {"a": 1.0, "b": 1.0, "c": 1 / 3}),
+    ("within an account by shares", {"a": 50.0, "b": 50.0}, {"c": 1.0, "a": 2 / 3, "b": 1 / 3}),
+    (
+        "accounts of one level are merged",
+        {"a": 60.0, "b": 40.0, "c": 100.0},
+        {"a": 1.0, "c": 2 / 3, "b": 1 / 3},
+    ),
+)
+
+
+@pytest.mark.parametrize(("what", "used", "factors"), CASES)
+def test_users_are_ranked_by_fair_tree(
+    what: str, used: dict[str, float], factors: dict[str, float]
+) -> None:
+    accounts = {"a": "one", "b": "one", "c": "two"}
+    root = tree()
+    fill(root, {(accounts[user], user): count for user, count in used.items()})
+    found = {key[1]: one.factor for key, one in stand(root).items() if key[1]}
+    assert found == pytest.approx(factors), what
+
+
+def test_parts_of_shares_and_use_are_told_among_siblings() -> None:
+    root = tree()
+    fill(root, {("one", "a"): 30.0, ("one", "b"): 10.0, ("two", "c"): 60.0})
+    standing = stand(root)["one", "a"]
+    assert (standing.norm_shares, standing.effective) == (0.75, 0.75)
+    assert standing.norm_usage == pytest.approx(0.3)
+    assert standing.level == pytest.approx(1.0)

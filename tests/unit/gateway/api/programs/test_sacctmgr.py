@@ -1,0 +1,140 @@
+"""sacctmgr, sprio, sshare, sstat, sreport, seff, sdiag: what they show, and what they refuse."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.sdiag import sdiag
+from gateway.api.programs.seff import seff
+from gateway.api.programs.sprio import Sprio
+from gateway.api.programs.sreport import sreport
+from gateway.api.programs.sshare import Sshare
+from gateway.api.programs.sstat import sstat
+from gateway.api.wire import Answer
+from gateway.config.load import load
+from gateway.config.site import site
+from tests.unit.gateway.query.desk import Past, Program, ask, desk_of, snapshot, text
+from tests.unit.gateway.query.scene import queue
+
+CONFIG = load((Path(__file__).parents[4] / "conformance" / "site.yaml").read_text())
+SITE = site(
+    CONFIG,
+    service_uid=0,
+    uid_of=lambda name: {"root": 0}.get(name, 2001),
+    price_of=lambda _: None,
+)
+PROGRAMS: dict[str, Program] = {
+    "sacctmgr": Sacctmgr(CONFIG),
+    "sdiag": sdiag,
+    "seff": seff,
+    "sprio": Sprio(CONFIG.priority),
+    "sreport": sreport,
+    "sshare": Sshare(CONFIG.priority, CONFIG.accounting.tres),
+    "sstat": sstat,
+}
+OWNERS = {job.owner.uid: job.owner for job in queue()}
+
+
+def said(*words: str, uid: int = 2001) -> Answer:
+    jobs = queue()
+    desk = desk_of(snapshot(jobs, site=SITE), Past(jobs))
+    desk.names = lambda number: OWNERS[number]
+    return ask(PROGRAMS[words[0]], desk, words, uid=uid)
+
+
+SHOWN = (
+    (
+        "sacctmgr -nP show assoc",
+        "oracle|root|||1|||||||||||||normal||\n"
+        "oracle|root|root||1|||||||||||||gpu1,high,normal,short|normal|\n"
+        "oracle|research|||1|||||||||||||normal||\n"
+        "oracle|chem|||1|||||||||||||normal||\n"
+        "oracle|chem|alice||5|||||||||||||gpu1,high,normal,short|normal|\n"
+        "oracle|chem|bob||1|||||||||||||normal,short|normal|\n"
+        "oracle|physics|||1|||||||||||||normal||\n"
+        "oracle|physics|alice||10|||||||||||||gpu1,high,normal,short|normal|\n",
+    ),
+    ("sacctmgr list associations -nP where user=bob format=account,share", "chem|1\n"),
+    ("sacctmgr -nP show user bob", "bob|chem|None\n"),
+    (
+        "sacctmgr -nP show user alice withassoc format=user,account,defaultaccount",
+        "alice|chem|physics\nalice|physics|physics\n",
+    ),
+    ("sacctmgr -nP show account physics withassoc format=account,user", "physics|\nphysics|alice\n"),
+    ("sacctmgr -nP show qos short format=name,maxwall,maxjobspu,flags", "short|01:00:00|2|DenyOnLimit\n"),
+    ("sacctmgr -n show account chem format=account%6,desc%4", "  chem che+ \n"),
+    ("sacctmgr -nP show tres type=gres format=name,id", "gpu|1001\ngpu:a10g|1002\ngpumem|1003\ngpuutil|1004\n"),
+    ("sacctmgr show problem -nP", ""),
+    ("sacctmgr -nP show assoc where cluster=elsewhere", ""),
+    ("sshare -nP -o account,user,rawshares", "root||\n research||1\n  chem||1\n   chem|alice|5\n  physics||1\n   physics|alice|10\n"),
+    ("sprio -h -o %i|%r|%Q|%T -p ec2", "700009|ec2|0|cpu=25,mem=25\n"),
+    ("sprio -h -j 700001", ""),
+    ("sprio -hw -o %i,%A,%Q", "Weights,1000,2000\n"),
+    ("sreport -nP cluster Utilization start=2020-01-01 end=2020-01-02", ""),
+    ("sstat -nP -a -j 700003 -o jobid,ntasks", "700003.batch|1\n700003.0|1\n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "out"), SHOWN)
+def test_what_is_asked_for_is_shown(line: str, out: str) -> None:
+    answer = said(*line.split(" "))
+    assert (text(answer.out), answer.err, answer.code) == (out, "", 0)
+
+
+REFUSED = (
+    ("sacctmgr foo", "invalid keyword: foo\n"),
+    ("sacctmgr show user format=nosuch", "Unknown field 'nosuch'\n"),
+    ("sacctmgr show event format=node", "Unknown field 'node'\n"),
+    ("sacctmgr show user where colour=red", " Unknown condition: colour=red\n"),
+    ("sacctmgr add user x", "sacctmgr: error: Your user doesn't have privilege to perform this action\n"),
+    ("sreport foo", "invalid keyword: foo\n"),
+    ("sstat -o nosuch -j 700003", 'sstat: error: Invalid field requested: "nosuch"\n'),
+    ("sshare -o nosuch", 'sshare: error: Invalid field requested: "nosuch"\n'),
+    ("sprio -u nosuch", "sprio: error: Invalid user: nosuch\n"),
+    ("seff 1", "Job not found.\n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "err"), REFUSED)
+def test_what_cannot_be_is_refused_in_slurms_words(line: str, err: str) -> None:
+    answer = said(*line.split(" "))
+    assert (answer.err, answer.code) == (err, 1)
+
+
+def test_changes_are_refused_by_name_to_administrators() -> None:
+    answer = said("sacctmgr", "modify", "user", "bob", uid=0)
+    assert "modify is not supported by SkyPurza yet" in text(answer.err)
+
+
+def test_unknown_steps_are_complained_about_below_an_empty_table() -> None:
+    answer = said("sstat", "-nj", "1")
+    assert (answer.out, answer.code) == ("", 0)
+    assert answer.err == "sstat: error: couldn't get steps for JobId=1\n"
+
+
+def test_a_user_as_json_has_the_keys_of_slurmdbd() -> None:
+    (user,) = json.loads(text(said("sacctmgr", "--json", "show", "user", "alice", "-s").out))[
+        "users"
+    ]
+    assert user["default"] == {"qos": 1, "account": "physics", "wckey": ""}
+    assert [one["account"] for one in user["associations"]] == ["chem", "physics"]
+
+
+def test_seff_tells_a_running_job_that_it_may_mislead() -> None:
+    lines = text(said("seff", "700002").out).splitlines()
+    assert lines[:4] == [
+        "Job ID: 700002",
+        "Cluster: oracle",
+        "User/Group: bob/bob",
+        "State: RUNNING (exit code 0)",
+    ]
+    assert lines[-1].startswith("WARNING")
+
+
+def test_sdiag_counts_jobs() -> None:
+    out = text(said("sdiag").out)
+    assert "Jobs running:   4\n" in out
