@@ -50,6 +50,8 @@ ENDS_SOMETHING = (
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
 MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced)
+MOST_ANSWERS = 20_000
+"""A request is asked again within seconds, or not at all."""
 SETTLE_SECONDS = 60
 """How often the cost of running machines is brought up to date."""
 
@@ -144,7 +146,7 @@ class Engine:
             self.world.rollback()
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
-        self.answered.update(self._batch.requests)
+        self._remember()
         if changed or now != self.snapshot.at:
             self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
         return Outcome(effects=effects_due(self.world), replies=replies)
@@ -164,6 +166,12 @@ class Engine:
         if isinstance(message, cmd.Submit | cmd.AddStep):
             self._note(message, decision.reply)
         return decision.reply
+
+    def _remember(self) -> None:
+        """Keeps the answers of this step, and of all before only the latest MOST_ANSWERS."""
+        self.answered.update(self._batch.requests)
+        if len(self.answered) > 2 * MOST_ANSWERS:
+            self.answered = dict(list(self.answered.items())[-MOST_ANSWERS:])
 
     def _known(self, message: cmd.Message) -> JobId | StepId | Conflict | None:
         """What the same request was answered with before."""

@@ -46,7 +46,7 @@ from gateway.translate.orders import OrderBook
 
 AGENT_PYTHON = "/usr/bin/python3"
 AGENT_IDLE_SECONDS = 600
-"""A declared node's agent that nobody speaks to and that runs nothing goes; it is started again."""
+"""An agent that runs nothing and that nobody speaks to leaves; it is started again when needed."""
 DAY = 86_400
 PRUNE_SECONDS = 3600.0
 
@@ -72,16 +72,16 @@ class LocalReach:
 
     def place(self, node: Node) -> Place:
         """Raises Unknown while its machine is not known."""
-        wake = ("--wake", str(self.paths.socket))
         idle = ("--idle-exit", str(AGENT_IDLE_SECONDS))
+        usual = ("--wake", str(self.paths.socket), *idle)
         if node.declared:
             folder = str(self.paths.nodes / node.name)
-            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, (*wake, *idle))
+            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, usual)
         if node.machine is None:
             raise Unknown(f"node {node.name} has no machine yet")
         slots = ("--slots", str(self.paths.home / "slots"), "--slot-count", str(self.slots))
         channel = LocalChannel(lambda: self.provider.is_up(node.name, node.launch))
-        return Place(channel, node.machine.address, AGENT_PYTHON, (*wake, *slots))
+        return Place(channel, node.machine.address, AGENT_PYTHON, (*usual, *slots))
 
 
 @dataclass(slots=True)
