@@ -8,8 +8,9 @@ from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, StepState
-from broker.model.lifecycle import apply, apply_node, left_behind
+from broker.model.lifecycle import apply, left_behind
 from broker.model.node import Node, NodeState
+from broker.model.nodelife import apply_node
 from broker.model.site import Site
 from broker.model.spec import DependencyKind
 from broker.model.tally import Party, Used, party_of, used_by

@@ -1,4 +1,4 @@
-"""The transition tables of job and node, and `apply`: the only code that gives a record a state."""
+"""The transition table of jobs, and `apply`: the only code that gives a job a state."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,6 @@ from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
 from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
-from broker.model.node import Node, NodeState
 from broker.model.patch import patched
 from broker.model.spec import Dependency, DependencyKind
 
@@ -365,96 +364,4 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.SignalSent: lambda job, event: replace(
         job, signals=tuple(s for s in job.signals if s.serial != event.serial)
     ),
-}
-
-NODE_TRANSITIONS: dict[tuple[NodeState, type], NodeState | None] = {
-    (NodeState.LAUNCHING, ev.MachineBought): NodeState.BOOTING,
-    (NodeState.LAUNCHING, ev.LaunchFailed): None,
-    (NodeState.LAUNCHING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.BOOTING, ev.NodeBooted): NodeState.UP,
-    (NodeState.BOOTING, ev.NodeDown): NodeState.DOWN,
-    (NodeState.BOOTING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.UP, ev.NodeDown): NodeState.DOWN,
-    (NodeState.UP, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.DOWN, ev.NodeBooted): NodeState.UP,
-    (NodeState.DOWN, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.TERMINATING, ev.MachineBought): NodeState.TERMINATING,
-    (NodeState.TERMINATING, ev.NodeGone): None,
-}
-"""None: the record goes to history."""
-
-NODE_MOVING = frozenset(kind for _, kind in NODE_TRANSITIONS)
-
-
-def apply_node(node: Node | None, event: ev.NodeEvent) -> Node | None:
-    """The node after the event; None when its record goes to history.
-
-    Raises IllegalTransition if the table has no row for it, or there is no such machine.
-    """
-    if isinstance(event, ev.NodeMade):
-        if node is not None:
-            raise IllegalTransition(f"node {event.node} exists already")
-        return event.record
-    if node is None or node.launch != event.launch:
-        raise IllegalTransition(f"{type(event).__name__} of unknown {event.node}.{event.launch}")
-    changed = NODE_EFFECT[type(event)](node, event)
-    if type(event) not in NODE_MOVING:
-        return changed
-    if (node.state, type(event)) not in NODE_TRANSITIONS:
-        raise IllegalTransition(
-            f"node {node.name} is {node.state.label}: no {type(event).__name__} from there"
-        )
-    state = NODE_TRANSITIONS[node.state, type(event)]
-    return None if state is None else replace(changed, state=state, since=event.at)
-
-
-def _bought(node: Node, event: ev.MachineBought) -> Node:
-    offer = event.offer
-    return replace(
-        node,
-        machine=event.machine,
-        micro_usd_per_hour=event.machine.micro_usd_per_hour,
-        rungs=(),
-        whole=event.whole,
-        features=_features(event),
-        real_memory_mib=event.whole.mem_mib,
-        cores_per_socket=offer.cpus,
-        gres_text=",".join(f"{name}:{n}" for name, n in event.whole.gres if ":" in name),
-    )
-
-
-def _features(event: ev.MachineBought) -> tuple[str, ...]:
-    """Those of the offer, with the one zone that the machine is in."""
-    elsewhere = set(event.offer.zones) - {event.machine.zone}
-    return tuple(word for word in event.offer.features if word not in elsewhere)
-
-
-def _booted(node: Node, event: ev.NodeBooted) -> Node:
-    return replace(node, machine=event.machine or node.machine, booted=event.at, reason="")
-
-
-def _with_reason(node: Node, event: ev.NodeDown | ev.NodeDoomed) -> Node:
-    return replace(node, reason=event.why or node.reason, reason_at=event.at)
-
-
-def _drain(node: Node, event: ev.NodeDrain) -> Node:
-    if not event.drain:
-        return replace(node, drain=False, reason="", reason_at=None, reason_uid=None)
-    return replace(
-        node, drain=True, reason=event.reason, reason_at=event.at, reason_uid=event.actor
-    )
-
-
-NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
-    ev.NodeRevised: lambda node, event: event.record,
-    ev.MachineBought: _bought,
-    ev.LaunchFailed: lambda node, event: node,
-    ev.NodeBooted: _booted,
-    ev.NodeDown: _with_reason,
-    ev.NodeIdle: lambda node, event: replace(node, idle_since=event.idle_since),
-    ev.NodeDrain: _drain,
-    ev.NodeDoomed: _with_reason,
-    ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
-    ev.NodeMetered: lambda node, event: replace(node, meter=event.meter),
-    ev.JournalRead: lambda node, event: replace(node, journal=event.position),
 }

@@ -9,8 +9,9 @@ from accounting.tres import Tres, gres_counts
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job
-from broker.model.lifecycle import Life, apply, apply_node, life
+from broker.model.lifecycle import Life, apply, life
 from broker.model.node import Node
+from broker.model.nodelife import apply_node
 from broker.model.offer import Machine, MachineState, Market
 from broker.schedule.parts import placeable
 from broker.world import World
