@@ -128,9 +128,6 @@ class _Server(uvicorn.Server):
 
 def _run(service: Service, paths: Paths, config: Config) -> int:
     log = structlog.get_logger()
-    sockets = [listen(paths.socket)]
-    if config.http.port is not None:
-        sockets.append(socket.create_server((config.http.host, config.http.port)))
     server = _Server(
         uvicorn.Config(
             service.app,
@@ -146,6 +143,9 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    sockets = [listen(paths.socket)]
+    if config.http.port is not None:
+        sockets.append(socket.create_server((config.http.host, config.http.port)))
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
     gc.enable()
