@@ -62,7 +62,7 @@ def test_names_of_folders_and_files_reach_the_job_byte_for_byte(served: Service)
 def test_output_appears_in_the_submit_folder_while_the_job_runs(served: Service) -> None:
     job = served.wrap("echo first; while ! [ -e go ]; do sleep 0.05; done; echo last")
     assert served.wait_file(f"slurm-{job}.out", "first") == "first\n"
-    assert served.state(job) == "RUNNING"
+    served.wait(job, "RUNNING")
     (served.work / "go").touch()
     served.wait(job, "COMPLETED")
     assert served.file(f"slurm-{job}.out") == "first\nlast\n"
@@ -141,8 +141,10 @@ def test_a_job_runs_on_through_restarts(preloaded: Preloaded) -> None:
         served.stop()
         assert all(alive(int(pid)) for pid in pids)
         served.start()
-        assert [served.state(job) for job in jobs] == ["RUNNING", "RUNNING"]
-        assert served.run("squeue", "-h", "-t", "R", "-o", "%A").out.split() != []
+        for job in jobs:
+            served.wait(job, "RUNNING")
+        listed = served.run("squeue", "-h", "-t", "R", "-o", "%A").out.split()
+        assert sorted(map(int, listed)) == jobs
         (served.work / "go").touch()
         for job, pid in zip(jobs, pids, strict=True):
             served.wait(job, "FAILED")
@@ -360,3 +362,13 @@ def test_hostile_bodies_leave_nothing_and_end_nothing(served: Service) -> None:
         assert alive(served.pid), name
     assert served.counts() == before
     assert "program.failed" not in served.words()
+
+
+def test_a_service_that_is_told_to_end_while_it_starts_leaves_no_socket(
+    preloaded: Preloaded,
+) -> None:
+    with service(preloaded) as served:
+        for _ in range(10):
+            served.stop()
+            assert not served.socket.exists()
+            served.start()  # returns with its first sign of life

@@ -231,6 +231,7 @@ def test_a_full_disk_refuses_submissions_and_running_jobs_end_well(
         words = "echo up; while ! [ -e go ]; do sleep 0.05; done; echo down; exit 6"
         job = served.wrap(words)
         served.wait_file(f"slurm-{job}.out", "up")
+        served.wait(job, "RUNNING")
         fill = filled(small_disk)
         refusals = [served.run("sbatch", "-H", "--wrap", f"true {'x' * 9000}") for _ in range(3)]
         assert all(told.code == 1 for told in refusals), refusals
