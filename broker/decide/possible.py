@@ -153,6 +153,7 @@ def declared(node: DeclaredNode, site: Site) -> Node:
         cores_per_socket=node.cores_per_socket,
         threads_per_core=node.threads_per_core,
         real_memory_mib=node.whole.mem_mib,
+        tmp_disk_mib=node.tmp_disk_mib,
         gres_text=node.gres_text,
         micro_usd_per_hour=node.micro_usd_per_hour,
     )

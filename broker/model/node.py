@@ -45,6 +45,8 @@ class Node:
     cores_per_socket: int = 1
     threads_per_core: int = 1
     real_memory_mib: int = 0
+    tmp_disk_mib: int = 0
+    """Of a declared node; for those bought it was judged at the purchase."""
     gres_text: str = ""
     """As Slurm's Gres= has it: `gpu:a10g:2`."""
     rungs: tuple[Ranked, ...] = ()

@@ -33,6 +33,8 @@ def is_of_kind(node: Node, asked: Resources) -> bool:
     """Whether the node is what is asked for in cpus, features, place and GPUs, if it were empty."""
     if asked.cpus_exactly not in {None, node.whole.cpu}:
         return False
+    if (asked.tmp_mib or 0) > node.tmp_disk_mib:
+        return False
     words = frozenset(word.lower() for word in node.features)
     if asked.constraint is not None and not holds(parse(asked.constraint), words):
         return False
@@ -103,5 +105,5 @@ class Asks:
 def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     asked = job.spec.resources
     user = job.owner.user if partition.exclusive_user else ""
-    kind = asked.constraint, asked.any_of, asked.cpus_exactly
+    kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib
     return partition.name, ask, kind, asked.nodelist, asked.exclude, user

@@ -231,3 +231,10 @@ def test_words_that_neither_a_node_nor_the_catalogue_knows_are_refused(
         return
     with pytest.raises(BadOption, match="Invalid feature specification"):
         must_know_features(site, constraint)
+
+
+def test_temporary_disk_is_looked_at_on_each_node() -> None:
+    nodes = tuple(replace(n, tmp_disk_mib=100 if n.name == "n3" else 0) for n in DECLARED.nodes)
+    bench = Bench(replace(DECLARED, nodes=nodes))
+    job = bench.submit(resources=Resources(tmp_mib=50))
+    assert [share.node for share in bench.world.jobs[job].shares] == ["n3"]
