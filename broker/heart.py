@@ -75,6 +75,8 @@ class Heart:
     def ask(self, command: Command) -> "Future[Any]":
         """The reply follows the commit; a refusal is the future's exception."""
         answer: Future[Any] = Future()
+        # Who asked may go away; what is decided is answered all the same.
+        answer.set_running_or_notify_cancel()
         self._inbox.put(_Asked(command, answer))
         return answer
 
