@@ -1,8 +1,24 @@
-"""Puts into the manual what is made from tables: `<!-- settings -->` becomes the settings."""
+"""Puts into the manual what is made from tables, in place of marks such as `<!-- settings -->`."""
+
+from pathlib import Path
 
 from gateway.config.manual import settings_page
+from gateway.query.compatibility import fields_page, known_page, options_page
 
-MARKS = {"<!-- settings -->": settings_page}
+KNOWN = Path(__file__).parents[2] / "tests" / "conformance" / "known.txt"
+
+
+def differences() -> str:
+    """The recorded cases that are known to differ."""
+    return known_page(KNOWN.read_text("utf-8"))
+
+
+MARKS = {
+    "<!-- settings -->": settings_page,
+    "<!-- options -->": options_page,
+    "<!-- fields -->": fields_page,
+    "<!-- differences -->": differences,
+}
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:

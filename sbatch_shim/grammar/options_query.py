@@ -5,7 +5,19 @@
 from __future__ import annotations
 
 from sbatch_shim.grammar.options_account import ACCOUNT_COMMANDS
-from sbatch_shim.grammar.table import CORE, FLAG, NO, OPT, REPEAT, REQ, TEXT, Opt
+from sbatch_shim.grammar.table import (
+    ACCEPTED,
+    CORE,
+    FLAG,
+    IGNORED,
+    NO,
+    OPT,
+    REFUSED,
+    REPEAT,
+    REQ,
+    TEXT,
+    Opt,
+)
 
 # fmt: off
 SQUEUE = (
@@ -275,18 +287,18 @@ SSHARE = (
 # fmt: on
 
 SATTACH = (
-    ("autocomplete",    "",  REQ, "",                  "values of an option, for shells",          ""),
-    ("error-filter",    "",  REQ, "",                  "errors of this task only",                 ""),
-    ("help",            "h", NO,  "",                  "say what options there are",               ""),
-    ("input-filter",    "",  REQ, "",                  "input for this task only",                 ""),
-    ("label",           "l", NO,  "",                  "number of the task before each line",      ""),
-    ("layout",          "",  NO,  "",                  "say where tasks run, and leave",           ""),
-    ("output-filter",   "",  REQ, "",                  "output of this task only",                 ""),
-    ("pty",             "",  NO,  "",                  "the step has a terminal",                  ""),
-    ("quiet",           "Q", NO,  "",                  "errors only",                              ""),
-    ("usage",           "u", NO,  "",                  "short list of options",                    ""),
-    ("verbose",         "v", NO,  "",                  "say more",                                 ""),
-    ("version",         "V", NO,  "",                  "say the version",                          ""),
+    ("autocomplete", "", REQ, "", "values of an option, for shells", ""),
+    ("error-filter", "", REQ, "", "errors of this task only", ""),
+    ("help", "h", NO, "", "say what options there are", ""),
+    ("input-filter", "", REQ, "", "input for this task only", ""),
+    ("label", "l", NO, "", "number of the task before each line", ""),
+    ("layout", "", NO, "", "say where tasks run, and leave", ""),
+    ("output-filter", "", REQ, "", "output of this task only", ""),
+    ("pty", "", NO, "", "the step has a terminal", ""),
+    ("quiet", "Q", NO, "", "errors only", ""),
+    ("usage", "u", NO, "", "short list of options", ""),
+    ("verbose", "v", NO, "", "say more", ""),
+    ("version", "V", NO, "", "say the version", ""),
 )
 
 COMMANDS = {
@@ -302,6 +314,43 @@ COMMANDS = {
     **ACCOUNT_COMMANDS,
 }
 
+NOTHING_OF_THE_KIND = frozenset(
+    ("autocomplete", "federation", "future", "hide", "local", "sibling", "verbose")
+)
+"""Accepted by every command: one cluster, no nodes to come, nothing more to say."""
+CLASSES = {
+    ("sacct", "allclusters"): ACCEPTED,
+    ("sacct", "flags"): IGNORED,
+    ("sacct", "timelimit-max"): IGNORED,
+    ("sacct", "timelimit-min"): IGNORED,
+    ("sacct", "truncate"): IGNORED,
+    ("sacct", "use-local-uid"): ACCEPTED,
+    ("sacct", "whole-hetjob"): ACCEPTED,
+    ("sacctmgr", "immediate"): ACCEPTED,
+    ("sacctmgr", "oneliner"): ACCEPTED,
+    ("sacctmgr", "quiet"): ACCEPTED,
+    ("sacctmgr", "readonly"): ACCEPTED,
+    ("scancel", "cron"): ACCEPTED,
+    ("scancel", "ctld"): ACCEPTED,
+    ("scancel", "hurry"): ACCEPTED,
+    ("scancel", "quiet"): ACCEPTED,
+    ("scancel", "verbose"): CORE,
+    ("scontrol", "uid"): IGNORED,
+    ("sdiag", "all"): ACCEPTED,
+    ("sdiag", "reset"): REFUSED,
+    ("sdiag", "sort-by-id"): ACCEPTED,
+    ("sdiag", "sort-by-time"): ACCEPTED,
+    ("sdiag", "sort-by-time2"): ACCEPTED,
+    ("seff", "debug"): ACCEPTED,
+    ("sreport", "quiet"): ACCEPTED,
+}
+"""What is not served, and what is though its name is above."""
+
+
+def _class(command: str, long: str) -> str:
+    usual = ACCEPTED if long in NOTHING_OF_THE_KIND else CORE
+    return CLASSES.get((command, long), usual)
+
 
 def _kind(long: str, arg: str) -> str:
     if long == "verbose":
@@ -309,8 +358,13 @@ def _kind(long: str, arg: str) -> str:
     return FLAG if arg == NO else TEXT
 
 
+# fmt: off
 QUERY_OPTIONS = tuple(
-    Opt(long, short, arg, _kind(long, arg), CORE, (command,), env, "", "", "", "", text, same)
+    Opt(
+        long, short, arg, _kind(long, arg), _class(command, long), (command,), env,
+        "", "", "", "", text, same,
+    )
     for command, rows in COMMANDS.items()
     for long, short, arg, env, text, same in rows
 )
+# fmt: on

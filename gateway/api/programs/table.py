@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, srun
+from gateway.api.programs.notes import noting
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
 from gateway.api.programs.scontrol_list import LISTS
@@ -25,7 +26,7 @@ from gateway.query.siteconfig import settings_lines
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
     show = Show(settings_lines(config), LISTS)
-    return {
+    known: dict[str, Program | Interactive] = {
         "sacct": Sacct(config.accounting.tres),
         "sacctmgr": Sacctmgr(config),
         "salloc": Interactive(salloc.run),
@@ -43,3 +44,4 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "sshare": Sshare(config.priority, config.accounting.tres),
         "sstat": sstat,
     }
+    return noting(known)

@@ -1,0 +1,47 @@
+"""Options of listings that have no effect are named, and nothing else is said."""
+
+import asyncio
+
+import pytest
+
+from gateway.api.desk import Desk
+from gateway.api.programs.notes import noting
+from gateway.api.wire import Answer, Call, Peer
+from tests.unit.gateway.api.office import Office
+
+IGNORED = "{}: warning: --{} has no effect here and is ignored\n"
+
+
+async def fails(desk: Desk, call: Call) -> Answer:
+    return Answer(err="own\n", code=3)
+
+
+def said(program: str, *argv: str) -> tuple[str | bytes, int]:
+    call = Call(program=program, argv=argv, peer=Peer(0, 0), request="0" * 32)
+    run = noting({program: fails})[program]
+    answer = asyncio.run(run(Office().desk, call))  # type: ignore[operator, arg-type]
+    return answer.err, answer.code
+
+
+@pytest.mark.parametrize(
+    ("program", "argv", "named"),
+    [
+        ("sacct", ("-T",), ["truncate"]),
+        ("sacct", ("-PTn", "--timelimit-min=5"), ["truncate", "timelimit-min"]),
+        ("sacct", ("--trunc", "--truncate"), ["truncate"]),
+        ("scontrol", ("-u", "5", "show", "job"), ["uid"]),
+    ],
+)
+def test_each_is_named_once_before_own_errors(
+    program: str, argv: tuple[str, ...], named: list[str]
+) -> None:
+    err, code = said(program, *argv)
+    assert err == "".join(IGNORED.format(program, long) for long in named).encode() + b"own\n"
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    "argv", [(), ("-P", "-o", "TotalCPU"), ("--json",), ("-T9",), ("--nonsense",)]
+)
+def test_nothing_is_said_of_what_counts(argv: tuple[str, ...]) -> None:
+    assert said("sacct", *argv) == ("own\n", 3)
