@@ -56,7 +56,7 @@ def instances(ctx: Context) -> tuple[Field[Node], ...]:
     """Columns of `show instance`: machines that we hold now."""
     return (
         Field("Cluster", "Cluster", 10, lambda _: ctx.site.cluster),
-        Field("NodeName", "NodeName", 15, lambda node: node.name),
+        Field("NodeName", "NodeName", -15, lambda node: node.name),
         Field("TimeStart", "TimeStart", 19, lambda node: show_moment(node.since, ctx)),
         Field("TimeEnd", "TimeEnd", 19, lambda _: "Unknown"),
         Field("InstanceId", "InstanceId", 20, lambda n: n.machine.id if n.machine else ""),
@@ -83,7 +83,7 @@ def events(ctx: Context) -> tuple[Field[Node], ...]:
         Field("Cluster", "Cluster", 10, lambda _: ctx.site.cluster),
         Field("ClusterNodes", "Cluster Nodes", 20, nothing, least=8),
         Field("Duration", "Duration", 13, nothing),
-        Field("NodeName", "NodeName", 15, lambda node: node.name, least=5),
+        Field("NodeName", "NodeName", -15, lambda node: node.name, least=5),
         Field("TimeStart", "TimeStart", 19, lambda node: show_moment(_since(node), ctx), least=5),
         Field("TimeEnd", "TimeEnd", 19, lambda _: "Unknown", least=5),
         Field("State", "State", 6, lambda node: "DOWN" if node.state.label == "DOWN" else "DRAIN"),

@@ -24,7 +24,6 @@ from gateway.translate.srun import Request
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.values import read_signal
 
-OPERANDS = "[command [args...]]"
 NO_FOLDER = "getcwd failed: No such file or directory"
 NOT_FOUND = '_fork_command: Unable to find command "{}"'
 GRANTED = "salloc: Granted job allocation {j}\n"
@@ -43,7 +42,7 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
         raise GrammarError(error_line("salloc", NO_FOLDER), FAILURE)
     said = await translated("salloc", desk, call=call, line=line)
     if isinstance(said, Early):
-        answer = early("salloc", said.name, version=desk.site.version, operands=OPERANDS)
+        answer = early("salloc", said.name, version=desk.site.version)
         await line.out(said.text or answer.out)
         return answer.code
     if not line.hello.place:

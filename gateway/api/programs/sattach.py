@@ -13,7 +13,6 @@ from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
 from sbatch_shim.grammar.parse import Query, parse_query
 
 PROGRAM = "sattach"
-OPERANDS = "jobid.stepid"
 NO_STEP = "Could not get job step info: Invalid job id specified"
 BAD_STEP = "Improperly specified stepid: {}"
 NO_OPERAND = "No step ID was specified"
@@ -25,7 +24,7 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     query = parse_query(PROGRAM, call.argv, call.environ)
     for asked in ("help", "usage", "version"):
         if any(one.opt.long == asked for one in query.said):
-            answer = early(PROGRAM, asked, version=desk.site.version, operands=OPERANDS)
+            answer = early(PROGRAM, asked, version=desk.site.version)
             await line.out(answer.out)
             return answer.code
     owner = await desk.owner(call.peer.uid)

@@ -15,7 +15,6 @@ from gateway.translate.sbatch import Early, NeedFile, Setting, Submission, trans
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone, show_instant
 
-OPERANDS = "[script [args...]]"
 NO_FOLDER = "getcwd failed: No such file or directory"
 SHORTEST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
@@ -58,7 +57,7 @@ def _setting(desk: Desk, call: Call) -> Setting:
 def _early(desk: Desk, said: Early) -> Answer:
     if said.text:
         return Answer(out=said.text)
-    return early("sbatch", said.name, version=desk.site.version, operands=OPERANDS)
+    return early("sbatch", said.name, version=desk.site.version)
 
 
 async def _submit(desk: Desk, call: Call, said: Submission) -> Answer:

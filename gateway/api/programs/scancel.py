@@ -38,7 +38,6 @@ Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_
                [job_id[_array_id][.step_id]]
 """
 # fmt: on
-OPERANDS = "[job_id[_array_id][.step_id]]"
 NO_JOB = "scancel: error: No job identification provided\n"
 
 Test = Callable[[Job], bool]
@@ -84,7 +83,7 @@ async def run(desk: Desk, call: Call) -> Answer:
     first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
     if first:
         version = desk.site.version
-        return early("scancel", first, version=version, operands=OPERANDS, usage=USAGE)
+        return early("scancel", first, version=version, usage=USAGE)
     complaints = "".join(_bad_switches(asked))
     try:
         named = _named(asked, desk.site)

@@ -14,7 +14,6 @@ from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
 
 Program = Callable[[Desk, Call], Awaitable[Answer]]
-OPERANDS = "[COMMAND]"
 FOREIGN = "Invalid user id"
 """What hold, release and update say about somebody else's job (25.11); requeue says denied."""
 SUSPEND = "slurm_suspend error:"
@@ -63,7 +62,7 @@ def program(show: Program, verbs: Mapping[str, Verb]) -> Program:
             return Answer(err=error.stderr, code=error.code)
         first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
         if first:
-            return early("scontrol", first, version=desk.site.version, operands=OPERANDS)
+            return early("scontrol", first, version=desk.site.version)
         keyword = full_keyword(asked.operands[0], known) if asked.operands else None
         if keyword is None:
             return await show(desk, call)

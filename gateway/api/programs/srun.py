@@ -30,7 +30,6 @@ from gateway.translate.srun import Request, allocation, only_task, step
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import show_instant
 
-OPERANDS = "executable [args...]"
 NO_FOLDER = "getcwd failed: No such file or directory"
 NO_STEP = "Unable to create step for job {}"
 NOT_CONFIRMED = (
@@ -64,7 +63,7 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
         raise GrammarError(error_line("srun", NO_FOLDER), FAILURE)
     said = await translated("srun", desk, call=call, line=line)
     if isinstance(said, Early):
-        answer = early("srun", said.name, version=desk.site.version, operands=OPERANDS)
+        answer = early("srun", said.name, version=desk.site.version)
         await line.out(said.text or answer.out)
         return answer.code
     if not line.hello.place:
