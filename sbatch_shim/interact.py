@@ -25,7 +25,7 @@ WINDOW, FILE, ENDED = b"w", b"f", b"q"
 PLACE, WANT, TAKEN, RAW, RUN, KILL = b"p", b"i", b"k", b"t", b"r", b"g"
 """Kinds that come down beside the shim's own."""
 
-MOST_AHEAD = 1 << 16
+MOST_AHEAD = 1 << 18
 """Bytes of standard input that may be on their way."""
 HELD_ON = 60.0
 """Seconds for which a service that went away is tried again once it had taken the request."""
@@ -338,7 +338,7 @@ class Typed:
     def read(self) -> bytes:
         """Some bytes; none at the end, which is also where there is nothing to read from."""
         try:
-            data = posix.read(0, 16384)
+            data = posix.read(0, 65536)
         except BlockingIOError:
             return self.read_later()
         except OSError:

@@ -233,13 +233,16 @@ class Watch:
 
     async def _feed(self) -> None:
         while True:
-            word = await self.typed.get()
-            await (self._input(word) if word.kind == INPUT else self._input_end())
+            words = [await self.typed.get()]
+            while not self.typed.empty():
+                words.append(self.typed.get_nowait())
+            await self._input(b"".join(word.payload for word in words))
+            if words[-1].kind == END:
+                await self._input_end()
 
-    async def _input(self, word: Word) -> None:
+    async def _input(self, rest: bytes) -> None:
         """All of it, however long the tasks take."""
-        end = self.given + len(word.payload)
-        rest = word.payload
+        end = self.given + len(rest)
         while rest and not self._over():
             size = await self.relay.give(rest, self.given)
             if size is None or size <= self.given:
