@@ -228,9 +228,9 @@ def accrued(job: Job, ctx: Context) -> int | None:
 def _future_start(job: Job) -> int | None:
     """A start that is known before it comes: a begin time, or the end of a requeue's delay.
 
-    Holding the job later does not change it (25.11).
+    Holding the job later, or letting it go again, does not change it (25.11).
     """
-    waits_for_it = job.reason == "BeginTime" or job.hold
+    waits_for_it = job.reason.startswith(("BeginTime", "None")) or job.hold
     if job.state is not JobState.PENDING or job.after or not waits_for_it:
         return None
     times = [at for at in (job.spec.begin, job.not_before) if at is not None]

@@ -32,6 +32,54 @@ WAYS_OUT = {
     "bbf": "there are no burst buffers; stage files with the script",
     "external": "only jobs that run here can be submitted",
 }
+OWN_OF_COMPONENT = frozenset(
+    (
+        "constraint",
+        "contiguous",
+        "core-spec",
+        "cores-per-socket",
+        "cpus-per-gpu",
+        "cpus-per-task",
+        "exclude",
+        "exclusive",
+        "extra-node-info",
+        "gpu-bind",
+        "gpu-freq",
+        "gpus",
+        "gpus-per-node",
+        "gpus-per-socket",
+        "gpus-per-task",
+        "gres",
+        "gres-flags",
+        "hint",
+        "licenses",
+        "mem",
+        "mem-bind",
+        "mem-per-cpu",
+        "mem-per-gpu",
+        "mincpus",
+        "nodefile",
+        "nodelist",
+        "nodes",
+        "ntasks",
+        "ntasks-per-core",
+        "ntasks-per-gpu",
+        "ntasks-per-node",
+        "ntasks-per-socket",
+        "ntasks-per-tres",
+        "oversubscribe",
+        "partition",
+        "prefer",
+        "sockets-per-node",
+        "switches",
+        "thread-spec",
+        "threads-per-core",
+        "tmp",
+        "tres-bind",
+        "tres-per-task",
+    )
+)
+"""Options that each component of a heterogeneous job gives for itself; others are the first's."""
 NO_CLUSTER = (
     "No cluster '{0}' known by database.",
     "'{0}' can't be reached now, or it is an invalid entry for --cluster."
@@ -155,7 +203,8 @@ def translate(typed: Typed, setting: Setting) -> Submission | Early:
         return Early("gres", gres.help_text(spelling))
     desk = _Desk(seen, typed, setting, part=part, spelling=spelling)
     submission = desk.submission(text, found, [*request.notes, *ignored(part, setting)])
-    others = [replace(desk, part=one) for one in request.parts[1:]]
+    inherited = {long: given for long, given in part.items() if long not in OWN_OF_COMPONENT}
+    others = [replace(desk, part=inherited | dict(one)) for one in request.parts[1:]]
     return replace(submission, more=tuple(other.spec(text, found) for other in others))
 
 

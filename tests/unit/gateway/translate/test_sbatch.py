@@ -210,11 +210,12 @@ def test_an_option_without_effect_is_warned_of_and_one_that_is_not_offered_refus
 
 
 def test_components_of_a_heterogeneous_job_are_specs_of_one_script(sbatch: Submit) -> None:
-    made = sbatch("-n1", "--wrap", "true", ":", "-n2", "--mem=5")
+    made = sbatch("-n1", "-J", "het", "-H", "--mem=9", "--wrap", "true", ":", "-n2")
     assert isinstance(made, Submission)
     (other,) = made.more
     assert (made.spec.resources.tasks, other.resources.tasks) == (1, 2)
-    assert (other.batch, other.name) == (made.spec.batch, "wrap")
+    assert (other.batch, other.name, other.hold) == (made.spec.batch, "het", True)
+    assert (made.spec.resources.mem_per_node_mib, other.resources.mem_per_node_mib) == (9, None)
 
 
 def test_quiet_keeps_errors_and_drops_warnings(sbatch: Submit) -> None:
