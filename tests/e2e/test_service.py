@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import socket
 import sqlite3
 import time
@@ -20,7 +21,8 @@ ODD = b"a b\tc'd\"e\\f\n$HOME `id` $(id) *\xff\xfe\x80 \x1b[0m ;|&<>"
 
 def test_a_script_of_4_mb_reaches_the_job_byte_for_byte(served: Service) -> None:
     content = b"#!/bin/cat\n" + ODD + b"\n"
-    content += os.urandom(4 * MIB - len(content)).replace(b"\0", b"1").replace(b"\r\n", b"\n1")
+    filling = random.Random(1).randbytes(4 * MIB - len(content))
+    content += filling.replace(b"\0", b"1").replace(b"\r", b"2")
     script(served.work, "large.sh", content)
     job = served.submit("-o", "large.out", "large.sh")
     served.wait(job, "COMPLETED")

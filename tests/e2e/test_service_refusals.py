@@ -57,12 +57,16 @@ REFUSED = {
     ("-d", "afterok:4711", "--wrap", "true"): (1, FAILED + "Job dependency problem\n"),
     ("--mem=17000G", "--wrap", "true"): (1, MEMORY),
     ("--gres=gpu:a10g:3", "--wrap", "true"): (1, UNAVAILABLE),
+    ("-C", "no-such", "--wrap", "true"): (1, FAILED + "Invalid feature specification\n"),
+    ("-p", "ec2", "-C", "no-such", "--wrap", "true"): (
+        1,
+        FAILED + "Invalid feature specification\n",
+    ),
 }
 UNMET = {
     ("-c", "9999"): "no instance type offers 9999 cpus",
     ("--mem=9000G", "-c", "1", "--gres=gpu:16"): "no instance type offers 9216000 MiB of memory",
     ("--gres=gpu:no-such:1",): "no instance type offers 1 no-such in one node; try one of: A100",
-    ("-C", "no-such"): "no-such",
 }
 """What no instance type can meet: Slurm's words, and then which wish it is."""
 SCRIPTS = {
