@@ -34,7 +34,7 @@ REFUSED = {
     "srun": "Unable to allocate resources",
 }
 """What each program says before the controller's reason."""
-REASONS = ("QOS", "Assoc")
+REASONS = ("QOS", "Assoc", "Max")
 """How limits begin that Slurm names in a line of its own, by the reason of a job that waits."""
 
 

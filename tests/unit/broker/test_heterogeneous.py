@@ -96,3 +96,23 @@ def test_the_leaders_script_waits_for_the_machines_of_all() -> None:
     submit(bench, component(tasks=1), component(tasks=2))
     assert len(bench.world.nodes) == 2
     assert not [effect for effect in bench.effects if isinstance(effect, StartStep)]
+
+
+def test_a_requeue_of_the_whole_brings_every_component_back(bench: Bench) -> None:
+    first, second = submit(bench, component(tasks=1), component(tasks=2))
+    bench.journal("n2", {"kind": "started", "key": f"{bench.world.jobs[first].key}/batch"})
+    bench.step(cmd.Requeue(target=cmd.Target(first), by=ALICE))
+    for job in (first, second):
+        for share in bench.world.jobs[job].shares:
+            bench.journal(share.node, {"kind": "gone", "attempt": bench.world.jobs[job].key})
+    assert [bench.state(job) for job in (first, second)] == ["PENDING", "PENDING"]
+    bench.step(seconds=DECLARED.requeue_delay + 1)
+    assert [bench.state(job) for job in (first, second)] == ["CONFIGURING", "CONFIGURING"]
+
+
+def test_an_engine_that_starts_anew_knows_the_components(bench: Bench) -> None:
+    first, second = submit(bench, component(tasks=1), component(tasks=2))
+    again = Bench(DECLARED, bench.store)
+    het = again.world.jobs[second].het
+    assert het is not None
+    assert het.ids == (first, second)
