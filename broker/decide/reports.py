@@ -245,7 +245,7 @@ def _exited(job: Job, step: Step, record: Mapping[str, Any], *, now: int) -> lis
     facts.append(_step_end(job, step, record, result=result, now=now))
     if step.id != BATCH:
         return facts
-    if job.completing and job.spec.batch is None:
+    if job.completing and not job.runs_batch:
         return facts  # what held it open has no exit code of its own
     if job.completing:
         lost_node = job.state is JobState.NODE_FAIL

@@ -116,3 +116,12 @@ def test_an_engine_that_starts_anew_knows_the_components(bench: Bench) -> None:
     het = again.world.jobs[second].het
     assert het is not None
     assert het.ids == (first, second)
+
+
+def test_what_holds_a_component_open_has_no_exit_code_of_its_own(bench: Bench) -> None:
+    first, second = submit(bench, component(tasks=1), component(tasks=2))
+    key = f"{bench.world.jobs[second].key}/batch"
+    bench.journal("n1", {"kind": "started", "key": key})
+    bench.run(first)
+    bench.journal("n1", {"kind": "exited", "key": key, "code": 0, "signal": 15})
+    assert str(bench.world.jobs[second].exit) == "0:0"
