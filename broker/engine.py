@@ -325,7 +325,7 @@ class Engine:
             running_elements=world.running_elements,
             task_waits=lambda job, task: element_waits(world, job, task, now=now),
             quote=self.quote,
-            asks=self.asks.of,
+            asks=self.asks,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
             limits=Keeper(world.site.book, world.tally),
         )

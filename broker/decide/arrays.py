@@ -23,7 +23,8 @@ def split(
     element = next(ids)
     place = replace(base.array, task=task, waiting=())
     after = of_task(base.after, task)
-    record = replace(base, id=element, array=place, after=after, reason="None", detail="")
+    reason = base.hold.value if base.hold else "None"
+    record = replace(base, id=element, array=place, after=after, reason=reason, detail="")
     return [
         ev.Split(job=base.id, at=now, task=task, element=element),
         ev.Queued(job=element, at=now, record=record),

@@ -9,6 +9,7 @@ from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, Where
+from broker.model.tally import party_of
 from broker.schedule.demand import Demand, demand
 from broker.schedule.fit import Room
 from broker.schedule.gates import beyond, partition_gate
@@ -72,18 +73,29 @@ class Asks:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._known: dict[JobId, tuple[Job, tuple[Ask, ...]]] = {}
-        self._signatures: dict[object, int] = {}
+        self._known: dict[JobId, tuple[Job, tuple[Ask, ...], int | None]] = {}
+        self._numbers: dict[object, int] = {}
 
     def of(self, job: Job) -> tuple[Ask, ...]:
         """One for each of its partitions that exists, in their order."""
+        return self._look_up(job)[1]
+
+    def kind(self, job: Job) -> int | None:
+        """Alike for jobs that wait for room alone, and alike; None for those that need a look."""
+        return self._look_up(job)[2]
+
+    def _look_up(self, job: Job) -> tuple[Job, tuple[Ask, ...], int | None]:
         known = self._known.get(job.id)
         if known is not None and known[0] is job:
-            return known[1]
+            return known
         there = (self._site.partition(name) for name in job.partitions)
         asks = tuple(self._ask(job, partition) for partition in there if partition is not None)
-        self._known[job.id] = job, asks
-        return asks
+        kind = self._number(_kind(job, asks)) if _plain(job) else None
+        self._known[job.id] = found = job, asks, kind
+        return found
+
+    def _number(self, value: object) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
 
     def _ask(self, job: Job, partition: Partition) -> Ask:
         wants = demand(job.spec, partition)
@@ -93,13 +105,24 @@ class Asks:
             demand=wants,
             gate=partition_gate(job, partition, wants.min_nodes)
             or beyond(self._site, partition, wants),
-            signature=self._signatures.setdefault(looks, len(self._signatures)),
+            signature=self._number(looks),
         )
 
     def tidy(self, waiting: int) -> None:
         """Begins anew once much more is kept than there are jobs waiting."""
         if len(self._known) > 2 * waiting + 1000:
-            self._known, self._signatures = {}, {}
+            self._known, self._numbers = {}, {}
+
+
+def _plain(job: Job) -> bool:
+    """Whether nothing but room and limits can keep it waiting, and it is one record of its own."""
+    whole_array = job.array is not None and job.array.task is None
+    waits = job.hold or job.after or job.spec.begin is not None or job.not_before is not None
+    return not (whole_array or waits or job.het is not None)
+
+
+def _kind(job: Job, asks: tuple[Ask, ...]) -> object:
+    return tuple((ask.signature, ask.gate) for ask in asks), party_of(job), job.time_limit, job.want
 
 
 def _signature(job: Job, partition: Partition, ask: Demand) -> object:

@@ -11,7 +11,7 @@ from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.demand import Demand, expected_seconds, need_of
-from broker.schedule.eligible import Ask, eligible
+from broker.schedule.eligible import Ask, Asks, eligible
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.limits import Keeper
@@ -50,8 +50,7 @@ class View:
     """A heterogeneous job's components that wait, the leader first."""
     limits: Keeper
     """Limits of QOS and associations; the pass notes there what it starts."""
-    asks: Callable[[Job], Sequence[Ask]]
-    """What it asks of each of its partitions."""
+    asks: Asks
     most_searches: int = 1000
     """A pass searches the nodes for room no more often; what fits nowhere is searched for once."""
 
@@ -86,6 +85,7 @@ class Wait:
 
 FOR_ROOM = ("Resources", "Priority")
 """Why those wait whom a new job must not overtake."""
+FIRST = Wait("Resources")
 BEHIND = Wait("Priority")
 GATED = {reason: Wait(reason) for reason in ("Dependency", "BeginTime")}
 """Values shared by the many that wait for the same reason."""
@@ -111,6 +111,8 @@ class _Pass:
         self.searches = 0
         self.hopeless: dict[tuple[int, int], Wait] = {}
         """Asks that found no room, and why their like waits: within a pass rooms only shrink."""
+        self.alike: dict[int | None, Wait] = {}
+        """Why jobs of a kind wait, by kind; never of None."""
         self.names = set(view.taken_names)
         self.unused: dict[tuple[str, int], list[NodeName]] = {}
         """Elastic names that were free when last looked at, lowest first."""
@@ -129,6 +131,14 @@ class _Pass:
 
     def look_at(self, job: Job) -> None:
         """Starts as much of the job as has room; else notes why it waits."""
+        kind = self.view.asks.kind(job)
+        alike = self.alike.get(kind)
+        if alike is None:
+            self._look_closely(job, kind)
+        else:
+            self.wait[job.id] = alike
+
+    def _look_closely(self, job: Job, kind: int | None) -> None:
         reason = gate(job, self.view.now)
         if reason is not None:
             self.wait[job.id] = GATED.get(reason) or Wait(reason)
@@ -146,6 +156,8 @@ class _Pass:
             self.wait[job.id] = waits
             if waits.reason in FOR_ROOM:
                 self.blocked.update(job.partitions)
+            if kind is not None and waits is not FIRST:
+                self.alike[kind] = waits
 
     def _look_at_gang(self, job: Job) -> None:
         """Starts all components that wait, or none; looked at when their first one is."""
@@ -207,7 +219,7 @@ class _Pass:
     def _place(self, job: Job, task: int | None) -> Wait | None:
         """Tries its partitions in order; None if it starts or is bought for."""
         waits = Wait("PartitionConfig")
-        for ask in self.view.asks(job):
+        for ask in self.view.asks.of(job):
             barred = ask.gate or self.view.limits.reason(job, ask.partition.name)
             if barred is not None:
                 waits = Wait(barred)
@@ -269,7 +281,7 @@ class _Pass:
                 for taken in shares:
                     self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
                 break
-        return Wait("Resources")
+        return FIRST
 
     def _purchase(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         elastic = ask.partition.elastic
