@@ -7,6 +7,7 @@ from accounting.ids import JobId
 from accounting.tres import Weights, parse_weights
 from broker.model.job import Job
 from broker.model.site import Site
+from broker.schedule.forecast import Forecast
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.instants import Zone
 
@@ -67,6 +68,8 @@ class Context:
     """Whether names of output files are shown with their patterns filled in."""
     tres_ids: Mapping[str, int] = field(default_factory=dict)
     """Accounting's numbers of TRES."""
+    forecasts: Mapping[JobId, Forecast] = field(default_factory=dict)
+    """When jobs that wait for room may start, where that was asked."""
     load: float | None = None
     """This host's load of the last minute, where it was asked."""
     free_mib: int | None = None

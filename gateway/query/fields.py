@@ -144,7 +144,7 @@ COLUMNS = (
     Column("resv_name",         "v", "Reservation",        "RESERVATION",        "Reservation",  "resv_name",             TEXT,     texts.reservation),
     Column("resize_time",       "",  "ResizeTime",         "RESIZE_TIME",        "",             "resize_time",           MOMENT,   NONE),
     Column("restart_cnt",       "",  "RestartCnt",         "RESTART_COUNT",      "Restarts",     "restart_cnt",           TEXT,     of.restarts),
-    Column("scheduled_nodes",   "Y", "SchedNodes",         "SCHEDNODES",         "",             "scheduled_nodes",       TEXT,     NONE),
+    Column("scheduled_nodes",   "Y", "SchedNodes",         "SCHEDNODES",         "",             "scheduled_nodes",       TEXT,     of.planned_nodes),
     Column("geometry",          "z", "SCT",                "S:C:T",              "",             "",                      TEXT,     res.geometry),
     Column("segment_size",      "",  "SegmentSize",        "SEGMENT_SIZE",       "SegmentSize",  "segment_size",          TEXT,     given("segment")),
     Column("siblings_active",   "",  "SiblingsActive",     "ACTIVE_SIBLINGS",    "",             "federation_siblings_active", TEXT, always("NA")),

@@ -5,6 +5,7 @@ from broker.model.job import ExitCode, Job, JobFlag, JobState
 from broker.model.spec import Dependency, Limit
 from gateway.query.context import Context
 from sbatch_shim.grammar.arrays import show_array
+from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import UNLIMITED
 
 YEAR = 365 * 86400
@@ -237,16 +238,28 @@ def _future_start(job: Job) -> int | None:
     return max((at for at in times if at > job.submitted), default=None)
 
 
-def start(job: Job, _: Context) -> int | None:
+def start(job: Job, ctx: Context) -> int | None:
     """Start, real or foreseen; what ended without one began when it ended."""
-    return job.started or _future_start(job) or (job.ended if job.state.final else None)
+    foreseen = job.started or _future_start(job) or (job.ended if job.state.final else None)
+    return foreseen or _forecast_start(job, ctx)
 
 
-def end(job: Job, _: Context) -> int | None:
+def _forecast_start(job: Job, ctx: Context) -> int | None:
+    told = ctx.forecasts.get(job.id) if ctx.forecasts else None
+    return told.start if told else None
+
+
+def planned_nodes(job: Job, ctx: Context) -> str | None:
+    """The nodes on which it may start."""
+    told = ctx.forecasts.get(job.id) if ctx.forecasts else None
+    return fold(told.nodes) if told else None
+
+
+def end(job: Job, ctx: Context) -> int | None:
     """End, real or by the time limit; a job without a limit is taken to run for a year."""
     if job.ended is not None and not job.state.holds_nodes:
         return job.ended if job.state.final else None
-    begun = job.started or _future_start(job)
+    begun = job.started or _future_start(job) or _forecast_start(job, ctx)
     if begun is None:
         return None
     return begun + (job.time_limit if isinstance(job.time_limit, int) else YEAR)

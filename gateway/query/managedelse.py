@@ -22,7 +22,7 @@ CLUSTER = (
 def clusters(cluster: str) -> tuple[Field[Row], ...]:
     """Columns of `show cluster`, with the limits of the root account."""
 
-    def limit(name: str, header: str, width: int, key: str) -> Field[Row]:
+    def limit(name: str, header: str, width: int, *, key: str) -> Field[Row]:
         return Field(name, header, width, lambda row: limit_text(limits_of(row), key))
 
     return (
@@ -31,13 +31,13 @@ def clusters(cluster: str) -> tuple[Field[Row], ...]:
         Field("ControlPort", "ControlPort", 12, lambda _: PORT, least=8),
         Field("RPC", "RPC", 5, lambda _: PROTOCOL),
         Field("Share", "Share", 9, lambda row: str(row.shares)),
-        limit("GrpJobs", "GrpJobs", 7, "grp_jobs"),
-        limit("GrpTRES", "GrpTRES", 13, "grp_tres"),
-        limit("GrpSubmitJobs", "GrpSubmit", 9, "grp_submit_jobs"),
-        limit("MaxJobs", "MaxJobs", 7, "max_jobs"),
-        limit("MaxTRES", "MaxTRES", 13, "max_tres_per_job"),
-        limit("MaxSubmitJobs", "MaxSubmit", 9, "max_submit_jobs"),
-        limit("MaxWall", "MaxWall", 11, "max_wall"),
+        limit("GrpJobs", "GrpJobs", 7, key="grp_jobs"),
+        limit("GrpTRES", "GrpTRES", 13, key="grp_tres"),
+        limit("GrpSubmitJobs", "GrpSubmit", 9, key="grp_submit_jobs"),
+        limit("MaxJobs", "MaxJobs", 7, key="max_jobs"),
+        limit("MaxTRES", "MaxTRES", 13, key="max_tres_per_job"),
+        limit("MaxSubmitJobs", "MaxSubmit", 9, key="max_submit_jobs"),
+        limit("MaxWall", "MaxWall", 11, key="max_wall"),
         Field("QOS", "QOS", 20, lambda row: ",".join(row.qos)),
         Field("DefaultQOS", "Def QOS", 9, lambda row: row.default_qos),
         Field("ClusterNodes", "Cluster Nodes", 20, nothing, least=8),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from broker.model.job import Job
 from broker.model.site import Site
+from broker.schedule.forecast import forecast
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
@@ -109,6 +110,9 @@ class Squeue:
         errors = await _unknown_users(desk, options, snap)
         by = await structured.asker(desk, call, options, taken=_behind(options, call))
         wanted = _wanted(options, call, snap)
+        if options.has("start"):
+            told = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)
+            ctx = replace(ctx, forecasts=told)
         if by is not None:
             return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
@@ -138,7 +142,7 @@ class Squeue:
         jobs = ordered(_spread(options, found, wanted), look.sort, ctx)
         lines = self.kept.lines(look.layout, jobs, ctx)
         timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
-        timed = timed or wanted.over is not None or wanted.under is not None
+        timed = timed or options.has("start") or wanted.over is not None or wanted.under is not None
         return Answer(out=head + _block(lines), err=errors), timed
 
 
