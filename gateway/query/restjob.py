@@ -210,15 +210,6 @@ def gres_detail(job: Job, _: Context) -> list[str]:
     return [gres_text(share.tres.gres, share.gpu_ids) for share in shares]
 
 
-def step_id(job: Job, _: Context) -> dict[str, Any]:
-    return {
-        "sluid": job.sluid,
-        "job_id": number(job.id),
-        "step_het_component": unset(),
-        "step_id": "entire",
-    }
-
-
 def resources(job: Job, ctx: Context) -> dict[str, Any] | None:
     """Which cpus and how much memory of each node; None while nothing is held."""
     if not job.shares:
@@ -427,7 +418,12 @@ JOB = {
     "stdin_expanded": Leaf(texts.stdin_path, TEXT),
     "stdout_expanded": Leaf(texts.stdout_path, TEXT),
     "stderr_expanded": Leaf(texts.stderr_path, TEXT),
-    "step_id": Leaf(step_id, ANY),
+    "step_id": {
+        "sluid": Leaf(of.sluid, TEXT),
+        "job_id": Leaf(of.job_id, NUMBER),
+        "step_het_component": unset(),
+        "step_id": "entire",
+    },
     "submit_line": Leaf(texts.submit_line, TEXT),
     "submit_time": Leaf(of.submitted, ZERO),
     "suspend_time": number(0),

@@ -97,24 +97,20 @@ def requested(job: Job, ctx: Context) -> list[dict[str, Any]]:
     return listed(res.wanted_tres(job, ctx), ctx.tres_ids)
 
 
-def association(job: Job, ctx: Context) -> dict[str, Any]:
-    return {
-        "account": "",
-        "cluster": ctx.site.cluster,
-        "partition": "",
-        "user": "",
-        "id": association_id(job, ctx),
-    }
+def array_base(job: Job, _: Context) -> int:
+    return job.array.base if job.array else 0
 
 
-def array(job: Job, ctx: Context) -> dict[str, Any]:
-    place = job.array
-    return {
-        "job_id": place.base if place else 0,
-        "limits": {"max": {"running": {"tasks": (place.limit or 0) if place else 0}}},
-        "task_id": number(place.task if place else None),
-        "task": of.array_tasks(job, ctx) if place and place.task is None else "",
-    }
+def array_limit(job: Job, _: Context) -> int:
+    return (job.array.limit or 0) if job.array else 0
+
+
+def array_task(job: Job, _: Context) -> int | None:
+    return job.array.task if job.array else None
+
+
+def array_text(job: Job, ctx: Context) -> str | None:
+    return of.array_tasks(job, ctx) if job.array and job.array.task is None else None
 
 
 def reservation(job: Job, _: Context) -> dict[str, Any]:
@@ -257,8 +253,19 @@ JOB = {
         "system": Leaf(texts.system_comment, TEXT),
     },
     "allocation_nodes": Leaf(past.nodes_held, COUNT),
-    "array": Leaf(array, ANY),
-    "association": Leaf(association, ANY),
+    "array": {
+        "job_id": Leaf(array_base, COUNT),
+        "limits": {"max": {"running": {"tasks": Leaf(array_limit, COUNT)}}},
+        "task_id": Leaf(array_task, NUMBER),
+        "task": Leaf(array_text, TEXT),
+    },
+    "association": {
+        "account": "",
+        "cluster": Leaf(of.cluster, TEXT),
+        "partition": "",
+        "user": "",
+        "id": Leaf(association_id, COUNT),
+    },
     "block": "",
     "cluster": Leaf(of.cluster, TEXT),
     "constraints": Leaf(res.features, TEXT),

@@ -95,8 +95,23 @@ def block(ends: str, inside: Iterable[str], depth: int) -> str:
     return f"{ends[0]}{gap if body else ''}{body}\n{INDENT * depth}{ends[1]}"
 
 
+KEPT = 4096
+"""Texts of values kept by each leaf: jobs that end alike are many."""
+
+
 def _anything(depth: int) -> Callable[[Any], str]:
-    return lambda value: dump(value, depth)
+    known: dict[str, str] = {}
+
+    def text(value: Any) -> str:
+        key = repr(value)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= KEPT:
+                known.clear()
+            found = known[key] = dump(value, depth)
+        return found
+
+    return text
 
 
 def _text(_: int) -> Callable[[Any], str]:
@@ -169,9 +184,7 @@ def _pattern(node: Any, depth: int, texts: list[Callable[[Any, Context], str]]) 
         texts.append(_writer(node, depth))
         return "%s"
     if isinstance(node, Mapping):
-        pairs = [
-            f"{_key(key)}: {_pattern(below, depth + 1, texts)}" for key, below in node.items()
-        ]
+        pairs = [f"{_key(key)}: {_pattern(below, depth + 1, texts)}" for key, below in node.items()]
         return block("{}", pairs, depth)
     return dump(node, depth).replace("%", "%%")
 
