@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from tempfile import mkstemp
 
+from sbatch_shim.login import login_files
+
 # fmt: off
 PROGRAMS = (
     "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
@@ -49,7 +51,7 @@ class InstallError(Exception):
 def install(
     prefix: Path, socket: Path, version: str, *, interpreter: str = INTERPRETER
 ) -> list[Path]:
-    """Fills PREFIX/bin and PREFIX/lib/skypurza; returns the commands' paths.
+    """Fills PREFIX/bin, lib/skypurza, share and etc/profile.d; returns the commands' paths.
 
     Each file is replaced at once, so that commands may be in use meanwhile. `version` is what
     `--version` says without a service (`slurm 25.11.7`). Raises InstallError and OSError.
@@ -71,6 +73,9 @@ def install(
     for program in PROGRAMS:
         launcher = LAUNCHER.format(program=program, **launched)
         _put(commands / program, launcher.encode(), 0o755)
+    for name, text in login_files(str(prefix), version).items():
+        _folder((prefix / name).parent)
+        _put(prefix / name, os.fsencode(text), 0o644)
     return [commands / program for program in PROGRAMS]
 
 
