@@ -1,0 +1,248 @@
+"""srun's and salloc's words to an allocation and its steps."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from accounting.ids import JobId
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.job import Job, Owner, Share
+from broker.model.site import Site
+from broker.model.spec import StepSpec, TaskSpec
+from gateway.translate.environment import unpack
+from gateway.translate.multiprog import read_programs
+from gateway.translate.sbatch import Early, NeedFile, Setting
+from gateway.translate.srun import Allocator, Request, allocation, step, translate
+from sbatch_shim.grammar.errors import GrammarError
+
+from .conftest import NOW, UIDS, GivenFile, Typed
+
+ALICE = Owner(2001, 2001, "alice", "alice", home="/home/alice")
+IN_JOB = {"SLURM_JOB_ID": "700001", "PATH": "/bin"}
+
+
+def read(
+    site: Site,
+    *argv: str,
+    program: Allocator = "srun",
+    environ: Mapping[str, str] | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> Request:
+    given = {name: GivenFile(content) for name, content in (files or {}).items()}
+    setting = Setting(site=site, now=NOW, zone=lambda _: 0, uid=UIDS["alice"])
+    made = translate(program, Typed(argv, given, environ or {}), setting)
+    assert isinstance(made, Request)
+    return made
+
+
+def job(*cpus: int) -> Job:
+    """One that runs, with so many cpus on each of its nodes."""
+    shares = tuple(
+        Share(NodeName(f"ec2-{n}"), 0, Tres(cpu=count, mem_mib=1000, node=1))
+        for n, count in enumerate(cpus, 1)
+    )
+    return Job(
+        id=JobId(700001),
+        spec=TaskSpec(name="job"),
+        owner=ALICE,
+        account="physics",
+        qos="normal",
+        partitions=("ec2",),
+        submitted=NOW,
+        time_limit=3600,
+        want=Tres(),
+        shares=shares,
+    )
+
+
+# fmt: off
+STEPS: dict[str, tuple[tuple[str, ...], Mapping[str, str], int, Mapping[str, object]]] = {
+    # argv, variables, cpus of the job, fields of the step
+    "one task":          (("true",), {}, 4, {"tasks": 1, "name": "true", "interactive": True}),
+    "tasks":             (("-n3", "true"), {}, 4, {"tasks": 3, "exact": False}),
+    "tasks of the job":  (("true",), {"SLURM_NTASKS": "2"}, 4, {"tasks": 2}),
+    "words win":         (("-n1", "true"), {"SLURM_NTASKS": "2"}, 4, {"tasks": 1}),
+    "cpus say tasks":    (("-c", "2", "true"), {}, 4, {"tasks": 2, "cpus_per_task": 2, "exact": True}),
+    "exclusive":         (("-n1", "--exclusive", "true"), {}, 4, {"exact": True}),
+    "overlap":           (("--overlap", "true"), {}, 4, {"overlap": True}),
+    "name of the job":   (("/bin/true",), {"SLURM_JOB_NAME": "job"}, 4, {"name": "true"}),
+    "name":              (("-J", "nm", "true"), {"SLURM_JOB_NAME": "job"}, 4, {"name": "nm"}),
+    "limit":             (("-t", "2", "true"), {}, 4, {"time_limit": 120}),
+    "memory inherited":  (("true",), {"SLURM_MEM_PER_CPU": "100"}, 4, {"mem_per_cpu_mib": 100}),
+    "memory said":       (("--mem=50", "true"), {"SLURM_MEM_PER_CPU": "100"}, 4, {"mem_per_node_mib": 50, "mem_per_cpu_mib": None}),
+    "kill":              (("-K", "true"), {}, 4, {"kill_on_bad_exit": True}),
+    "kill not":          (("-K0", "true"), {}, 4, {"kill_on_bad_exit": False}),
+    "no gres":           (("--gres=none", "true"), {}, 4, {"gres": ()}),
+    "all gres":          (("true",), {}, 4, {"gres": None}),
+    "wait":              (("-W", "5", "-u", "-l", "true"), {}, 4, {"wait": 5, "unbuffered": True, "label": True}),
+    "input of one task": (("-i", "1", "-n2", "cat"), {}, 4, {"input_rank": 1}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_words_become_a_step_of_the_job_they_are_in(site: Site, what: str) -> None:
+    argv, environ, cpus, fields = STEPS[what]
+    made = step(read(site, *argv, environ={**IN_JOB, **environ}), job(cpus), None)
+    assert {name: getattr(made, name) for name in fields} == dict(fields)
+
+
+# fmt: off
+FILES: dict[str, tuple[tuple[str, ...], tuple[str | None, str | None, str | None]]] = {
+    "all pass through": ((), (None, None, None)),
+    "both in one":      (("-o", "a-%t"), (None, "a-%t", "a-%t")),
+    "errors alone":     (("-e", "e"), (None, None, "e")),
+    "each its own":     (("-o", "a", "-e", "e"), (None, "a", "e")),
+    "none":             (("-i", "none", "-o", "none"), ("/dev/null", "/dev/null", "/dev/null")),
+    "all":              (("-i", "all", "-o", "all"), (None, None, None)),
+    "one task":         (("-o", "1"), (None, None, None)),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_files_of_a_step_are_those_that_were_named(site: Site, what: str) -> None:
+    argv, files = FILES[what]
+    output = step(read(site, *argv, "a", environ=IN_JOB), job(1), None).output
+    assert output is not None
+    assert (output.stdin, output.stdout, output.stderr) == files
+
+
+def variables(request: Request, made: StepSpec) -> dict[str, str]:
+    assert made.environment is not None
+    return unpack(request.blobs[made.environment])
+
+
+# fmt: off
+EXPORTS: dict[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
+    "all":       ((), {}, {"A", "PATH", "SLURM_JOB_ID"}),
+    "none":      (("--export=NONE",), {}, {"SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
+    "listed":    (("--export=B=1",), {}, {"B", "SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
+    "inherited": ((), {"SLURM_EXPORT_ENV": "NONE"}, {"SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
+    "undone":    (("--export=ALL",), {"SLURM_EXPORT_ENV": "NONE"}, {"A", "PATH", "SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", EXPORTS)
+def test_variables_that_go_along(site: Site, what: str) -> None:
+    argv, environ, names = EXPORTS[what]
+    asked = read(site, *argv, "a", environ={**IN_JOB, "A": "1", **environ})
+    assert set(variables(asked, step(asked, job(1), None))) == names
+
+
+def test_how_tasks_are_spread_is_told_where_both_counts_are_known(site: Site) -> None:
+    environ = {**IN_JOB, "SLURM_JOB_NUM_NODES": "1"}
+    asked = read(site, "-n1", "a", environ=environ)
+    assert variables(asked, step(asked, job(2), None))["SLURM_DISTRIBUTION"] == "cyclic"
+    asked = read(site, "-n2", "a", environ=environ)
+    assert variables(asked, step(asked, job(2), None))["SLURM_DISTRIBUTION"] == "block"
+    asked = read(site, "a", environ=IN_JOB)
+    assert "SLURM_DISTRIBUTION" not in variables(asked, step(asked, job(2), None))
+
+
+def test_a_terminal_is_given_where_there_is_one(site: Site) -> None:
+    asked = read(site, "--pty", "bash")
+    assert step(asked, job(1), (30, 100)).pty == (30, 100)
+    assert step(asked, job(1), None).pty is None
+
+
+# fmt: off
+REFUSALS: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "no command":  ((), "srun: fatal: No command given to execute.\n", 1),
+    "unknown":     (("--nosuch",), "srun: unrecognized option '--nosuch'\nTry \"srun --help\" for more information\n", 255),
+    "bad limit":   (("-t", "bad", "a"), "srun: error: Invalid --time specification\n", 255),
+    "mpi":         (("--mpi=pmix", "a"), "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n", 1),
+    "not here":    (("--x11", "a"), "srun: error: --x11 is not supported here\n", 1),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_refusals_are_slurms(site: Site, what: str) -> None:
+    argv, text, code = REFUSALS[what]
+    with pytest.raises(GrammarError) as refused:
+        read(site, *argv)
+    assert (refused.value.stderr, refused.value.code) == (text, code)
+
+
+def test_more_nodes_than_there_are_and_more_than_one_are_refused(site: Site) -> None:
+    with pytest.raises(GrammarError) as few:
+        step(read(site, "-N2", "-n2", "a", environ=IN_JOB), job(2), None)
+    assert few.value.stderr == "srun: error: Only allocated 1 nodes asked for 2\n"
+    with pytest.raises(GrammarError, match="several nodes are not supported"):
+        step(read(site, "a", environ=IN_JOB), job(2, 2), None)
+    assert step(read(site, "-n1", "-N1", "a", environ=IN_JOB), job(2, 2), None).tasks == 1
+
+
+def test_what_only_says_something_asks_for_nothing(site: Site) -> None:
+    setting = Setting(site=site, now=NOW, zone=lambda _: 0, uid=2001)
+    for argv, said in ((("-V",), "version"), (("--mpi=list",), "mpi"), (("--help",), "help")):
+        made = translate("srun", Typed(argv), setting)
+        assert isinstance(made, Early)
+        assert made.name == said
+
+
+def made(site: Site, *argv: str, program: Allocator = "srun", **how: Any) -> TaskSpec:
+    return allocation(read(site, *argv, program=program, **how))
+
+
+def test_an_allocation_is_a_job_without_a_script(site: Site) -> None:
+    spec = made(site, "-n2", "-p", "debug", "-t5", "/bin/hostname", "-f")
+    assert (spec.name, spec.batch, spec.allocator) == ("hostname", None, "srun")
+    assert (spec.resources.tasks, spec.partitions, spec.time_limit) == (2, ("debug",), 300)
+    assert spec.submit_line == "srun -n2 -p debug -t5 /bin/hostname -f"
+
+
+def test_sallocs_job_is_interactive_and_stays_without_a_shell(site: Site) -> None:
+    spec = made(site, "false", program="salloc")
+    assert (spec.name, spec.command, spec.allocator) == ("interactive", "false", "salloc")
+    assert made(site, "--no-shell", program="salloc").allocator is None
+    assert made(site, "-J", "nm", program="salloc").name == "nm"
+
+
+def test_programs_come_from_the_file_that_is_named(site: Site) -> None:
+    with pytest.raises(NeedFile):
+        read(site, "--multi-prog", "mp.conf")
+    content = b"# who\n0 echo zero %t\n1-2 echo 'task %t' %o\n"
+    asked = read(site, "--multi-prog", "mp.conf", files={"mp.conf": content})
+    assert allocation(asked).resources.tasks == 3
+    programs = step(asked, job(3), None).programs
+    assert [(one.ranks, one.argv) for one in programs] == [
+        ((0,), ("echo", "zero", "%t")),
+        ((1, 2), ("echo", "task %t", "%o")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0 a\n2 b\n", "does not specify a program for task 1"),
+        ("0 a\n0-1 b\n", "names task 0 twice"),
+        ("x a\n", "Invalid task numbers 'x' in line 1"),
+        ("0\n", "Line 1 of configuration file lacks a program"),
+        ("0 'a\n", "Invalid line 1"),
+    ],
+)
+def test_a_file_of_programs_that_is_wrong_is_refused(text: str, said: str) -> None:
+    with pytest.raises(GrammarError) as refused:
+        read_programs(text, None)
+    assert said in refused.value.stderr
+
+
+def test_a_star_stands_for_all_tasks_not_named_before() -> None:
+    programs = read_programs("1 a\n* b\n", 4)
+    assert [one.ranks for one in programs] == [(1,), (0, 2, 3)]
+
+
+def test_a_variable_that_repeats_what_was_asked_is_no_warning(site: Site) -> None:
+    noisy = replace(job(1))
+    asked = read(site, "a", environ={**IN_JOB, "SLURMD_DEBUG": "2"})
+    assert asked.stderr == ""
+    assert step(asked, noisy, None).tasks == 1
+    assert "--slurmd-debug" in read(site, "--slurmd-debug=2", "a").stderr
