@@ -299,7 +299,7 @@ def _nodes(request: Request, job: Job) -> int:
     """As many as asked for; else all of the allocation, if there are tasks for them."""
     given = request.part.get("nodes")
     if given is not None and isinstance(given.value, NodeCount):
-        return max(1, given.value.low)
+        return max(1, int(given.value.low))
     have = max(1, len(job.shares))
     tasks = request.number("ntasks")
     return have if tasks is None else min(have, tasks)
