@@ -13,7 +13,7 @@ from broker.model.spec import UNLIMITED
 from broker.schedule.demand import Demand, expected_seconds, need_of
 from broker.schedule.eligible import Ask, Asks, eligible
 from broker.schedule.fit import Room, choose
-from broker.schedule.gates import begin_of, gate
+from broker.schedule.gates import begin_of, capacity, gate
 from broker.schedule.limits import Keeper
 
 FOREVER = 10**12
@@ -164,15 +164,11 @@ class _Pass:
         members = self.view.gang(job)
         if not members or members[0].id != job.id:
             return
-        before, known, placed = _State.of(self), len(self.untils), 0
-        waits = None
-        for one in reversed(members):
-            reason = gate(one, self.view.now)
-            waits = Wait(reason) if reason else self._place(one, None)
-            if waits is not None:
-                break
-            placed += 1
-            self.apart |= self._nodes_of(one)
+        if self._beyond(members):
+            self.wait |= {one.id: Wait("PartitionConfig") for one in members}
+            return
+        before, known = _State.of(self), len(self.untils)
+        placed, waits = self._place_apart(members)
         apart, self.apart = self.apart, set()
         if waits is None:
             return
@@ -184,6 +180,26 @@ class _Pass:
         self.wait |= {one.id: waits for one in members}
         if waits.reason in FOR_ROOM:
             self.blocked.update(*(one.partitions for one in members))
+
+    def _place_apart(self, members: Sequence[Job]) -> tuple[int, Wait | None]:
+        """Places them, the last one first, until one has to wait: how many, and why it waits."""
+        for placed, one in enumerate(reversed(members)):
+            reason = gate(one, self.view.now)
+            waits = Wait(reason) if reason else self._place(one, None)
+            if waits is not None:
+                return placed, waits
+            self.apart |= self._nodes_of(one)
+        return len(members), None
+
+    def _beyond(self, members: Sequence[Job]) -> bool:
+        """Whether they want more nodes of one partition together than it can ever have."""
+        wanted: dict[str, int] = {}
+        for ask in (asks[0] for asks in map(self.view.asks.of, members) if len(asks) == 1):
+            name = ask.partition.name
+            wanted[name] = wanted.get(name, 0) + ask.demand.min_nodes
+            if wanted[name] > capacity(ask.partition):
+                return True
+        return False
 
     def _nodes_of(self, job: Job) -> set[NodeName]:
         """What this pass has given to the job."""

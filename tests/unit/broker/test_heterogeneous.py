@@ -125,3 +125,12 @@ def test_what_holds_a_component_open_has_no_exit_code_of_its_own(bench: Bench) -
     bench.run(first)
     bench.journal("n1", {"kind": "exited", "key": key, "code": 0, "signal": 15})
     assert str(bench.world.jobs[second].exit) == "0:0"
+
+
+def test_components_that_want_more_nodes_than_there_are_wait_for_another_configuration(
+    bench: Bench,
+) -> None:
+    whole = component(min_nodes=3, max_nodes=3)
+    jobs = submit(bench, whole, whole)
+    assert {bench.world.jobs[job].reason for job in jobs} == {"PartitionConfig"}
+    assert bench.state(bench.submit()) == "CONFIGURING"
