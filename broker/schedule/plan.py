@@ -170,6 +170,7 @@ class _Pass:
         before, known = _State.of(self), len(self.untils)
         placed, waits = self._place_apart(members)
         apart, self.apart = self.apart, set()
+        self.hopeless = before.hopeless
         if waits is None:
             return
         before.restore(self)
@@ -347,7 +348,7 @@ class _State:
 
     def restore(self, made: _Pass) -> None:
         """Takes back what was given; nodes that are kept for the gang stay so."""
-        made.rooms, made.names, made.hopeless = self.rooms, self.names, self.hopeless
+        made.rooms, made.names = self.rooms, self.names
         del made.start[self.starts :], made.buy[self.buys :]
         made.unused = {}
 
