@@ -26,6 +26,8 @@ SAMPLE_LAST = 30.0
 """Seconds between looks at a step's memory; they double from the first to the last."""
 TELL_AGAIN = 0.01
 """Seconds between two words to who follows a step's text."""
+HEARS_FIRST = 0.2
+"""Seconds that a job which asked for its own requeue has to hear the answer."""
 NAME = b"spz-step"
 
 
@@ -261,7 +263,13 @@ class Supervisor:
         self.take_turn()
 
     def obey_kill(self, order: "dict[str, Any]") -> None:
-        self.end(order["cause"], order["grace"], order.get("signal", TERM))
+        def end() -> None:
+            self.end(order["cause"], order["grace"], order.get("signal", TERM))
+
+        if order["cause"] == "requeued":
+            self.loop.after("requeue", HEARS_FIRST, end)
+        else:
+            end()
 
     def obey_input(self, _order: "dict[str, Any]") -> None:
         if self.streams is not None:

@@ -59,6 +59,15 @@ class Options:
         text = self.text(long)
         return None if text is None else frozenset(word for word in text.split(",") if word)
 
+    def joined(self, long: str) -> str | None:
+        """Every text that was typed for an option between commas, else that of the environment."""
+        return ",".join(self.repeated(long)) or self.text(long)
+
+    def joined_words(self, long: str) -> frozenset[str] | None:
+        """Like `words_of`, of an option whose repetitions add up."""
+        text = self.joined(long)
+        return None if text is None else frozenset(word for word in text.split(",") if word)
+
     def repeated(self, long: str) -> list[str]:
         """Every text that was typed for an option, in order."""
         said = self.query.said

@@ -189,13 +189,13 @@ async def _wanted(
         window=window,
         states=_states(options),
         users=await _users(desk, call, options, snap=snap),
-        accounts=_lower(options.words_of("accounts")),
-        partitions=options.words_of("partition"),
-        names=options.words_of("name"),
-        qos=options.words_of("qos"),
-        groups=options.words_of("gid"),
+        accounts=_lower(options.joined_words("accounts")),
+        partitions=options.joined_words("partition"),
+        names=options.joined_words("name"),
+        qos=options.joined_words("qos"),
+        groups=options.joined_words("gid"),
         constraints=options.words_of("constraints"),
-        wckeys=options.words_of("wckeys"),
+        wckeys=options.joined_words("wckeys"),
         reasons=options.words_of("reason"),
         nodes=_hosts(options.text("nodelist")),
         node_counts=_range(options.text("nnodes")),
@@ -225,7 +225,7 @@ def _range(text: str | None) -> tuple[int, int] | None:
 
 
 def _refs(options: Options) -> tuple[JobRef, ...] | None:
-    text = options.text("jobs")
+    text = options.joined("jobs")
     if text is None:
         return None
     refs: list[JobRef] = []
@@ -241,7 +241,7 @@ def _refs(options: Options) -> tuple[JobRef, ...] | None:
 
 
 def _states(options: Options) -> frozenset[str] | None:
-    text = options.text("state")
+    text = options.joined("state")
     if text is None:
         return None
     states = set()
@@ -257,7 +257,7 @@ async def _users(
     desk: Desk, call: Call, options: Options, *, snap: Snapshot
 ) -> frozenset[str] | None:
     """uids as text; the caller's own unless all, some, or certain jobs were asked for."""
-    names = options.words_of("user")
+    names = options.joined_words("user")
     if names is not None:
         return frozenset([str(await _uid(desk, name)) for name in sorted(names)])
     uid = call.peer.uid
