@@ -68,6 +68,8 @@ class Context:
     """Whether names of output files are shown with their patterns filled in."""
     tres_ids: Mapping[str, int] = field(default_factory=dict)
     """Accounting's numbers of TRES."""
+    host: str = ""
+    """This host's name, where it was asked."""
     forecasts: Mapping[JobId, Forecast] = field(default_factory=dict)
     """When jobs that wait for room may start, where that was asked."""
     load: float | None = None

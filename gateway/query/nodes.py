@@ -123,6 +123,11 @@ def is_here(view: NodeView) -> bool:
     return not record.machine.address or "/" in record.machine.address
 
 
+def host_of(view: NodeView, ctx: Context) -> str:
+    """The name of the host that the node is."""
+    return ctx.host if ctx.host and is_here(view) else str(view.name)
+
+
 def load_of(view: NodeView, ctx: Context) -> float | None:
     """The load of the last minute; None where it is not measured."""
     return ctx.load if is_here(view) else None

@@ -7,7 +7,7 @@ from broker.model.site import Partition
 from gateway.query import sinfo
 from gateway.query.context import Context
 from gateway.query.documents import Kind
-from gateway.query.nodes import SHOWN_FLAGS, NodeView, free_of, load_of, part_nodes
+from gateway.query.nodes import SHOWN_FLAGS, NodeView, free_of, host_of, load_of, part_nodes
 from gateway.query.shape import ANY, COUNT, TEXT, ZERO, Leaf, number, unset
 from gateway.query.shownode import node_address, node_tres, partition_tres, used_tres
 from gateway.query.sinfo import Group
@@ -206,7 +206,7 @@ NODE = {
     "name": Leaf(lambda view, _: view.name, TEXT),
     "next_state_after_reboot": ["INVALID"],
     "address": Leaf(lambda view, _: node_address(view), TEXT),
-    "hostname": Leaf(lambda view, _: view.name, TEXT),
+    "hostname": Leaf(host_of, TEXT),
     "state": Leaf(lambda view, _: states(view), ANY),
     "operating_system": "Linux",
     "owner": "",

@@ -89,8 +89,7 @@ def allocated(job: Job, ctx: Context) -> list[dict[str, Any]]:
     found = listed(res.held_tres(job, ctx), ctx.tres_ids)
     if not found or past.energy(job, ctx) is not None:
         return found
-    place = next((n for n, one in enumerate(found) if one["id"] > UNKNOWN_ENERGY["id"]), len(found))
-    return [*found[:place], UNKNOWN_ENERGY, *found[place:]]
+    return sorted([*found, UNKNOWN_ENERGY], key=lambda one: int(str(one["id"])))
 
 
 def requested(job: Job, ctx: Context) -> list[dict[str, Any]]:
@@ -129,13 +128,19 @@ def nodes_held(job: Job, ctx: Context) -> str:
 # ---------------------------------------------------------------- steps
 
 Pair = tuple[Job, Step]
+SAMPLING = 5
+"""Seconds between two looks at a step's processes."""
 ENERGY = {"type": "energy", "name": "", "id": 3, "count": 0}
 
 
 def _usage(node: str | None, step: Step) -> dict[str, Any]:
-    """What was measured of a step: cpu time in milliseconds, memory in bytes."""
+    """What was measured of a step: cpu time in milliseconds, memory in bytes.
+
+    Nothing for one that was over before Slurm would have looked at it (25.11).
+    """
     used = step.usage
-    if not (used.max_rss_kib or used.user_us or used.system_us):
+    brief = step.ended is not None and step.ended - (step.started or step.ended) < SAMPLING
+    if brief or not (used.max_rss_kib or used.user_us or used.system_us):
         return {"max": [], "min": [], "average": [ENERGY], "total": [ENERGY]}
     counts = [
         ("cpu", 1, (used.user_us + used.system_us) // 1000),

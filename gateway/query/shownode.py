@@ -5,7 +5,7 @@ from broker.model.ids import NodeName
 from broker.model.site import Partition, Site
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView, free_of, load_of, part_nodes
+from gateway.query.nodes import NodeView, free_of, host_of, load_of, part_nodes
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_long
 
@@ -41,7 +41,8 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
         f"AvailableFeatures={features}",
         f"ActiveFeatures={features}",
         f"Gres={_or_null(node.gres_text if node else '')}",
-        f"NodeAddr={node_address(view)} NodeHostName={view.name} Port=0 Version={ctx.site.version}",
+        f"NodeAddr={node_address(view)} NodeHostName={host_of(view, ctx)} Port=0 "
+        f"Version={ctx.site.version}",
         "OS=Linux",
         f"RealMemory={real} AllocMem={used.mem_mib} FreeMem={_free(view, ctx)} Sockets={sockets} "
         "Boards=1",

@@ -9,7 +9,7 @@ from broker.model.site import Partition
 from gateway.query.context import Context
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView, free_of, load_of
+from gateway.query.nodes import NodeView, free_of, host_of, load_of
 from gateway.query.shownode import node_address
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_short
@@ -178,8 +178,8 @@ def used_gres(node: NodeView) -> str:
     return ",".join(f"{kind}:{used.get(kind, 0)}(IDX:N/A)" for kind in kinds)
 
 
-def host_names(group: Group, _: Context) -> str:
-    return fold(node.name for node in group.nodes)
+def host_names(group: Group, ctx: Context) -> str:
+    return fold({host_of(node, ctx) for node in group.nodes})
 
 
 def address(group: Group, _: Context) -> str:

@@ -1,6 +1,7 @@
 """How busy this host is, which declared nodes and local machines are."""
 
 import os
+import platform
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +30,15 @@ def host_free(path: Path = MEMORY) -> int | None:
     return int(words[1]) // KIB_PER_MIB if len(words) > 1 else None
 
 
+def host_name() -> str:
+    """This machine's short name."""
+    return platform.node().partition(".")[0] or "localhost"
+
+
 def measured(
     ctx: Context,
     load: Callable[[], float | None] = host_load,
     free: Callable[[], int | None] = host_free,
 ) -> Context:
     """The context that knows how busy this host is."""
-    return replace(ctx, load=load(), free_mib=free())
+    return replace(ctx, load=load(), free_mib=free(), host=host_name())

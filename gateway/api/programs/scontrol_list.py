@@ -6,6 +6,7 @@ from gateway.api.programs.reading import fail
 from gateway.api.programs.scontrol_show import Asked, Keywords, jobs_of
 from gateway.api.wire import Answer
 from gateway.query.documents import values
+from gateway.query.nodes import node_views
 from gateway.query.refs import read_ref
 from gateway.query.steps import live_steps
 
@@ -27,6 +28,10 @@ async def list_pids(asked: Asked) -> Answer:
     return Answer(out=PID_TOP + "".join(lines))
 
 
+NO_DAEMONS = (
+    "scontrol: error: Domain socket directory /var/spool/slurmd/{}: No such file or directory\n"
+    "No slurmstepd's found on this node\n"
+)
 PID_TOP = f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} GLOBALID\n"
 
 
@@ -44,22 +49,32 @@ def _running(asked: Asked) -> list[Job]:
     return [job for job in jobs if job.shares and (admin or job.owner.uid == mine)]
 
 
+def _check_node(asked: Asked) -> None:
+    """The word behind listjobs and liststeps is a node's name. Raises Finished for none of ours."""
+    for word in asked.words[:1]:
+        if word not in {str(view.name) for view in node_views(asked.snap)}:
+            raise fail(NO_DAEMONS.format(word))
+
+
 async def list_jobs(asked: Asked) -> Answer:
     """`listjobs`: jobs that hold nodes."""
+    _check_node(asked)
     ids = sorted(job.id for job in _running(asked))
     if asked.by is not None:
         content = {"jobs": [{"job_id": number_} for number_ in ids]}
         return Answer(out=values(content, asked.ctx, asker=asked.by))
-    return Answer(out="JOBID\n" + "".join(f"{number_}\n" for number_ in ids))
+    return Answer(out="JOBID\n" + "".join(f"{number_:<8}\n" for number_ in ids))
 
 
 async def list_steps(asked: Asked) -> Answer:
     """`liststeps`: steps that run."""
+    _check_node(asked)
     pairs = [(job.id, step.id) for job, step in live_steps(_running(asked))]
     if asked.by is not None:
         content = {"steps": [{"job_id": job, "step_id": step} for job, step in pairs]}
         return Answer(out=values(content, asked.ctx, asker=asked.by))
-    return Answer(out="JOBID      STEPID\n" + "".join(f"{j:<10} {s}\n" for j, s in pairs))
+    lines = [("JOBID", "STEPID"), *pairs]
+    return Answer(out="".join(f"{job:<8} {step:<8}\n" for job, step in lines))
 
 
 LISTS: Keywords = {

@@ -154,7 +154,8 @@ def _alike(options: Options, snap: Snapshot, ctx: Context) -> list[Group]:
     """Lines of --json: nodes apart in whatever differs, as every column is there."""
     keys = query.keys_of(query.sinfo_letters(STRUCTURED), exact=True)
     views = _chosen(options, node_views(snap))
-    return query.grouped(_partitions(options, snap), views, keys=keys, ctx=ctx, each=False)
+    groups = query.grouped(_partitions(options, snap), views, keys=keys, ctx=ctx, each=False)
+    return query.ordered(groups, query.DEFAULT_SORT, ctx)
 
 
 @dataclass(frozen=True, slots=True)

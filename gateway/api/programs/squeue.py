@@ -138,8 +138,11 @@ class Squeue:
             check_sort(look.sort)
         except SortError as error:
             raise fail(errors + BAD_SORT.format(error), out=head) from None
-        found = select(snap.jobs.values(), wanted, ctx)
-        jobs = ordered(_spread(options, found, wanted), look.sort, ctx)
+        if options.has("only-job-state") and wanted.jobs is not None:
+            jobs = _each_ref(options, snap, ctx, wanted=wanted)
+        else:
+            found = select(snap.jobs.values(), wanted, ctx)
+            jobs = ordered(_spread(options, found, wanted), look.sort, ctx)
         lines = self.kept.lines(look.layout, jobs, ctx)
         timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
         timed = timed or options.has("start") or wanted.over is not None or wanted.under is not None
@@ -333,6 +336,14 @@ def _said_later(options: Options, long: str) -> bool:
     """Of -o and -O the last that was typed counts; typed ones before those of the environment."""
     order = [one.opt.long for one in options.query.said if one.opt.long in {"format", "Format"}]
     return bool(order) and order[-1] == long
+
+
+def _each_ref(options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted) -> list[Job]:
+    """The controller looks states up one by one: as named, also what is named twice (25.11)."""
+    each = (replace(wanted, jobs=(ref,)) for ref in wanted.jobs or ())
+    return [
+        job for one in each for job in _spread(options, select(snap.jobs.values(), one, ctx), one)
+    ]
 
 
 def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:

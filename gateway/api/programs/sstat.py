@@ -11,7 +11,7 @@ from gateway.api.programs.reading import Finished, Options, fail, read_options, 
 from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
-from gateway.query.kinds import COUNT, KIBIBYTES, TRES, scaled
+from gateway.query.kinds import COUNT, KIBIBYTES, TRES
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
@@ -103,7 +103,19 @@ def _cpu(used: Use) -> str:
 
 NODE, TASK = known(lambda line, _: line.node), known(lambda _line, _used: "0")
 PIDS_OF = known(lambda _, used: ",".join(map(str, used.pids)))
-CPU_KHZ = known(lambda line, used: scaled(used.khz, line.ctx, "K") if used.khz else "0")
+CPU_KHZ = known(lambda _, used: frequency(used.khz) if used.khz else "0")
+
+
+def frequency(khz: int) -> str:
+    """`2.60G`: steps of a thousand, as frequencies have."""
+    value, place = float(khz), 0
+    while value >= THOUSAND and place < len(FREQUENCIES) - 1:
+        value, place = value / THOUSAND, place + 1
+    return f"{value:.2f}{FREQUENCIES[place]}"
+
+
+FREQUENCIES = "KMGT"
+THOUSAND = 1000
 
 
 def _usage(line: Line, used: Use) -> str:
