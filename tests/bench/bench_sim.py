@@ -97,15 +97,16 @@ def main() -> int:
     asked = submissions(rng)
     for number, message in enumerate(asked):
         sim.at(number // 20, lambda _sim, message=message: [message])
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     sim.run(30 * 86_400)
     took = time.perf_counter() - began
+    worked = time.process_time() - worked
     watch.audit.finish(sim)
     over = sum(job.over for job in sim.store.jobs.values())
     fine = report("simulate-10000-jobs", took, unit="s", budget=BUDGET_S)
     hours = (sim.clock.time - START) / 3600
     sys.stdout.write(
-        f"# {over} jobs over in {hours:.1f} simulated hours, {sim.steps} steps,"
+        f"# {worked:.1f} s of one core; {over} jobs over in {hours:.1f} simulated hours, {sim.steps} steps,"
         f" {watch.audit.checks} audits, at most {watch.most_pending} records pending,"
         f" {len(watch.audit.machines)} machines\n"
     )
