@@ -56,7 +56,7 @@ def number(value: float | str | None) -> dict[str, Any]:
     return {"set": True, "infinite": False, "number": value}
 
 
-def zero(value: float | None) -> dict[str, Any]:
+def zero(value: float | str | None) -> dict[str, Any]:
     """A number that counts as set where it is 0."""
     return number(value or 0)
 
@@ -130,9 +130,12 @@ def _number_text(make: Callable[[Any], dict[str, Any]]) -> Callable[[int], Calla
     def at(depth: int) -> Callable[[Any], str]:
         head, tail = dump({"set": True, "infinite": False, "number": 1}, depth).split("1")
 
+        others = {word: dump(make(word), depth) for word in (None, UNLIMITED)}
+
         def text(value: Any) -> str:
-            plain = value.__class__ is int
-            return f"{head}{value}{tail}" if plain else dump(make(value), depth)
+            if value.__class__ is int:
+                return f"{head}{value}{tail}"
+            return others.get(value) or dump(make(value), depth)
 
         return text
 
@@ -167,32 +170,27 @@ class Compiled(Generic[R]):
     """A tree as a pattern for JSON."""
 
     pattern: str
-    texts: tuple[Callable[[R, Context], str], ...]
+    parts: tuple[tuple[Get[R], Callable[[Any], str]], ...]
 
     def json(self, record: R, ctx: Context) -> str:
-        return self.pattern % tuple([text(record, ctx) for text in self.texts])
+        return self.pattern % tuple([text(get(record, ctx)) for get, text in self.parts])
 
 
 def compiled(tree: Tree, depth: int = 0) -> Compiled[Any]:
     """The tree made ready to be written at this depth."""
-    texts: list[Callable[[Any, Context], str]] = []
-    return Compiled(_pattern(tree, depth, texts), tuple(texts))
+    parts: list[tuple[Get[Any], Callable[[Any], str]]] = []
+    return Compiled(_pattern(tree, depth, parts), tuple(parts))
 
 
-def _pattern(node: Any, depth: int, texts: list[Callable[[Any, Context], str]]) -> str:
+def _pattern(node: Any, depth: int, parts: list[tuple[Get[Any], Callable[[Any], str]]]) -> str:
     if isinstance(node, Leaf):
-        texts.append(_writer(node, depth))
+        parts.append((node.get, node.shape.text(depth)))
         return "%s"
     if isinstance(node, Mapping):
-        pairs = [f"{_key(key)}: {_pattern(below, depth + 1, texts)}" for key, below in node.items()]
+        pairs = [f"{_key(key)}: {_pattern(below, depth + 1, parts)}" for key, below in node.items()]
         return block("{}", pairs, depth)
     return dump(node, depth).replace("%", "%%")
 
 
 def _key(text: str) -> str:
     return quoted(text).replace("%", "%%")
-
-
-def _writer(leaf: Leaf[Any], depth: int) -> Callable[[Any, Context], str]:
-    get, text = leaf.get, leaf.shape.text(depth)
-    return lambda record, ctx: text(get(record, ctx))
