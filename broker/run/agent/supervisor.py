@@ -26,8 +26,6 @@ SAMPLE_LAST = 30.0
 """Seconds between looks at a step's memory; they double from the first to the last."""
 TELL_AGAIN = 0.01
 """Seconds between two words to who follows a step's text."""
-HEARS_FIRST = 0.2
-"""Seconds that a job which asked for its own requeue has to hear the answer."""
 NAME = b"spz-step"
 
 
@@ -259,17 +257,9 @@ class Supervisor:
             order = wire.decode(line)
             ORDERS[order["do"]](self, order)
 
-    def obey_turn(self, _order: "dict[str, Any]") -> None:
-        self.take_turn()
-
     def obey_kill(self, order: "dict[str, Any]") -> None:
-        def end() -> None:
-            self.end(order["cause"], order["grace"], order.get("signal", TERM))
-
-        if order["cause"] == "requeued":
-            self.loop.after("requeue", HEARS_FIRST, end)
-        else:
-            end()
+        cause, grace, number = order["cause"], order["grace"], order.get("signal", TERM)
+        self.loop.after("kill", words.PAUSES.get(cause, 0), lambda: self.end(cause, grace, number))
 
     def obey_input(self, _order: "dict[str, Any]") -> None:
         if self.streams is not None:
@@ -431,7 +421,7 @@ class Supervisor:
 
 
 ORDERS = {
-    "turn": Supervisor.obey_turn,
+    "turn": lambda one, _order: one.take_turn(),
     "kill": Supervisor.obey_kill,
     "signal": Supervisor.obey_signal,
     "input": Supervisor.obey_input,

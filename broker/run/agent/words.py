@@ -11,6 +11,8 @@ BECAUSE = {
     "node_fail": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
     "task_failure": "DUE TO TASK FAILURE",
 }
+PAUSES = {"requeued": 0.2}
+"""Seconds before the end: a job that asked for its own requeue hears the answer first."""
 SIGNALS = {9: "Killed", 15: "Terminated"}
 
 
