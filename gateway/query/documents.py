@@ -1,6 +1,6 @@
 """Whole answers in JSON and YAML: records, errors and warnings, and who asked what."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,8 @@ from gateway.query.shape import INDENT, Compiled, Tree, compiled, dump, plain
 NEWEST = "v0.0.44"
 LISTED = ("v0.0.43", "v0.0.42", "v0.0.41", "v0.0.44")
 """In the order of `--json=list` (25.11.7)."""
+PIECE = 250
+"""Records written in one go."""
 VERSIONS = (*LISTED, "v0.0.40")
 """Clients still ask for the oldest; its keys are those of the next."""
 
@@ -76,15 +78,29 @@ def document(
     more: Mapping[str, Any] | None = None,
 ) -> str:
     """The answer with the records, then `more`, then what is said of itself."""
+    return "".join(pieces(kind, list(records), ctx, asker=asker, more=more))
+
+
+def pieces(
+    kind: Kind,
+    records: Sequence[Any],
+    ctx: Context,
+    *,
+    asker: Asker,
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
+    """The same in parts of PIECE records each: ten thousand jobs are 90 MB of text."""
     rest = {**(more or {}), "meta": meta(asker, ctx), "errors": [], "warnings": []}
     if asker.yaml:
         tree = kind.of(asker.version)
-        return yaml.document({kind.name: [plain(tree, one, ctx) for one in records], **rest})
-    write = _compiled(kind, asker.version)
-    gap = "\n" + INDENT * 2
-    body = f",{gap}".join([write.json(one, ctx) for one in records])
-    listed = f'"{kind.name}": [{gap if body else ""}{body}\n{INDENT}]'
-    return "{\n" + INDENT + listed + "," + dump(rest)[1:] + "\n"
+        yield yaml.document({kind.name: [plain(tree, one, ctx) for one in records], **rest})
+        return
+    write, gap = _compiled(kind, asker.version), "\n" + INDENT * 2
+    yield f'{{\n{INDENT}"{kind.name}": ['
+    for first in range(0, len(records), PIECE):
+        body = f",{gap}".join([write.json(one, ctx) for one in records[first : first + PIECE]])
+        yield f"{',' if first else ''}{gap}{body}"
+    yield f"\n{INDENT}],{dump(rest)[1:]}\n"
 
 
 def values(content: Mapping[str, Any], ctx: Context, *, asker: Asker) -> str:

@@ -14,7 +14,7 @@ from gateway.api.programs.scontrol_show import replace_names, script_digest, use
 from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
 from gateway.query.context import Context
-from gateway.query.documents import Asker, document
+from gateway.query.documents import Asker, pieces
 from gateway.query.moments import show_moment
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.restpast import PAST_KIND
@@ -89,7 +89,7 @@ async def _answer(desk: Desk, call: Call, tres_ids: Mapping[str, int]) -> Answer
         jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
     if by is not None:
         ctx = replace(ctx, tres_ids=tres_ids)
-        return Answer(out=await _structured(desk, options, jobs, ctx=ctx, by=by))
+        return await _structured(desk, options, jobs, ctx=ctx, by=by)
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))
     if any(field.account.name == COST for field in fields):
@@ -298,11 +298,12 @@ def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
 
 async def _structured(
     desk: Desk, options: Options, jobs: list[Job], *, ctx: Context, by: Asker
-) -> str:
+) -> Answer:
     """`--json` and `--yaml`."""
     shown = await desk.read(_with_runs, desk, jobs) if options.has("duplicates") else jobs
     names = await user_names(desk, {job.ended_by for job in shown})
-    return await desk.read(document, PAST_KIND, shown, replace_names(ctx, names), asker=by)
+    named = replace_names(ctx, names)
+    return await structured.listing(desk, shown, lambda: pieces(PAST_KIND, shown, named, asker=by))
 
 
 async def _rows(

@@ -14,7 +14,7 @@ from gateway.api.programs.hostload import measured
 from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
-from gateway.query.documents import Asker, document, values
+from gateway.query.documents import Asker, document, pieces, values
 from gateway.query.nodes import node_views
 from gateway.query.refs import read_ref
 from gateway.query.restjob import JOB_KIND
@@ -158,8 +158,8 @@ async def _jobs(asked: Asked) -> Answer:
 async def _jobs_as(asked: Asked, by: Asker, jobs: list[Job]) -> Answer:
     at = number(asked.snap.at)
     more = {"last_backfill": at, "last_update": at}
-    return Answer(
-        out=await asked.desk.read(document, JOB_KIND, jobs, asked.ctx, asker=by, more=more)
+    return await structured.listing(
+        asked.desk, jobs, lambda: pieces(JOB_KIND, jobs, asked.ctx, asker=by, more=more)
     )
 
 

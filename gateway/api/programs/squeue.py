@@ -23,7 +23,7 @@ from gateway.api.programs.reading import (
 from gateway.api.wire import Answer, Call
 from gateway.query import views
 from gateway.query.context import Context
-from gateway.query.documents import Asker, document
+from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptLines
 from gateway.query.layout import Layout
 from gateway.query.moments import RELATIVE, headline
@@ -94,6 +94,8 @@ class Squeue:
             answer, timed = await self._answer(desk, call, snap)
         except Finished as end:
             return end.answer
+        if answer.rest is not None:
+            return answer
         key: Hashable = (desk.now(), asked) if timed else asked
         self.listings.keep(snap.version, key, answer)
         return answer
@@ -164,7 +166,9 @@ async def _structured(
     jobs = sorted(select(snap.jobs.values(), wanted, ctx), key=lambda job: job.id)
     at = number(snap.at)
     more = {"last_backfill": at, "last_update": at}
-    return Answer(out=await desk.read(document, JOB_KIND, jobs, ctx, asker=by, more=more))
+    return await structured.listing(
+        desk, jobs, lambda: pieces(JOB_KIND, jobs, ctx, asker=by, more=more)
+    )
 
 
 def _with_words(options: Options) -> Options:

@@ -1,11 +1,11 @@
 """`--json` and `--yaml`: which form is asked for, and answers in it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gateway.api.desk import Desk
 from gateway.api.programs.reading import Finished, Options, fail
 from gateway.api.wire import Answer, Call
-from gateway.query.documents import LISTED, NEWEST, VERSIONS, Asker
+from gateway.query.documents import LISTED, NEWEST, PIECE, VERSIONS, Asker
 
 PREFIX = "data_parser/"
 POSSIBLE = "Possible data_parser plugins:\n"
@@ -53,3 +53,17 @@ def _version(program: str, form: str, text: str | None) -> str:
     if version not in VERSIONS:
         raise fail(UNKNOWN.format(program, version, form, NEWEST))
     return version
+
+
+async def listing(
+    desk: Desk, records: Sequence[object], make: Callable[[], Iterator[str]]
+) -> Answer:
+    """The answer that `make` writes: at once where it is short, else part by part."""
+    if len(records) <= PIECE:
+        return Answer(out=await desk.read(lambda: "".join(make())))
+    return await _next(desk, make())
+
+
+async def _next(desk: Desk, parts: Iterator[str]) -> Answer:
+    part = await desk.read(next, parts, None)
+    return Answer() if part is None else Answer(out=part, rest=_next(desk, parts))

@@ -1,5 +1,6 @@
 """--json and --yaml of the commands that read: versions, filters, who asked."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +11,11 @@ from gateway.api.programs.sacct import sacct
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
-from gateway.api.wire import Answer
+from gateway.api.wire import Answer, Call, Peer
+from gateway.query.documents import PIECE
 from tests.unit.gateway.query.desk import Past, Program, ask, desk_of, snapshot, text
 from tests.unit.gateway.query.history import history
+from tests.unit.gateway.query.records import pending
 from tests.unit.gateway.query.scene import queue
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
@@ -99,3 +102,24 @@ def test_steps_of_a_job_of_the_past_have_their_own_records() -> None:
     steps = [step for job in jobs for step in job["steps"]]
     assert steps
     assert all(step["step"]["id"].split(".")[0].startswith("7000") for step in steps)
+
+
+def test_a_long_listing_comes_in_parts_that_are_one_document() -> None:
+    jobs = [pending(700001 + number) for number in range(3 * PIECE)]
+    desk = desk_of(snapshot(jobs))
+    desk.names = lambda uid: OWNERS[uid]
+    call = Call(
+        program="squeue", argv=("--json",), peer=Peer(2001, 2001), request="0" * 16, environ={}
+    )
+
+    async def parts() -> list[str]:
+        answer = await Squeue()(desk, call)
+        found = [text(answer.out)]
+        while answer.rest is not None:
+            answer = await answer.rest
+            found.append(text(answer.out))
+        return found
+
+    found = asyncio.run(parts())
+    assert len(found) > 3
+    assert len(json.loads("".join(found))["jobs"]) == len(jobs)
