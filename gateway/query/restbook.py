@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accounting.assoc import Qos
+from accounting.assoc import Limits, Qos
 from gateway.query.assocs import Row
 from gateway.query.context import Context
 from gateway.query.managed import Owned, User
@@ -140,38 +140,8 @@ def _qos(one: Qos, place: int, known: Mapping[str, int]) -> dict[str, Any]:
         "limits": {
             "grace_time": 0,
             "max": {
-                "active_jobs": {"accruing": unset(), "count": number(limits.grp_jobs)},
-                "jobs": {
-                    "active_jobs": {
-                        "per": {
-                            "account": number(limits.max_jobs_per_account),
-                            "user": number(limits.max_jobs),
-                        }
-                    },
-                    "per": {
-                        "account": number(limits.max_submit_jobs_per_account),
-                        "user": number(limits.max_submit_jobs),
-                    },
-                },
-                "accruing": {"per": {"account": unset(), "user": unset()}},
-                "tres": {
-                    "total": _tres(limits.grp_tres, known),
-                    "minutes": {
-                        "total": _tres(limits.grp_tres_mins, known),
-                        "per": {
-                            "qos": _tres(limits.grp_tres_run_mins, known),
-                            "job": _tres(limits.max_tres_mins_per_job, known),
-                            "account": [],
-                            "user": [],
-                        },
-                    },
-                    "per": {
-                        "account": _tres(limits.max_tres_per_account, known),
-                        "job": _tres(limits.max_tres_per_job, known),
-                        "node": _tres(limits.max_tres_per_node, known),
-                        "user": _tres(limits.max_tres_per_user, known),
-                    },
-                },
+                **_counts(limits),
+                "tres": _highest(limits, known),
                 "wall_clock": {
                     "per": {"qos": _minutes(limits.grp_wall), "job": _minutes(limits.max_wall)}
                 },
@@ -187,6 +157,40 @@ def _qos(one: Qos, place: int, known: Mapping[str, int]) -> dict[str, Any]:
         "priority": number(one.priority),
         "usage_factor": number(1.0),
         "usage_threshold": unset(),
+    }
+
+
+def _counts(limits: Limits) -> dict[str, Any]:
+    """How many jobs there may be."""
+    active = {"account": number(limits.max_jobs_per_account), "user": number(limits.max_jobs)}
+    submitted = {
+        "account": number(limits.max_submit_jobs_per_account),
+        "user": number(limits.max_submit_jobs),
+    }
+    return {
+        "active_jobs": {"accruing": unset(), "count": number(limits.grp_jobs)},
+        "jobs": {"active_jobs": {"per": active}, "per": submitted},
+        "accruing": {"per": {"account": unset(), "user": unset()}},
+    }
+
+
+def _highest(limits: Limits, known: Mapping[str, int]) -> dict[str, Any]:
+    """How much of each TRES there may be."""
+    minutes = {
+        "qos": _tres(limits.grp_tres_run_mins, known),
+        "job": _tres(limits.max_tres_mins_per_job, known),
+        "account": [],
+        "user": [],
+    }
+    return {
+        "total": _tres(limits.grp_tres, known),
+        "minutes": {"total": _tres(limits.grp_tres_mins, known), "per": minutes},
+        "per": {
+            "account": _tres(limits.max_tres_per_account, known),
+            "job": _tres(limits.max_tres_per_job, known),
+            "node": _tres(limits.max_tres_per_node, known),
+            "user": _tres(limits.max_tres_per_user, known),
+        },
     }
 
 

@@ -11,7 +11,7 @@ from gateway.query import resources as res
 from gateway.query.assocs import association_id
 from gateway.query.context import Context
 from gateway.query.documents import Kind
-from gateway.query.restjob import (
+from gateway.query.restvalues import (
     digits,
     exit_record,
     memory_per_cpu,
