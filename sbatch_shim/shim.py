@@ -24,6 +24,8 @@ SENT = (
     b"SINFO",
     b"SCANCEL",
     b"SCONTROL",
+    b"SPRIO",
+    b"SREPORT",
     b"TZ=",
     b"LANG=",
     b"LC_",
@@ -55,6 +57,7 @@ CLOSED = 9
 ASK = b"a"
 EXIT = b"x"
 EXEC = b"c"
+ALSO_RUN = b"b"
 WRITE = b"w"
 STREAMS = {b"o": 1, b"e": 2}
 LINE = b"-\n"
@@ -121,6 +124,7 @@ class Command:
         self.files = script(argv) if self.submits and program not in INTERACTIVE else {}
         self.printed = {1: 0, 2: 0}
         self.skip = {1: 0, 2: 0}
+        self.also: "list[bytes]" = []
 
     def run(self) -> int:
         """The exit status that the service tells. Raises ContactError and RefusalError."""
@@ -128,12 +132,23 @@ class Command:
         while asked < MOST_ASKED:
             kind, payload = self.persist(head)
             if kind == EXIT:
-                return int(payload)
+                return self.worst(int(payload))
             if kind == EXEC:
                 become(payload.split(b"\0")[:-1], self.variables)
             asked += payload != LINE
             self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)
+
+    def worst(self, code: int) -> int:
+        """The exit status, or the higher one of a site's command that is run behind ours."""
+        if not self.also:
+            return code
+        import beside  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
+
+        try:
+            return max(code, beside.run(self.also, self.variables))
+        except OSError as error:
+            raise RefusalError(not_started(self.also[0], error)) from None
 
     def fetch(self, path: bytes) -> "tuple[bytes, int]":
         """A file that the service asked for; of questions all answers so far."""
@@ -187,6 +202,9 @@ class Command:
         """Writes what no earlier try has written: a repeated request is answered alike."""
         if kind == WRITE:
             keep(payload, self.argv)
+            return
+        if kind == ALSO_RUN:
+            self.also = payload.split(b"\0")[:-1]
             return
         stream = STREAMS.get(kind)
         if stream is None:
@@ -475,5 +493,9 @@ def become(words: "list[bytes]", variables: "list[bytes]") -> None:
     try:
         posix.execve(words[0], words, {name: value for name, _, value in pairs})
     except OSError as error:
-        reason = posix.strerror(error.errno or CLOSED).encode()
-        raise RefusalError(b"%b: %b" % (words[0], reason)) from None
+        raise RefusalError(not_started(words[0], error)) from None
+
+
+def not_started(path: bytes, error: OSError) -> bytes:
+    """Why the site's command cannot be run."""
+    return b"%b: %b" % (path, posix.strerror(error.errno or CLOSED).encode())

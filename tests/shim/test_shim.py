@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.api.wire import ASK, ERR, EXEC, EXIT, LINE, OUT, Call, frame
+from gateway.api.wire import ALSO_RUN, ASK, ERR, EXEC, EXIT, LINE, OUT, Call, frame
 from sbatch_shim.install import PROGRAMS
 from tests.shim.conftest import BARE, Commands
 from tests.shim.service import Service, http
@@ -104,6 +104,28 @@ def test_a_file_that_the_service_asks_for_comes_in_a_second_request(
         ".": (b"", 21),
         "-": (b"from stdin", 0),
     }
+
+
+def test_a_file_is_written_where_the_user_said_or_under_a_plain_name(
+    commands: Commands, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    content = b"#!/bin/sh\n\xff" * 1000
+    for name in ("slurm-7.sh", "below/script"):
+        reply = http(frame(b"w", name.encode() + b"\0" + content) + frame(b"x", b"0"))
+        with Service(commands.socket, [reply]):
+            done = commands.run("scontrol", "write", "batch_script", "7", name, cwd=tmp_path)
+        assert (done.returncode, (tmp_path / name).read_bytes()) == (0, content)
+
+
+def test_a_file_that_nobody_asked_for_is_not_written(commands: Commands, tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    reply = http(frame(b"w", os.fsencode(path) + b"\0oops") + frame(b"x", b"0"))
+    with Service(commands.socket, [reply]):
+        done = commands.run("scontrol", "write", "batch_script", "7", cwd=tmp_path)
+    assert done.returncode == 1
+    assert b"which nobody asked for" in done.stderr
+    assert not path.exists()
 
 
 def test_a_service_that_asks_without_end_is_left(commands: Commands) -> None:
@@ -213,6 +235,31 @@ def test_a_command_becomes_the_sites_own_when_told(commands: Commands, tmp_path:
         b"squeue: error: /nowhere: No such file or directory\n",
         1,
     )
+
+
+@pytest.mark.parametrize(
+    ("ours", "ends", "code"), [(0, b"exit 3", 3), (4, b"exit 3", 4), (0, b"kill -9 $$", 137)]
+)
+def test_the_sites_command_follows_ours_and_the_worst_status_counts(
+    commands: Commands, ours: int, ends: bytes, code: int
+) -> None:
+    words = (b"/bin/sh", b"-c", b'printf "%s %s;" "$1" "$KEPT"; ' + ends, b"x", b"a b\xff")
+    reply = [
+        frame(OUT, b"ours;"),
+        frame(ALSO_RUN, b"".join(word + b"\0" for word in words)),
+        frame(EXIT, b"%d" % ours),
+    ]
+    with Service(commands.socket, [http(b"".join(reply))]):
+        done = commands.run("squeue", env={b"KEPT": b"\xfe"})
+    assert (done.stdout, done.returncode) == (b"ours;a b\xff \xfe;", code)
+
+
+def test_a_command_of_the_site_that_is_gone_is_named(commands: Commands) -> None:
+    reply = frame(ALSO_RUN, b"/nowhere\0") + frame(EXIT, b"0")
+    with Service(commands.socket, [http(reply)]):
+        done = commands.run("squeue")
+    assert done.stderr == b"squeue: error: /nowhere: No such file or directory\n"
+    assert done.returncode == 1
 
 
 def test_a_gone_folder_is_told_as_an_empty_one(commands: Commands, tmp_path: Path) -> None:
