@@ -52,7 +52,7 @@ LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced)
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
-SETTLE_SECONDS = 60
+SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
 
