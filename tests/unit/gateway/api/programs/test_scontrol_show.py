@@ -197,6 +197,10 @@ def test_the_script_of_a_job_goes_to_its_owner() -> None:
     assert text(ask(Show(), desk, words, uid=2002).err) == (
         "job script retrieval failed: Invalid user id\n"
     )
+    answer = ask(Show(), desk, words[:-1])
+    assert answer.write == ("slurm-700001.sh", b"#!/bin/sh\n")
+    assert answer.out == "batch script for job 700001 written to slurm-700001.sh\n"
+    assert ask(Show(), desk, [*words[:-1], "a/b"]).write == ("a/b", b"#!/bin/sh\n")
 
 
 def test_steps_are_shown_with_their_job() -> None:
