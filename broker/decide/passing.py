@@ -47,7 +47,7 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
 
 def _given_up(job: Job, now: int) -> ev.Ended:
     """Its dependency can never be met, and it asked to be ended then."""
-    return cancelled(replace(job, reason=NEVER), by=0, now=now)
+    return replace(cancelled(replace(job, reason=NEVER), by=ev.SYSTEM, now=now), by=None)
 
 
 def _hopeless_tasks(world: World, job: Job, now: int) -> list[int]:
