@@ -36,10 +36,14 @@ from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.holders import Holders
 from gateway.api.jobs import router
+from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
+from gateway.api.stream import Interactive
+from gateway.api.text import Program
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.passthrough.cli import site_commands
 from gateway.store.backup import backup_store
 from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
@@ -144,7 +148,7 @@ def build(paths: Paths, config: Config) -> Service:
         providers=providers,
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
-    app = build_app(desk, programs(config), log=log, routers=[own], key=_key(config))
+    app = build_app(desk, _programs(config), log=log, routers=[own], key=_key(config))
     return Service(heart, workers, store, app, site, providers)
 
 
@@ -193,6 +197,15 @@ class Sweep:
         self._next_prune = time.monotonic() + PRUNE_SECONDS
         with contextlib.suppress(Busy):
             self.store.forget(self.heart.clock.now() - DAY)
+
+
+def _programs(config: Config) -> Mapping[str, Program | Interactive]:
+    """Every command, with the site's own behind them where it has a Slurm. Raises Refused."""
+    known = programs(config)
+    if config.passthrough is None:
+        return known
+    site = site_commands(config.passthrough.bin)
+    return Beside(site, frozenset(config.passthrough.partitions)).around(known)
 
 
 def host() -> str:

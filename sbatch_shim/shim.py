@@ -146,9 +146,10 @@ class Command:
         import beside  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
 
         try:
-            return max(code, beside.run(self.also, self.variables))
+            theirs: int = beside.run(self.also, self.variables)
         except OSError as error:
             raise RefusalError(not_started(self.also[0], error)) from None
+        return max(code, theirs)
 
     def fetch(self, path: bytes) -> "tuple[bytes, int]":
         """A file that the service asked for; of questions all answers so far."""

@@ -21,6 +21,7 @@ without a slash, is taken."""
 EXEC = b"c"
 """Run the site's own command in place of this one: its path and arguments, each ended by NUL."""
 ALSO_RUN = b"b"
+"""Run the site's own command behind this one, too: the higher exit status is that of both."""
 DETACH = b"d"
 ASK = b"a"
 """Send the request again, with this file too (`-` for standard input).
@@ -90,6 +91,8 @@ class Answer:
     code: int = 0
     ask: str | None = None
     exec: tuple[str, ...] | None = None
+    also: tuple[str, ...] | None = None
+    """The site's own command, to be run when all is said; counts only with an exit status."""
     write: tuple[str, bytes] | None = None
     """A file that the command is to write first, and its content."""
     rest: "Awaitable[Answer] | None" = None
@@ -158,8 +161,13 @@ def _end(answer: Answer) -> bytes:
     if answer.ask is not None:
         return frame(ASK, raw(answer.ask))
     if answer.exec is not None:
-        return frame(EXEC, b"".join(raw(word) + b"\0" for word in answer.exec))
-    return frame(EXIT, b"%d" % answer.code)
+        return frame(EXEC, _words(answer.exec))
+    also = b"" if answer.also is None else frame(ALSO_RUN, _words(answer.also))
+    return also + frame(EXIT, b"%d" % answer.code)
+
+
+def _words(words: tuple[str, ...]) -> bytes:
+    return b"".join(raw(word) + b"\0" for word in words)
 
 
 def _fields(data: bytes, count: int, what: str) -> tuple[list[bytes], bytes]:

@@ -45,6 +45,15 @@ def _unique(config: Config) -> Found:
     yield from _twice("qos", (qos.name for qos in config.qos))
 
 
+def _passed_through(config: Config) -> Found:
+    ours = {partition.name for partition in config.partitions}
+    for name in config.passthrough.partitions if config.passthrough else ():
+        if name in ours:
+            yield Problem(
+                "passthrough.partitions", name, "a partition of ours, too", "leave one of them out"
+            )
+
+
 def _node_shapes(config: Config) -> Found:
     for node in config.nodes:
         yield from _node_shape(node)
@@ -210,5 +219,6 @@ CHECKS: tuple[Callable[[Config], Found], ...] = (
     _accounts,
     _users,
     _preemption,
+    _passed_through,
     _tcp,
 )

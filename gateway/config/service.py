@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from broker.model.errors import Refusal, Width
-from gateway.config.fields import Count, Dollars, Positive, Settings, one_of
+from gateway.config.fields import Count, Dollars, Names, Positive, Settings, one_of
 
 
 class DatabaseSettings(Settings):
@@ -85,3 +85,13 @@ class Ceiling(Settings):
 
     max_nodes: Count | None = Field(None, description="Bought machines at a time.")
     usd_per_hour: Dollars | None = Field(None, description="Sum of their prices.")
+
+
+class PassthroughSettings(Settings):
+    """A Slurm of the site's own beside this service, asked by its commands on the login node.
+
+    Jobs are told apart by their ids: set first_job_id beyond those that the site's Slurm reaches.
+    """
+
+    bin: str = Field(description="Folder of its commands, the same on every login node.")
+    partitions: Names = Field((), description="Its partitions; absent: all that are not ours.")

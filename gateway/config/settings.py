@@ -33,6 +33,7 @@ from gateway.config.service import (
     DatabaseSettings,
     HttpSettings,
     LogSettings,
+    PassthroughSettings,
     ProviderSettings,
 )
 
@@ -227,3 +228,6 @@ class Config(Settings):
     database: DatabaseSettings = Field(DatabaseSettings(), description="The database.")
     log: LogSettings = Field(LogSettings(), description="The log.")
     http: HttpSettings = Field(HttpSettings(), description="TCP, beside the socket.")
+    passthrough: PassthroughSettings | None = Field(
+        None, description="A Slurm of the site's own; absent: there is none."
+    )

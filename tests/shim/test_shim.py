@@ -217,10 +217,10 @@ def test_a_refused_request_is_told_as_it_came(commands: Commands) -> None:
 
 
 def test_a_frame_that_the_shim_does_not_know_names_the_way_out(commands: Commands) -> None:
-    with Service(commands.socket, [http(frame(b"b", b"squeue"))]):
+    with Service(commands.socket, [http(frame(b"?", b"squeue"))]):
         done = commands.run("squeue")
     assert done.returncode == 1
-    assert b"frame b" in done.stderr
+    assert b"frame ?" in done.stderr
     assert b"spz shims install" in done.stderr
 
 

@@ -93,3 +93,5 @@ def test_an_answer_is_text_then_one_end() -> None:
     assert frames(Answer()) == b"x\0\0\0\x010"
     assert frames(Answer(out="?", ask="-\n")) == b"o\0\0\0\x01?a\0\0\0\x02-\n"
     assert frames(Answer(exec=("/bin/squeue", "-a"))) == b"c\0\0\0\x0f/bin/squeue\0-a\0"
+    also = frames(Answer(also=("/bin/squeue", "-h"), code=3))
+    assert also == b"b\0\0\0\x0f/bin/squeue\0-h\0x\0\0\0\x013"

@@ -1,0 +1,138 @@
+"""Commands where a site has a Slurm of its own: ours answers, the site's, or both in turn."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from broker.model.site import Site
+from gateway.api.desk import Desk
+from gateway.api.stream import Exec, Interactive, Line
+from gateway.api.stream import Program as Talking
+from gateway.api.text import Program
+from gateway.api.wire import STDIN, Answer, Call
+from gateway.passthrough.base import (
+    HEADLESS,
+    Border,
+    SiteSlurm,
+    Whose,
+    question,
+    shares,
+    submission,
+)
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.parse import look
+
+CONTROLLERS = frozenset(("sacctmgr", "sdiag", "sreport", "sshare"))
+"""They tell of a whole cluster: ours."""
+NO_COMMAND = "the site's own Slurm has no command {}"
+READ_ALREADY = (
+    "the partition is the site's own, and the script was read from standard input: "
+    "name the partition with -p, or the script as a file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Puts the site's commands beside ours; `partitions` are the site's, empty for all others."""
+
+    site: SiteSlurm
+    partitions: frozenset[str] = frozenset()
+
+    def around(
+        self, programs: Mapping[str, Program | Interactive]
+    ) -> dict[str, Program | Interactive]:
+        """The programs, each asked only for what is ours."""
+        return {name: self._around(name, program) for name, program in programs.items()}
+
+    def _around(self, name: str, program: Program | Interactive) -> Program | Interactive:
+        if isinstance(program, Interactive):
+            return Interactive(self._talking(name, program.run))
+        if name in CONTROLLERS:
+            return program
+        return self._submitting(program) if name == "sbatch" else self._asking(name, program)
+
+    def border(self, site: Site) -> Border:
+        """Where ours ends, as the site is configured now."""
+        return Border(
+            ours=frozenset(part.name for part in site.partitions),
+            site=self.partitions,
+            first_job=site.first_job_id,
+            default=site.default_partition is not None,
+        )
+
+    def _talking(self, name: str, run: Talking) -> Talking:
+        async def talk(desk: Desk, call: Call, line: Line) -> int:
+            theirs = submission(name, call.argv, call.environ, border=self.border(desk.site))
+            if line.hello.place or theirs is not Whose.SITE:
+                return await run(desk, call, line)
+            path = self.site.command(name)
+            if path is None:
+                raise GrammarError(error_line(name, NO_COMMAND.format(name)), FAILURE)
+            raise Exec((path, *call.argv))
+
+        return talk
+
+    def _submitting(self, program: Program) -> Program:
+        async def submit(desk: Desk, call: Call) -> Answer:
+            border = self.border(desk.site)
+            batch = batch_text(call)
+            found = submission("sbatch", call.argv, call.environ, border=border, batch=batch)
+            if found is not Whose.SITE or (batch is None and _may_be_ours(call, border)):
+                return await program(desk, call)
+            if STDIN in call.files:
+                return Answer(err=error_line("sbatch", READ_ALREADY), code=FAILURE)
+            return self._handed_on("sbatch", call.argv)
+
+        return submit
+
+    def _asking(self, name: str, program: Program) -> Program:
+        async def ask(desk: Desk, call: Call) -> Answer:
+            border = self.border(desk.site)
+            found = question(name, call.argv, call.environ, border=border)
+            if found is Whose.SITE:
+                return self._handed_on(name, call.argv)
+            if found is Whose.OURS:
+                return await program(desk, call)
+            ours, theirs = _two(name, call, border)
+            answer = await program(desk, ours)
+            path = self.site.command(name)
+            if path is None or (answer.code and name in HEADLESS):
+                return answer
+            return replace(answer, also=(path, *theirs))
+
+        return ask
+
+    def _handed_on(self, name: str, argv: tuple[str, ...]) -> Answer:
+        """The command becomes the site's, its words untouched."""
+        path = self.site.command(name)
+        if path is None:
+            return Answer(err=error_line(name, NO_COMMAND.format(name)), code=FAILURE)
+        return Answer(exec=(path, *argv))
+
+
+def batch_text(call: Call) -> str | None:
+    """The script that was handed in with the call, empty with --wrap; None while it was not."""
+    try:
+        seen = look("sbatch", call.argv)
+    except GrammarError:
+        return None
+    if seen.wrap is not None:
+        return ""
+    name = seen.script or STDIN
+    for path, given in call.files.items():
+        if not given.error and (path == name or path.endswith("/" + name)):
+            return given.content.decode("utf-8", "surrogateescape")
+    return None
+
+
+def _may_be_ours(call: Call, border: Border) -> bool:
+    """Whether the script, which has yet to be asked for, may name a partition of ours."""
+    silent = replace(border, default=True)
+    return submission("sbatch", call.argv, call.environ, border=silent) is not Whose.SITE
+
+
+def _two(name: str, call: Call, border: Border) -> tuple[Call, list[str]]:
+    """Our call, and the words of the site's command, which prints no headline."""
+    if name in HEADLESS:
+        return call, [HEADLESS[name], *call.argv]
+    ours, theirs = shares(call.argv, border=border)
+    return replace(call, argv=tuple(ours)), list(theirs)

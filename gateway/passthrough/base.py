@@ -1,0 +1,212 @@
+"""Where a site has a Slurm of its own: whose a command is, by partition and by job id. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from sbatch_shim.grammar import pbs, script
+from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError
+from sbatch_shim.grammar.getopt import Reader, Said
+from sbatch_shim.grammar.options import lookup
+from sbatch_shim.grammar.parse import Query, look, parse_query
+
+
+class SiteSlurm(Protocol):
+    """The site's own Slurm, as far as commands are handed on to it."""
+
+    def command(self, program: str) -> str | None:
+        """Absolute path of its command of this name; None where it has none."""
+        ...
+
+
+class Whose(StrEnum):
+    """Who answers a command."""
+
+    OURS = "ours"
+    SITE = "site"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Border:
+    """What is ours: partitions, and job ids from the first on."""
+
+    ours: frozenset[str]
+    site: frozenset[str] = frozenset()
+    """The site's partitions; empty: every one that is not ours."""
+    first_job: int = 1
+    default: bool = True
+    """Whether a job that names no partition is ours."""
+
+    def of_partition(self, name: str) -> Whose:
+        """A partition that nobody has is ours: we say that there is none."""
+        theirs = name not in self.ours and (not self.site or name in self.site)
+        return Whose.SITE if theirs else Whose.OURS
+
+    def of_job(self, text: str) -> Whose | None:
+        """By the number that the text begins with; None where it begins with none."""
+        number = re.match(r"\d+", text)
+        if number is None:
+            return None
+        return Whose.SITE if int(number[0]) < self.first_job else Whose.OURS
+
+
+def of_all(parts: Iterable[Whose | None]) -> Whose | None:
+    """One answer for several; None where there is none at all."""
+    found = {part for part in parts if part is not None}
+    return Whose.BOTH if len(found) > 1 else next(iter(found), None)
+
+
+# ---------------------------------------------------------------- submitting
+
+INSIDE = {"srun": "SLURM_JOB_ID"}
+"""Programs that run within a job, and what names it."""
+
+
+def submission(
+    program: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    border: Border,
+    batch: str | None = None,
+) -> Whose:
+    """Whose job it is; `batch` is the script's text. A line that cannot be read is ours.
+
+    A list of partitions of both is ours, too: one job cannot be in two clusters.
+    """
+    try:
+        told = _partition(program, argv, environ, batch=batch)
+        job = _job(program, argv, environ)
+    except GrammarError:
+        return Whose.OURS
+    if job is not None:
+        return border.of_job(job) or Whose.OURS
+    if told is None:
+        return Whose.OURS if border.default else Whose.SITE
+    found = of_all(map(border.of_partition, filter(None, told.split(","))))
+    return Whose.SITE if found is Whose.SITE else Whose.OURS
+
+
+def _job(program: str, argv: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    if program == "sattach":
+        return next((word for word in argv if not word.startswith("-")), None)
+    if program not in INSIDE:
+        return None
+    typed = _last(look(program, argv).parts[0], "jobid")
+    return typed or environ.get(INSIDE[program])
+
+
+def _partition(
+    program: str, argv: Sequence[str], environ: Mapping[str, str], *, batch: str | None
+) -> str | None:
+    """As sbatch weighs it: the line, the environment, the script. Raises GrammarError."""
+    if program == "sattach":
+        return None
+    typed = _last(look(program, argv).parts[0], "partition")
+    if typed is not None:
+        return typed
+    names = [name for name, opt in lookup(program).variables if opt.long == "partition"]
+    told = [environ[name] for name in names if name in environ]
+    if told or batch is None:
+        return told[-1] if told else None
+    return _written(program, batch)
+
+
+def _written(program: str, batch: str) -> str | None:
+    for mark in pbs.TABLES:
+        words = script.read_foreign(batch, mark, name="", program=program)
+        told = [text for long, text in pbs.translate(mark, words) if long == "partition"]
+        if told:
+            return told[-1]
+    words = script.read_head(batch, "", program).parts[0]
+    return _last(Reader(lookup(program), words, OPTION_ERROR, old=True).leading(), "partition")
+
+
+def _last(said: Iterable[Said], long: str) -> str | None:
+    return next(iter([one.text for one in said if one.opt.long == long][::-1]), None)
+
+
+# ---------------------------------------------------------------- asking
+
+HEADLESS = {"squeue": "-h", "sinfo": "-h", "sacct": "-n"}
+"""Listings, and the option that takes the second's headline away."""
+MERGED = frozenset((*HEADLESS, "scancel"))
+"""Both sides answer unless the line is about one of them."""
+WHOLE = frozenset(
+    ("help", "helpformat", "helpFormat", "iterate", "json", "usage", "version", "yaml")
+)
+"""Answers that cannot be put one behind the other: ours alone."""
+VERBS = frozenset(
+    (
+        "hold", "listpids", "notify", "release", "requeue", "requeuehold", "resume", "suspend",
+        "top", "uhold", "wait_job",
+    )
+)  # fmt: skip
+"""Words of scontrol that jobs follow."""
+
+
+def question(
+    program: str, argv: Sequence[str], environ: Mapping[str, str], *, border: Border
+) -> Whose:
+    """Whose answer is wanted. A line that cannot be read is ours."""
+    try:
+        query = parse_query(program, argv, environ)
+    except GrammarError:
+        return Whose.OURS
+    if WHOLE & query.given.keys():
+        return Whose.OURS
+    named = of_all(map(border.of_job, jobs_of(program, query))) or of_all(
+        map(border.of_partition, _partitions(query))
+    )
+    asked = named or Whose.BOTH
+    return Whose.OURS if asked is Whose.BOTH and program not in MERGED else asked
+
+
+def jobs_of(program: str, query: Query) -> list[str]:
+    """The jobs that a line names."""
+    named: list[str] = []
+    if "jobs" in query.given:  # a value behind a blank is an operand, if it may be left out
+        given = query.given["jobs"].text or next(iter(query.operands), "")
+        named = str(given).split(",")
+    if program in ("scancel", "seff"):
+        named += query.operands
+    return named + list(_controlled(query.operands) if program == "scontrol" else ())
+
+
+def _controlled(words: Sequence[str]) -> Iterator[str]:
+    verb = words[0].lower() if words else ""
+    if verb == "show" and len(words) > 2 and words[1].lower() in ("job", "jobs", "jobid", "step"):
+        yield from words[2:]
+    elif verb == "write" and words[1:2] == ["batch_script"]:
+        yield from words[2:3]
+    elif verb in VERBS:
+        yield from (job for word in words[1:] for job in word.split(","))
+    elif verb == "update":
+        keyed = (word.partition("=") for word in words[1:])
+        yield from (value for key, _, value in keyed if key.lower() in ("jobid", "job"))
+
+
+def _partitions(query: Query) -> list[str]:
+    """The names after `-p`; where that takes none (sshare) there are none."""
+    texts = (query.given[long].text for long in ("partition", "partitions") if long in query.given)
+    return [name for text in texts if text for name in str(text).split(",") if name]
+
+
+def shares(argv: Sequence[str], *, border: Border) -> tuple[Sequence[str], Sequence[str]]:
+    """scancel's line for us and for the site: each gets its jobs, filters alone count on both.
+
+    Raises GrammarError.
+    """
+    query = parse_query("scancel", argv, {})
+    if not query.operands:
+        return argv, argv
+    options = [
+        f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}"
+        for one in query.said
+    ]
+    theirs = [word for word in query.operands if border.of_job(word) is Whose.SITE]
+    ours = [word for word in query.operands if word not in theirs]
+    return [*options, *ours], [*options, *theirs]

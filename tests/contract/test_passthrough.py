@@ -1,0 +1,239 @@
+"""A site's own Slurm beside ours: what is handed on, with which words, and what stays."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.model.errors import Refused
+from gateway.api.programs import sbatch, scancel
+from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, Beside
+from gateway.api.programs.sinfo import Sinfo
+from gateway.api.programs.squeue import Squeue
+from gateway.api.stream import Exec, Hello, Interactive
+from gateway.api.text import Program
+from gateway.api.wire import Answer, Call, Given, Peer, raw
+from gateway.passthrough.base import Border, SiteSlurm, Whose, question, submission
+from gateway.passthrough.cli import site_commands
+from sbatch_shim.grammar.errors import GrammarError
+from sbatch_shim.install import install
+from tests.unit.gateway.api.office import Office, wait
+
+PROGRAMS = ("sbatch", "squeue", "sinfo", "scancel", "sacct", "scontrol", "srun", "salloc")
+STAND_IN = '#!/bin/sh\nprintf \'%s|\' "${0##*/}" "$@"\nexit 5\n'
+BORDER = Border(ours=frozenset({"ec2", "debug"}), first_job=1000)
+SCRIPT = "#!/bin/sh\n#SBATCH --partition={}\nhostname\n"
+
+
+@pytest.fixture(params=["stand-ins", "real"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Commands of a site: stand-ins that print their words, and those of this machine."""
+    if request.param == "real":
+        found = shutil.which("sbatch")
+        if found is None:
+            pytest.skip("no real Slurm on this machine")
+        return str(Path(found).parent)
+    return str(stand_ins(tmp_path))
+
+
+def stand_ins(where: Path) -> Path:
+    folder = where / "site"
+    folder.mkdir()
+    for name in PROGRAMS:
+        (folder / name).write_text(STAND_IN)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_commands_are_found_by_name(folder: str) -> None:
+    site: SiteSlurm = site_commands(folder)
+    for name in ("sbatch", "squeue", "sinfo"):
+        path = site.command(name)
+        assert path == f"{folder}/{name}"
+        assert os.access(path, os.X_OK)
+    assert site.command("nosuchcommand") is None
+
+
+def test_folders_that_cannot_be_the_sites_are_refused(tmp_path: Path) -> None:
+    install(tmp_path / "own", tmp_path / "s", "slurm 25.11.7")
+    for path, words in (
+        (str(tmp_path / "own" / "bin"), "call themselves"),
+        (str(tmp_path), "has no sbatch, squeue, sinfo"),
+        ("bin", "no absolute path"),
+    ):
+        with pytest.raises(Refused, match=words):
+            site_commands(path)
+
+
+@pytest.mark.parametrize(
+    ("program", "argv", "environ", "batch", "whose"),
+    [
+        ("sbatch", ["-p", "gpu", "x.sh"], {}, None, "site"),
+        ("sbatch", ["--part=gpu", "x.sh"], {}, None, "site"),
+        ("sbatch", ["-p", "ec2", "x.sh"], {"SBATCH_PARTITION": "gpu"}, None, "ours"),
+        ("sbatch", ["x.sh", "-p", "gpu"], {}, None, "ours"),
+        ("sbatch", ["x.sh"], {"SBATCH_PARTITION": "gpu"}, SCRIPT.format("ec2"), "site"),
+        ("sbatch", ["x.sh"], {}, SCRIPT.format("gpu"), "site"),
+        ("sbatch", ["x.sh"], {}, SCRIPT.format("ec2"), "ours"),
+        ("sbatch", ["x.sh"], {}, "#!/bin/sh\n#PBS -q gpu\n", "site"),
+        ("sbatch", ["x.sh"], {}, "#!/bin/sh\nhostname\n", "ours"),
+        ("sbatch", ["-p", "gpu,big", "x.sh"], {}, None, "site"),
+        ("sbatch", ["-p", "gpu,ec2", "x.sh"], {}, None, "ours"),
+        ("sbatch", ["--nonsense", "-p", "gpu"], {}, None, "ours"),
+        ("srun", ["-p", "gpu", "hostname"], {}, None, "site"),
+        ("srun", ["hostname", "-p", "gpu"], {}, None, "ours"),
+        ("srun", ["hostname"], {"SLURM_JOB_ID": "17"}, None, "site"),
+        ("srun", ["hostname"], {"SLURM_JOB_ID": "1017"}, None, "ours"),
+        ("srun", ["--jobid=17", "hostname"], {"SLURM_JOB_ID": "1017"}, None, "site"),
+        ("salloc", [], {"SALLOC_PARTITION": "gpu"}, None, "site"),
+        ("sattach", ["17.0"], {}, None, "site"),
+        ("sattach", ["-l", "1017.0"], {}, None, "ours"),
+    ],
+)  # fmt: skip
+def test_a_submission_goes_where_its_partition_is(
+    program: str, argv: list[str], environ: Mapping[str, str], batch: str | None, whose: str
+) -> None:
+    assert submission(program, argv, environ, border=BORDER, batch=batch) == whose
+
+
+def test_partitions_that_are_listed_are_the_only_ones_of_the_site() -> None:
+    listed = Border(ours=BORDER.ours, site=frozenset({"gpu"}))
+    assert submission("sbatch", ["-p", "gpu"], {}, border=listed) is Whose.SITE
+    assert submission("sbatch", ["-p", "typo"], {}, border=listed) is Whose.OURS
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "whose"),
+    [
+        ("squeue", "", "both"),
+        ("squeue", "--me -o %i", "both"),
+        ("squeue", "-p gpu", "site"),
+        ("squeue", "-p ec2,debug", "ours"),
+        ("squeue", "-p ec2,gpu", "both"),
+        ("squeue", "-j 17,18_3", "site"),
+        ("squeue", "-j 17,1017", "both"),
+        ("squeue", "--json", "ours"),
+        ("squeue", "-i 5", "ours"),
+        ("squeue", "--version", "ours"),
+        ("sinfo", "-N", "both"),
+        ("sacct", "-j 17.batch", "site"),
+        ("sacct", "-r gpu -X", "site"),
+        ("scancel", "17_[1-3]", "site"),
+        ("scancel", "1017", "ours"),
+        ("scancel", "17 1017", "both"),
+        ("scancel", "-u alice", "both"),
+        ("scontrol", "show job 17", "site"),
+        ("scontrol", "show job 17 1017", "ours"),
+        ("scontrol", "show job", "ours"),
+        ("scontrol", "show node n17", "ours"),
+        ("scontrol", "update JobId=17 Nice=5", "site"),
+        ("scontrol", "hold 17,18", "site"),
+        ("scontrol", "write batch_script 17 -", "site"),
+        ("seff", "17", "site"),
+        ("sprio", "", "ours"),
+        ("sstat", "-j 17", "site"),
+    ],
+)
+def test_a_question_goes_where_its_jobs_and_partitions_are(
+    program: str, line: str, whose: str
+) -> None:
+    assert question(program, line.split(), {}, border=BORDER) == whose
+
+
+def around(
+    folder: Path, name: str, program: Program, *, partitions: tuple[str, ...] = ()
+) -> Program:
+    made = Beside(site_commands(str(folder)), frozenset(partitions)).around({name: program})[name]
+    assert not isinstance(made, Interactive)
+    return made
+
+
+def run(answer: Answer) -> tuple[str, int]:
+    assert answer.exec is not None
+    done = subprocess.run(answer.exec, capture_output=True, text=True, check=False)
+    return done.stdout, done.returncode
+
+
+def test_the_sites_sbatch_gets_every_word_as_it_was_typed(tmp_path: Path) -> None:
+    office = Office()
+    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    words = ("-p", "gpu", "--comment=a b\n", "x y.sh", "", "$HOME")
+    assert run(office.run(program, *words, name="sbatch")) == ("|".join(("sbatch", *words, "")), 5)
+    assert office.asked == []
+
+
+def test_a_script_is_read_before_its_partition_decides(tmp_path: Path) -> None:
+    office = Office()
+    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    assert office.run(program, "x.sh", name="sbatch").ask == "x.sh"
+    theirs, ours = (
+        office.run(
+            program, "x.sh", name="sbatch", files={"x.sh": Given(SCRIPT.format(part).encode())}
+        )
+        for part in ("gpu", "ec2")
+    )
+    assert run(theirs) == ("sbatch|x.sh|", 5)
+    assert (ours.exec, ours.code) == (None, 0)
+    assert str(ours.out).startswith("Submitted batch job ")
+
+
+def test_a_script_from_standard_input_cannot_be_handed_on(tmp_path: Path) -> None:
+    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    files = {"-": Given(SCRIPT.format("gpu").encode())}
+    answer = Office().run(program, name="sbatch", files=files)
+    assert (answer.exec, answer.err) == (None, f"sbatch: error: {READ_ALREADY}\n")
+
+
+def test_listings_follow_each_other_under_one_headline(tmp_path: Path) -> None:
+    office, folder = Office(), stand_ins(tmp_path)
+    for name, program in (("squeue", Squeue()), ("sinfo", Sinfo())):
+        answer = office.run(around(folder, name, program), "-o", "%P", name=name)
+        assert raw(answer.out).startswith(b"PARTITION\n")
+        assert (answer.code, answer.exec) == (0, None)
+        assert answer.also == (f"{folder}/{name}", "-h", "-o", "%P")
+
+
+def test_what_we_refuse_is_not_asked_of_the_site(tmp_path: Path) -> None:
+    program = around(stand_ins(tmp_path), "squeue", Squeue())
+    answer = Office().run(program, "-t", "nosuchstate", name="squeue")
+    assert (answer.also, answer.exec, answer.code) == (None, None, 1)
+
+
+def test_each_side_cancels_its_own_jobs(tmp_path: Path) -> None:
+    office = Office()
+    job = office.submit()
+    program = around(stand_ins(tmp_path), "scancel", scancel.run)
+    answer = office.run(program, "-s", "TERM", "3", str(job), name="scancel")
+    assert answer.also == (f"{tmp_path}/site/scancel", "--signal=TERM", "3")
+    assert f"job id {job}:" in str(answer.err)
+    assert office.asked != []
+
+
+class Silent:
+    """A connected command that says nothing."""
+
+    hello = Hello()
+
+
+@pytest.mark.parametrize("name", ["srun", "salloc"])
+def test_interactive_commands_become_the_sites(tmp_path: Path, name: str) -> None:
+    async def never(desk: object, call: object, line: object) -> int:
+        raise AssertionError
+
+    beside = Beside(site_commands(str(stand_ins(tmp_path))))
+    made = beside.around({name: Interactive(never), "sattach": Interactive(never)})
+    talk, attach = made[name], made["sattach"]
+    assert isinstance(talk, Interactive)
+    assert isinstance(attach, Interactive)
+    call = Call(program=name, argv=("-p", "gpu", "a b"), peer=Peer(0, 0), request="0" * 32)
+    with pytest.raises(Exec) as other:
+        wait(talk.run(Office().desk, call, Silent()))  # type: ignore[arg-type]
+    assert other.value.words == (f"{tmp_path}/site/{name}", "-p", "gpu", "a b")
+    call = replace(call, program="sattach", argv=("1.0",))
+    with pytest.raises(GrammarError) as missing:
+        wait(attach.run(Office().desk, call, Silent()))  # type: ignore[arg-type]
+    assert missing.value.stderr == f"sattach: error: {NO_COMMAND.format('sattach')}\n"
