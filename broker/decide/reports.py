@@ -240,7 +240,10 @@ def _step_cut(job: Job, step: Step, now: int) -> ev.StepEnded:
 
 def _exited(job: Job, step: Step, record: Mapping[str, Any], *, now: int) -> list[ev.JobEvent]:
     code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
-    result = outcome(str(record.get("cause") or "exit"), code)
+    cause = str(record.get("cause") or "exit")
+    result = outcome(cause, code)
+    if step.id == BATCH and cause == "launch_failed":
+        result = replace(result, step=StepState.CANCELLED)  # a numbered step has failed (25.11)
     facts: list[ev.JobEvent] = _begun(job, step, now) if record.get("started") else []
     facts.append(_step_end(job, step, record, result=result, now=now))
     if step.id != BATCH:
