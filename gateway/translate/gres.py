@@ -115,7 +115,7 @@ def tres_per_task(part: Part) -> dict[str, int]:
 
 
 def _gpus(part: Part, long: str) -> list[Item]:
-    """What is no count is taken for a type, which no node has: the controller refuses it (25.11)."""
+    """What is no count is taken for a type that no node has, so the engine refuses it (25.11)."""
     if long not in part:
         return []
     try:
