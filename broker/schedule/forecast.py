@@ -47,7 +47,10 @@ def forecast(
 
 
 def _waits(job: Job, now: int) -> bool:
-    return job.state is JobState.PENDING and not job.completing and gate(job, now) is None
+    """Whether it waits for room; an array at its limit of tasks waits for itself."""
+    if job.state is not JobState.PENDING or job.completing or job.reason == "JobArrayTaskLimit":
+        return False
+    return gate(job, now) is None
 
 
 class _Line:

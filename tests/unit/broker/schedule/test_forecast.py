@@ -42,7 +42,8 @@ def test_a_job_that_fits_nowhere_has_no_forecast_and_holds_nobody_up() -> None:
 
 def test_what_waits_for_more_than_room_has_none() -> None:
     held = waiting(2, 1, hold=Hold.USER, priority=0, reason="JobHeldUser")
-    assert told(busy(1, 100, (0,)), held) == {}
+    limited = waiting(3, 1, reason="JobArrayTaskLimit")
+    assert told(busy(1, 100, (0,)), held, limited) == {}
 
 
 def test_without_an_end_of_the_others_there_is_none() -> None:
