@@ -14,9 +14,9 @@ PROGRAMS = (
 )
 # fmt: on
 """Every name that the shim is installed under."""
-MODULES = ("shim.py", "interact.py", "beside.py")
-"""Byte-compiled; the second is loaded by srun, salloc and sattach alone, the third beside a Slurm
-of the site's own."""
+MODULES = ("shim.py", "interact.py", "line.py", "beside.py")
+"""Byte-compiled; the second and third are loaded by srun, salloc and sattach alone, the last
+beside a Slurm of the site's own."""
 INTERPRETER = "/usr/bin/python3"
 LONGEST_SHEBANG = 127
 """Bytes of a first line that every kernel reads."""

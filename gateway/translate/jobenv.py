@@ -410,51 +410,6 @@ def _gpu_variables(ids: Sequence[int]) -> dict[str, str]:
     return {**counted, **dict.fromkeys(names, text)}
 
 
-def allocation_variables(job: Job, site: Site, submit_host: str) -> dict[str, str]:
-    """What salloc's command sees, where it was typed (25.11)."""
-    around = Surroundings(site, submit_host, job.shares[0].node if job.shares else "")
-    found: dict[str, str | None] = {}
-    for part in (_identity, _nodes, _tasks, _options):
-        found |= part(job, around)
-    asked = job.spec.resources
-    found["SLURM_MEM_PER_NODE"] = _mib(asked.mem_per_node_mib)
-    found["SLURM_MEM_PER_CPU"] = _mib(asked.mem_per_cpu_mib)
-    return {
-        name: text
-        for name, text in found.items()
-        if text is not None and (name in OF_ALLOCATION or name in TASK_OPTIONS.values())
-    }
-
-
-OF_ALLOCATION = frozenset(
-    (
-        "SLURM_CLUSTER_NAME",
-        "SLURM_CPUS_PER_TASK",
-        "SLURM_JOBID",
-        "SLURM_JOB_ACCOUNT",
-        "SLURM_JOB_CPUS_PER_NODE",
-        "SLURM_JOB_ID",
-        "SLURM_JOB_NAME",
-        "SLURM_JOB_NODELIST",
-        "SLURM_JOB_NUM_NODES",
-        "SLURM_JOB_PARTITION",
-        "SLURM_JOB_QOS",
-        "SLURM_MEM_PER_CPU",
-        "SLURM_MEM_PER_NODE",
-        "SLURM_NNODES",
-        "SLURM_NODELIST",
-        "SLURM_NPROCS",
-        "SLURM_NTASKS",
-        "SLURM_OVERCOMMIT",
-        "SLURM_SUBMIT_DIR",
-        "SLURM_SUBMIT_HOST",
-        "SLURM_TASKS_PER_NODE",
-        "SLURM_TRES_BIND",
-        "SLURM_TRES_PER_TASK",
-    )
-)
-
-
 def step_variables(job: Job, around: Surroundings) -> dict[str, str]:
     """What a step that is not the batch step has beside those."""
     names = fold(share.node for share in job.shares)

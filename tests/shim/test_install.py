@@ -31,8 +31,13 @@ def test_commands_are_real_files_for_everybody_whatever_the_umask(tmp_path: Path
     }
     others = {name: mode for name, mode in modes.items() if not name.startswith("bin/")}
     modules = [name for name in others if name.startswith("lib/")]
-    assert {name.split("/")[-1].split(".")[0] for name in modules} == {"shim", "interact", "beside"}
-    assert len(modules) == 6
+    assert {name.split("/")[-1].split(".")[0] for name in modules} == {
+        "shim",
+        "interact",
+        "line",
+        "beside",
+    }
+    assert len(modules) == 8
     assert {name.split("/")[0] for name in others} == {"lib", "share", "etc"}
     assert set(others.values()) == {0o644}
     folders = [path for path in [prefix.parent, *prefix.parent.rglob("*")] if path.is_dir()]

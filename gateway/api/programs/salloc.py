@@ -18,7 +18,7 @@ from gateway.api.programs.typed import translated
 from gateway.api.stream import ENDED, KILL, MISSING, PLACE, RUN, SIGNAL, Line, first_of
 from gateway.api.text import Gone
 from gateway.api.wire import Call, raw
-from gateway.translate.jobenv import allocation_variables
+from gateway.translate.allocenv import allocation_variables
 from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
