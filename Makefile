@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance bench docs lock clean
+.PHONY: help setup demo test lint conformance test-oracle bench docs lock clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ MARKED := e2e or kill or lab or postgres or root
 ARGS ?=
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed  ## .venv with everything in it; quick the second time
 
@@ -33,6 +33,9 @@ lint: setup  ## ruff, formatting, types, import contracts
 
 conformance: setup  ## compare with recorded answers of Slurm (as root; ARGS goes to replay.py)
 	@$(BIN)/python tests/conformance/run.py --shared "$(SHARED)" -- $(ARGS)
+
+test-oracle: setup  ## option lines put to a real Slurm and to us, as root (ARGS: --lines N, --seed N)
+	@$(BIN)/python tests/conformance/oracle.py --shared "$(SHARED)" $(ARGS)
 
 bench: setup  ## budgets of the hot paths, as ratios within one run
 	@rc=0; shopt -s nullglob; \
