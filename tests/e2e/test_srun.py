@@ -266,8 +266,8 @@ def test_salloc_gives_its_terminal_to_its_command(served: Service) -> None:
     shell = Terminal(served, "salloc", "bash", "--norc", "-i")
     try:
         shell.wait_for(b"ready for job")
-        shell.type(b"echo job-$SLURM_JOB_ID; sleep 60\r")
-        shell.wait_for(b"job-")
+        shell.type(b"echo in-${SLURM_JOB_ID:+job}; sleep 60\r")
+        shell.wait_for(b"in-job")
         shell.type(b"\x03")
         shell.type(b"exit 0\r")
         shell.wait_for(b"Relinquishing job allocation")
