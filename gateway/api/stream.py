@@ -111,6 +111,10 @@ class Exec(Exception):
         self.words = words
 
 
+class Ended(Gone):
+    """Nothing more will come from the command, which may still be there to be told so."""
+
+
 @dataclass(slots=True)
 class Wire:
     """A `Line` over one HTTP exchange."""
@@ -193,8 +197,10 @@ class Wire:
     async def _fill(self, size: int) -> None:
         while len(self._body) < size:
             message = await self.receive()
-            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            if message["type"] == "http.disconnect":
                 raise Gone
+            if not message.get("more_body", False):
+                raise Ended
             self._body += message.get("body", b"")
 
 
@@ -211,6 +217,9 @@ class StreamDoor:
         wire = Wire(receive, send)
         try:
             call = await self._call(scope, wire)
+        except Ended:
+            await _refuse(send, BadEnvelope("request ends within its greeting"))
+            return
         except Gone:
             return
         except SpzError as error:

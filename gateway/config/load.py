@@ -71,14 +71,17 @@ def check(text: str) -> tuple[Problem, ...]:
 def _examine(text: str) -> tuple[Config | None, list[Problem]]:
     tree = parse(text)
     problems: list[Problem] = []
+    gone: set[tuple[Part, ...]] = set()
     while True:
         try:
             config = Config.model_validate(tree)
         except ValidationError as error:
-            details = error.errors(include_url=False)
+            # What is missing because its bad value was taken out has been told.
+            details = [one for one in error.errors(include_url=False) if one["loc"] not in gone]
             problems += [_problem(tree, detail) for detail in details]
             # The rest is looked at as if the bad values had not been given, to name all at once.
             dropped = [_drop(tree, detail["loc"]) for detail in details]
+            gone |= {detail["loc"] for detail in details}
             if not any(dropped) or any(detail["type"] == "missing" for detail in details):
                 return None, problems
         else:

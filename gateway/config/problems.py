@@ -32,8 +32,8 @@ class ConfigError(Refused):
 
 
 def shown(value: object) -> str:
-    """A value as the user wrote it, cut where it is long."""
-    text = value if isinstance(value, str) else repr(value)
+    """A value as the user wrote it, cut where it is long; what a terminal would obey is quoted."""
+    text = value if isinstance(value, str) and value.isprintable() else repr(value)
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
 
 

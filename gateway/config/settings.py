@@ -36,6 +36,7 @@ from gateway.config.service import (
     PassthroughSettings,
     ProviderSettings,
 )
+from sbatch_shim.grammar.hostlist import MOST_NAMES
 
 PROVIDERS = ("local",)
 MAX_JOB_ID = 0x03FF0000
@@ -48,7 +49,9 @@ class Elastic(Settings):
     provider: Annotated[str, one_of(*PROVIDERS)] = Field(
         "local", description="Where they come from."
     )
-    max_nodes: Positive = Field(64, description="How many at a time.")
+    max_nodes: Annotated[Positive, Field(le=MOST_NAMES)] = Field(
+        64, description=f"How many at a time, at most {MOST_NAMES}."
+    )
     name_prefix: Name = Field(
         "ec2-", description="Node names are this and a number from 1; the lowest free one is taken."
     )

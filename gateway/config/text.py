@@ -46,6 +46,8 @@ def parse(text: str) -> dict[str, object]:
         document = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ConfigError([_unreadable(error)]) from error
+    except RecursionError:
+        raise ConfigError([Problem("configuration", "", "nested too deeply")]) from None
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gateway.query.context import Context
+from gateway.query.width import must_fit, width_of
 
 LONG_WIDTH = 20
 """Width of a column of -O that names none."""
@@ -38,10 +39,12 @@ class Layout(Generic[R]):
     """Whether a row may change with time alone."""
     unknown: tuple[str, ...] = ()
     """Columns asked for that do not exist, in order."""
+    widths: tuple[int, ...] = ()
 
     def lines(self, records: Iterable[R], ctx: Context) -> list[str]:
-        """A line for each record, without line breaks."""
+        """A line for each record, without line breaks. Raises Refused where that is too much."""
         rows = list(records)
+        must_fit(self.widths, len(rows))
         if not self.getters:
             return [self.pattern % ()] * len(rows)
         columns = [[get(one, ctx) for one in rows] for get in self.getters]
@@ -100,7 +103,7 @@ def _width(text: str) -> tuple[int, bool, str]:
     body = text[right:]
     rest = body.lstrip("0123456789")
     digits = body[: len(body) - len(rest)]
-    return int(digits or 0), right, rest
+    return width_of(digits), right, rest
 
 
 def by_names(text: str, cells: Mapping[str, Cell[R]]) -> Layout[R]:
@@ -119,6 +122,8 @@ def by_names(text: str, cells: Mapping[str, Cell[R]]) -> Layout[R]:
 
 
 def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:
+    widths = tuple(spot.width + len(spot.suffix) for spot in spots)
+    must_fit(widths)
     pattern = "".join(spot.pattern() for spot in spots)
     cells = [spot.cell for spot in spots if spot.cell is not None]
     return Layout(
@@ -127,4 +132,5 @@ def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:
         tuple(cell.text for cell in cells),
         any(cell.timed for cell in cells),
         tuple(unknown),
+        widths,
     )

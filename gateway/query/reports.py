@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from gateway.query.width import must_fit, width_of
+
 R = TypeVar("R")
 
 
@@ -52,8 +54,7 @@ def _field(word: str, known: Sequence[Field[R]]) -> Field[R]:
     found = find(name, known)
     if not percent:
         return found
-    digits = size.removeprefix("-")
-    width = int(digits) if digits.isdigit() else 0
+    width = width_of(size.removeprefix("-"))
     return replace(found, width=-width if size.startswith("-") else width)
 
 
@@ -70,7 +71,10 @@ def find(name: str, known: Sequence[Field[R]]) -> Field[R]:
 
 
 def table(fields: Sequence[Field[R]], rows: Iterable[R], style: Style) -> str:
-    """The headline and a line for each row."""
+    """The headline and a line for each row. Raises Refused where that is too much."""
+    rows = list(rows)
+    mark = style.delimiter
+    must_fit([one.width if mark is None else len(mark) for one in fields], len(rows))
     if style.delimiter is not None:
         return _delimited(fields, rows, style)
     lines = []

@@ -7,6 +7,7 @@ from broker.model.job import Job, Step
 from gateway.query.accounts import COLUMNS, COST
 from gateway.query.column import Account
 from gateway.query.context import Context
+from gateway.query.width import must_fit, width_of
 
 DEFAULT = "jobid,jobname,partition,account,alloccpus,state,exitcode"
 BRIEF = "jobid,state,exitcode"
@@ -90,8 +91,7 @@ def _field(account: Account, width: int) -> Field:
 
 def _width(size: str) -> int:
     """As C's atoi: what is no number is 0."""
-    digits = size.removeprefix("-")
-    number = int(digits) if digits.isascii() and digits.isdigit() else 0
+    number = width_of(size.removeprefix("-"))
     return -number if size.startswith("-") else number
 
 
@@ -105,7 +105,10 @@ class Style:
 
 
 def table(fields: list[Field], rows: Iterable[AccountRow], ctx: Context, *, style: Style) -> str:
-    """All of sacct's output."""
+    """All of sacct's output. Raises Refused where that is too much."""
+    rows = list(rows)
+    mark = style.delimiter
+    must_fit([field.width if mark is None else len(mark) for field in fields], len(rows))
     if style.delimiter is not None:
         lines = _delimited(fields, rows, ctx, style=style)
     else:

@@ -271,6 +271,8 @@ def _documents(text: str) -> list[Tree]:
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         told = getattr(error, "problem", None) or str(error)
         raise BadSpec("", "", f"{where}{told}", hint="this is no YAML") from error
+    except RecursionError:
+        raise BadSpec("", "", "the file is nested too deeply") from None
     for tree in found:
         if not isinstance(tree, dict):
             raise BadSpec("", shown(tree), "a task is a list of `key: value` lines")

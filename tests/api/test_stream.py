@@ -28,13 +28,19 @@ class Exchange:
     """One request over the door, from the caller's side."""
 
     def __init__(
-        self, run: Run, *parts: bytes, path: str = "/i/srun", leaves: bool = False
+        self,
+        run: Run,
+        *parts: bytes,
+        path: str = "/i/srun",
+        leaves: bool = False,
+        says_all: bool = False,
     ) -> None:
         self.log = Log()
         self.door = StreamDoor(Office().desk, {"srun": run}, self.log)
         self.parts = list(parts)
         self.scope = {"method": "POST", "path": path, "peer": Peer(2001, 2001), "headers": []}
         self.leaves = leaves
+        self.says_all = says_all
         self.sent: list[dict[str, Any]] = []
         wait(self._whole())
 
@@ -44,6 +50,8 @@ class Exchange:
     async def _receive(self) -> dict[str, Any]:
         if self.parts:
             return {"type": "http.request", "body": self.parts.pop(0), "more_body": True}
+        if self.says_all:
+            return {"type": "http.request", "body": b"", "more_body": False}
         if not self.leaves:
             await asyncio.Event().wait()
         return {"type": "http.disconnect"}
@@ -70,6 +78,12 @@ async def nothing(desk: Desk, call: Call, line: Line) -> int:
 def test_the_exit_status_ends_the_answer() -> None:
     done = Exchange(nothing, START)
     assert (done.status, done.body) == (200, frame(b"x", b"3"))
+
+
+@pytest.mark.parametrize("part", [b"", b"E", START[:-1]])
+def test_a_request_that_ends_too_early_is_told_so(part: bytes) -> None:
+    done = Exchange(nothing, part, says_all=True)
+    assert (done.status, done.body) == (400, b"request ends within its greeting")
 
 
 def test_a_request_may_come_in_any_pieces() -> None:

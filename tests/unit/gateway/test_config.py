@@ -187,6 +187,25 @@ def test_everything_wrong_is_told_at_once() -> None:
     ]
 
 
+def test_what_is_missing_only_because_its_bad_value_was_told_is_not_told_too() -> None:
+    (only,) = said("nodes:\n- {names: 'n-[1-'}")
+    assert only.startswith("nodes[n-[1-].names: n-[1-: not a list of hosts")
+
+
+def test_a_value_that_a_terminal_would_obey_is_quoted() -> None:
+    (only,) = said('cluster: "a\\e[2J"')
+    assert only.startswith(r"cluster: 'a\x1b[2J': not a name")
+
+
+def test_a_file_nested_without_end_is_told() -> None:
+    assert said("cluster: " + "[" * 5000) == ["configuration: nested too deeply"]
+
+
+def test_more_elastic_nodes_than_a_list_of_hosts_can_have_are_refused() -> None:
+    (only,) = said(partition(elastic={"max_nodes": 999_999_999}))
+    assert "elastic.max_nodes: 999999999: must be less than or equal to 65536" in only
+
+
 def test_a_token_is_never_shown() -> None:
     text = "http: {port: 8080, token: sesame}"
     assert "sesame" not in str(check(text)) + repr(load(text.replace("sesame", "s" * 16)))

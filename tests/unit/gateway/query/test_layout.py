@@ -4,6 +4,7 @@
 
 import pytest
 
+from broker.model.errors import Refused
 from gateway.query.select import (
     DEFAULT_SORT,
     SortError,
@@ -14,6 +15,7 @@ from gateway.query.select import (
     spread_partitions,
 )
 from gateway.query.views import SQUEUE_DEFAULT, squeue_letters, squeue_names
+from gateway.query.width import WIDEST
 from tests.unit.gateway.query.records import NOON, context, running
 from tests.unit.gateway.query.scene import queue
 
@@ -139,3 +141,20 @@ def test_a_job_spreads_over_its_partitions() -> None:
 
 def test_the_scene_is_of_this_noon() -> None:
     assert all(job.submitted <= NOON for job in queue())
+
+
+TOO_MUCH = ["%.9999i" * 20_000, "%i" * 501]
+
+
+@pytest.mark.parametrize("text", TOO_MUCH, ids=["wide", "columns"])
+def test_more_than_the_service_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="at most"):
+        squeue_letters(text)
+
+
+def test_a_width_is_held_to_what_a_screen_could_show_and_rows_count() -> None:
+    layout = squeue_names("name:999999999,jobid:" + "9" * 5000)
+    assert {len(line) for line in layout.lines([running()], context())} == {2 * WIDEST}
+    for long in (layout, squeue_letters("%i" + "x" * 20_000)):
+        with pytest.raises(Refused, match="at most"):
+            long.lines([running()] * 10_000, context())

@@ -218,6 +218,7 @@ def test_a_header_is_no_task() -> None:
         ("envs: {1a: x}", "envs: '1a' is no name of a variable: letters, digits and _|"),
         ("envs: {A: [1]}", "envs.A: [1] is no single value|"),
         ("run: 'a\n", "line 2, column 1: found unexpected end of stream|this is no YAML"),
+        ("run: " + "[" * 5000, "the file is nested too deeply|"),
         ("- a\n", "a task is a list of `key: value` lines|"),
         (
             "resources: {infra: aws, region: us-east-1}",
