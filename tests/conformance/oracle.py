@@ -11,6 +11,7 @@ there is no script, one line says so. The exit status is 0 when all agree, 1 whe
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -259,14 +260,16 @@ def main(argv: Sequence[str]) -> int:
         make_user(name, uid)
     folder = Path(tempfile.mkdtemp(prefix="spz-oracle."))
     environ = os.environ | {"ORACLE_DIR": str(folder), "ORACLE_PORT_OFFSET": str(PORTS)}
-    started = subprocess.run(["bash", str(script)], env=environ, check=False)
-    if started.returncode:
-        print(f"test-oracle: skipped, {script.name} ended with status {started.returncode}")
-        return 0
     try:
+        started = subprocess.run(["bash", str(script)], env=environ, check=False)
+        if started.returncode:
+            print(f"test-oracle: skipped, {script.name} ended with status {started.returncode}")
+            return 0
         return side_by_side(asked, f"{folder}/etc/slurm.conf")
     finally:
         subprocess.run(["bash", str(script), "stop"], env=environ, check=False)
+        if not asked.keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def side_by_side(asked: argparse.Namespace, conf: str) -> int:
