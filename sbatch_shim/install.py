@@ -14,7 +14,7 @@ PROGRAMS = (
 )
 # fmt: on
 """Every name that the shim is installed under."""
-MODULES = ("shim.py", "interact.py", "line.py", "beside.py")
+MODULES = ("shim.py", "interact.py", "line.py", "seldom.py")
 """Byte-compiled; the second and third are loaded by srun, salloc and sattach alone, the last
 beside a Slurm of the site's own."""
 INTERPRETER = "/usr/bin/python3"

@@ -38,18 +38,6 @@ MOST_ASKED = 64
 PATIENCE = 10.0
 """Seconds for which a service that does not answer is tried again."""
 PAUSE = 0.05
-CONTACT = b"Unable to contact slurm controller (connect failure)\n"
-UNREACHABLE = {
-    b"sbatch": b"sbatch: error: Batch job submission failed: " + CONTACT,
-    b"salloc": b"salloc: error: Job submit/allocate failed: " + CONTACT,
-    b"sattach": b"sattach: error: Could not get job step info: " + CONTACT,
-    b"srun": b"srun: error: Unable to allocate resources: " + CONTACT,
-    b"squeue": b"slurm_load_jobs error: " + CONTACT,
-    b"scancel": b"slurm_load_jobs error: " + CONTACT,
-    b"sinfo": b"slurm_load_partitions: " + CONTACT,
-    b"scontrol": b"slurm_load_ctl_conf error: " + CONTACT,
-    b"sacct": b"sacct: error: Problem talking to the database: Connection refused\n",
-}
 VERSION_ASKED = ([b"--version"], [b"-V"])
 CLOSED = 9
 """EBADF; the module errno is not loaded for it."""
@@ -62,10 +50,7 @@ WRITE = b"w"
 STREAMS = {b"o": 1, b"e": 2}
 LINE = b"-\n"
 """Asked for in place of a file: one more line of standard input, for questions."""
-AT_END = 61
-"""ENODATA: the status of LINE when there are no more."""
 ENDS = (EXIT, EXEC, ASK)
-NEW_FILE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 NO_SIGNAL = _socket.MSG_NOSIGNAL
 UNKNOWN_FRAME = (
     b"this command does not know what the service wants (frame %b): "
@@ -134,7 +119,9 @@ class Command:
             if kind == EXIT:
                 return self.worst(int(payload))
             if kind == EXEC:
-                become(payload.split(b"\0")[:-1], self.variables)
+                import seldom  # type: ignore[import-not-found]  # noqa: PLC0415 - not usual
+
+                seldom.become(payload.split(b"\0")[:-1], self.variables)
             asked += payload != LINE
             self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)
@@ -143,20 +130,19 @@ class Command:
         """The exit status, or the higher one of a site's command that is run behind ours."""
         if not self.also:
             return code
-        import beside  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
+        import seldom  # noqa: PLC0415
 
-        try:
-            theirs: int = beside.run(self.also, self.variables)
-        except OSError as error:
-            raise RefusalError(not_started(self.also[0], error)) from None
+        theirs: int = seldom.run_behind(self.also, self.variables)
         return max(code, theirs)
 
     def fetch(self, path: bytes) -> "tuple[bytes, int]":
         """A file that the service asked for; of questions all answers so far."""
         if path != LINE:
             return read_file(path)
-        line = read_line()
-        return self.files.get(LINE, (b"", 0))[0] + line, 0 if line else AT_END
+        import seldom  # noqa: PLC0415
+
+        lines: tuple[bytes, int] = seldom.one_more_line(self.files.get(path, (b"", 0))[0])
+        return lines
 
     def head(self) -> bytes:
         """All of the envelope before the files: fields that each end with NUL."""
@@ -202,7 +188,9 @@ class Command:
     def copy(self, kind: bytes, payload: bytes) -> None:
         """Writes what no earlier try has written: a repeated request is answered alike."""
         if kind == WRITE:
-            keep(payload, self.argv)
+            import seldom  # noqa: PLC0415
+
+            seldom.keep(payload, self.argv)
             return
         if kind == ALSO_RUN:
             self.also = payload.split(b"\0")[:-1]
@@ -220,7 +208,9 @@ class Command:
         if self.argv in VERSION_ASKED:
             write(1, version + b"\n", self.program)
             return 0
-        write(2, UNREACHABLE.get(self.program, self.program + b": error: " + CONTACT))
+        import seldom  # noqa: PLC0415
+
+        write(2, seldom.unreachable(self.program))
         return 1
 
 
@@ -424,41 +414,12 @@ def read_on(file: int, content: bytes) -> bytes:
     return b"".join(parts)
 
 
-def read_line() -> bytes:
-    """One line of standard input and not a byte more; empty at its end."""
-    line = b""
-    try:
-        while line[-1:] != b"\n":
-            byte = posix.read(0, 1)
-            if not byte:
-                break
-            line += byte
-    except OSError:
-        return b""
-    return line
-
-
 def pack(files: "dict[bytes, tuple[bytes, int]]") -> bytes:
     """The end of the envelope: a head for each file, then the contents."""
     heads = [b"%d" % len(files)]
     for path, (content, error) in files.items():
         heads += [path, b"%d" % error, b"%d" % len(content)]
     return b"\0".join(heads) + b"\0" + b"".join(content for content, _ in files.values())
-
-
-def keep(payload: bytes, typed: "list[bytes]") -> None:
-    """Writes a file that was asked for: only where a path that was typed, or a plain name, says."""
-    path, _, content = payload.partition(b"\0")
-    if path not in typed and b"/" in path:
-        raise RefusalError(b"the service wants to write %b, which nobody asked for" % path)
-    try:
-        file = posix.open(path, NEW_FILE, 0o600)
-    except OSError as error:
-        reason = posix.strerror(error.errno or 0).encode()
-        raise RefusalError(b"failed to open file `%b`: %b" % (path, reason)) from None
-    while content:
-        content = content[posix.write(file, content) :]
-    posix.close(file)
 
 
 def write(stream: int, data: bytes, program: bytes = b"") -> None:
@@ -486,17 +447,3 @@ def wait_for(stream: int) -> None:
     from select import select  # noqa: PLC0415 - not on the usual way
 
     select([], [stream], [])
-
-
-def become(words: "list[bytes]", variables: "list[bytes]") -> None:
-    """Turns into the site's own command. Raises RefusalError if that cannot be started."""
-    pairs = (entry.partition(b"=") for entry in variables)
-    try:
-        posix.execve(words[0], words, {name: value for name, _, value in pairs})
-    except OSError as error:
-        raise RefusalError(not_started(words[0], error)) from None
-
-
-def not_started(path: bytes, error: OSError) -> bytes:
-    """Why the site's command cannot be run."""
-    return b"%b: %b" % (path, posix.strerror(error.errno or CLOSED).encode())

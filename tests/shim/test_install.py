@@ -35,7 +35,7 @@ def test_commands_are_real_files_for_everybody_whatever_the_umask(tmp_path: Path
         "shim",
         "interact",
         "line",
-        "beside",
+        "seldom",
     }
     assert len(modules) == 8
     assert {name.split("/")[0] for name in others} == {"lib", "share", "etc"}

@@ -49,6 +49,7 @@ def _noting(name: str, program: Program | Interactive) -> Program | Interactive:
 
 def _may_be(word: str, opt: Opt) -> bool:
     """Whether reading the line is worth it; names may be shortened, letters joined."""
+    long, short = str(opt.long), str(opt.short)
     if word.startswith("--"):
-        return opt.long.startswith(word[2:].partition("=")[0])
-    return word.startswith("-") and opt.short != "" and str(opt.short) in word
+        return long.startswith(word[2:].partition("=")[0])
+    return word.startswith("-") and short != "" and short in word

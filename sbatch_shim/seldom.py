@@ -1,0 +1,94 @@
+"""What a command seldom does: words without a service, the site's own commands, files, questions.
+
+Loaded by the shim when it comes to that.
+"""
+
+import posix
+
+from shim import RefusalError  # type: ignore[import-not-found]
+
+CONTACT = b"Unable to contact slurm controller (connect failure)\n"
+UNREACHABLE = {
+    b"sbatch": b"sbatch: error: Batch job submission failed: " + CONTACT,
+    b"salloc": b"salloc: error: Job submit/allocate failed: " + CONTACT,
+    b"sattach": b"sattach: error: Could not get job step info: " + CONTACT,
+    b"srun": b"srun: error: Unable to allocate resources: " + CONTACT,
+    b"squeue": b"slurm_load_jobs error: " + CONTACT,
+    b"scancel": b"slurm_load_jobs error: " + CONTACT,
+    b"sinfo": b"slurm_load_partitions: " + CONTACT,
+    b"scontrol": b"slurm_load_ctl_conf error: " + CONTACT,
+    b"sacct": b"sacct: error: Problem talking to the database: Connection refused\n",
+}
+NEW_FILE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
+AT_END = 61
+"""ENODATA: the status of a line asked for when there are no more."""
+KILLED = 128
+"""What a shell adds to the signal that ended a command."""
+
+
+def unreachable(program: bytes) -> bytes:
+    """Slurm's words for a controller that does not answer."""
+    return UNREACHABLE.get(program, program + b": error: " + CONTACT)
+
+
+def become(words: "list[bytes]", variables: "list[bytes]") -> None:
+    """Turns into the site's own command. Raises RefusalError if that cannot be started."""
+    try:
+        posix.execve(words[0], words, _environment(variables))
+    except OSError as error:
+        raise _not_started(words[0], error) from None
+
+
+def run_behind(words: "list[bytes]", variables: "list[bytes]") -> int:
+    """The exit status of the site's own command, once it has ended. Raises RefusalError."""
+    try:
+        child = posix.posix_spawn(words[0], words, _environment(variables))
+    except OSError as error:
+        raise _not_started(words[0], error) from None
+    code: int = posix.waitstatus_to_exitcode(posix.waitpid(child, 0)[1])
+    return code if code >= 0 else KILLED - code
+
+
+def _environment(variables: "list[bytes]") -> "dict[bytes, bytes]":
+    pairs = (entry.partition(b"=") for entry in variables)
+    return {name: value for name, _, value in pairs}
+
+
+def _not_started(path: bytes, error: OSError) -> Exception:
+    refusal: Exception = RefusalError(b"%b: %b" % (path, posix.strerror(error.errno or 0).encode()))
+    return refusal
+
+
+def one_more_line(before: bytes) -> "tuple[bytes, int]":
+    """All lines of answers so far, and AT_END when there are no more."""
+    line = read_line()
+    return before + line, 0 if line else AT_END
+
+
+def read_line() -> bytes:
+    """One line of standard input and not a byte more; empty at its end."""
+    line = b""
+    try:
+        while line[-1:] != b"\n":
+            byte = posix.read(0, 1)
+            if not byte:
+                break
+            line += byte
+    except OSError:
+        return b""
+    return line
+
+
+def keep(payload: bytes, typed: "list[bytes]") -> None:
+    """Writes a file that was asked for: only where a path that was typed, or a plain name, says."""
+    path, _, content = payload.partition(b"\0")
+    if path not in typed and b"/" in path:
+        raise RefusalError(b"the service wants to write %b, which nobody asked for" % path)
+    try:
+        file = posix.open(path, NEW_FILE, 0o600)
+    except OSError as error:
+        reason = posix.strerror(error.errno or 0).encode()
+        raise RefusalError(b"failed to open file `%b`: %b" % (path, reason)) from None
+    while content:
+        content = content[posix.write(file, content) :]
+    posix.close(file)
