@@ -79,13 +79,13 @@ def tree(book: Book) -> list[Row]:
     users: dict[AccountName, list[Association]] = {}
     for own in (own for several in book.associations.values() for own in several):
         users.setdefault(own.account, []).append(own)
-    return list(_below(book, book.accounts[ROOT], 0, (children, users)))
+    return list(_below(book, book.accounts[ROOT], depth=0, below=(children, users)))
 
 
 _Below = tuple[dict[AccountName, list[Account]], dict[AccountName, list[Association]]]
 
 
-def _below(book: Book, account: Account, depth: int, below: _Below) -> Iterator[Row]:  # noqa: PLR0917
+def _below(book: Book, account: Account, *, depth: int, below: _Below) -> Iterator[Row]:
     children, users = below
     ids = ids_of(book)
     of_account = Association(user=UserName(""), account=account.name)
@@ -96,4 +96,4 @@ def _below(book: Book, account: Account, depth: int, below: _Below) -> Iterator[
         number = ids[own.account, own.user, own.partition]
         yield Row(number, depth + 1, account, own, grades, default_qos(book, own))
     for child in sorted(children.get(account.name, []), key=lambda one: one.name):
-        yield from _below(book, child, depth + 1, below)
+        yield from _below(book, child, depth=depth + 1, below=below)

@@ -69,7 +69,7 @@ def is_ranked(job: Job) -> bool:
     return waits and job.hold is None and not job.after and job.reason not in NOT_YET
 
 
-def ranked(job: Job, partition: str, scale: Scale, ctx: Context) -> Ranked:  # noqa: PLR0917
+def ranked(job: Job, partition: str, *, scale: Scale, ctx: Context) -> Ranked:
     """The job's row for one of its partitions."""
     whole = _whole(partition, ctx)
     parts = ctx.site.partitions
@@ -78,13 +78,14 @@ def ranked(job: Job, partition: str, scale: Scale, ctx: Context) -> Ranked:  # n
     grades = ctx.site.book.qos
     highest = max((grade.priority for grade in grades.values()), default=0)
     mine = grades[job.qos].priority if job.qos in grades else 0
+    asked = wanted_tres(job, ctx)[0]
     factors = Factors(
         age=_age(job, scale, ctx),
         fairshare=scale.shares.get((job.account, job.owner.user), 0.0),
         size=_size(job, scale, ctx),
         partition=own / most if most else 0.0,
         qos=mine / highest if highest else 0.0,
-        tres={name: _part(job, name, whole, ctx) for name in scale.weights},
+        tres={name: _part(asked, whole, name) for name in scale.weights},
     )
     return Ranked(job, partition, factors, scale)
 
@@ -113,9 +114,9 @@ def _whole(partition: str, ctx: Context) -> Tres:
     return whole
 
 
-def _part(job: Job, name: str, whole: Tres, ctx: Context) -> float:  # noqa: PLR0917
-    asked, there = _count(wanted_tres(job, ctx)[0], name), _count(whole, name)
-    return min(asked / there, 1.0) if there else 0.0
+def _part(asked: Tres, whole: Tres, name: str) -> float:
+    there = _count(whole, name)
+    return min(_count(asked, name) / there, 1.0) if there else 0.0
 
 
 def _count(tres: Tres, name: str) -> int:

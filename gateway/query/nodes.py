@@ -78,15 +78,16 @@ class NodeView:
     @property
     def long(self) -> str:
         """sinfo's %T: `mixed`, `draining`, `idle~`."""
-        return self._word(self.base.lower(), "drained", "draining", "completing")
+        return self._word(self.base.lower(), ("drained", "draining", "completing"))
 
     @property
     def short(self) -> str:
         """sinfo's %t: `mix`, `drng`, `idle~`."""
-        return self._word(SHORT[self.base], "drain", "drng", "comp")
+        return self._word(SHORT[self.base], ("drain", "drng", "comp"))
 
-    def _word(self, base: str, drained: str, draining: str, completing: str) -> str:  # noqa: PLR0917
+    def _word(self, base: str, flagged: tuple[str, str, str]) -> str:
         word = base
+        drained, draining, completing = flagged
         if Flag.DRAIN in self.flags:
             word = drained if self.base in {"IDLE", "DOWN"} else draining
         elif Flag.COMPLETING in self.flags and self.base != "ALLOCATED":

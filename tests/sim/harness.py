@@ -51,9 +51,7 @@ class Clock:
 class Orders:
     """What agents are told: the limits, and whether the step only waits."""
 
-    def order(
-        self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
-    ) -> StepOrder:
+    def order(self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()) -> StepOrder:
         limit = None if job.time_limit == UNLIMITED else int(job.time_limit)
         return StepOrder(
             uid=job.owner.uid,

@@ -79,7 +79,7 @@ async def _answer(desk: Desk, call: Call, tres_ids: Mapping[str, int]) -> Answer
     if early is not None:
         return early
     snap = desk.snapshot()
-    ctx = _reader(desk, call, snap, options)
+    ctx = _reader(desk, call, snap=snap, options=options)
     by = await structured.asker(desk, call, options)
     fields = _fields(options)
     window = _window(options, ctx)
@@ -112,7 +112,7 @@ def _early(options: Options) -> Answer | None:
     return None
 
 
-def _reader(desk: Desk, call: Call, snap: Snapshot, options: Options) -> Context:  # noqa: PLR0917
+def _reader(desk: Desk, call: Call, *, snap: Snapshot, options: Options) -> Context:
     ctx = reader(desk, call, snap, options=options)
     unit = options.text("units")
     if unit is None:

@@ -273,7 +273,7 @@ def _style(options: Options) -> Style:
     return Style(header=header)
 
 
-def _table(asked: Asked, known: Sequence[Field[Any]], usual: str, rows: Iterable[Any]) -> Answer:  # noqa: PLR0917
+def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
     try:
         fields = fields_of(asked.format or usual, known)
     except UnknownFieldError as error:
@@ -309,49 +309,51 @@ def _coordinated(asked: Asked, usual: str) -> str:
 
 def _show_associations(asked: Asked) -> Answer:
     known = managed.associations(asked.ctx.site.cluster, "tree" in asked.flags)
-    return _table(asked, known, ASSOC, _rows(asked))
+    return _table(asked, known, usual=ASSOC, rows=_rows(asked))
 
 
 def _show_users(asked: Asked) -> Answer:
     usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
-    return _table(asked, managed.users(asked.ctx.site.cluster), usual, _users(asked))
+    return _table(asked, managed.users(asked.ctx.site.cluster), usual=usual, rows=_users(asked))
 
 
 def _show_accounts(asked: Asked) -> Answer:
     usual = _coordinated(asked, ACCOUNT) + (ACCOUNT_ASSOC if asked.associated else "")
-    return _table(asked, managed.accounts(asked.ctx.site.cluster), usual, _accounts(asked))
+    return _table(
+        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=_accounts(asked)
+    )
 
 
 def _show_qos(asked: Asked) -> Answer:
-    return _table(asked, managed.QOS, QOS, _qos(asked))
+    return _table(asked, managed.QOS, usual=QOS, rows=_qos(asked))
 
 
 def _show_tres(asked: Asked) -> Answer:
-    return _table(asked, managed.TRES, "Type,Name,ID", _tres(asked))
+    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=_tres(asked))
 
 
 def _show_clusters(asked: Asked) -> Answer:
     rows = [row for row in managed.rows_of(asked.ctx)[:1] if _here(asked)]
     known = managedelse.clusters(asked.ctx.site.cluster)
-    return _table(asked, known, managedelse.CLUSTER, rows)
+    return _table(asked, known, usual=managedelse.CLUSTER, rows=rows)
 
 
 def _show_instances(asked: Asked) -> Answer:
     rows = [node for node in asked.snap.nodes.values() if node.machine is not None]
     known = managedelse.instances(asked.ctx)
-    return _table(asked, known, managedelse.INSTANCE, rows)
+    return _table(asked, known, usual=managedelse.INSTANCE, rows=rows)
 
 
 def _show_events(asked: Asked) -> Answer:
     rows = [node for node in asked.snap.nodes.values() if managedelse.is_event(node)]
-    return _table(asked, managedelse.events(asked.ctx), managedelse.EVENT, rows)
+    return _table(asked, managedelse.events(asked.ctx), usual=managedelse.EVENT, rows=rows)
 
 
 def _empty(known: Sequence[Field[Any]], usual: str, denied: str = "") -> View:
     def view(asked: Asked) -> Answer:
         if denied and not asked.admin:
             return Answer(err=denied, code=1)
-        return _table(asked, known, usual, ())
+        return _table(asked, known, usual=usual, rows=())
 
     return view
 

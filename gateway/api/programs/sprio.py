@@ -55,7 +55,7 @@ class Sprio:
         scale = scale_of(self.settings, {k: one.factor or 0.0 for k, one in stand.items()})
         parts = options.words_of("partition")
         rows = [
-            ranked(job, part, scale, ctx)
+            ranked(job, part, scale=scale, ctx=ctx)
             for job in sorted(snap.jobs.values(), key=lambda one: one.id)
             if is_ranked(job) and (users is None or job.owner.uid in users)
             for part in job.partitions

@@ -12,9 +12,7 @@ from gateway.translate.srun import Allocator, Request, translate
 MOST_FILES = 16
 
 
-async def translated(
-    program: Allocator, desk: Desk, *, call: Call, line: Line
-) -> Request | Early:
+async def translated(program: Allocator, desk: Desk, *, call: Call, line: Line) -> Request | Early:
     """Raises GrammarError, Gone."""
     for _ in range(MOST_FILES):
         try:
