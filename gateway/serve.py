@@ -17,7 +17,8 @@ import structlog
 import uvicorn
 
 from broker.model.errors import Refused
-from gateway.api.auth import PeerProtocol
+from gateway.api.auth import counting
+from gateway.api.crowd import crowd
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.observe.processes import lives
@@ -131,7 +132,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     server = _Server(
         uvicorn.Config(
             service.app,
-            http=PeerProtocol,
+            http=counting(crowd()),
             loop="uvloop",
             lifespan="off",
             log_config=None,

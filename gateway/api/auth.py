@@ -6,12 +6,13 @@ import struct
 from asyncio import Transport
 from collections.abc import Mapping, MutableMapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from broker.model.errors import Denied
 from broker.model.site import Site
+from gateway.api.crowd import Crowd
 from gateway.api.wire import Peer
 
 UCRED = struct.Struct("3i")
@@ -25,15 +26,36 @@ Scope = MutableMapping[str, Any]
 class PeerProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, which also puts the caller's `Peer` into the scope of each request."""
 
+    crowd: ClassVar[Crowd | None] = None
+    """Whom `counting` keeps out."""
     peer: Peer | None = None
+    entered: bool = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.peer = peer_of(transport.get_extra_info("socket"))
+        if self.peer is not None and self.crowd is not None:
+            self.entered = self.crowd.enter(self.peer.uid)
+            if not self.entered:
+                transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.entered and self.peer is not None and self.crowd is not None:
+            self.crowd.leave(self.peer.uid)
+        super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["peer"] = self.peer  # type: ignore[typeddict-unknown-key]
+
+
+def counting(those: Crowd) -> type[PeerProtocol]:
+    """The protocol that closes connections of users who have too many."""
+
+    class Counting(PeerProtocol):
+        crowd = those
+
+    return Counting
 
 
 def peer_of(connection: socket.socket) -> Peer | None:

@@ -21,6 +21,8 @@ PAGE = 250
 """Rows read at a time; no lock is held in between."""
 IDS = 500
 """Ids named in one statement."""
+HIGHEST = 2**31 - 1
+"""No job id is above; the database cannot even be asked for one that is."""
 
 
 class SqlHistory:
@@ -98,6 +100,6 @@ class SqlHistory:
 
 
 def _pieces(ids: Sequence[JobId]) -> Iterator[list[JobId]]:
-    rest = iter(ids)
+    rest = (one for one in ids if one <= HIGHEST)
     while some := list(islice(rest, IDS)):
         yield some

@@ -406,6 +406,13 @@ def test_thousands_of_ids_can_be_asked_for(store: SqlStore) -> None:
 
 
 @everywhere
+def test_an_id_beyond_what_the_database_can_hold_is_no_job(store: SqlStore) -> None:
+    save(store, job(1))
+    assert ids(store.history.jobs(HistoryQuery(jobs=(JobId(1), JobId(10**20))))) == [1]
+    assert store.history.costs((JobId(10**20),)) == {}
+
+
+@everywhere
 def test_several_threads_read_at_once(store: SqlStore) -> None:
     save(store, *(job(number) for number in range(PAGE + 1)))
     with ThreadPoolExecutor(16) as pool:

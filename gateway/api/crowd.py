@@ -1,0 +1,42 @@
+"""How much one user may hold of the service at a time, so that nobody keeps the others out."""
+
+import os
+import resource
+from dataclasses import dataclass, field
+
+ROOT = 0
+ENOUGH_FILES = 16384
+SHARE = 4
+"""A user gets one of so many parts of the file descriptors."""
+
+
+@dataclass(slots=True)
+class Crowd:
+    """Connections by uid. Root and whose service it is are never kept out."""
+
+    most: int
+    free: frozenset[int] = frozenset()
+    count: dict[int, int] = field(default_factory=dict)
+
+    def enter(self, uid: int) -> bool:
+        """Whether one more is taken; if so, `leave` has to follow."""
+        here = self.count.get(uid, 0)
+        if here >= self.most and uid not in self.free:
+            return False
+        self.count[uid] = here + 1
+        return True
+
+    def leave(self, uid: int) -> None:
+        """One that `enter` took is over."""
+        left = self.count.pop(uid, 0) - 1
+        if left > 0:
+            self.count[uid] = left
+
+
+def crowd() -> Crowd:
+    """As this process's limit of open files has it, which is raised where it is low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return Crowd(wanted // SHARE, frozenset({ROOT, os.getuid()}))
