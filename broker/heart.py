@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
 from broker.model.commands import Command, Message, Report
 from broker.model.errors import Busy, SpzError
+from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.ports import Clock
 from broker.workers import Workers
@@ -58,6 +59,8 @@ class Heart:
     log: Log
     sweep: Callable[[], None] = lambda: None
     """Compares what providers hold with what we know; called in the pool now and then."""
+    tell: Callable[[Sequence[Event]], None] = lambda facts: None
+    """Hears every committed fact, in the engine's thread, after who asked was answered."""
     workers: Workers | None = None
     _inbox: "queue.SimpleQueue[_Asked | _Woken | _Followed | None]" = field(
         default_factory=queue.SimpleQueue
@@ -101,14 +104,17 @@ class Heart:
     def run(self) -> None:
         """Until `stop`. An error that nothing foresaw ends it: the caller ends the service."""
         while not self._stopping.is_set():
-            batch = self._drain()
-            outcome = self._step([asked.message for asked in batch])
-            self._answer(batch, outcome)
-            if outcome.committed:
-                self._act(outcome)
-            else:
-                self._again(batch)
+            self._turn(self._drain())
         self._refuse_rest()
+
+    def _turn(self, batch: list[_Asked]) -> None:
+        outcome = self._step([asked.message for asked in batch])
+        self._answer(batch, outcome)
+        if outcome.committed:
+            self._act(outcome)
+            self.tell([fact for _, fact in self.engine.world.facts])
+        else:
+            self._again(batch)
 
     def _refuse_rest(self) -> None:
         """What still waits when the service ends is told to ask again."""

@@ -43,6 +43,7 @@ from gateway.api.text import Program
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.observe.chronicle import chronicle
 from gateway.passthrough.cli import site_commands
 from gateway.store.backup import backup_store
 from gateway.store.sql import SqlStore, open_store
@@ -117,7 +118,7 @@ def build(paths: Paths, config: Config) -> Service:
     engine.configure(now)
     local = _local(paths, config, catalog)
     providers: dict[str, Provider] = {local.name: local}
-    heart = Heart(engine=engine, clock=clock, log=log)
+    heart = Heart(engine=engine, clock=clock, log=log, tell=chronicle(log))
     reach = LocalReach(paths, _slots(config), local)
     workers = Workers(
         outside=Outside(

@@ -3,6 +3,8 @@
 from accounting.ids import JobId
 from broker.heart import Heart
 from broker.model import commands as cmd
+from broker.model.events import Event, Queued
+from broker.model.spec import StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
 
 
@@ -20,8 +22,8 @@ def test_who_asks_and_goes_away_leaves_the_engine_alive() -> None:
     heart = Heart(
         engine=Bench(DECLARED).engine,
         clock=Clock(),
-        log=Log(),  # type: ignore[arg-type]
-        sweep=lambda: None,  # type: ignore[arg-type,return-value]
+        log=Log(),
+        sweep=lambda: None,
     )
     answers = [
         heart.ask(cmd.Cancel(target=cmd.Target(JobId(number)), by=ALICE)) for number in (1, 2)
@@ -30,3 +32,17 @@ def test_who_asks_and_goes_away_leaves_the_engine_alive() -> None:
     batch = heart._drain()
     heart._answer(batch, heart._step([asked.message for asked in batch]))
     assert all(answer.exception() is not None for answer in answers)
+
+
+def test_what_was_committed_is_told() -> None:
+    heard: list[Event] = []
+    heart = Heart(
+        engine=Bench(DECLARED).engine,
+        clock=Clock(),
+        log=Log(),
+        tell=heard.extend,
+    )
+    spec = TaskSpec(name="job", batch=StepSpec(name="batch"))
+    heart.ask(cmd.Submit(spec=spec, owner=ALICE, request="r1"))
+    heart._turn(heart._drain())
+    assert Queued in {type(fact) for fact in heard}

@@ -1,0 +1,93 @@
+"""What the engine's facts say in the log: one line for what an operator would ask about."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from broker.model import events as ev
+from sbatch_shim.grammar.hostlist import fold
+
+Told = Callable[[Any], Mapping[str, object]]
+"""What a line has beside the job, or the node and its launch number."""
+
+
+class Log(Protocol):
+    def info(self, event: str, **fields: object) -> object: ...
+    def warning(self, event: str, **fields: object) -> object: ...
+
+
+def _nothing(fact: object) -> Mapping[str, object]:
+    return {}
+
+
+def _queued(fact: ev.Queued) -> Mapping[str, object]:
+    job = fact.record
+    return {"user": job.owner.user, "account": job.account, "partition": job.partition}
+
+
+def _placed(fact: ev.Placed) -> Mapping[str, object]:
+    return {
+        "partition": fact.partition,
+        "nodes": fold(sorted(str(share.node) for share in fact.shares)),
+    }
+
+
+def _ended(fact: ev.Ended) -> Mapping[str, object]:
+    return {
+        "state": fact.state.name,
+        "exit": str(fact.exit),
+        "reason": fact.reason,
+        **({} if fact.by is None else {"by": fact.by}),
+    }
+
+
+def _bought(fact: ev.MachineBought) -> Mapping[str, object]:
+    machine = fact.machine
+    return {
+        "machine": machine.id,
+        "type": machine.instance_type,
+        "zone": machine.zone,
+        "market": machine.market.value,
+        "micro_usd_per_hour": machine.micro_usd_per_hour,
+    }
+
+
+def _why(fact: Any) -> Mapping[str, object]:
+    return {"why": fact.why} if fact.why else {}
+
+
+INFO: Mapping[type, tuple[str, Told]] = {
+    ev.Queued: ("job.queued", _queued),
+    ev.Placed: ("job.placed", _placed),
+    ev.Started: ("job.started", _nothing),
+    ev.Ended: ("job.ended", _ended),
+    ev.Requeued: ("job.requeued", _why),
+    ev.Unplaced: ("job.unplaced", lambda fact: {"reason": fact.reason, "detail": fact.detail}),
+    ev.MachineBought: ("node.bought", _bought),
+    ev.NodeBooted: ("node.up", _nothing),
+    ev.NodeDrain: ("node.drain", lambda fact: {"drain": fact.drain, "reason": fact.reason}),
+    ev.NodeDoomed: ("node.let_go", _why),
+    ev.NodeGone: ("node.gone", _why),
+}
+WARNING: Mapping[type, tuple[str, Told]] = {
+    ev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
+    ev.NodeDown: ("node.down", _why),
+}
+
+
+def chronicle(log: Log) -> Callable[[Iterable[ev.Event]], None]:
+    """Writes what the committed facts of a step say."""
+
+    def tell(facts: Iterable[ev.Event]) -> None:
+        for fact in facts:
+            for table, write in ((INFO, log.info), (WARNING, log.warning)):
+                if (line := table.get(type(fact))) is not None:
+                    event, told = line
+                    write(event, **_subject(fact), **told(fact))
+
+    return tell
+
+
+def _subject(fact: ev.Event) -> Mapping[str, object]:
+    if isinstance(fact, ev.JobFact):
+        return {"job": fact.job}
+    return {"node": fact.node, "launch": fact.launch}

@@ -1,0 +1,69 @@
+"""What happened to jobs and machines, as an operator reads it in the log."""
+
+from typing import Any
+
+import pytest
+
+from accounting.ids import JobId
+from broker.model import events as ev
+from broker.model.ids import NodeName
+from broker.model.job import ExitCode, JobState
+from gateway.observe.chronicle import chronicle
+from tests.unit.gateway.query.records import running
+
+JOB: dict[str, Any] = {"job": JobId(7), "at": 1}
+NODE: dict[str, Any] = {"node": NodeName("ec2-1"), "launch": 3, "at": 1}
+
+
+class Log:
+    def __init__(self) -> None:
+        self.lines: list[tuple[object, ...]] = []
+
+    def info(self, event: str, **fields: object) -> None:
+        self.lines.append(("info", event, fields))
+
+    def warning(self, event: str, **fields: object) -> None:
+        self.lines.append(("warning", event, fields))
+
+
+LINES = [
+    (
+        ev.Ended(state=JobState.FAILED, reason="NonZeroExitCode", exit=ExitCode(7), by=5, **JOB),
+        ("info", "job.ended", "job=7 state=FAILED exit=7:0 reason=NonZeroExitCode by=5"),
+    ),
+    (
+        ev.Placed(partition="ec2", shares=running().shares, **JOB),
+        ("info", "job.placed", "job=7 partition=ec2 nodes=ec2-1"),
+    ),
+    (ev.NodeBooted(**NODE), ("info", "node.up", "node=ec2-1 launch=3")),
+    (
+        ev.LaunchFailed(detail="no capacity", **NODE),
+        ("warning", "node.launch_failed", "node=ec2-1 launch=3 detail=no capacity"),
+    ),
+    (
+        ev.NodeDown(why="no answer", **NODE),
+        ("warning", "node.down", "node=ec2-1 launch=3 why=no answer"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fact", "line"), LINES)
+def test_a_fact_is_one_line(fact: ev.Event, line: tuple[str, str, str]) -> None:
+    log = Log()
+    chronicle(log)([fact])
+    ((level, event, fields),) = log.lines
+    assert isinstance(fields, dict)
+    assert (level, event, " ".join(f"{k}={v}" for k, v in fields.items())) == line
+
+
+def test_what_hangs_on_the_users_words_is_not_in_it() -> None:
+    log = Log()
+    record = running()
+    chronicle(log)([ev.Queued(record=record, **JOB)])
+    assert set(log.lines[0][2]) == {"job", "user", "account", "partition"}  # type: ignore[call-overload]
+
+
+def test_bookkeeping_is_not_told() -> None:
+    log = Log()
+    chronicle(log)([ev.JournalRead(position=4, **NODE)])
+    assert log.lines == []
