@@ -15,7 +15,6 @@ from broker.world import World
 Posted = tuple[list[ev.Event], list[Entry]]
 
 CHANGES_HOLDERS = (ev.Placed, ev.Released, ev.Unplaced, ev.Resized)
-CHANGES_COST = (ev.NodeBooted, ev.NodeGone, ev.MachineBought)
 
 
 def before(world: World, fact: ev.Event, now: int) -> Posted:

@@ -22,7 +22,6 @@ EXEC = b"c"
 """Run the site's own command in place of this one: its path and arguments, each ended by NUL."""
 ALSO_RUN = b"b"
 """Run the site's own command behind this one, too: the higher exit status is that of both."""
-DETACH = b"d"
 ASK = b"a"
 """Send the request again, with this file too (`-` for standard input).
 

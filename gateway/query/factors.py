@@ -12,9 +12,6 @@ from gateway.query.context import Context
 from gateway.query.layout import Cell, Layout, by_letters
 from gateway.query.resources import wanted_tres
 
-JobPart = tuple[Job, str]
-"""A job in one of the partitions that it may go to."""
-
 
 @dataclass(frozen=True, slots=True)
 class Factors:

@@ -303,8 +303,3 @@ def time_min(job: Job, _: Context) -> int | None:
 
 def deadline(job: Job, _: Context) -> int | None:
     return job.spec.deadline
-
-
-def no_time(_: Job, __: Context) -> int | None:
-    """An instant that never comes here (suspending, resizing, preempting)."""
-    return None

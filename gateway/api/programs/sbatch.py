@@ -10,8 +10,9 @@ from broker.model.job import Job, Owner
 from broker.ports import HistoryQuery
 from gateway.api.desk import Desk, group_name
 from gateway.api.programs.early import early
+from gateway.api.programs.typed import setting
 from gateway.api.wire import Answer, Call
-from gateway.translate.sbatch import Early, NeedFile, Setting, Submission, translate
+from gateway.translate.sbatch import Early, NeedFile, Submission, translate
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone, show_instant
 
@@ -26,7 +27,7 @@ async def run(desk: Desk, call: Call) -> Answer:
     if not call.cwd:
         return Answer(err=error_line("sbatch", NO_FOLDER), code=FAILURE)
     try:
-        said = translate(call, _setting(desk, call))
+        said = translate(call, setting(desk, call))
     except NeedFile as need:
         return Answer(ask=need.path)
     except GrammarError as error:
@@ -40,18 +41,6 @@ async def run(desk: Desk, call: Call) -> Answer:
         if isinstance(error, Denied) and error.hint:
             text += error_line("sbatch", error.hint)
         return Answer(err=said.stderr + text, code=code)
-
-
-def _setting(desk: Desk, call: Call) -> Setting:
-    return Setting(
-        site=desk.site,
-        now=desk.now(),
-        zone=desk.zone(call),
-        uid=call.peer.uid,
-        submit_host=desk.host,
-        gpu_types=desk.gpu_types,
-        warn_ignored=desk.warn_ignored,
-    )
 
 
 def _early(desk: Desk, said: Early) -> Answer:

@@ -45,9 +45,6 @@ TERMINATING = "{p}: Terminating StepId={s}\n"
 CONTINUED = "{p}: got SIGCONT\n"
 ENDED_BY = "{p}: error: {n}: {t}: {how}\n"
 LOST = "{p}: error: Node failure on {n}\n"
-NOT_CREATED = (
-    "srun: error: Unable to create step for job {j}: Job/step already completing or completed\n"
-)
 EXITED = "Exited with exit code {}"
 OUT_OF_MEMORY = "Out Of Memory"
 CORE = 128
