@@ -92,3 +92,10 @@ def keep(payload: bytes, typed: "list[bytes]") -> None:
     while content:
         content = content[posix.write(file, content) :]
     posix.close(file)
+
+
+def wait_for(stream: int) -> None:
+    """Until a stream that must not block takes more."""
+    from select import select  # noqa: PLC0415 - the rest is done without
+
+    select([], [stream], [])

@@ -438,12 +438,7 @@ def write_some(stream: int, data: bytes) -> int:
     try:
         return posix.write(stream, data)
     except BlockingIOError:
-        wait_for(stream)
+        import seldom  # noqa: PLC0415
+
+        seldom.wait_for(stream)
         return 0
-
-
-def wait_for(stream: int) -> None:
-    """Until a stream that must not block takes more."""
-    from select import select  # noqa: PLC0415 - not on the usual way
-
-    select([], [stream], [])
