@@ -335,6 +335,7 @@ CLASSES = {
     ("scancel", "hurry"): ACCEPTED,
     ("scancel", "quiet"): ACCEPTED,
     ("scancel", "verbose"): CORE,
+    ("sattach", "input-filter"): IGNORED,
     ("scontrol", "uid"): IGNORED,
     ("sdiag", "all"): ACCEPTED,
     ("sdiag", "reset"): REFUSED,

@@ -5,6 +5,7 @@ from broker.model.ids import StepId
 from broker.model.job import Job, Step
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
+from gateway.api.programs.notes import notes
 from gateway.api.programs.stepping import Manners, Watch
 from gateway.api.relay import Shown
 from gateway.api.stream import Line
@@ -27,6 +28,8 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
             answer = early(PROGRAM, asked, version=desk.site.version)
             await line.out(answer.out)
             return answer.code
+    if desk.warn_ignored and (said := notes(PROGRAM, call)):
+        await line.err(said)
     owner = await desk.owner(call.peer.uid)
     job, step = _find(desk, query, owner.uid)
     if "layout" in query.given:

@@ -246,3 +246,19 @@ def test_a_variable_that_repeats_what_was_asked_is_no_warning(site: Site) -> Non
     assert asked.stderr == ""
     assert step(asked, noisy, None).tasks == 1
     assert "--slurmd-debug" in read(site, "--slurmd-debug=2", "a").stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "long", "value"),
+    [
+        ("srun", "prolog", "=/bin/true"),
+        ("srun", "epilog", "=/bin/true"),
+        ("srun", "task-prolog", "=/bin/true"),
+        ("srun", "task-epilog", "=/bin/true"),
+        ("srun", "bcast", ""),
+        ("salloc", "bell", ""),
+    ],
+)
+def test_what_is_not_done_is_named(site: Site, program: Allocator, long: str, value: str) -> None:
+    said = read(site, f"--{long}{value}", "a", program=program).stderr
+    assert said == f"{program}: warning: --{long} has no effect here and is ignored\n"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway.api.desk import Desk
-from gateway.api.programs.notes import noting
+from gateway.api.programs.notes import notes, noting
 from gateway.api.wire import Answer, Call, Peer
 from tests.unit.gateway.api.office import Office
 
@@ -45,3 +45,9 @@ def test_each_is_named_once_before_own_errors(
 )
 def test_nothing_is_said_of_what_counts(argv: tuple[str, ...]) -> None:
     assert said("sacct", *argv) == ("own\n", 3)
+
+
+def test_sattach_types_for_all_tasks() -> None:
+    argv = ("--input-filter=1", "--output-filter=0", "7.0")
+    call = Call(program="sattach", argv=argv, peer=Peer(0, 0), request="0" * 32)
+    assert notes("sattach", call) == IGNORED.format("sattach", "input-filter")
