@@ -77,8 +77,6 @@ class Entry:
     tres_seconds: Tres = NO_TRES
     billing_seconds: int = 0
     cost: MicroUsd = FREE
-    corrects: str | None = None
-    """Key of the entry that this one sets right, where it is a single one."""
 
 
 @dataclass(frozen=True, slots=True)

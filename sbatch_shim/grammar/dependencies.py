@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable
 
 from sbatch_shim.grammar.values import MINUTE, read_digits
 
@@ -62,19 +61,3 @@ def _reference(kind: str, ref: str, token: str) -> Condition:
     if wrong or (plus and kind != "after"):
         raise DependencyError(token)
     return Condition(kind, number, index if underscore else None, (delay or 0) * MINUTE)
-
-
-def show_dependencies(
-    conditions: Iterable[Condition], any_one: bool = False, status: str = "unfulfilled"
-) -> str:
-    """`afterok:12(unfulfilled),singleton(unfulfilled)`, or `(null)` for none."""
-    texts = [f"{_show(condition)}({status})" for condition in conditions]
-    return ("?" if any_one else ",").join(texts) or "(null)"
-
-
-def _show(condition: Condition) -> str:
-    if condition.kind == "singleton":
-        return "singleton"
-    task = "" if condition.task is None else f"_{condition.task}"
-    delay = f"+{condition.delay // MINUTE}" if condition.delay else ""
-    return f"{condition.kind}:{condition.job}{task}{delay}"

@@ -73,13 +73,3 @@ def _type_and_count(rest: list[str], text: str) -> tuple[str | None, int]:
 
 def _is_count(text: str) -> bool:
     return read_scaled_count(text) is not None
-
-
-def show_gres(items: tuple[Item, ...]) -> str:
-    """As 25.11 shows what was asked: `gres/gpu:a10g:2,gres/gpu`."""
-    return ",".join(f"gres/{_label(item)}" for item in items)
-
-
-def _label(item: Item) -> str:
-    kind = f":{item.type}" if item.type else ""
-    return f"{item.name}{kind}:{item.count}"

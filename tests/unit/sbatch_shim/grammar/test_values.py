@@ -30,8 +30,7 @@ def _dependency(text: str) -> tuple[str, str]:
         found = dependencies.read_dependencies(text)
     except dependencies.DependencyError:
         return "!", ""
-    shown = dependencies.show_dependencies(found.all, found.any_one)
-    return ";".join(_words(one) for one in found.all), shown
+    return ("?" if found.any_one else ";").join(_words(one) for one in found.all), ""
 
 
 def _gres(read: Callable[[str], tuple[resources.Item, ...]]) -> Callable[[str], tuple[str, str]]:
@@ -40,7 +39,7 @@ def _gres(read: Callable[[str], tuple[resources.Item, ...]]) -> Callable[[str], 
             items = read(text)
         except resources.GresError as wrong:
             return f"!{wrong.kind}", ""
-        return ";".join(_words(item) for item in items), resources.show_gres(items)
+        return ";".join(_words(item) for item in items), ""
 
     return found
 
