@@ -21,7 +21,12 @@ PROMISED = {
     ("grammar-only", "forbidden_modules"): (
         "sbatch_shim.shim",
         "sbatch_shim.interact",
+        "sbatch_shim.line",
+        "sbatch_shim.seldom",
         "sbatch_shim.install",
+        "sbatch_shim.login",
+        "sbatch_shim.completion",
+        "sbatch_shim.manpages",
     ),
     ("pure", "source_modules"): ("broker.stage.plan",),
     ("adapters", "protected_modules"): (
