@@ -114,12 +114,6 @@ def may_write(site: Site, uid: int) -> bool:
     return site.service_uid in (None, uid) or uid == ROOT or uid in site.admins
 
 
-def must_write(site: Site, uid: int, owner: str) -> None:
-    """Raises Denied, which names the owner of the service, if `may_write` says no."""
-    if not may_write(site, uid):
-        raise someone_elses(owner)
-
-
 def someone_elses(owner: str) -> Denied:
     """The refusal of a service that serves one user only."""
     return Denied(

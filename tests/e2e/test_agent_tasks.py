@@ -6,11 +6,8 @@ import re
 import signal
 import struct
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from broker.run import launch
 from broker.run.launch import RELAYED, Phase, StepOrder, Task
@@ -19,31 +16,6 @@ from tests.e2e.agents import RunningAgent, order, until
 KEY = "1/1/0"
 FRAME = struct.Struct(">cII")
 CODES = struct.Struct(">ii")
-
-
-@pytest.fixture
-def agents() -> Iterator[Callable[..., RunningAgent]]:
-    """Makes agents that are ended with the test."""
-    with ExitStack() as stack:
-
-        def make(folder: Path, *options: str) -> RunningAgent:
-            running = RunningAgent(folder, *options)
-            stack.callback(running.halt)
-            return running
-
-        yield make
-
-
-@pytest.fixture
-def agent(agents: Callable[..., RunningAgent], tmp_path: Path) -> RunningAgent:
-    return agents(tmp_path)
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
 
 
 def step(folder: Path, command: str, *tasks: Task, **changes: object) -> StepOrder:
