@@ -34,6 +34,18 @@ class Room:
         self.gpu_ids -= set(share.gpu_ids)
         self.holders += 1
 
+    def give_back(self, share: Share) -> None:
+        """What was taken is free again."""
+        self.free = self.free + share.tres
+        self.cpu_ids |= set(share.cpu_ids)
+        self.gpu_ids |= set(share.gpu_ids)
+        self.holders -= 1
+
+    def copy(self) -> "Room":
+        """One whose changes leave this one alone."""
+        ids = set(self.cpu_ids), set(self.gpu_ids)
+        return Room(self.node, self.free, *ids, self.holders, self.users)
+
 
 def room(node: Node, shares: Iterable[Share]) -> Room:
     """The node's room beside those who hold shares of it."""

@@ -6,14 +6,13 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from accounting.ids import JobId
-from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Share
 from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.eligible import Asks, eligible
-from broker.schedule.fit import Room, choose, room
+from broker.schedule.fit import choose, room
 from broker.schedule.gates import gate
 from broker.schedule.priority import order
 
@@ -81,7 +80,7 @@ class _Line:
 
     def place(self, job: Job) -> Forecast | None:
         """Waits for room for the job and takes it; None, and no time passes, if it never comes."""
-        before = self.at, list(self.ends), {name: _copy(one) for name, one in self.rooms.items()}
+        before = self.at, list(self.ends), {name: one.copy() for name, one in self.rooms.items()}
         while True:
             shares = self._fit(job)
             if shares is not None:
@@ -91,7 +90,7 @@ class _Line:
                 return None
             self.at, _, share = heappop(self.ends)
             if share.node in self.rooms:
-                _give_back(self.rooms[share.node], share)
+                self.rooms[share.node].give_back(share)
 
     def _fit(self, job: Job) -> tuple[Share, ...] | None:
         for ask in self.asks.of(job):
@@ -110,14 +109,3 @@ class _Line:
             if job.time_limit != UNLIMITED:
                 heappush(self.ends, (self.at + int(job.time_limit), next(self.serial), share))
         return Forecast(self.at, tuple(names))
-
-
-def _copy(one: Room) -> Room:
-    return Room(one.node, one.free, set(one.cpu_ids), set(one.gpu_ids), one.holders, one.users)
-
-
-def _give_back(one: Room, share: Share) -> None:
-    one.free = one.free + Tres(share.tres.cpu, share.tres.mem_mib, share.tres.node, share.tres.gres)
-    one.cpu_ids |= set(share.cpu_ids)
-    one.gpu_ids |= set(share.gpu_ids)
-    one.holders -= 1

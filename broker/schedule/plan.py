@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accounting.ids import JobId
-from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import ArrayPlace, Job, Share
 from broker.model.offer import Need, Ranked
@@ -285,13 +284,13 @@ class _Pass:
         self.keeping.add(ask.partition.name)
         free = (one for one in self.rooms.values() if one.name not in self.apart)
         usable = [one for one in free if eligible(one, job, ask.partition)]
-        rooms = {one.name: _copy(one) for one in usable}
+        rooms = {one.name: one.copy() for one in usable}
         releases = sorted(
             ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
             key=lambda release: release[0],
         )
         for end, name, share in releases:
-            _give_back(rooms[name], share)
+            rooms[name].give_back(share)
             shares = choose(ask.demand, list(rooms.values()))
             if shares is not None:
                 self.untils.append(end)
@@ -339,7 +338,7 @@ class _State:
     @classmethod
     def of(cls, made: _Pass) -> "_State":
         return cls(
-            rooms={name: _copy(one) for name, one in made.rooms.items()},
+            rooms={name: one.copy() for name, one in made.rooms.items()},
             names=set(made.names),
             hopeless=dict(made.hopeless),
             starts=len(made.start),
@@ -351,17 +350,6 @@ class _State:
         made.rooms, made.names = self.rooms, self.names
         del made.start[self.starts :], made.buy[self.buys :]
         made.unused = {}
-
-
-def _copy(one: Room) -> Room:
-    return Room(one.node, one.free, set(one.cpu_ids), set(one.gpu_ids), one.holders, one.users)
-
-
-def _give_back(one: Room, share: Share) -> None:
-    one.free = one.free + Tres(share.tres.cpu, share.tres.mem_mib, share.tres.node, share.tres.gres)
-    one.cpu_ids |= set(share.cpu_ids)
-    one.gpu_ids |= set(share.gpu_ids)
-    one.holders -= 1
 
 
 def plan(view: View) -> Plan:

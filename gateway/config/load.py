@@ -9,23 +9,15 @@ from pydantic_core import ErrorDetails
 from gateway.config.checks import disagreements
 from gateway.config.manual import group_in
 from gateway.config.paths import Paths
-from gateway.config.problems import ConfigError, Problem, near, shown
+from gateway.config.problems import UNFIT, ConfigError, Problem, near, shown
 from gateway.config.settings import Config
 from gateway.config.text import parse
 
 Part = str | int
 Tree = object
 SECRET = {"token"}
-MESSAGES = {
+MESSAGES = UNFIT | {
     "extra_forbidden": "no such setting",
-    "missing": "missing",
-    "string_type": "not a text",
-    "int_type": "not a whole number",
-    "int_parsing": "not a whole number",
-    "int_from_float": "not a whole number",
-    "bool_type": "neither true nor false",
-    "bool_parsing": "neither true nor false",
-    "tuple_type": "not a list",
     "model_type": "not a group of settings",
     "dict_type": "not a group of settings",
 }

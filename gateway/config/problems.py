@@ -7,6 +7,17 @@ from difflib import get_close_matches
 from broker.model.errors import Refused
 
 MOST_SHOWN = 80
+UNFIT = {
+    "missing": "missing",
+    "string_type": "not a text",
+    "int_type": "not a whole number",
+    "int_parsing": "not a whole number",
+    "int_from_float": "not a whole number",
+    "bool_type": "neither true nor false",
+    "bool_parsing": "neither true nor false",
+    "tuple_type": "not a list",
+}
+"""What a value is not, by pydantic's name of the error."""
 
 
 @dataclass(frozen=True, slots=True)

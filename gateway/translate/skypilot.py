@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from pydantic_core import ErrorDetails
 
 from broker.model.errors import BadSpec
-from gateway.config.problems import near, shown
+from gateway.config.problems import UNFIT, near, shown
 from gateway.translate import skypilot_values as values
 
 LONGEST = 1 << 20
@@ -217,19 +217,11 @@ KNOWN: Mapping[str, type[BaseModel]] = {
     "pool": Pool,
     "workdir": Git,
 }
-MESSAGES = {
+MESSAGES = UNFIT | {
     "extra_forbidden": "no such key",
-    "missing": "missing",
-    "string_type": "not a text",
-    "int_type": "not a whole number",
-    "int_parsing": "not a whole number",
-    "int_from_float": "not a whole number",
-    "bool_type": "neither true nor false",
-    "bool_parsing": "neither true nor false",
     "dict_type": "not a group of keys",
     "model_type": "not a group of keys",
     "list_type": "not a list",
-    "tuple_type": "not a list",
 }
 
 
