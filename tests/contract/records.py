@@ -31,6 +31,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: BIGINT,
     bool: st.booleans(),
     type(None): st.none(),
+    JobId: st.integers(0, 2**31 - 1),
 }
 
 
