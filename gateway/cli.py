@@ -423,7 +423,7 @@ def version() -> None:
 def _tell(error: SpzError) -> None:
     for line in error.message.splitlines():
         typer.echo(f"spz: error: {line}", err=True)
-    if error.hint:
+    if error.hint and not error.message.endswith(error.hint):
         typer.echo(f"     {error.hint}", err=True)
 
 

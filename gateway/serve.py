@@ -107,7 +107,9 @@ def listen(path: Path) -> socket.socket:
     """The Unix socket; what a dead service left there is replaced. Raises Refused."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise Refused(f"{path} is there and no socket", hint="set SKYPURZA_SOCKET")
+            raise Refused(
+                f"{path} is there and no socket", hint="move it away, or set SKYPURZA_SOCKET"
+            )
         path.unlink()
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -120,16 +122,9 @@ def listen(path: Path) -> socket.socket:
     return made
 
 
-class _Server(uvicorn.Server):
-    """Stops when told, or when the engine's thread ends."""
-
-    def install_signal_handlers(self) -> None:
-        """Signals are the caller's business."""
-
-
 def _run(service: Service, paths: Paths, config: Config) -> int:
     log = structlog.get_logger()
-    server = _Server(
+    server = uvicorn.Server(
         uvicorn.Config(
             service.app,
             http=counting(crowd()),

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,10 +145,25 @@ def foreground(paths: Paths) -> int:
 
     config = read(paths)
     from gateway.observe import log  # noqa: PLC0415
-    from gateway.serve import serve  # noqa: PLC0415
+    from gateway.serve import make_home, serve  # noqa: PLC0415
 
     file = Path(config.log.path) if config.log.path else paths.log
-    file.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     size = config.log.max_mb << 20
-    log.configure(path=file, level=config.log.level, max_bytes=size, keep=config.log.keep)
+    with _usable(paths.home):
+        make_home(paths)
+        paths.lock.open("a").close()
+        file.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        log.configure(path=file, level=config.log.level, max_bytes=size, keep=config.log.keep)
     return serve(paths, config)
+
+
+@contextmanager
+def _usable(home: Path) -> Iterator[None]:
+    """Raises Refused for a file or folder that cannot be made or written."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused(
+            f"cannot use {error.filename or home}: {error.strerror}",
+            hint=f"set SKYPURZA_HOME to a folder of yours, or make {home} yours",
+        ) from error

@@ -14,7 +14,7 @@ from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.sdk.client import Client, NoService
 from gateway.store.backup import check
-from gateway.store.place import place
+from gateway.store.place import place, reach
 
 COMMANDS_PYTHON = Path("/usr/bin/python3")
 OLDEST = (3, 9)
@@ -109,7 +109,12 @@ def _provider(config: Config) -> Finding:
 def _database(paths: Paths, config: Config) -> Finding:
     where = place(paths.database(config.database.url))
     if where.file is None:
+        if where.dialect == "postgresql":
+            reach(where)
         return Finding("database", True, where.name)
+    if where.file.is_dir():
+        hint = "move it away, or set SKYPURZA_STATE_DB"
+        return Finding("database", False, f"{where.name} is a folder", hint)
     if not where.file.exists():
         return Finding("database", True, f"{where.name}, made at the first start")
     wrong = check(where.file)
@@ -118,6 +123,9 @@ def _database(paths: Paths, config: Config) -> Finding:
 
 
 def _service(paths: Paths) -> Finding:
+    if paths.socket.exists() and not paths.socket.is_socket():
+        hint = "move it away, or set SKYPURZA_SOCKET"
+        return Finding("service", False, f"{paths.socket} is there and no socket", hint)
     try:
         told = Client(paths.socket).get("/v1/health")
     except NoService:

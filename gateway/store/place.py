@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
 from broker.model.errors import Refused
+from gateway.store.faults import told
 
 MOUNTS = Path("/proc/self/mounts")
 OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
@@ -119,6 +120,14 @@ def _prepare(file: Path, mounts: Path) -> None:
             f"database {file}: {error.strerror}",
             hint="see that its folder exists and that the service's user may write there",
         ) from error
+
+
+def reach(where: Place) -> None:
+    """Opens one connection to a server's database. Raises Refused, Busy where none is to be had."""
+    for engine in _postgres(where):
+        with told(where.name), engine.connect():
+            pass
+        engine.dispose()
 
 
 def _sqlite_writer(where: Place, pragmas: tuple[str, ...]) -> Engine:

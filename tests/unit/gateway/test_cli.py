@@ -14,7 +14,7 @@ import pytest
 from broker.model.errors import Busy, Conflict, Refused, Unknown
 from gateway.config.paths import Paths
 from gateway.sdk import sending, show
-from gateway.sdk.background import Background
+from gateway.sdk.background import Background, _usable
 from gateway.sdk.client import Client, NoService
 from gateway.sdk.follow import Follower, Which, logs_status, own_status
 from gateway.sdk.health import findings, lines
@@ -31,6 +31,36 @@ def test_check_says_what_to_do(short_tmp: Path) -> None:
     assert "FAIL  configuration: " in text
     assert "no such file" in text
     assert "FAIL  python of the commands: /no/python3 does not run\n      apt-get" in text
+
+
+def home_at(folder: Path, **environ: str) -> Paths:
+    return Paths.from_environ(
+        {"SKYPURZA_HOME": str(folder), **environ}, uid=os.getuid(), user_home=folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("gateway.sock", "gateway.sock is there and no socket"), ("state.db", "state.db is a folder")],
+)
+def test_check_sees_what_stands_in_the_way(short_tmp: Path, name: str, told: str) -> None:
+    (short_tmp / name).mkdir()
+    bad = [one for one in findings(home_at(short_tmp)) if not one.good]
+    assert [(one.text, one.hint[:12]) for one in bad] == [(f"{short_tmp}/{told}", "move it away")]
+
+
+def test_check_asks_a_database_server_whether_it_answers(short_tmp: Path) -> None:
+    url = "postgresql://u:hush@127.0.0.1:1/db?connect_timeout=1"
+    bad = [one for one in findings(home_at(short_tmp, SKYPURZA_STATE_DB=url)) if not one.good]
+    assert [one.name for one in bad] == ["database"]
+    assert "does not answer" in bad[0].text and "hush" not in bad[0].text
+
+
+def test_a_state_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(Refused, match=re.escape(f"cannot use {file}")), _usable(file / "home"):
+        (file / "home").mkdir()
 
 
 # --- what is sent
