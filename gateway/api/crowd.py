@@ -2,8 +2,14 @@
 
 import os
 import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from broker.model.errors import Busy
+
+Take = Callable[[int], None]
+MOST_HELD = 256 << 20
 ROOT = 0
 ENOUGH_FILES = 16384
 SHARE = 4
@@ -31,6 +37,34 @@ class Crowd:
         left = self.count.pop(uid, 0) - 1
         if left > 0:
             self.count[uid] = left
+
+
+@dataclass(slots=True)
+class Held:
+    """Bytes by uid of requests that have not come whole."""
+
+    most: int = MOST_HELD
+    count: dict[int, int] = field(default_factory=dict)
+
+    @contextmanager
+    def by(self, uid: int) -> Iterator[Take]:
+        """What adds bytes to one request, until its end. It raises Busy for a user's too many."""
+        mine = 0
+
+        def take(size: int) -> None:
+            nonlocal mine
+            before = self.count.get(uid, 0)
+            if before + size > self.most:
+                raise Busy("too many large requests of yours at once", hint="try again")
+            self.count[uid] = before + size
+            mine += size
+
+        try:
+            yield take
+        finally:
+            left = self.count.pop(uid, 0) - mine
+            if left > 0:
+                self.count[uid] = left
 
 
 def crowd() -> Crowd:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from broker.model.errors import SpzError
 from gateway.api.auth import Scope, caller
+from gateway.api.crowd import Held, Take
 from gateway.api.desk import Desk
 from gateway.api.errors import status_of
 from gateway.api.text import Gone, Log, Receive, Send
@@ -111,6 +112,10 @@ class Exec(Exception):
         self.words = words
 
 
+def _any(size: int) -> None:
+    """Takes as much as there is."""
+
+
 class Ended(Gone):
     """Nothing more will come from the command, which may still be there to be told so."""
 
@@ -122,6 +127,8 @@ class Wire:
     receive: Receive
     send: Send
     hello: Hello = Hello()
+    take: Take = _any
+    """Told of every part that comes; may refuse it."""
     _words: "asyncio.Queue[Word | None]" = field(default_factory=lambda: asyncio.Queue(AHEAD))
     _kept: list[Word] = field(default_factory=list)
     _body: bytearray = field(default_factory=bytearray)
@@ -201,7 +208,9 @@ class Wire:
                 raise Gone
             if not message.get("more_body", False):
                 raise Ended
-            self._body += message.get("body", b"")
+            part = message.get("body", b"")
+            self.take(len(part))
+            self._body += part
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +221,7 @@ class StreamDoor:
     programs: Mapping[str, Program]
     log: Log
     key: bytes | None = None
+    held: Held = field(default_factory=Held)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire = Wire(receive, send)
@@ -237,7 +247,9 @@ class StreamDoor:
     async def _call(self, scope: Scope, wire: Wire) -> Call:
         """The request, judged. Raises SpzError, Gone."""
         peer = caller(scope, key=self.key, now=self.desk.now())
-        call = parse_call(await wire.first(ENVELOPE, CEILING), peer)
+        with self.held.by(peer.uid) as wire.take:
+            call = parse_call(await wire.first(ENVELOPE, CEILING), peer)
+        wire.take = _any
         wire.hello = read_hello(await wire.first(HELLO, PIECE))
         if scope["method"] != "POST" or scope["path"] != PATH + call.program:
             raise BadEnvelope(f"a request of {call.program!r} came to {scope['path']!r}")

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from broker.model.errors import Refused, SpzError
 from gateway.api.auth import Scope, caller
+from gateway.api.crowd import Held, Take
 from gateway.api.desk import Desk
 from gateway.api.errors import status_of
 from gateway.api.wire import CEILING, Answer, BadEnvelope, Call, frames, parse_call
@@ -40,6 +41,7 @@ class TextDoor:
         self.programs = programs
         self.log = log
         self.key = key
+        self.held = Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -53,7 +55,8 @@ class TextDoor:
     async def _call(self, scope: Scope, receive: Receive) -> Call:
         """The request, judged. Raises SpzError."""
         peer = caller(scope, key=self.key, now=self.desk.now())
-        call = parse_call(await _body(scope, receive), peer)
+        with self.held.by(peer.uid) as take:
+            call = parse_call(await _body(scope, receive, take), peer)
         if scope["method"] != "POST" or scope["path"] != PATH + call.program:
             raise BadEnvelope(f"a request of {call.program!r} came to {scope['path']!r}")
         if call.program not in self.programs:
@@ -114,8 +117,8 @@ async def _leaving(receive: Receive) -> None:
         pass
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    """All of the request. Raises TooLarge, Gone."""
+async def _body(scope: Scope, receive: Receive, take: Take) -> bytes:
+    """All of the request. Raises TooLarge, Gone, and what `take` does."""
     parts, size, more = [], _announced(scope), True
     if size > CEILING:
         raise TooLarge(f"request of {size} bytes, at most {CEILING} are taken")
@@ -126,6 +129,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
             raise Gone
         parts.append(message.get("body", b""))
         size += len(parts[-1])
+        take(len(parts[-1]))
         if size > CEILING:
             raise TooLarge(f"request of more than {CEILING} bytes")
         more = message.get("more_body", False)

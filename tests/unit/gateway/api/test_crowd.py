@@ -4,11 +4,13 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from broker.model.errors import Busy
 from gateway.api.auth import counting
-from gateway.api.crowd import Crowd, crowd
+from gateway.api.crowd import Crowd, Held, crowd
 
 ANN, BOB = 2001, 2002
 
@@ -31,6 +33,18 @@ def test_nothing_is_kept_of_those_who_left() -> None:
     here.enter(ANN)
     here.leave(ANN)
     assert here.count == {}
+
+
+def test_what_a_user_sends_at_once_has_a_limit_and_is_forgotten_at_its_end() -> None:
+    held = Held(most=10)
+    with held.by(ANN) as first, held.by(ANN) as second, held.by(BOB) as other:
+        first(6)
+        other(6)
+        with pytest.raises(Busy, match="too many large requests"):
+            second(6)
+    assert held.count == {}
+    with held.by(ANN) as again:
+        again(10)
 
 
 async def nobody(scope: object, receive: object, send: object) -> None:
