@@ -196,7 +196,7 @@ def _requeue(world: World, job: Job, asked: cmd.Requeue, *, now: int) -> list[ev
         at=now,
         actor=asked.by.uid,
         hold=hold,
-        not_before=None if hold else now + world.site.requeue_delay,
+        not_before=now + world.site.requeue_delay,
         kill_cause="requeued" if job.shares else "",
         priority=priority.initial(job.id, held=asked.hold),
     )

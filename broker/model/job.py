@@ -51,6 +51,10 @@ class Hold(StrEnum):
     ADMIN = "JobHeldAdmin"
 
 
+REQUEUED_HELD = "job requeued in held state"
+"""Why a job waits after `scontrol requeuehold` (25.11), until it is released."""
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Who submitted, as the kernel or a signed token named them."""

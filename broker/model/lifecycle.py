@@ -8,7 +8,7 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
-from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
+from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.patch import patched
 from broker.model.spec import Dependency, DependencyKind
 
@@ -246,6 +246,7 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
         hold=event.hold,
         priority=event.priority,
         not_before=event.not_before,
+        reason=REQUEUED_HELD if event.hold else job.reason,
         kill_cause=event.kill_cause,
         restarts=job.restarts + 1,
         signals=(),
@@ -263,6 +264,8 @@ def left_behind(job: Job, at: int) -> Job:
 
 def _at_rest(job: Job, reason: str = "None") -> str:
     """Why a job waits that has just come back to the queue: a hold outweighs all else."""
+    if job.hold and job.reason == REQUEUED_HELD:
+        return REQUEUED_HELD
     return job.hold.value if job.hold else reason
 
 

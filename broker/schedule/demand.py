@@ -34,6 +34,8 @@ class Demand:
     cpus_per_gpu: int | None
     whole_node: bool
     overcommit: bool = False
+    tasks_open: bool = False
+    """The nodes are a range and no tasks were asked for: their number is known at the start."""
 
     def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
         """What the job takes for them of a node that has `node` and enough for `for_tasks`."""
@@ -107,7 +109,12 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         cpus_per_gpu=asked.cpus_per_gpu,
         whole_node=asked.exclusive,
         overcommit=spec.option("overcommit") is not None,
+        tasks_open=asked.tasks is None and asked.tasks_per_node is None and _is_range(asked),
     )
+
+
+def _is_range(asked: Resources) -> bool:
+    return asked.max_nodes is not None and asked.max_nodes != (asked.min_nodes or 1)
 
 
 def _max_nodes(asked: Resources, tasks: int) -> int | None:
@@ -132,14 +139,18 @@ def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | 
 
 
 def wanted(ask: Demand) -> Tres:
-    """ReqTRES: what the job asks for in all, as far as it is known before nodes are chosen."""
+    """ReqTRES: what the job asks for in all, as far as it is known before nodes are chosen.
+
+    `-N 2-3` alone counts the cpus of one task (25.11).
+    """
     if ask.max_nodes == 0:
         return Tres()
     per_node = tuple(_times(gres, ask.min_nodes) for gres in ask.gres)
     by_task = tuple(_times(gres, ask.tasks) for gres in ask.gpus_per_task)
     counts = gres_counts(_sum((*per_node, *ask.gpus, *by_task)))
     gpus = dict(counts).get("gpu", 0)
-    cpus = ask.min_nodes if ask.overcommit else ask.tasks * ask.cpus_per_task
+    tasks = 1 if ask.tasks_open else ask.tasks
+    cpus = ask.min_nodes if ask.overcommit else tasks * ask.cpus_per_task
     cpus = max(cpus, (ask.cpus_per_gpu or 0) * gpus)
     if isinstance(ask.mem_per_node, int):
         memory = ask.mem_per_node * ask.min_nodes

@@ -5,6 +5,7 @@
 from gateway.query import job as of
 from gateway.query import past, texts
 from gateway.query import resources as res
+from gateway.query.assocs import association_id
 from gateway.query.column import Account
 from gateway.query.fields import NONE, always, option
 from gateway.query.kinds import (
@@ -45,7 +46,7 @@ COLUMNS = (
     A("AllocCPUS",           10, TEXT,     past.cpus,           TEXT,      step_cpus),
     A("AllocNodes",          10, TEXT,     past.nodes_held,     TEXT,      past.step_nodes_count),
     A("AllocTRES",           10, TRES,     res.held_tres,       TRES,      step_tres),
-    A("AssocID",              7, TEXT,     ZERO,                TEXT,      past.fixed(0)),
+    A("AssocID",              7, TEXT,     association_id,      TEXT,      past.of_job(association_id)),
     A("AveCPU",              10, TEXT,     None,                SPAN,      past.step_mean_cpu),
     A("AveCPUFreq",          10, TEXT,     None,                TEXT,      past.fixed(0)),
     A("AveDiskRead",         14, TEXT,     None,                TEXT,      None),

@@ -8,6 +8,7 @@ from broker.model.job import Job
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query import texts
+from gateway.query.assocs import association_id
 from gateway.query.column import Column, JobGetter
 from gateway.query.context import Context
 from gateway.query.kinds import (
@@ -67,7 +68,7 @@ COLUMNS = (
     Column("alloc_sid",         "",  "AllocSID",           "ALLOC_SID",          "",             "",                      TEXT,     ZERO),
     Column("array_job_id",      "F", "ArrayJobId",         "ARRAY_JOB_ID",       "",             "array_job_id",          TEXT,     of.array_base),
     Column("array_task_id",     "K", "ArrayTaskId",        "ARRAY_TASK_ID",      "ArrayTaskId",  "array_task_string",     NAMED,    of.array_tasks),
-    Column("assoc_id",          "",  "AssocId",            "ASSOC_ID",           "",             "association_id",        TEXT,     ZERO),
+    Column("assoc_id",          "",  "AssocId",            "ASSOC_ID",           "",             "association_id",        TEXT,     association_id),
     Column("batch_flag",        "",  "BatchFlag",          "BATCH_FLAG",         "BatchFlag",    "batch_flag",            FLAG,     of.is_batch),
     Column("batch_host",        "B", "BatchHost",          "EXEC_HOST",          "BatchHost",    "batch_host",            HOST,     res.batch_host),
     Column("boards_per_node",   "",  "BoardsPerNode",      "BOARDS_PER_NODE",    "",             "",                      TEXT,     ZERO),
@@ -212,6 +213,7 @@ COLUMNS = (
     Column("mail_type",         "",  "",                   "",                   "MailType",     "mail_type",             TEXT,     texts.mail_types),
     Column("tasks_per_tres",    "",  "",                   "",                   "NtasksPerTRES", "tasks_per_tres",       TEXT,     option("ntasks-per-gpu")),
     Column("oom_kill_step",     "",  "",                   "",                   "OOMKillStep",  "oom_kill_step",         TEXT,     option("oom-kill-step")),
+    Column("kill_on_invalid_dep", "", "",                   "",                   "KillOnInvalidDependent", "",            TEXT,     of.kill_on_invalid_dep),
     Column("suspend_time",      "",  "",                   "",                   "SuspendTime",  "suspend_time",          TEXT,     always("None")),
     Column("pre_sus_time",      "",  "",                   "",                   "SecsPreSuspend", "pre_sus_time",        TEXT,     ZERO),
     Column("scheduler",         "",  "",                   "",                   "Scheduler",    "",                      TEXT,     always("Main")),
@@ -222,5 +224,6 @@ COLUMNS = (
 BY_KEY = {column.key: column for column in COLUMNS}
 BY_LETTER = {column.letter: column for column in COLUMNS if column.letter}
 BY_LONG = {column.long.lower(): column for column in COLUMNS if column.long}
-ALL_LETTERS = "".join(sorted(BY_LETTER, key=lambda letter: (letter.isupper(), letter)))
-"""What `%all` shows: small letters, then capitals."""
+_LETTERS = sorted(BY_LETTER, key=lambda letter: (letter.isupper(), letter))
+EVERY = (*(f"{letter}|" for letter in _LETTERS[:-1]), _LETTERS[-1])
+"""What `%all` shows: small letters, then capitals, with bars between."""

@@ -169,6 +169,11 @@ def is_batch(job: Job, _: Context) -> bool:
     return job.spec.batch is not None
 
 
+def kill_on_invalid_dep(job: Job, _: Context) -> str | None:
+    wish = job.spec.kill_on_invalid_dep
+    return None if wish is None else "Yes" if wish else "No"
+
+
 def dependency(job: Job, ctx: Context) -> str | None:
     """Conditions still open, each with its state."""
     texts = [_condition(one, job, ctx) for one in job.after]

@@ -3,7 +3,7 @@
 A width both pads and cuts, counted in characters; a dot aligns right (Slurm 25.11).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -71,8 +71,12 @@ class _Spot(Generic[R]):
         return f"%{'' if self.right else '-'}{self.width}{cut}s{tail}"
 
 
-def by_letters(text: str, cells: Mapping[str, Cell[R]], *, every: str = "") -> Layout[R]:
-    """`%[.][width]letter[text]...`; `%all` stands for the letters in `every`, with bars between."""
+Every = tuple[str, ...]
+"""What `all` stands for: letters, each with the text that follows it."""
+
+
+def by_letters(text: str, cells: Mapping[str, Cell[R]], *, every: Every = ()) -> Layout[R]:
+    """`%[.][width]letter[text]...`; `%all` stands for `every`."""
     start = text.find("%")
     if start < 0:
         return _layout([_Spot(None, suffix=text)], [])
@@ -91,10 +95,8 @@ def by_letters(text: str, cells: Mapping[str, Cell[R]], *, every: str = "") -> L
     return _layout(spots, unknown)
 
 
-def _spread(token: str, every: str) -> list[str]:
-    if token != "all" or not every:
-        return [token]
-    return [f"{letter}|" for letter in every[:-1]] + [every[-1]]
+def _spread(token: str, every: Every) -> Every:
+    return every if token == "all" and every else (token,)
 
 
 def _width(text: str) -> tuple[int, bool, str]:
@@ -106,8 +108,14 @@ def _width(text: str) -> tuple[int, bool, str]:
     return width_of(digits), right, rest
 
 
-def by_names(text: str, cells: Mapping[str, Cell[R]]) -> Layout[R]:
-    """`name[:[.]width[text]]`, separated by commas; names in any case, 20 wide unless said."""
+def by_names(
+    text: str, cells: Mapping[str, Cell[R]], *, every: Sequence[tuple[Cell[R], str]] = ()
+) -> Layout[R]:
+    """`name[:[.]width[text]]`, separated by commas; names in any case, 20 wide unless said.
+
+    `all` stands for `every`, cells with the text that follows each, and is called unknown as well
+    (25.11).
+    """
     spots: list[_Spot[R]] = []
     unknown = []
     for token in [token for token in text.split(",") if token]:
@@ -115,10 +123,16 @@ def by_names(text: str, cells: Mapping[str, Cell[R]]) -> Layout[R]:
         width, right, suffix = _width(size) if colon else (LONG_WIDTH, False, "")
         cell = cells.get(name.lower())
         if cell is None:
+            spots += _all(name, every)
             unknown.append(name)
         else:
             spots.append(_Spot(cell, width, right, suffix))
     return _layout(spots, unknown)
+
+
+def _all(name: str, every: Sequence[tuple[Cell[R], str]]) -> list[_Spot[R]]:
+    wanted = every if name.lower() == "all" else ()
+    return [_Spot(cell, suffix=suffix) for cell, suffix in wanted]
 
 
 def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from accounting.tres import Tres
 from broker.model.ids import BATCH
-from broker.model.job import ExitCode, Job, JobFlag, JobState, Step, StepState
+from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.spec import Memory
 from gateway.query import job as of
 from gateway.query import resources as res
@@ -13,7 +13,16 @@ from gateway.query.kinds import scaled
 from gateway.query.steps import step_elapsed, step_tres
 from sbatch_shim.grammar.values import show_long
 
-NOT_KEPT = {"Resources", "Priority", "JobHeldUser", "JobHeldAdmin", "BeginTime"}
+NOT_KEPT = {
+    "BeginTime",
+    "DependencyNeverSatisfied",
+    "JobHeldAdmin",
+    "JobHeldUser",
+    "PartitionDown",
+    "Priority",
+    "Resources",
+    REQUEUED_HELD,
+}
 """Reasons that accounting does not keep (25.11)."""
 HANGUP = ExitCode(0, 1)
 CLEAN_EXIT = {JobState.CANCELLED, JobState.TIMEOUT}

@@ -57,6 +57,7 @@ JOB_LINES = (
     ("?switches",),
     ("?burst_buffer",),
     ("?cpu_frequency",),
+    ("?kill_on_invalid_dep",),
     ("?cpus_per_tres",),
     ("?memory_per_tres",),
     ("?tres_bind",),

@@ -334,16 +334,22 @@ LETTER_CELLS = {letter: _cell(column) for letter, column in BY_LETTER.items()}
 NAME_CELLS = {column.long.lower(): _cell(column) for column in COLUMNS}
 
 
+_LETTERS = sorted(BY_LETTER, key=lambda letter: (letter.isupper(), letter))
+EVERY = tuple(f"{letter} |" if letter.isupper() else f"{letter}|" for letter in _LETTERS)
+"""What `all` shows: small letters, then capitals, each with a bar (25.11)."""
+EVERY_CELL = tuple((LETTER_CELLS[text[0]], text[1:]) for text in EVERY)
+
+
 @lru_cache(maxsize=64)
 def sinfo_letters(text: str) -> Layout[Group]:
     """`sinfo -o`, compiled."""
-    return by_letters(text, LETTER_CELLS)
+    return by_letters(text, LETTER_CELLS, every=EVERY)
 
 
 @lru_cache(maxsize=64)
 def sinfo_names(text: str) -> Layout[Group]:
     """`sinfo -O`, compiled."""
-    return by_names(text, NAME_CELLS)
+    return by_names(text, NAME_CELLS, every=EVERY_CELL)
 
 
 # ---------------------------------------------------------------- default formats

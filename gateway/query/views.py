@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from broker.model.job import Job
 from gateway.query.column import Column
-from gateway.query.fields import ALL_LETTERS, BY_LETTER, BY_LONG, COLUMNS
+from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 
 SQUEUE_DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
@@ -26,7 +26,7 @@ NAME_CELLS = {name: _cell(column) for name, column in BY_LONG.items()}
 @lru_cache(maxsize=256)
 def squeue_letters(text: str) -> Layout[Job]:
     """`squeue -o`, compiled."""
-    return by_letters(text, LETTER_CELLS, every=ALL_LETTERS)
+    return by_letters(text, LETTER_CELLS, every=EVERY)
 
 
 @lru_cache(maxsize=256)

@@ -62,16 +62,23 @@ def hold_then_requeue_by_loss(bench: Bench, job: JobId) -> None:
     bench.journal("n1", {"kind": "gone", "attempt": f"{job}/1"})
 
 
-@pytest.mark.parametrize("back", [requeue_held, requeue_held_when_over, hold_then_requeue_by_loss])
+@pytest.mark.parametrize(
+    ("back", "reason"),
+    [
+        (requeue_held, "job requeued in held state"),
+        (requeue_held_when_over, "job requeued in held state"),
+        (hold_then_requeue_by_loss, "JobHeldUser"),
+    ],
+)
 def test_a_held_job_that_comes_back_says_that_it_is_held(
-    back: Callable[[Bench, JobId], None],
+    back: Callable[[Bench, JobId], None], reason: str
 ) -> None:
     bench = Bench(DECLARED)
     job = bench.submit()
     back(bench, job)
     bench.step()
     found = bench.world.jobs[job]
-    assert (found.shown_state, found.reason, found.priority) == ("PENDING", "JobHeldUser", 0)
+    assert (found.shown_state, found.reason, found.priority) == ("PENDING", reason, 0)
 
 
 def test_a_job_held_while_its_machine_boots_stays_held_when_that_does_not_come() -> None:

@@ -101,6 +101,8 @@ def test_an_untyped_gpu_is_one_of_the_nodes_type_and_ids_are_the_lowest_free() -
         ({}, 1, 1000, 1),
         ({"tasks": 4, "cpus_per_task": 2}, 8, 8000, 1),
         ({"min_nodes": 2, "max_nodes": 2}, 2, 2000, 2),
+        ({"min_nodes": 2, "max_nodes": 3}, 1, 1000, 2),
+        ({"min_nodes": 2, "max_nodes": 3, "tasks": 2}, 2, 2000, 2),
         ({"mem_per_node_mib": 500, "min_nodes": 2, "max_nodes": 2}, 2, 1000, 2),
         ({"mem_per_node_mib": ALL}, 1, 1000, 1),
         ({"mem_per_gpu_mib": 700, "gres": (Gres(name="gpu", count=2),)}, 1, 1400, 1),
