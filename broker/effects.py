@@ -66,6 +66,18 @@ def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Ite
             yield ef.StartStep(job, step.id, nodes[0], gang)
     for signal in job.signals:
         yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
+    for notice in job.notices:
+        yield ef.SendNotice(job.id, job.attempt, notice, nodes[0])
+    yield from _limits(job, nodes[0])
+
+
+def _limits(job: Job, node: Node) -> Iterator[ef.TellLimit]:
+    """Only of what runs: one that is not begun may still be ordered with the limit of before."""
+    if job.limit_serial and not job.configuring:
+        yield ef.TellLimit(job, node)
+    for step in job.steps:
+        if step.limit_serial and step.state is StepState.RUNNING:
+            yield ef.TellLimit(job, node, step)
 
 
 def _nodes_up(world: World, job: Job) -> tuple[Node, ...]:

@@ -53,10 +53,7 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return _perform_on_node(effect, outside)
 
 
-OnNode = ef.StartStep | ef.KillStep | ef.Kill | ef.SendSignal | ef.Follow
-
-
-def _perform_on_node(effect: OnNode, outside: Outside) -> Report | None:
+def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:
     match effect:
         case ef.StartStep():
             return steps.start(effect, outside.reach, outside.orders)
@@ -68,6 +65,10 @@ def _perform_on_node(effect: OnNode, outside: Outside) -> Report | None:
             return None
         case ef.SendSignal():
             return steps.signal(effect, outside.reach)
+        case ef.SendNotice():
+            return steps.notify(effect, outside.reach)
+        case ef.TellLimit():
+            return steps.tell_limit(effect, outside.reach)
         case ef.Follow():
             return steps.follow(effect, outside.reach)
 

@@ -269,7 +269,8 @@ def has_work_outside(job: Job) -> bool:
         return bool(job.kill_cause)
     if not job.state.holds_nodes:
         return False
-    return bool(job.signals) or any(
-        step.state is StepState.PENDING or (step.kill_cause and not step.state.final)
+    return bool(job.signals or job.notices or job.limit_serial) or any(
+        step.state is StepState.PENDING
+        or ((step.kill_cause or step.limit_serial) and not step.state.final)
         for step in job.steps
     )

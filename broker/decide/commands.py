@@ -20,6 +20,7 @@ from broker.world import World
 UNKNOWN_JOB = "Invalid job id specified"
 DENIED = "Access/permission denied"
 PENDING = "Job is pending execution"
+NOT_PENDING = "Job is no longer pending execution"
 DISABLED = "Requested operation is presently disabled"
 NOT_WHOLE = "Operation not permitted on individual component of heterogeneous job"
 OVER = "Job/step already completing or completed"
@@ -172,7 +173,7 @@ def _suspended(world: World, job: Job, asked: cmd.Suspend, *, now: int) -> list[
     kind = ev.Resumed if asked.resume else ev.Suspended
     by = asked.by.uid
     return [
-        kind(job=job.id, at=now, actor=by),
+        kind(job=job.id, at=now, actor=by, limit_serial=signal.serial),
         ev.SignalAsked(job=job.id, at=now, actor=by, signal=signal),
     ]
 

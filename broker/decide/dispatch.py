@@ -7,6 +7,8 @@ from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
+from broker.decide.telling import decide_notify, decide_told
+from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
 from broker.world import World
@@ -21,9 +23,17 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
-        case cmd.Cancel() | cmd.Signal() | cmd.SetHold() | cmd.Suspend() | cmd.Requeue():
+        case (
+            cmd.Cancel()
+            | cmd.Signal()
+            | cmd.Notify()
+            | cmd.ToTop()
+            | cmd.SetHold()
+            | cmd.Suspend()
+            | cmd.Requeue()
+        ):
             return _of_jobs(world, message, now)
-        case cmd.AddStep() | cmd.CancelStep() | cmd.FinishAllocation():
+        case cmd.AddStep() | cmd.UpdateStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
@@ -31,16 +41,20 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return _of_report(world, message, now)
 
 
-def _of_jobs(
-    world: World,
-    message: cmd.Cancel | cmd.Signal | cmd.SetHold | cmd.Suspend | cmd.Requeue,
-    now: int,
-) -> Decision:
+OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
+"""What is asked of jobs that exist, `update` aside."""
+
+
+def _of_jobs(world: World, message: OfJobs, now: int) -> Decision:
     match message:
         case cmd.Cancel():
             return done_by_command.decide_cancel(world, message, now)
         case cmd.Signal():
             return done_by_command.decide_signal(world, message, now)
+        case cmd.Notify():
+            return decide_notify(world, message, now)
+        case cmd.ToTop():
+            return decide_top(world, message, now)
         case cmd.SetHold():
             return done_by_command.decide_hold(world, message, now)
         case cmd.Suspend():
@@ -52,11 +66,15 @@ def _of_jobs(
 
 
 def _of_steps(
-    world: World, message: cmd.AddStep | cmd.CancelStep | cmd.FinishAllocation, now: int
+    world: World,
+    message: cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation,
+    now: int,
 ) -> Decision:
     match message:
         case cmd.AddStep():
             return stepping.decide_add_step(world, message, now)
+        case cmd.UpdateStep():
+            return stepping.decide_step_limit(world, message, now)
         case cmd.CancelStep():
             return stepping.decide_cancel_step(world, message, now)
         case cmd.FinishAllocation():
@@ -75,6 +93,8 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return seen_in_report.decide_step_refused(world, message, now)
         case cmd.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
+        case cmd.NoticeDone() | cmd.LimitDone():
+            return decide_told(world, message, now)
         case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
             return NOTHING
         case _:

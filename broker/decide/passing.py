@@ -147,9 +147,8 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     """A job far beyond its limit: its node should have ended it."""
     if job.time_limit == UNLIMITED or job.started is None:
         return []
-    last = (
-        job.started + job.suspended_for + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
-    )
+    stood = job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
+    last = job.started + stood + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
     if now < last or life(job) is not Life.RUNNING:
         return []
     return [

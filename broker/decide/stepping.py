@@ -20,7 +20,10 @@ PENDING = "Job is pending execution"
 KILL = 9
 
 
-def _job(world: World, asked: cmd.AddStep | cmd.CancelStep | cmd.FinishAllocation) -> Job:
+def _job(
+    world: World,
+    asked: cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation,
+) -> Job:
     """The record, if `by` may change it. Raises Unknown or Denied."""
     job = world.jobs.get(asked.job)
     if job is None:
@@ -69,6 +72,30 @@ def decide_cancel_step(world: World, asked: cmd.CancelStep, now: int) -> Decisio
     if step.state.final or job.completing:
         raise Conflict(OVER)
     return Decision([_cancelled(world, job, step, by=asked.by, now=now)])
+
+
+def decide_step_limit(world: World, asked: cmd.UpdateStep, now: int) -> Decision:
+    """Another limit for one step; users may only shorten it, as for jobs."""
+    job = _job(world, asked)
+    step = job.step(asked.step)
+    if step is None or step.spec is None:
+        raise Unknown(UNKNOWN_JOB)
+    if step.state.final or job.completing:
+        raise Conflict(OVER)
+    before, after = step.spec.time_limit, asked.time_limit
+    longer = before is not None and (after is None or after > before)
+    if longer and asked.by.uid not in world.site.admins:
+        raise Denied(DENIED)
+    serial = world.last_event + 1 + job.id
+    fact = ev.StepLimited(
+        job=job.id,
+        at=now,
+        actor=asked.by.uid,
+        step=step.id,
+        time_limit=after,
+        limit_serial=serial,
+    )
+    return Decision([fact])
 
 
 def _cancelled(world: World, job: Job, step: Step, *, by: Owner, now: int) -> ev.JobEvent:

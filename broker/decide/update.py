@@ -7,7 +7,7 @@ from typing import Any
 from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
 from accounting.ids import UserName
 from accounting.tres import Tres
-from broker.decide.commands import DENIED, OVER, each
+from broker.decide.commands import DENIED, NOT_PENDING, OVER, each
 from broker.decide.possible import must_be_possible, must_know_features
 from broker.decide.rules import Decision, QuoteFor
 from broker.model import commands as cmd
@@ -28,7 +28,6 @@ WHENEVER = frozenset({"comment", "admin_comment"})
 """What may be changed of jobs that are over too."""
 WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
-NOT_PENDING = "Job is no longer pending execution"
 
 
 def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor) -> Decision:
@@ -40,6 +39,8 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
         _must_be_allowed(world.site, job, asked, given=given)
         _must_exist(world.site, asked)
         stands = _standing(world.site, job, asked)
+        if job.state.holds_nodes and asked.time_limit is not None:
+            stands["limit_serial"] = world.last_event + 1 + job.id
         change = given | stands | _new_spec(world.site, job, asked, quote=quote)
         facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)]
     return Decision(facts)

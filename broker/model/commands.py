@@ -75,6 +75,29 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """A text into the standard error of a job's batch script (`scontrol notify`). Reply: None.
+
+    Raises Unknown, Denied, Conflict for a job that does not run.
+    """
+
+    target: Target
+    by: Owner
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToTop:
+    """`scontrol top`: the user's own pending jobs, in this order, before all others of theirs.
+
+    Reply: None. Raises Unknown, Denied (somebody else's), Conflict (not pending, or held).
+    """
+
+    jobs: tuple[JobId, ...]
+    by: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetHold:
     """`scontrol hold` and `uhold`; hold None releases."""
 
@@ -135,6 +158,19 @@ class AddStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateStep:
+    """`scontrol update StepId`: another time limit, in seconds; None is none of its own.
+
+    Reply: None. Raises Unknown, Denied, Conflict (already over).
+    """
+
+    job: JobId
+    step: StepId
+    by: Owner
+    time_limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelStep:
     """`scancel JOB.STEP`. Reply: None. Raises Unknown, Denied, Conflict (already over)."""
 
@@ -171,11 +207,14 @@ Command = (
     | TestSubmit
     | Cancel
     | Signal
+    | Notify
+    | ToTop
     | SetHold
     | Suspend
     | Requeue
     | Update
     | AddStep
+    | UpdateStep
     | CancelStep
     | FinishAllocation
     | SetNode
@@ -256,6 +295,23 @@ class SignalDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeDone:
+    job: JobId
+    attempt: int
+    serial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitDone:
+    """The node has this change of the job's limit, or of the step's own."""
+
+    job: JobId
+    attempt: int
+    serial: int
+    step: StepId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
     """Lines of a node's journal from where the store stands; `position` is the byte behind them."""
 
@@ -297,6 +353,8 @@ Report = (
     | StepTaken
     | StepRefused
     | SignalDone
+    | NoticeDone
+    | LimitDone
     | Journal
     | Terminated
     | Vanished

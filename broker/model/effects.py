@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accounting.ids import JobId
 from broker.model.ids import NodeName, StepId, step_key
-from broker.model.job import Job, PendingSignal
+from broker.model.job import Job, Notice, PendingSignal, Step
 from broker.model.node import Node
 from broker.model.offer import Machine, Ranked
 
@@ -84,6 +84,35 @@ class SendSignal:
 
 
 @dataclass(frozen=True, slots=True)
+class SendNotice:
+    job: JobId
+    attempt: int
+    notice: Notice
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"notify {self.job}/{self.attempt}/{self.notice.serial}"
+
+
+@dataclass(frozen=True, slots=True)
+class TellLimit:
+    """The limit as it is now: the job's, or a step's own."""
+
+    job: Job
+    node: Node
+    step: Step | None = None
+
+    @property
+    def serial(self) -> int:
+        return self.job.limit_serial if self.step is None else self.step.limit_serial
+
+    @property
+    def token(self) -> str:
+        return f"limit {self.job.key}/{self.step.id if self.step else ''}/{self.serial}"
+
+
+@dataclass(frozen=True, slots=True)
 class Follow:
     """Read the node's journal on from where the store stands."""
 
@@ -108,4 +137,6 @@ class Terminate:
         return f"terminate {self.node}.{self.launch}"
 
 
-Effect = Launch | Prepare | StartStep | KillStep | Kill | SendSignal | Follow | Terminate
+OnNode = StartStep | KillStep | Kill | SendSignal | SendNotice | TellLimit | Follow
+"""What an agent is asked for."""
+Effect = Launch | Prepare | OnNode | Terminate

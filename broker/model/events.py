@@ -11,6 +11,7 @@ from broker.model.job import (
     Hold,
     Job,
     JobState,
+    Notice,
     PendingSignal,
     Share,
     Step,
@@ -89,6 +90,8 @@ class Changed(JobFact):
     priority: int | None = None
     nice: int | None = None
     time_limit: Limit | None = None
+    limit_serial: int | None = None
+    """The number under which its nodes are told of the limit, where it holds some."""
     partitions: tuple[str, ...] | None = None
     account: str | None = None
     qos: str | None = None
@@ -129,10 +132,16 @@ class Started(JobFact):
 class Suspended(JobFact):
     """An operator stopped its processes; it keeps what it holds."""
 
+    limit_serial: int = 0
+    """Under which number its nodes are told that no limit runs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(JobFact):
     """Its processes go on."""
+
+    limit_serial: int = 0
+    """Under which number its nodes are told of the limit, moved on by the time suspended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +232,35 @@ class SignalSent(JobFact):
     serial: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeAsked(JobFact):
+    """A text that the job's output is to have."""
+
+    notice: Notice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeSent(JobFact):
+    serial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLimited(JobFact):
+    """A step's own limit was changed; its node is told under the number."""
+
+    step: StepId
+    time_limit: int | None
+    limit_serial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitTold(JobFact):
+    """The job's node has the limit of this number; `step` where it is one step's own."""
+
+    serial: int
+    step: StepId | None = None
+
+
 JobEvent = (
     Queued
     | Split
@@ -248,6 +286,10 @@ JobEvent = (
     | StepEnded
     | SignalAsked
     | SignalSent
+    | NoticeAsked
+    | NoticeSent
+    | StepLimited
+    | LimitTold
 )
 
 

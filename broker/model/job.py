@@ -165,6 +165,8 @@ class Step:
     """What of the allocation it uses; None while it waits for it."""
     kill_cause: str = ""
     """Why the node is told to end it."""
+    limit_serial: int = 0
+    """Number of the change of its own limit that its node is not known to have; 0: none."""
     tasks: tuple[ExitCode, ...] = ()
     """How each task ended, by rank; empty where all ended as the step did."""
 
@@ -184,6 +186,14 @@ class PendingSignal:
     serial: int
     step: StepId | None = None
     """The one step it is for; None for all that the scope has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A text for the job's user that the node has not confirmed yet (scontrol notify)."""
+
+    text: str
+    serial: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +242,10 @@ class Job:
     not_before: int | None = None
     """A requeue's delay."""
     signals: tuple[PendingSignal, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    limit_serial: int = 0
+    """Number of the change of its limit, or of its being suspended, that its nodes are not known
+    to have; 0: they have all."""
     comment: str | None = None
     admin_comment: str | None = None
     system_comment: str | None = None

@@ -131,6 +131,7 @@ SPEC_FIELDS = ("name", "nice", "comment", "begin", "requeue")
 JOB_FIELDS = (
     "priority",
     "time_limit",
+    "limit_serial",
     "partitions",
     "account",
     "qos",
@@ -179,6 +180,8 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         kill_cause="",
         not_before=None,
         signals=(),
+        notices=(),
+        limit_serial=0,
         suspended_at=None,
         suspended_for=0,
     )
@@ -190,7 +193,16 @@ def _started(job: Job, event: ev.Started) -> Job:
 
 def _resumed(job: Job, event: ev.Resumed) -> Job:
     since = event.at if job.suspended_at is None else job.suspended_at
-    return replace(job, suspended_at=None, suspended_for=job.suspended_for + event.at - since)
+    return replace(
+        job,
+        suspended_at=None,
+        suspended_for=job.suspended_for + event.at - since,
+        limit_serial=event.limit_serial,
+    )
+
+
+def _suspended(job: Job, event: ev.Suspended) -> Job:
+    return replace(job, suspended_at=event.at, limit_serial=event.limit_serial)
 
 
 def _signal_asked(job: Job, event: ev.SignalAsked) -> Job:
@@ -323,7 +335,28 @@ def _step_ended(job: Job, event: ev.StepEnded) -> Job:
     return replace(changed, derived=worst)
 
 
-StepFact = ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepEnded
+def _step_limited(job: Job, event: ev.StepLimited) -> Job:
+    found = job.step(event.step)
+    spec = None if found is None or found.spec is None else found.spec
+    if spec is not None:
+        spec = spec.model_copy(update={"time_limit": event.time_limit})
+    return _with_step(job, event, spec=spec, limit_serial=event.limit_serial)
+
+
+def _limit_told(job: Job, event: ev.LimitTold) -> Job:
+    """What was changed again since is still to be told."""
+    if event.step is None:
+        return replace(job, limit_serial=0) if job.limit_serial == event.serial else job
+    steps = (
+        replace(step, limit_serial=0)
+        if step.id == event.step and step.limit_serial == event.serial
+        else step
+        for step in job.steps
+    )
+    return replace(job, steps=tuple(steps))
+
+
+StepFact = ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepEnded | ev.StepLimited
 
 
 def _with_step(job: Job, event: StepFact, **fields: object) -> Job:
@@ -362,8 +395,14 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.StepStarted: _step_started,
     ev.StepEnded: _step_ended,
     ev.SignalAsked: _signal_asked,
-    ev.Suspended: lambda job, event: replace(job, suspended_at=event.at),
+    ev.Suspended: _suspended,
     ev.Resumed: _resumed,
+    ev.StepLimited: _step_limited,
+    ev.LimitTold: _limit_told,
+    ev.NoticeAsked: lambda job, event: replace(job, notices=(*job.notices, event.notice)),
+    ev.NoticeSent: lambda job, event: replace(
+        job, notices=tuple(n for n in job.notices if n.serial != event.serial)
+    ),
     ev.SignalSent: lambda job, event: replace(
         job, signals=tuple(s for s in job.signals if s.serial != event.serial)
     ),

@@ -30,15 +30,30 @@ class _Step:
     key: str
     began: int
     fate: Fate
+    natural: int | None
+    """When it ends if nobody interferes."""
     ends: int | None
     code: int
     signal: int
     cause: str = "exit"
     kill_wait: int = 30
+    limit_at: int | None = None
+    limit_serial: int = 0
 
     @property
     def attempt(self) -> str:
         return self.key.rpartition("/")[0]
+
+    def limit_to(self, seconds: int | None, now: int) -> None:
+        """Another limit, which changes nothing where an end is under way."""
+        over = self.limit_at is not None and self.limit_at <= now
+        if over or self.cause not in {"exit", "time_limit"}:
+            return
+        self.ends, self.cause = self.natural, "exit"
+        self.code, self.signal = self.fate.code, self.fate.signal
+        self.limit_at = None if seconds is None else max(now, self.began + seconds)
+        if self.limit_at is not None and (self.natural is None or self.natural > self.limit_at):
+            self.end_by(self.limit_at, cause="time_limit", grace=self.kill_wait)
 
     def end_by(self, at: int, *, cause: str, grace: int) -> None:
         """It is asked to end at an instant; one that ignores this is killed after the grace."""
@@ -63,6 +78,8 @@ class FakeAgent:
         self._ended: set[str] = set()
         self._seq = 0
         self.halted = False
+        self.notices: dict[tuple[str, int], str] = {}
+        """Texts by step and number."""
 
     def ask(self, line: bytes, now: int) -> bytes:
         self.advance(now)
@@ -126,11 +143,25 @@ class FakeAgent:
     def _begin(self, key: str, order: Mapping[str, Any], now: int) -> _Step:
         fate = Fate(*self._fates(key, order))
         ends = None if order.get("hold") else now + fate.seconds
-        step = _Step(key, now, fate, ends, fate.code, fate.signal)
-        limit = order.get("time_limit")
-        if limit is not None and (ends is None or ends > now + limit):
-            step.end_by(now + limit, cause="time_limit", grace=order.get("kill_wait") or 0)
+        step = _Step(key, now, fate, ends, ends, fate.code, fate.signal)
+        step.kill_wait = order.get("kill_wait") or 0
+        step.limit_to(order.get("time_limit"), now)
         return step
+
+    def limit(self, request: Mapping[str, Any], now: int) -> dict[str, object]:
+        """Of one step, or of an attempt's batch step; overtaken orders change nothing."""
+        key = request.get("key") or f"{request['attempt']}/batch"
+        step = self._steps.get(key)
+        if step is not None and request["serial"] > step.limit_serial:
+            step.limit_serial = request["serial"]
+            step.limit_to(None if request.get("paused") else request["time_limit"], now)
+        return {"ok": True, "steps": [] if step is None else [key]}
+
+    def notify(self, request: Mapping[str, Any], _now: int) -> dict[str, object]:
+        key = f"{request['attempt']}/batch"
+        if key in self._steps:
+            self.notices[key, request["serial"]] = request["text"]
+        return {"ok": True, "steps": [key] if key in self._steps else []}
 
     def signal(self, request: Mapping[str, Any], now: int) -> dict[str, object]:
         """SIGKILL to the batch shell ends it; other signals change nothing here."""
@@ -176,6 +207,8 @@ _REQUESTS = {
     "signal": FakeAgent.signal,
     "kill_step": FakeAgent.kill_step,
     "kill": FakeAgent.kill,
+    "limit": FakeAgent.limit,
+    "notify": FakeAgent.notify,
     "halt": FakeAgent.halt,
 }
 

@@ -1,12 +1,13 @@
 """Brings a node's agent up: the archive put there, started, asked whether it lives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from broker.model.commands import Booted, NotBooted
 from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.ports import Place, Provider, Reach
-from broker.run.launch import agent_zipapp, ping, reply, serve_argv
+from broker.run.agent.version import digest
+from broker.run.launch import agent_zipapp, leave, ping, reply, serve_argv
 
 START_SECONDS = 20.0
 """How long the start of an agent may take."""
@@ -34,7 +35,8 @@ def _as_it_is(node: Node, providers: Iterable[Provider]) -> Machine | None:
 
 def bring_up(node: Node, place: Place) -> None:
     """Safe to repeat. Raises OSError if the node is out of reach, ValueError if it will not do."""
-    if answers(place):
+    said = _hello(place)
+    if said is not None and not _gave_way(said, place):
         return
     archive = f"{place.folder}/{ARCHIVE}"
     place.channel.put(agent_zipapp(), archive, 0o755)
@@ -48,11 +50,31 @@ def bring_up(node: Node, place: Place) -> None:
 
 def answers(place: Place) -> bool:
     """Whether the agent answers a ping."""
+    return _hello(place) is not None
+
+
+def _hello(place: Place) -> Mapping[str, object] | None:
+    """What the agent says of itself; None if there is none."""
     try:
-        line = place.channel.ask(f"{place.folder}/agent.sock", ping(), timeout=5.0)
-        return reply(line).get("ok") is True
+        said = _ask(place, ping())
+    except (OSError, ValueError):
+        return None
+    return said if said.get("ok") is True else None
+
+
+def _gave_way(said: Mapping[str, object], place: Place) -> bool:
+    """Whether an agent of another version has left; one with live steps leaves after them."""
+    if said.get("package", "") in {"", digest(agent_zipapp())}:
+        return False
+    try:
+        answer = _ask(place, leave())
     except (OSError, ValueError):
         return False
+    return answer.get("ok") is True and not answer.get("live")
+
+
+def _ask(place: Place, request: bytes) -> Mapping[str, object]:
+    return reply(place.channel.ask(f"{place.folder}/agent.sock", request, timeout=5.0))
 
 
 def _last_line(text: bytes) -> str:

@@ -186,6 +186,32 @@ def ping() -> bytes:
     return _line(do="ping")
 
 
+def limit(key: str, *, serial: int, seconds: int | None) -> bytes:
+    """A step's own limit from its start on, None for none; of several the highest serial holds."""
+    return _line(do="limit", key=key, serial=serial, time_limit=seconds)
+
+
+def job_limit(
+    attempt: str, *, serial: int, seconds: int | None, ends: int | None, paused: bool
+) -> bytes:
+    """The job's limit for the batch step, the instant of its end for the warnings of others.
+
+    While `paused` no limit of a step runs.
+    """
+    told = {"serial": serial, "time_limit": seconds, "job_ends": ends, "paused": paused}
+    return _line(do="limit", attempt=attempt, **told)
+
+
+def notify(attempt: str, text: str, *, serial: int) -> bytes:
+    """A line for the standard error of the batch step; each serial is written once."""
+    return _line(do="notify", attempt=attempt, text=text, serial=serial)
+
+
+def leave() -> bytes:
+    """The agent goes as soon as nothing lives on its node; `live` in the answer names what does."""
+    return _line(do="leave")
+
+
 def halt() -> bytes:
     """Ends everything on the node; answered when nothing is left."""
     return _line(do="halt")

@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from broker.model import effects as ef
-from broker.model.commands import Journal, SignalDone, StepRefused, StepTaken
+from broker.model.commands import (
+    Journal,
+    LimitDone,
+    NoticeDone,
+    SignalDone,
+    StepRefused,
+    StepTaken,
+)
 from broker.model.errors import Unknown
 from broker.model.ids import StepId, attempt_key, step_key
-from broker.model.job import Job
+from broker.model.job import Job, JobState, Step
 from broker.model.node import Node
+from broker.model.spec import UNLIMITED
 from broker.ports import Place, Reach
 from broker.run import launch
 from broker.run.bootstrap import bring_up
@@ -69,6 +77,42 @@ def signal(effect: ef.SendSignal, reach: Reach) -> SignalDone:
     request = launch.signal(wanted, sent.number, sent.scope)
     _ask(reach.place(effect.node), request)
     return SignalDone(job=effect.job, attempt=effect.attempt, serial=sent.serial)
+
+
+def notify(effect: ef.SendNotice, reach: Reach) -> NoticeDone:
+    """Raises OSError if the node cannot be reached: the effect stays due."""
+    attempt, notice = attempt_key(effect.job, effect.attempt), effect.notice
+    request = launch.notify(attempt, notice.text, serial=notice.serial)
+    _ask_living(effect.node, reach.place(effect.node), request)
+    return NoticeDone(job=effect.job, attempt=effect.attempt, serial=notice.serial)
+
+
+def tell_limit(effect: ef.TellLimit, reach: Reach) -> LimitDone:
+    """Raises OSError if the node cannot be reached: the effect stays due."""
+    job, step = effect.job, effect.step
+    request = _job_limit(effect) if step is None else _step_limit(effect, step)
+    _ask_living(effect.node, reach.place(effect.node), request)
+    of_step = None if step is None else step.id
+    return LimitDone(job=job.id, attempt=job.attempt, serial=effect.serial, step=of_step)
+
+
+def _job_limit(effect: ef.TellLimit) -> bytes:
+    """Time suspended before is added, for it does not count; while suspended no limit runs."""
+    job = effect.job
+    given = None if job.time_limit == UNLIMITED else int(job.time_limit) + job.suspended_for
+    return launch.job_limit(
+        job.key,
+        serial=effect.serial,
+        seconds=given,
+        ends=None if given is None or job.started is None else job.started + given,
+        paused=job.state is JobState.SUSPENDED,
+    )
+
+
+def _step_limit(effect: ef.TellLimit, step: Step) -> bytes:
+    key = step_key(effect.job.id, effect.job.attempt, step.id)
+    seconds = step.spec.time_limit if step.spec is not None else None
+    return launch.limit(key, serial=effect.serial, seconds=seconds)
 
 
 def follow(effect: ef.Follow, reach: Reach) -> Journal | None:

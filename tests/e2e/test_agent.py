@@ -8,44 +8,25 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.node import Node, NodeState
+from broker.ports import Place
 from broker.run import launch
+from broker.run.agent import version
+from broker.run.bootstrap import ARCHIVE, bring_up
 from broker.run.launch import Phase, Warn
-from tests.e2e.agents import RunningAgent, alive, children, order, until, with_argument
+from broker.run.local import LocalChannel
+from tests.e2e.agents import PYTHON, RunningAgent, alive, children, order, until, with_argument
 
 STAMP = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\] error: "
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
 KEY = "1/1/batch"
-
-
-@pytest.fixture
-def agents() -> Iterator[Callable[..., RunningAgent]]:
-    """Makes agents that are ended with the test."""
-    with ExitStack() as stack:
-
-        def make(folder: Path, *options: str) -> RunningAgent:
-            running = RunningAgent(folder, *options)
-            stack.callback(running.halt)
-            return running
-
-        yield make
-
-
-@pytest.fixture
-def agent(agents: Callable[..., RunningAgent], tmp_path: Path) -> RunningAgent:
-    return agents(tmp_path)
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
 
 
 def exited(agent: RunningAgent, key: str = KEY) -> tuple[object, object, object]:
@@ -358,6 +339,88 @@ def test_time_runs_out_though_no_agent_lives(agent: RunningAgent, work: Path) ->
     agent.start()
     assert exited(agent) == (0, 9, "time_limit")
     assert agent.count("exited", KEY) == 1
+
+
+def test_a_limit_that_is_shortened_ends_a_running_step(agent: RunningAgent, work: Path) -> None:
+    started(agent, work, "echo up; sleep 300", time_limit=600, kill_wait=1)
+    agent.ask(launch.job_limit("1/1", serial=7, seconds=1, ends=None, paused=False))
+    assert exited(agent)[2] == "time_limit"
+
+
+def test_a_limit_that_is_lengthened_lets_a_running_step_go_on(
+    agent: RunningAgent, work: Path
+) -> None:
+    started(agent, work, "echo up; sleep 2.5; echo end", time_limit=1)
+    agent.ask(launch.job_limit("1/1", serial=8, seconds=60, ends=None, paused=False))
+    agent.ask(launch.job_limit("1/1", serial=7, seconds=0, ends=None, paused=False))
+    assert exited(agent) == (0, 0, "exit")
+
+
+def test_no_limit_runs_while_a_job_is_suspended(agent: RunningAgent, work: Path) -> None:
+    started(agent, work, "echo up; sleep 300", time_limit=1, kill_wait=1)
+    agent.run("1/1/0", order(work, "sleep 300", time_limit=1, kill_wait=1))
+    agent.wait("started", "1/1/0")
+    agent.ask(launch.job_limit("1/1", serial=1, seconds=1, ends=None, paused=True))
+    time.sleep(1.5)
+    assert not agent.find("exited", "1/1")
+    agent.ask(launch.job_limit("1/1", serial=2, seconds=3, ends=None, paused=False))
+    assert exited(agent)[2] == "time_limit"
+    assert exited(agent, "1/1/0")[2] == "time_limit"
+
+
+def test_a_notice_is_written_once_into_the_standard_error(agent: RunningAgent, work: Path) -> None:
+    started(agent, work, "echo up; sleep 1")
+    for _ in range(2):
+        agent.ask(launch.notify("1/1", "h\u00e9llo", serial=3))
+    exited(agent)
+    assert re.fullmatch(f"up\n{STAMP}h\u00e9llo\n", _read(work / "out"))
+
+
+def test_an_agent_that_is_told_to_leave_makes_room_for_its_successor(
+    agent: RunningAgent, work: Path
+) -> None:
+    started(agent, work, "echo up; sleep 1")
+    first = agent.daemon()
+    assert agent.ask(launch.leave())["live"] == [KEY]
+    assert exited(agent) == (0, 0, "exit")
+    until(lambda: not alive(first), "the agent's leaving")
+    agent.start()
+    agent.run("2/1/batch", order(work, "true"))
+    assert exited(agent, "2/1/batch") == (0, 0, "exit")
+
+
+def test_an_agent_tells_the_archive_it_came_in(agent: RunningAgent) -> None:
+    assert agent.ask(launch.ping())["package"] == version.digest(launch.agent_zipapp())
+
+
+def test_an_idle_agent_of_another_version_is_replaced_and_a_busy_one_kept(
+    tmp_path: Path, work: Path
+) -> None:
+    folder = tmp_path / "node"
+    place = Place(LocalChannel(lambda: True), str(folder), PYTHON)
+    older = launch.agent_zipapp().replace(b"env python3", b"env pythonX", 1)
+    place.channel.put(older, f"{folder}/{ARCHIVE}", 0o755)
+    argv = launch.serve_argv(PYTHON, f"{folder}/{ARCHIVE}", folder=str(folder), node="ec2-1")
+    assert place.channel.run(argv, timeout=10).code == 0
+
+    def ask(line: bytes) -> dict[str, object]:
+        return dict(launch.reply(place.channel.ask(f"{folder}/agent.sock", line, timeout=5)))
+
+    node = Node(NodeName("ec2-1"), 1, NodeState.UP, Tres(), ("ec2",))
+    try:
+        first = ask(launch.ping())
+        ask(launch.start(KEY, order(work, "sleep 1")))
+        bring_up(node, place)
+        assert ask(launch.ping())["pid"] == first["pid"]
+        until(lambda: not alive(int(str(first["pid"]))), "the old agent's leaving")
+        bring_up(node, place)
+        second = ask(launch.ping())
+        assert second["package"] == version.digest(launch.agent_zipapp())
+        bring_up(node, place)
+        assert ask(launch.ping())["pid"] == second["pid"]
+        assert b'"exited"' in (folder / "journal").read_bytes()
+    finally:
+        ask(launch.halt())
 
 
 def test_an_allocation_kept_open_lives_until_it_is_ended(agent: RunningAgent, work: Path) -> None:

@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from . import identity, procs, spool, supervisor, talk, trouble, wire
+from . import clock, identity, procs, spool, supervisor, talk, trouble, version, wire
 from .journal import Journal, load, save
 
 TYPE_CHECKING = False
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Act = Callable[["Agent", "dict[str, Any]"], "Optional[dict[str, Any]]"]
 
-VERSION = 1
-"""Of what is spoken on the socket and written in the journal."""
 NAME = b"spz-agent"
 SOCKET = "agent.sock"
 HALTED = "halted"
@@ -49,7 +47,8 @@ class Agent:
         self.to_fork = []  # type: list[tuple[spool.Place, dict[str, Any]]]
         self.kills = {}  # type: dict[str, dict[str, Any]]
         self.halting = []  # type: list[wire.Caller]
-        self.halted = False
+        self.halted = self.leaving = False
+        self.package = version.own()
         self.spoken = time.monotonic()
         self.selector = selectors.DefaultSelector()
 
@@ -81,7 +80,11 @@ class Agent:
         if self.live or self.kills:
             return False
         idle = self.options.idle_exit
-        return self.halted or (idle is not None and time.monotonic() - self.spoken >= idle)
+        return (
+            self.halted
+            or self.leaving
+            or (idle is not None and time.monotonic() - self.spoken >= idle)
+        )
 
     def patience(self) -> "Optional[float]":
         """Seconds until this agent looks by itself; None while it would be told of anything."""
@@ -162,11 +165,17 @@ class Agent:
     def ping(self, _request: "dict[str, Any]") -> "dict[str, Any]":
         return {
             "ok": True,
-            "version": VERSION,
+            "version": version.PROTOCOL,
+            "package": self.package,
             "pid": os.getpid(),
             "live": sorted(self.live),
             "journal": self.journal.size,
         }
+
+    def leave(self, _request: "dict[str, Any]") -> "dict[str, Any]":
+        """Makes room for a successor, once nothing lives here; unlike `halt` not for good."""
+        self.leaving = True
+        return {"ok": True, "live": sorted(self.live)}
 
     def poke(self, request: "dict[str, Any]") -> None:
         self.changed.add(request["key"])
@@ -176,7 +185,7 @@ class Agent:
         if key in self.live or self.journal.says(key, "accepted"):
             return {"ok": True, "already": True}
         self.refuse_if_ended(key)
-        problem = _flaw(step) or identity.problem(step)
+        problem = spool.flaw(step) or identity.problem(step)
         if problem:
             raise spool.RefusedError(problem)
         spool.drop_old_io(self.live)
@@ -206,11 +215,7 @@ class Agent:
                 "scope {!r} is none of steps, batch, full".format(request["scope"])
             )
         order = {"do": "signal", "signal": int(request["signal"]), "scope": request["scope"]}
-        wanted = request["key"]
-        places = [p for p in self.live.values() if wanted in {p.key, p.attempt}]
-        for place in places:
-            place.tell(wire.encode(order))
-        return {"ok": True, "steps": [place.key for place in places]}
+        return {"ok": True, "steps": clock.pass_on(self.live, request["key"], order)}
 
     def kill(self, request: "dict[str, Any]") -> "dict[str, Any]":
         attempt = spool.checked(spool.ATTEMPT, request["attempt"])
@@ -425,24 +430,17 @@ class Agent:
 
 REQUESTS: "dict[str, Act]" = {
     "ping": Agent.ping,
+    "leave": Agent.leave,
     "poke": Agent.poke,
     "start": Agent.start,
     "signal": Agent.signal,
     "kill": Agent.kill,
     "kill_step": Agent.kill_step,
+    "limit": lambda agent, request: clock.tell(agent.live, request),
+    "notify": lambda agent, request: clock.notify(agent.live, request),
     "input": lambda agent, request: talk.add_input(agent.live, request),
     "window": lambda agent, request: talk.resize(agent.live, request),
     "ack": lambda agent, request: talk.acknowledge(agent.live, request),
     "forget": lambda agent, request: talk.forget(agent.live, request),
 }
 TOLD = {"started", "exited", "gone"}
-
-
-def _flaw(step: "dict[str, Any]") -> "Optional[str]":
-    """What makes a step impossible to run; None if nothing does."""
-    if step.get("hold"):
-        return None
-    phases = step.get("phases")
-    if not phases or not all(phase.get("name") and phase.get("argv") for phase in phases):
-        return "a step needs phases with a name and an argv each, or hold"
-    return None

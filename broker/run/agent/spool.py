@@ -185,3 +185,13 @@ def pending_kills() -> "dict[str, dict[str, Any]]":
         if value is not None:
             found[name.replace(".", "/")] = value
     return found
+
+
+def flaw(step: "dict[str, Any]") -> "Optional[str]":
+    """What makes a step impossible to run; None if nothing does."""
+    if step.get("hold"):
+        return None
+    phases = step.get("phases")
+    if not phases or not all(phase.get("name") and phase.get("argv") for phase in phases):
+        return "a step needs phases with a name and an argv each, or hold"
+    return None

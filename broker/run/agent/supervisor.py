@@ -7,14 +7,14 @@ import signal
 import time
 
 from . import child, journal, procs, tasks, trouble, wire, words
+from .clock import Clock
 from .loop import Loop
 from .slots import Slots
 from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn, Optional
-
+    from typing import Any, Callable, NoReturn, Optional
 
 TERM = int(signal.SIGTERM)
 LAUNCH_FAILED = (0, 53)
@@ -120,6 +120,8 @@ class Supervisor:
         self.loop = Loop()
         self.loop.watch(wake, lambda: os.read(wake, 4096))
         self.loop.watch(order.door, self.obey_all)
+        self.clock = Clock(self)
+        self.noticed = -1  # the number of the latest notice that was written
         self.crew = tasks.Crew(self.step, self.loop)
         self.streams = self.open_streams()
 
@@ -223,22 +225,13 @@ class Supervisor:
             self.started = time.time()
             began = {"pid": pids[0], "started": self.started}
             trouble.patiently(lambda: journal.save(self.order.file("started"), began))
-            self.set_clock()
+            self.clock.set()
             self.loop.after("sample", SAMPLE_FIRST, self.sample)
             wire.poke(self.order.agent_socket, self.order.key)
 
     def add_sessions(self, pids: "list[int]") -> None:
         with open(self.order.file("sessions"), "a", encoding="ascii") as file:
             file.write("".join("{}\n".format(pid) for pid in pids))
-
-    def set_clock(self) -> None:
-        limit, warning = self.step.get("time_limit"), self.step.get("warn")
-        if limit is not None:
-            self.loop.after("limit", limit, self.out_of_time)
-        ends = self.step.get("job_ends")
-        left = limit if ends is None else ends - time.time()
-        if warning and left is not None:
-            self.loop.after("warn", max(0, left - warning["before"]), self.warn)
 
     def sample(self) -> None:
         """As Slurm counts memory: all processes of the step together, looked at now and then."""
@@ -255,7 +248,9 @@ class Supervisor:
         *lines, self.inbox = self.inbox.split(b"\n")
         for line in lines:
             order = wire.decode(line)
-            ORDERS[order["do"]](self, order)
+            act = ORDERS.get(order["do"])  # a newer agent's that is not known must not end us
+            if act is not None:
+                act(self, order)
 
     def obey_kill(self, order: "dict[str, Any]") -> None:
         cause, grace, number = order["cause"], order["grace"], order.get("signal", TERM)
@@ -272,6 +267,12 @@ class Supervisor:
     def obey_ack(self, order: "dict[str, Any]") -> None:
         if self.streams is not None:
             self.streams.acknowledge(order["at"])
+
+    def obey_notify(self, order: "dict[str, Any]") -> None:
+        """`scontrol notify`; one that is told again is not written again."""
+        if order["serial"] > self.noticed:
+            self.noticed = order["serial"]
+            self.write(words.error(child.text(order["text"]), time.time()))
 
     def obey_signal(self, order: "dict[str, Any]") -> None:
         self.signal(order["signal"], order["scope"])
@@ -304,10 +305,6 @@ class Supervisor:
 
     # ---------------------------------------------------------------- ending
 
-    def warn(self) -> None:
-        warning = self.step["warn"]
-        self.signal(warning["signal"], "batch" if warning.get("batch") else "steps")
-
     def out_of_time(self) -> None:
         self.end("time_limit", self.step.get("kill_wait", 30))
 
@@ -337,7 +334,9 @@ class Supervisor:
     def say(self, why: str) -> None:
         """Where the step's own errors go, as slurmstepd does."""
         who = self.step.get("job_label") or "STEP " + self.order.key
-        line = words.cancelled(who, self.order.node, why=why, now=time.time())
+        self.write(words.cancelled(who, self.order.node, why=why, now=time.time()))
+
+    def write(self, line: bytes) -> None:
         first = self.crew.tasks[:1]
         if self.streams is not None and first[0].relays("stderr"):
             self.streams.say(line)
@@ -420,13 +419,15 @@ class Supervisor:
         }
 
 
-ORDERS = {
+ORDERS: "dict[str, Callable[[Supervisor, dict[str, Any]], None]]" = {
     "turn": lambda one, _order: one.take_turn(),
     "kill": Supervisor.obey_kill,
     "signal": Supervisor.obey_signal,
     "input": Supervisor.obey_input,
     "window": Supervisor.obey_window,
     "ack": Supervisor.obey_ack,
+    "limit": lambda one, order: one.clock.obey(order),
+    "notify": Supervisor.obey_notify,
 }
 SCOPES = {
     "steps": Supervisor.all_but_batch,

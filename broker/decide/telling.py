@@ -1,0 +1,40 @@
+"""What running jobs' nodes are told beside signals: notices; and their word that they have it."""
+
+from broker.decide.commands import OVER, PENDING, records
+from broker.decide.rules import NOTHING, Decision
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.errors import Conflict
+from broker.model.job import Notice
+from broker.model.lifecycle import Life, life
+from broker.world import World
+
+
+def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
+    """Notes the text; the nodes get it next. Raises Conflict for jobs that do not run."""
+    found = records(world, asked.target, asked.by)
+    running = [job for job in found if life(job) is Life.RUNNING]
+    if not running:
+        raise Conflict(OVER if all(job.over for job in found) else PENDING)
+    serial = world.last_event + 1
+    return Decision(
+        [
+            ev.NoticeAsked(
+                job=job.id,
+                at=now,
+                actor=asked.by.uid,
+                notice=Notice(asked.text, serial + job.id),
+            )
+            for job in running
+        ]
+    )
+
+
+def decide_told(world: World, seen: cmd.NoticeDone | cmd.LimitDone, now: int) -> Decision:
+    """Words about an old attempt change nothing."""
+    job = world.jobs.get(seen.job)
+    if job is None or job.attempt != seen.attempt:
+        return NOTHING
+    if isinstance(seen, cmd.NoticeDone):
+        return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
+    return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])

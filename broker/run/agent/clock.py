@@ -1,0 +1,124 @@
+"""The moments of a step's life, its warning and its end, also when limits are changed."""
+
+import time
+
+from . import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Protocol
+
+    from .loop import Loop
+    from .spool import Place
+
+    class Watched(Protocol):
+        """What is asked of a step's supervisor."""
+
+        step: dict[str, Any]
+        loop: Loop
+        started: Optional[float]
+        cause: str
+        outcome: Optional[tuple[int, int]]
+
+        def is_batch(self) -> bool: ...
+        def out_of_time(self) -> None: ...
+        def signal(self, number: int, scope: str) -> None: ...
+
+
+class Clock:
+    """Of one step: `time_limit` counts from its start, `job_ends` is an instant."""
+
+    def __init__(self, one: "Watched") -> None:
+        self.one = one
+        self.step = one.step
+        self.warned = False
+        self.paused_at = None  # type: Optional[float]
+        self.heard = {}  # type: dict[bool, int]
+
+    def set(self) -> None:
+        """Sets the moments of a step that has begun, in place of those set before."""
+        one = self.one
+        if one.started is None:
+            return  # they are set when it begins
+        one.loop.forget("limit", "warn")
+        if one.cause or one.outcome is not None or self.paused_at is not None:
+            return
+        limit = self.step.get("time_limit")
+        if limit is not None:
+            one.loop.after("limit", _until(one.started + limit), one.out_of_time)
+        moment = self.warning()
+        if moment is not None and not self.warned:
+            one.loop.after("warn", _until(moment), self.warn)
+
+    def warning(self) -> "Optional[float]":
+        """The instant of the warning, if there is one."""
+        limit, ends = self.step.get("time_limit"), self.step.get("job_ends")
+        if ends is None and limit is not None:
+            ends = (self.one.started or time.time()) + limit
+        asked = self.step.get("warn")
+        return ends - asked["before"] if asked and ends is not None else None
+
+    def warn(self) -> None:
+        asked, self.warned = self.step["warn"], True
+        self.one.signal(asked["signal"], "batch" if asked.get("batch") else "steps")
+
+    def obey(self, order: "dict[str, Any]") -> None:
+        """Another limit; an order that was overtaken on its way changes nothing."""
+        whole = order["whole"]
+        if order["serial"] <= self.heard.get(whole, -1):
+            return
+        self.heard[whole] = order["serial"]
+        if not whole:
+            self.step["time_limit"] = order["time_limit"]
+        else:
+            self.pause(order["paused"])
+            name = "time_limit" if self.one.is_batch() else "job_ends"
+            self.step[name] = order[name]
+        self.warned = self.warned and (self.warning() or 0) <= time.time()
+        self.set()
+
+    def pause(self, paused: bool) -> None:
+        """Time that the job is suspended does not count for limits of its steps either."""
+        if paused:
+            self.paused_at = self.paused_at or time.time()
+        elif self.paused_at is not None:
+            limit = self.step.get("time_limit")
+            if limit is not None:  # the batch step's is told anew, with this time in it
+                self.step["time_limit"] = limit + time.time() - self.paused_at
+            self.paused_at = None
+
+
+def tell(live: "dict[str, Place]", request: "dict[str, Any]") -> "dict[str, Any]":
+    """Passes a limit on: of one step, by `key`, or of an attempt and all of its steps."""
+    whole = "attempt" in request
+    order = {
+        "do": "limit",
+        "whole": whole,
+        "serial": int(request["serial"]),
+        "time_limit": _seconds(request["time_limit"]),
+        "job_ends": _seconds(request.get("job_ends")),
+        "paused": bool(request.get("paused")),
+    }
+    return {"ok": True, "steps": pass_on(live, request["attempt" if whole else "key"], order)}
+
+
+def notify(live: "dict[str, Place]", request: "dict[str, Any]") -> "dict[str, Any]":
+    """A text for the standard error of an attempt's batch step."""
+    order = {"do": "notify", "serial": int(request["serial"]), "text": str(request["text"])}
+    return {"ok": True, "steps": pass_on(live, request["attempt"] + "/batch", order)}
+
+
+def pass_on(live: "dict[str, Place]", wanted: str, order: "dict[str, Any]") -> "list[str]":
+    """Gives an order to the steps of a key or attempt, and says to which."""
+    places = [place for place in live.values() if wanted in {place.key, place.attempt}]
+    for place in places:
+        place.tell(wire.encode(order))
+    return [place.key for place in places]
+
+
+def _until(moment: float) -> float:
+    return max(0.0, moment - time.time())
+
+
+def _seconds(value: "Any") -> "Optional[float]":
+    return None if value is None else float(value)
