@@ -4,7 +4,7 @@ What a key means here is `skypilot_task`'s business; this module only knows what
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import yaml
@@ -16,6 +16,9 @@ from gateway.config.problems import UNFIT, near, shown
 from gateway.translate import skypilot_values as values
 
 LONGEST = 1 << 20
+MOST_VALUES = 200_000
+LONG_TEXT = 64
+"""Characters of a text that count as one value more."""
 """Characters of a task file."""
 HEADER_KEYS = {"name", "execution", "primary_tasks", "termination_delay", "inter_connection"}
 """All that the first of several documents has when it is no task itself."""
@@ -257,7 +260,7 @@ def _documents(text: str) -> list[Tree]:
     if len(text) > LONGEST:
         raise BadSpec("", "", f"a task file of {len(text)} characters; {LONGEST} are taken")
     try:
-        found = [tree for tree in yaml.safe_load_all(text) if tree is not None]
+        found = [tree for tree in _bounded(text) if tree is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -269,6 +272,32 @@ def _documents(text: str) -> list[Tree]:
         if not isinstance(tree, dict):
             raise BadSpec("", shown(tree), "a task is a list of `key: value` lines")
     return found or [{}]
+
+
+def _bounded(text: str) -> Iterator[Tree | None]:
+    """Each document. Raises YAMLError, RecursionError, BadSpec where aliases make it too much."""
+    loader = yaml.SafeLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None and _values(node, {}) > MOST_VALUES:
+                told = f"with its aliases written out the file has more than {MOST_VALUES} values"
+                raise BadSpec("", "", told, hint="use fewer aliases (*name)")
+            yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _values(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many there are with each alias written out; what refers to itself counts once."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value) // LONG_TEXT
+    if id(node) not in known:
+        known[id(node)] = 1
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [one for pair in node.value for one in pair] if pairs else node.value
+        known[id(node)] = 1 + sum(_values(one, known) for one in inner)
+    return known[id(node)]
 
 
 def _changed(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from hashlib import sha256
+from itertools import pairwise
 
 import pytest
 
@@ -241,6 +242,25 @@ def test_a_header_is_no_task() -> None:
 def test_a_mistake_is_told_with_its_place_and_the_way_out(text: str, told: str) -> None:
     error = refusal(text)
     assert f"{error.message}|{error.hint}" == told
+
+
+def bomb(level: str) -> str:
+    """Each of eight levels names the one before ten times."""
+    names = "abcdefgh"
+    lines = [level.format(new=new, old=old) for old, new in pairwise(names)]
+    return "a: &a {k: x}\n" + "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        bomb("{new}: &{new} [" + ", ".join(["*{old}"] * 10) + "]"),
+        bomb("{new}: &{new} {{<<: [" + ", ".join(["*{old}"] * 10) + "]}}"),
+    ],
+    ids=["aliases", "merges"],
+)
+def test_a_file_that_grows_by_its_aliases_is_refused(text: str) -> None:
+    assert "more than 200000 values" in refusal(text).message
 
 
 def test_all_mistakes_are_told_at_once() -> None:
