@@ -1,8 +1,10 @@
 """What the commands that only read share: options, cluster, cache, the reader's context."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec
 
 from broker.world import Snapshot
 from gateway.api.desk import Desk
@@ -20,6 +22,7 @@ NO_CLUSTER = (
     "{0}: error: '{1}' can't be reached now, or it is an invalid entry for --cluster.  "
     "Use 'sacctmgr list clusters' to see available clusters.\n"
 )
+P = ParamSpec("P")
 NOT_YET = "{}: error: --{} is not supported by this service yet\n"
 
 
@@ -34,6 +37,21 @@ class Finished(Exception):
 def fail(err: str, *, out: str = "", code: int = 1) -> Finished:
     """An end with a text for standard error."""
     return Finished(Answer(out=out, err=err, code=code))
+
+
+def finishing(
+    command: Callable[P, Awaitable[Answer]],
+) -> Callable[P, Coroutine[Any, Any, Answer]]:
+    """The command, whose answer is also what a `Finished` that is raised inside brings."""
+
+    @wraps(command)
+    async def answer(*words: P.args, **named: P.kwargs) -> Answer:
+        try:
+            return await command(*words, **named)
+        except Finished as end:
+            return end.answer
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

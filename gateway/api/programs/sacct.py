@@ -9,7 +9,7 @@ from broker.ports import HistoryQuery
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.programs.scontrol_show import replace_names, script_digest, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
@@ -62,11 +62,9 @@ class Sacct:
     def __init__(self, tres: Sequence[str] = FIXED) -> None:
         self.tres_ids = numbers(tres)
 
+    @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        try:
-            return await _answer(desk, call, self.tres_ids)
-        except Finished as end:
-            return end.answer
+        return await _answer(desk, call, self.tres_ids)
 
 
 sacct = Sacct()

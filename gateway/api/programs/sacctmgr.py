@@ -9,7 +9,7 @@ from accounting.assoc import Qos
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.config.settings import Config
 from gateway.query import managed, managedelse
@@ -86,13 +86,8 @@ class Sacctmgr:
         self.tres = numbers(config.accounting.tres)
         self.config = config
 
+    @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        try:
-            return await self._answer(desk, call)
-        except Finished as end:
-            return end.answer
-
-    async def _answer(self, desk: Desk, call: Call) -> Answer:
         options = read_options(desk, call)
         if not options.words:
             raise fail(NO_PROMPT)

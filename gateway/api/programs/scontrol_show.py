@@ -11,7 +11,7 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.hostload import measured
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.documents import Asker, document, pieces, values
@@ -88,17 +88,15 @@ class Show:
         self.settings = settings or {}
         self.keywords = {**KEYWORDS, **(lists or {})}
 
+    @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        try:
-            options = read_options(desk, call)
-            snap = desk.snapshot()
-            ctx = reader(desk, call, snap, options=options)
-            by = await structured.asker(desk, call, options)
-            words = options.words[1:]
-            asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
-            return await _keyword(options.words, self.keywords)(asked)
-        except Finished as end:
-            return end.answer
+        options = read_options(desk, call)
+        snap = desk.snapshot()
+        ctx = reader(desk, call, snap, options=options)
+        by = await structured.asker(desk, call, options)
+        words = options.words[1:]
+        asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
+        return await _keyword(options.words, self.keywords)(asked)
 
 
 def _keyword(words: tuple[str, ...], known: Keywords) -> View:

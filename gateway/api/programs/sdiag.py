@@ -6,7 +6,7 @@ from broker.model.job import Job, JobState
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import NOT_YET, Finished, fail, read_options, reader
+from gateway.api.programs.reading import NOT_YET, fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.documents import values
@@ -16,20 +16,18 @@ from gateway.query.shape import number
 RULE = "*" * 55 + "\n"
 
 
+@finishing
 async def sdiag(desk: Desk, call: Call) -> Answer:
     """The command."""
-    try:
-        options = read_options(desk, call)
-        if options.has("reset"):
-            raise fail(NOT_YET.format("sdiag", "reset"))
-        snap = desk.snapshot()
-        ctx = reader(desk, call, snap, options=options)
-        by = await structured.asker(desk, call, options)
-        if by is not None:
-            return Answer(out=values({"statistics": _record(snap, ctx)}, ctx, asker=by))
-        return Answer(out=_text(snap, ctx))
-    except Finished as end:
-        return end.answer
+    options = read_options(desk, call)
+    if options.has("reset"):
+        raise fail(NOT_YET.format("sdiag", "reset"))
+    snap = desk.snapshot()
+    ctx = reader(desk, call, snap, options=options)
+    by = await structured.asker(desk, call, options)
+    if by is not None:
+        return Answer(out=values({"statistics": _record(snap, ctx)}, ctx, asker=by))
+    return Answer(out=_text(snap, ctx))
 
 
 def counts(jobs: list[Job]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from broker.model.job import Job, JobState
 from broker.ports import HistoryQuery
 from gateway.api.desk import Desk
-from gateway.api.programs.reading import Finished, fail, read_options, reader
+from gateway.api.programs.reading import fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query import past
 from gateway.query.context import Context
@@ -20,19 +20,17 @@ STEP = 1024
 SECOND = 1_000_000
 
 
+@finishing
 async def seff(desk: Desk, call: Call) -> Answer:
     """The command."""
-    try:
-        options = read_options(desk, call, usage=USAGE)
-        refs = read_ref(options.words[0]) if options.words else None
-        if not refs:
-            raise fail(USAGE if not options.words else NOT_FOUND)
-        job = await _job(desk, refs[0])
-        if job is None:
-            raise fail(NOT_FOUND)
-        return Answer(out=report(job, reader(desk, call, desk.snapshot(), options=options)))
-    except Finished as end:
-        return end.answer
+    options = read_options(desk, call, usage=USAGE)
+    refs = read_ref(options.words[0]) if options.words else None
+    if not refs:
+        raise fail(USAGE if not options.words else NOT_FOUND)
+    job = await _job(desk, refs[0])
+    if job is None:
+        raise fail(NOT_FOUND)
+    return Answer(out=report(job, reader(desk, call, desk.snapshot(), options=options)))
 
 
 async def _job(desk: Desk, ref: JobRef) -> Job | None:

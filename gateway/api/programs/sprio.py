@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 
 from gateway.api.desk import Desk
-from gateway.api.programs.reading import Finished, Options, cluster_line, fail, read_options, reader
+from gateway.api.programs.reading import (
+    Options,
+    cluster_line,
+    fail,
+    finishing,
+    read_options,
+    reader,
+)
 from gateway.api.programs.shares import standings
 from gateway.api.wire import Answer, Call
 from gateway.config.accounts import PrioritySettings
@@ -35,13 +42,8 @@ class Sprio:
     def __init__(self, settings: PrioritySettings) -> None:
         self.settings = settings
 
+    @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        try:
-            return await self._answer(desk, call)
-        except Finished as end:
-            return end.answer
-
-    async def _answer(self, desk: Desk, call: Call) -> Answer:
         options = read_options(desk, call)
         snap = desk.snapshot()
         ctx = reader(desk, call, snap, options=options)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from accounting.ledger import Kind
 from gateway.api.desk import Desk
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
@@ -84,15 +84,9 @@ CONDITIONS = (
 )  # fmt: skip
 
 
+@finishing
 async def sreport(desk: Desk, call: Call) -> Answer:
     """The command."""
-    try:
-        return await _answer(desk, call)
-    except Finished as end:
-        return end.answer
-
-
-async def _answer(desk: Desk, call: Call) -> Answer:
     options = read_options(desk, call)
     if not options.words:
         raise fail(NO_PROMPT)

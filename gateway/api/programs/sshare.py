@@ -11,7 +11,14 @@ from accounting.tres import Tres, billing, parse_weights
 from broker.model.job import Job, JobState
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import Finished, Options, cluster_line, fail, read_options, reader
+from gateway.api.programs.reading import (
+    Options,
+    cluster_line,
+    fail,
+    finishing,
+    read_options,
+    reader,
+)
 from gateway.api.programs.shares import standings
 from gateway.api.wire import Answer, Call
 from gateway.config.accounts import PrioritySettings
@@ -118,13 +125,8 @@ class Sshare:
         self.settings = settings
         self.tres = tres
 
+    @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        try:
-            return await self._answer(desk, call)
-        except Finished as end:
-            return end.answer
-
-    async def _answer(self, desk: Desk, call: Call) -> Answer:
         options = read_options(desk, call)
         if options.words:
             raise fail(BAD_WORD.format(options.words[0]))

@@ -7,7 +7,7 @@ from broker.model.ids import BATCH
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs.hostprocs import Use, uses
-from gateway.api.programs.reading import Finished, Options, fail, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
@@ -203,15 +203,9 @@ FIELDS: tuple[Field[Line], ...] = tuple(
 )
 
 
+@finishing
 async def sstat(desk: Desk, call: Call) -> Answer:
     """The command."""
-    try:
-        return await _answer(desk, call)
-    except Finished as end:
-        return end.answer
-
-
-async def _answer(desk: Desk, call: Call) -> Answer:
     options = read_options(desk, call)
     if options.has("helpformat"):
         return Answer(out=help_grid(list(WIDTHS)))
