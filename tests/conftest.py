@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from time import sleep
 
 import pytest
 from hypothesis import settings
@@ -63,7 +63,11 @@ def _refuse_network(event: str, args: tuple[object, ...]) -> None:
 sys.addaudithook(_refuse_network)
 
 
-def _no_sleep(seconds: float) -> NoReturn:
+def _no_sleep(seconds: float) -> None:
+    """Refused but to `subprocess`, which looks that way for the end of a process it waits for."""
+    if sys._getframe(1).f_globals.get("__name__") == "subprocess":
+        sleep(seconds)
+        return
     raise AssertionError(f"time.sleep({seconds}) in a test: pass a clock in, or mark the test e2e")
 
 
