@@ -8,6 +8,7 @@ from broker.model.errors import BadOption
 
 INVALID = "Invalid feature specification"
 _TOKEN = re.compile(r"\s*([&|()\[\]]|[^\s&|()\[\]*]+|\*\s*\d+)")
+_COUNTED = re.compile(r"\s*([^\s&|()\[\]*]+)\s*\*\s*\d+\s*")
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -38,9 +39,11 @@ def parse(text: str) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
     `[a|b]`, one of them for all nodes, is read as `(a|b)`: the nodes of one purchase are alike.
-    Raises BadOption for anything else, counts (`a*2`) among it.
+    A count of one kind alone (`a*2`) is met by all nodes being of that kind. Raises BadOption for
+    anything else, counts of several kinds among it.
     """
-    tokens = _tokens(text)
+    counted = _COUNTED.fullmatch(text)
+    tokens = _tokens(counted[1] if counted else text)
     expression, rest = _expression(tokens, text)
     if rest:
         raise _invalid(text)
@@ -71,7 +74,7 @@ def _tokens(text: str) -> list[str]:
     if "".join(found) != "".join(text.split()):
         raise _invalid(text)
     if any(token.startswith("*") for token in found):
-        raise _invalid(text, hint="counts such as a*2 are not supported: ask for one kind of node")
+        raise _invalid(text, hint="counts of several kinds are not served: ask for one kind")
     return [str(token).lower() for token in found]
 
 

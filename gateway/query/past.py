@@ -195,15 +195,24 @@ def step_total_cpu(_job: Job, step: Step, _: Context) -> int:
     return step.usage.user_us + step.usage.system_us
 
 
+SAMPLING = 5
+"""Seconds between two looks at a step's processes."""
+
+
+def brief(step: Step) -> bool:
+    """Whether it was over before Slurm would have looked at it: nothing is told of it (25.11)."""
+    return step.ended is not None and step.ended - (step.started or step.ended) < SAMPLING
+
+
 def step_rss(_job: Job, step: Step, _: Context) -> int | None:
     """KiB; None while nothing was measured."""
-    return step.usage.max_rss_kib or None
+    return None if brief(step) else step.usage.max_rss_kib or None
 
 
 def step_mean_cpu(job: Job, step: Step, ctx: Context) -> int | None:
     """Whole seconds of cpu time; None while nothing was measured."""
-    used = step_total_cpu(job, step, ctx)
-    return used // 1_000_000 if used or step.usage.max_rss_kib else None
+    known = step_rss(job, step, ctx) is not None
+    return step_total_cpu(job, step, ctx) // 1_000_000 if known else None
 
 
 def step_usage(job: Job, step: Step, ctx: Context) -> str:

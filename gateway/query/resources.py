@@ -247,7 +247,7 @@ def tres_per_task(job: Job, _: Context) -> str | None:
         f"cpu={job.spec.resources.cpus_per_task}" if cpus else None,
         _gres_text(job.spec.resources.gpus_per_task, mark="="),
     ]
-    return ",".join(part.replace("cpu:", "cpu=") for part in parts if part) or None
+    return ",".join(part for part in parts if part) or None
 
 
 def cpus_per_tres(job: Job, _: Context) -> str | None:

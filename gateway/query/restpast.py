@@ -128,19 +128,13 @@ def nodes_held(job: Job, ctx: Context) -> str:
 # ---------------------------------------------------------------- steps
 
 Pair = tuple[Job, Step]
-SAMPLING = 5
-"""Seconds between two looks at a step's processes."""
 ENERGY = {"type": "energy", "name": "", "id": 3, "count": 0}
 
 
 def _usage(node: str | None, step: Step) -> dict[str, Any]:
-    """What was measured of a step: cpu time in milliseconds, memory in bytes.
-
-    Nothing for one that was over before Slurm would have looked at it (25.11).
-    """
+    """What was measured of a step: cpu time in milliseconds, memory in bytes."""
     used = step.usage
-    brief = step.ended is not None and step.ended - (step.started or step.ended) < SAMPLING
-    if brief or not (used.max_rss_kib or used.user_us or used.system_us):
+    if past.brief(step) or not (used.max_rss_kib or used.user_us or used.system_us):
         return {"max": [], "min": [], "average": [ENERGY], "total": [ENERGY]}
     counts = [
         ("cpu", 1, (used.user_us + used.system_us) // 1000),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from broker.model.job import Job, Share
+from gateway.query.column import JobGetter
 from gateway.query.context import Context
 from gateway.query.fields import BY_KEY
 from sbatch_shim.grammar.arrays import show_indexes
@@ -68,11 +69,12 @@ JOB_LINES = (
     ("?tres_per_task",),
     ("?mail_user", "mail_type"),
     ("?tasks_per_tres",),
-    ("?container", "container_id"),
+    ("|container", "|container_id"),
     ("?oom_kill_step",),
     ("?segment",),
 )
-"""Keys of columns, line by line: `?` shown only where set, `+` only with --details."""
+"""Keys of columns, line by line: `?` shown only where set, `|` where one of the line is set,
+`+` only with --details."""
 # fmt: on
 
 
@@ -91,7 +93,7 @@ class _Part:
 
 def _part(word: str) -> _Part:
     optional = word.startswith("?")
-    column = BY_KEY[word.lstrip("?+")]
+    column = BY_KEY[word.lstrip("?|+")]
     if not optional:
         return _Part(column.scontrol, column.shown(), optional)
     get, write = column.get, column.kind.scontrol
@@ -107,9 +109,13 @@ def _part(word: str) -> _Part:
 class _Line:
     parts: tuple[_Part, ...]
     detail: bool
+    one_of: tuple[JobGetter, ...] = ()
+    """Not shown unless one of these is set."""
 
     def shown(self, job: Job, ctx: Context) -> str | None:
         """The line; None if what it begins with is not set."""
+        if self.one_of and all(get(job, ctx) is None for get in self.one_of):
+            return None
         texts = [part.shown(job, ctx) for part in self.parts]
         if texts[0] is None:
             return None
@@ -117,10 +123,16 @@ class _Line:
 
 
 ALLOCATION = "+allocation"
-LINES = tuple(
-    None if words == (ALLOCATION,) else _Line(tuple(map(_part, words)), words[0].startswith("+"))
-    for words in JOB_LINES
-)
+
+
+def _line(words: tuple[str, ...]) -> _Line | None:
+    if words == (ALLOCATION,):
+        return None
+    one_of = tuple(BY_KEY[word[1:]].get for word in words if word.startswith("|"))
+    return _Line(tuple(map(_part, words)), words[0].startswith("+"), one_of)
+
+
+LINES = tuple(map(_line, JOB_LINES))
 
 
 def show_job(job: Job, ctx: Context, *, details: bool = False, oneliner: bool = False) -> str:

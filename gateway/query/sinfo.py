@@ -335,8 +335,9 @@ NAME_CELLS = {column.long.lower(): _cell(column) for column in COLUMNS}
 
 
 _LETTERS = sorted(BY_LETTER, key=lambda letter: (letter.isupper(), letter))
-EVERY = tuple(f"{letter} |" if letter.isupper() else f"{letter}|" for letter in _LETTERS)
-"""What `all` shows: small letters, then capitals, each with a bar (25.11)."""
+_BARRED = [f"{letter} |" if letter.isupper() else f"{letter}|" for letter in _LETTERS]
+EVERY = (*_BARRED[:-1], _BARRED[-1].rstrip("|"))
+"""What `all` shows: small letters, then capitals, with bars between (25.11)."""
 EVERY_CELL = tuple((LETTER_CELLS[text[0]], text[1:]) for text in EVERY)
 
 

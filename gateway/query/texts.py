@@ -84,19 +84,39 @@ def switches(job: Job, _: Context) -> str | None:
 # ---------------------------------------------------------------- output files
 
 
-def stdin_pattern(job: Job, _: Context) -> str | None:
+def _stdin(job: Job) -> str | None:
     return (job.spec.output.stdin or "/dev/null") if job.spec.batch else None
 
 
-def stdout_pattern(job: Job, _: Context) -> str | None:
+def _stdout(job: Job) -> str | None:
     if job.spec.batch is None:
         return None
-    is_array = job.array is not None or job.spec.option("array") is not None
-    return job.spec.output.stdout or default_pattern(is_array)
+    return job.spec.output.stdout or _default(job)
+
+
+def _default(job: Job) -> str:
+    return default_pattern(job.array is not None or job.spec.option("array") is not None)
+
+
+def _stderr(job: Job) -> str | None:
+    return job.spec.output.stderr if job.spec.batch else None
+
+
+def stdin_pattern(job: Job, _: Context) -> str | None:
+    return _whole(_stdin(job), job)
+
+
+def stdout_pattern(job: Job, _: Context) -> str | None:
+    """As a path, but without one where no name was given (25.11)."""
+    return _whole(_stdout(job), job) if job.spec.output.stdout else _stdout(job)
 
 
 def stderr_pattern(job: Job, _: Context) -> str | None:
-    return job.spec.output.stderr if job.spec.batch else None
+    return _whole(_stderr(job), job)
+
+
+def _whole(pattern: str | None, job: Job) -> str | None:
+    return None if pattern is None else absolute(pattern, job.spec.cwd)
 
 
 def expanded(pattern: str | None, job: Job, ctx: Context) -> str | None:
@@ -118,22 +138,22 @@ def expanded(pattern: str | None, job: Job, ctx: Context) -> str | None:
 
 
 def stdin_path(job: Job, ctx: Context) -> str | None:
-    return expanded(stdin_pattern(job, ctx), job, ctx)
+    return expanded(_stdin(job), job, ctx)
 
 
 def stdout_path(job: Job, ctx: Context) -> str | None:
-    return expanded(stdout_pattern(job, ctx), job, ctx)
+    return expanded(_stdout(job), job, ctx)
 
 
 def stderr_path(job: Job, ctx: Context) -> str | None:
     """Empty for a batch job without `-e`, whose errors go where its output goes (25.11)."""
     if job.spec.batch is None:
         return None
-    return expanded(stderr_pattern(job, ctx), job, ctx) or ""
+    return expanded(_stderr(job), job, ctx) or ""
 
 
 def stdin(job: Job, ctx: Context) -> str | None:
-    """As typed (24.05 and later), or filled in when that is asked for."""
+    """With its patterns (24.05 and later), or filled in when that is asked for."""
     return stdin_path(job, ctx) if ctx.expand_patterns else stdin_pattern(job, ctx)
 
 
@@ -142,4 +162,4 @@ def stdout(job: Job, ctx: Context) -> str | None:
 
 
 def stderr(job: Job, ctx: Context) -> str | None:
-    return stderr_path(job, ctx) if ctx.expand_patterns else stderr_pattern(job, ctx)
+    return stderr_path(job, ctx) or None if ctx.expand_patterns else stderr_pattern(job, ctx)

@@ -93,7 +93,7 @@ def _resources(asked: Asking) -> Resources:
         prefer=asked.text("prefer"),
         nodelist=nodelist,
         exclude=exclude,
-        exclusive=asked.value("exclusive") in ("exclusive", "topo"),
+        exclusive=asked.value("exclusive") == "exclusive",
         contiguous="contiguous" in part,
     )
 

@@ -1,9 +1,9 @@
-"""scontrol listpids, listjobs, liststeps: what runs on this host."""
+"""scontrol listpids, listjobs, liststeps, getent: what runs on this host."""
 
 from broker.model.job import Job
 from gateway.api.programs.hostprocs import Process, processes
 from gateway.api.programs.reading import fail
-from gateway.api.programs.scontrol_show import Asked, Keywords, jobs_of
+from gateway.api.programs.scontrol_show import TOO_FEW, Asked, Keywords, jobs_of
 from gateway.api.wire import Answer
 from gateway.query.documents import values
 from gateway.query.nodes import node_views
@@ -28,10 +28,10 @@ async def list_pids(asked: Asked) -> Answer:
     return Answer(out=PID_TOP + "".join(lines))
 
 
-NO_DAEMONS = (
+NO_FOLDER = (
     "scontrol: error: Domain socket directory /var/spool/slurmd/{}: No such file or directory\n"
-    "No slurmstepd's found on this node\n"
 )
+NO_DAEMONS = NO_FOLDER + "No slurmstepd's found on this node\n"
 PID_TOP = f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} GLOBALID\n"
 
 
@@ -77,7 +77,15 @@ async def list_steps(asked: Asked) -> Answer:
     return Answer(out="".join(f"{job:<8} {step:<8}\n" for job, step in lines))
 
 
+async def names_of_steps(asked: Asked) -> Answer:
+    """`getent NODE`: users whom Slurm's own daemons answer for; none run here (25.11)."""
+    if not asked.words:
+        raise fail(TOO_FEW.format("getent"))
+    return Answer(err=NO_FOLDER.format(asked.words[0]))
+
+
 LISTS: Keywords = {
+    "getent": (6, names_of_steps),
     "listjobs": (5, list_jobs),
     "listpids": (5, list_pids),
     "liststeps": (5, list_steps),

@@ -23,6 +23,8 @@ from broker.model.errors import BadOption
         ("c7i.4xlarge", {"c7i.4xlarge"}, True),
         ("use1-az4", {"use1-az4"}, True),
         ("a100-80gb", {"a100"}, False),
+        ("Spot*2", {"spot"}, True),
+        ("spot*2", {"g5"}, False),
     ],
 )
 def test_a_constraint_holds_for_features(text: str, features: set[str], expected: bool) -> None:
@@ -31,7 +33,7 @@ def test_a_constraint_holds_for_features(text: str, features: set[str], expected
 
 @pytest.mark.parametrize(
     "text",
-    ["", "&", "a&", "|a", "(a", "a)", "a b", "[a|b", "(a]", "a&&b", "a*2", "[a*2&b*4]", "()"],
+    ["", "&", "a&", "|a", "(a", "a)", "a b", "[a|b", "(a]", "a&&b", "*2", "[a*2&b*4]", "()"],
 )
 def test_what_is_no_constraint_is_refused_with_the_text_of_slurm(text: str) -> None:
     with pytest.raises(BadOption, match="Invalid feature specification") as caught:

@@ -211,6 +211,40 @@ def test_all_letters_come_small_ones_first() -> None:
     assert "nodelist" in BY_LONG
 
 
+LINES = [
+    ("the other of two names of a container", typed(("container-id", "x")), "Container=(null) ContainerID=x"),
+    ("to be removed", {"spec": {"kill_on_invalid_dep": True}}, "KillOnInvalidDependent=Yes"),
+    ("to be kept", {"spec": {"kill_on_invalid_dep": False}}, "KillOnInvalidDependent=No"),
+    ("cpus of a task as typed", typed(("tres-per-task", "cpu:2")), "TresPerTask=cpu:2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "changes", "line"), LINES, ids=[row[0] for row in LINES])
+def test_lines_of_scontrol_that_only_some_jobs_have(
+    what: str, changes: dict[str, object], line: str
+) -> None:
+    assert what and f"   {line}\n" in show_job(pending(**changes), context())
+    assert line.partition("=")[0] not in show_job(pending(), context())
+
+
+FILES = [
+    (Output(), False, "slurm-%j.out|(null)|/dev/null"),
+    (Output(stdout="out-%j", stderr="/e"), False, "/home/alice/work/out-%j|/e|/dev/null"),
+    (
+        Output(stdout="out-%j", stdin="in"),
+        True,
+        "/home/alice/work/out-700001|(null)|/home/alice/work/in",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "expand", "shown"), FILES)
+def test_files_are_paths_once_they_are_named(files: Output, expand: bool, shown: str) -> None:
+    job, ctx = pending(spec={"output": files}), context(expand_patterns=expand)
+    found = [BY_LONG[name].squeue()(job, ctx) for name in ("stdout", "stderr", "stdin")]
+    assert "|".join(found) == shown
+
+
 MOMENTS = [
     ("", "2026-11-30T11:59:00"),
     ("standard", "2026-11-30T11:59:00"),

@@ -169,3 +169,13 @@ def test_what_cannot_be_is_told_in_slurms_words(
     answer = sinfo(*words)
     assert answer.code == code
     assert text(answer.err).startswith(err)
+
+
+def test_all_spreads_into_every_letter_and_is_called_unknown_as_a_name() -> None:
+    answer = sinfo("-p", "ec2", "-O", "partition:9,all:30")
+    head, first, *_ = answer.out.splitlines()
+    assert head.startswith("PARTITIONAVAIL|ACTIVE_FEATURES|CPUS|")
+    assert head.endswith("STATE |USER |CLUSTER |SOCKETS |CORES |THREADS ")
+    assert first.startswith("ec2*     up|spot,g5|4|0|")
+    assert answer.err == "sinfo: error: Invalid job format specification: all\n"
+    assert sinfo("-p", "ec2", "-o", "%all").out.splitlines()[0] == head.removeprefix("PARTITION")
