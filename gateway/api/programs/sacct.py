@@ -35,6 +35,7 @@ from gateway.query.rows import (
 from gateway.query.sacct import AllOf, Window, in_order, passes, steps_of
 from gateway.query.select import JobRef, spread_arrays
 from gateway.query.tresnames import FIXED, numbers
+from gateway.translate.submitted import submitted
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES, read_job_state
@@ -380,6 +381,8 @@ async def _blobs(desk: Desk, call: Call, options: Options, *, jobs: list[Job]) -
             head = f"Environment used for {job.id} (must be batch to display)\n{RULE}"
             parts.append(head.encode())
             digest = job.spec.environment
-            text = await desk.read(desk.history.blob, digest) if digest else b"NONE\0"
-            parts.append(text.rstrip(b"\0").replace(b"\0", b"\n") + b"\n")
+            text = b"NONE"
+            if digest:
+                text = submitted(job.spec, await desk.read(desk.history.blob, digest))
+            parts.append(text.replace(b"\0", b"\n") + b"\n")
     return b"".join(parts)

@@ -207,3 +207,22 @@ def test_scripts_are_shown_to_their_owner_alone() -> None:
         f"Batch Script for 700001\n{rule}\n#!/bin/sh\nexit 3\n"
     )
     assert text(sacct("-B", "-j", "700001", past=past, uid=2001).out) == ""
+
+
+def test_the_environment_kept_has_what_sbatch_adds() -> None:
+    given = Digest("cd" * 32)
+    limits = (("CORE", 0, -1), ("STACK", -1, -1), ("LOCKS", 1, 1))
+    spec = {"environment": given, "rlimits": limits, "submit_dir": "/home/bob", "umask": 0o27}
+    past = Past([ended(owner=BOB, spec=spec)], blobs={given: b"A=1\0B=x y"})
+    told = text(sacct("--env-vars", "-j", "700001", past=past, uid=2002).out).splitlines()
+    assert told[0] == "Environment used for 700001 (must be batch to display)"
+    assert told[2:] == [
+        "A=1",
+        "B=x y",
+        "SLURM_PRIO_PROCESS=0",
+        "SLURM_RLIMIT_CORE=0",
+        "SLURM_RLIMIT_STACK=18446744073709551615",
+        "SLURM_SUBMIT_DIR=/home/bob",
+        "SLURM_UMASK=0027",
+    ]
+    assert text(sacct("--env-vars", "-j", "700001", past=past, uid=2001).out) == ""
