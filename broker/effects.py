@@ -34,7 +34,7 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
         nodes = _nodes_up(world, job)
         if job.completing and nodes:
             yield ef.Kill(job, nodes)
-        elif job.state.holds_nodes and _stands(world, job, nodes):
+        elif nodes and job.state.holds_nodes and _stands(world, job, nodes):
             yield from _of_running(job, nodes, _gang(world, job))
 
 
@@ -68,16 +68,16 @@ def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Ite
         yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
     for notice in job.notices:
         yield ef.SendNotice(job.id, job.attempt, notice, nodes[0])
-    yield from _limits(job, nodes[0])
+    yield from _limits(job, nodes)
 
 
-def _limits(job: Job, node: Node) -> Iterator[ef.TellLimit]:
+def _limits(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.TellLimit]:
     """Only of what runs: one that is not begun may still be ordered with the limit of before."""
     if job.limit_serial and not job.configuring:
-        yield ef.TellLimit(job, node)
+        yield ef.TellLimit(job, nodes[0])
     for step in job.steps:
         if step.limit_serial and step.state is StepState.RUNNING:
-            yield ef.TellLimit(job, node, step)
+            yield ef.TellLimit(job, nodes[0], step)
 
 
 def _nodes_up(world: World, job: Job) -> tuple[Node, ...]:

@@ -9,6 +9,8 @@ from broker.model.job import Notice
 from broker.model.lifecycle import Life, life
 from broker.world import World
 
+NO_BATCH = "Job {} has no batch script into whose output the message could go"
+
 
 def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
     """Notes the text; the nodes get it next. Raises Conflict for jobs that do not run."""
@@ -16,6 +18,8 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
     running = [job for job in found if life(job) is Life.RUNNING]
     if not running:
         raise Conflict(OVER if all(job.over for job in found) else PENDING)
+    if not any(job.runs_batch for job in running):
+        raise Conflict(NO_BATCH.format(running[0].id))
     serial = world.last_event + 1
     return Decision(
         [
@@ -26,6 +30,7 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
                 notice=Notice(asked.text, serial + job.id),
             )
             for job in running
+            if job.runs_batch
         ]
     )
 

@@ -134,6 +134,19 @@ def test_the_time_limit_holds_while_the_service_is_dead(preloaded: Preloaded) ->
         assert told[0] == f"{job}|TIMEOUT|0:0"
 
 
+def test_a_limit_that_is_lengthened_holds_for_a_job_that_runs(preloaded: Preloaded) -> None:
+    with service(preloaded) as served:
+        job = served.wrap("sleep 5", "-H", "-o", "long.out")
+        _limit(served, job, 3)
+        assert served.run("scontrol", "release", str(job)).code == 0
+        served.wait(job, "RUNNING")
+        assert served.run("scontrol", "update", f"JobId={job}", "TimeLimit=5").code == 0
+        until(lambda: served.job(job).limit_serial == 0, "the node's word")
+        assert served.run("scontrol", "notify", str(job), "hello", "there").code == 0
+        served.wait(job, "COMPLETED")
+        assert served.file("long.out").endswith(" error: hello there\n")
+
+
 def test_a_job_runs_on_through_restarts(preloaded: Preloaded) -> None:
     with service(preloaded) as served:
         words = "echo $$; while ! [ -e go ]; do sleep 0.05; done; exit 5"

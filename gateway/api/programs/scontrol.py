@@ -1,7 +1,7 @@
 """scontrol: what changes jobs and nodes; what it shows is made elsewhere."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.model.commands import Command, Requeue, SetHold, Suspend, Target
 from broker.model.errors import Denied, SpzError
@@ -92,7 +92,7 @@ async def _change(desk: Desk, call: Call, verb: Verb, *, query: Query, keyword: 
         quiet="quiet" in query.given,
     )
     answer = await verb(asked)
-    return Answer(out=answer.out, err="" if asked.quiet else answer.err, code=answer.code)
+    return replace(answer, err="") if asked.quiet else answer
 
 
 def told(asked: Asked, error: SpzError, target: Target) -> str:
@@ -213,11 +213,9 @@ VERBS: Mapping[str, Verb] = {
     "abort": refused,
     "create": refused,
     "delete": refused,
-    "notify": refused,
     "reboot": refused,
     "setdebug": refused,
     "shutdown": refused,
     "takeover": refused,
-    "top": refused,
 }
 """Keywords that change something, `update` aside."""

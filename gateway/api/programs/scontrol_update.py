@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from broker.model.commands import Command, SetHold, SetNode, Update
+from broker.model.commands import Command, SetHold, SetNode, Update, UpdateStep
 from broker.model.errors import SpzError
-from broker.model.ids import NodeName
+from broker.model.ids import NodeName, StepId
 from broker.model.job import Hold, Job
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
 from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
@@ -333,7 +333,41 @@ async def _unknown(asked: Asked, words: list[Word]) -> Answer:
     raise BadValue(NOT_YET.format(f"update {words[0].text}", ""))
 
 
+async def _steps(asked: Asked, words: list[Word]) -> Answer:
+    """A step's time limit, in minutes or as a time; Slurm changes nothing else of a step."""
+    ids = [word for word in words if _names(word, "stepid")]
+    others = [word for word in words if word not in ids]
+    limits = [word for word in others if "timelimit".startswith(word.key) and len(word.key) >= 2]
+    if len(limits) != len(others):
+        wrong = next(word for word in others if word not in limits)
+        raise BadValue(UNSUPPORTED.format(wrong.text))
+    if not limits:
+        raise BadValue(NO_CHANGE)
+    limit = read_time_limit(_text(limits[-1]))
+    if limit is None:
+        raise BadValue("scontrol: error: Invalid TimeLimit value\n")
+    return await _limited(asked, ids[-1].value or "", limit)
+
+
+async def _limited(asked: Asked, text: str, limit: int | str) -> Answer:
+    found, wrong = find_jobs(asked, (text,))
+    job = asked.job(found[0].target) if found else None
+    step = found[0].step if found else None
+    if wrong or job is None or step is None:
+        return Answer(err=f"Invalid job id specified for step {text}\n", code=1)
+    given = _limit(limit)
+    seconds = None if given == UNLIMITED else int(given)
+    try:
+        await asked.desk.ask(
+            UpdateStep(job=job.id, step=StepId(step), by=asked.by, time_limit=seconds)
+        )
+    except SpzError as error:
+        raise BadValue(f"{told(asked, error, found[0].target)} for step {text}\n") from None
+    return Answer()
+
+
 ENTITIES = (
+    ("stepid", _steps),
     ("jobid", _jobs),
     ("nodename", _nodes),
     ("partitionname", _partitions),

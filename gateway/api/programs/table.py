@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, srun
+from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, scontrol_jobs, srun
 from gateway.api.programs.notes import noting
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
@@ -22,6 +22,8 @@ from gateway.api.text import Program
 from gateway.config.settings import Config
 from gateway.query.siteconfig import settings_lines
 
+_VERBS = {**scontrol.VERBS, **scontrol_jobs.VERBS, "update": update}
+
 
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
@@ -33,7 +35,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "sattach": Interactive(sattach.run),
         "sbatch": sbatch.run,
         "scancel": scancel.run,
-        "scontrol": scontrol.program(show, {**scontrol.VERBS, "update": update}),
+        "scontrol": scontrol.program(show, _VERBS),
         "sdiag": sdiag,
         "seff": seff,
         "sinfo": Sinfo(),
