@@ -48,7 +48,7 @@ BY_CAUSE: Mapping[str, tuple[JobState, str, StepState, ExitCode | None]] = {
     ),
     "launch_failed": (
         JobState.FAILED,
-        "RaisedSignal:53(Real-time_signal_19)",
+        "RaisedSignal:53(Real-time signal 19)",
         StepState.FAILED,
         ExitCode(0, LAUNCH_SIGNAL),
     ),
@@ -59,7 +59,7 @@ BY_CAUSE: Mapping[str, tuple[JobState, str, StepState, ExitCode | None]] = {
 def raised(number: int) -> str:
     """Slurm's reason for a job that a signal ended, such as `RaisedSignal:9(Killed)`."""
     text = signal.strsignal(number) if 0 < number < signal.NSIG else None
-    return f"RaisedSignal:{number}({(text or f'Unknown signal {number}').replace(' ', '_')})"
+    return f"RaisedSignal:{number}({text or f'Unknown signal {number}'})"
 
 
 def step_state(exit_code: ExitCode) -> StepState:

@@ -243,16 +243,6 @@ def step_submit_line(_job: Job, step: Step, _: Context) -> str | None:
     return (step.spec.submit_line or None) if step.spec else None
 
 
-def step_file(name: str) -> Any:
-    """The pattern of one of a step's own files, as typed."""
-
-    def get(_job: Job, step: Step, _: Context) -> str | None:
-        output = step.spec.output if step.spec else None
-        return None if output is None else getattr(output, name)
-
-    return get
-
-
 def step_frequency(_job: Job, step: Step, _: Context) -> str:
     return "0" if step.id == BATCH else "Unknown"
 

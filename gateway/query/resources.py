@@ -94,9 +94,10 @@ def tasks(job: Job, ctx: Context) -> int:
 
 
 def task_text(job: Job, ctx: Context) -> str:
-    """scontrol's NumTasks: not worked out for what was refused (25.11)."""
+    """scontrol's NumTasks: not worked out for what was refused or never started (25.11)."""
     asked = job.spec.resources
-    if job.reason == IMPOSSIBLE and asked.tasks is None and asked.tasks_per_node is None:
+    never_ran = job.state.final and job.alloc == Tres()
+    if never_ran and asked.tasks is None and asked.tasks_per_node is None:
         return "N/A"
     return str(tasks(job, ctx))
 

@@ -1,6 +1,8 @@
 """Texts of a job and the files it writes: getters of the column table. None means not set."""
 
-from broker.model.job import Job
+from broker.model.ids import BATCH
+from broker.model.job import Job, Step
+from gateway.query.column import StepGetter
 from gateway.query.context import Context
 from gateway.query.job import sluid
 from gateway.query.resources import batch_host
@@ -119,12 +121,28 @@ def _whole(pattern: str | None, job: Job) -> str | None:
     return None if pattern is None else absolute(pattern, job.spec.cwd)
 
 
+def step_file(name: str) -> StepGetter:
+    """One of a step's own files (`stdout`): with its patterns, or filled in (25.11)."""
+
+    def get(job: Job, step: Step, ctx: Context) -> str | None:
+        spec = step.spec
+        pattern = getattr(spec.output, name) if spec and spec.output else None
+        if pattern is None or spec is None:
+            return None
+        told = fill(pattern, _facts(job, ctx, step.id)) if ctx.expand_patterns else pattern
+        return absolute(told, spec.cwd or job.spec.cwd)
+
+    return get
+
+
 def expanded(pattern: str | None, job: Job, ctx: Context) -> str | None:
     """The file's whole path with every pattern filled in; None for none."""
-    if pattern is None:
-        return None
+    return None if pattern is None else absolute(fill(pattern, _facts(job, ctx)), job.spec.cwd)
+
+
+def _facts(job: Job, ctx: Context, step: str = BATCH) -> FileJob:
     array = job.array
-    facts = FileJob(
+    return FileJob(
         job.id,
         array.base if array else None,
         array.task if array else None,
@@ -133,8 +151,8 @@ def expanded(pattern: str | None, job: Job, ctx: Context) -> str | None:
         batch_host(job, ctx) or "",
         job.restarts,
         sluid(job, ctx),
+        step,
     )
-    return absolute(fill(pattern, facts), job.spec.cwd)
 
 
 def stdin_path(job: Job, ctx: Context) -> str | None:

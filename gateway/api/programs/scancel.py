@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
-from broker.model.commands import Cancel, Command, Signal, Target
+from broker.model.commands import Cancel, Command, Signal, Target, Update
 from broker.model.errors import Denied, SpzError
 from broker.model.job import Job, Owner
 from broker.model.site import Site
@@ -54,17 +54,17 @@ class Wish:
     by: Owner
     number: int = KILL
     scope: str = ""
+    comment: str | None = None
+    """What an administrator leaves as AdminComment."""
 
     @property
     def ends(self) -> bool:
         return self.number == KILL and self.scope != "batch"
 
     def command(self, named: Named) -> Command:
-        target, alone = named.target, named.part is not None
-        if named.part is not None:
-            target = Target(JobId(target.job + named.part))
+        target = _target(named)
         if self.ends:
-            return Cancel(target=target, by=self.by, alone=alone)
+            return Cancel(target=target, by=self.by, alone=named.part is not None)
         return Signal(target=target, by=self.by, number=self.number, scope=self.scope or "steps")
 
     def verbose(self, text: str) -> str:
@@ -72,6 +72,10 @@ class Wish:
             return f"scancel: Terminating job {text}\n"
         batch = "batch " if self.scope == "batch" else ""
         return f"scancel: Signal {self.number} to {batch}job {text}\n"
+
+
+def _target(named: Named) -> Target:
+    return named.target if named.part is None else Target(JobId(named.target.job + named.part))
 
 
 async def run(desk: Desk, call: Call) -> Answer:
@@ -88,7 +92,8 @@ async def run(desk: Desk, call: Call) -> Answer:
     try:
         named = _named(asked, desk.site)
         tests = await _tests(desk, asked, call)
-        wish = Wish(await desk.owner(call.peer.uid), *_signal(asked))
+        owner = await desk.owner(call.peer.uid)
+        wish = Wish(owner, *_signal(asked), comment=_text(asked, "admin-comment"))
         _must_be_possible(asked, desk.site)
     except Wrong as wrong:
         return Answer(err=complaints + str(wrong), code=1)
@@ -173,6 +178,9 @@ async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None)
         return _no_step(desk, named)
     try:
         await desk.ask(wish.command(named))
+        if wish.comment is not None:
+            told = Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
+            await desk.ask(told)
     except SpzError as error:
         return error
     return None

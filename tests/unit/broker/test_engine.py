@@ -159,7 +159,7 @@ def test_a_job_that_fits_starts_in_its_own_submit_step(bench: Bench) -> None:
         (
             {"cause": "launch_failed"},
             "FAILED",
-            "RaisedSignal:53(Real-time_signal_19)",
+            "RaisedSignal:53(Real-time signal 19)",
             "0:53",
         ),
     ],

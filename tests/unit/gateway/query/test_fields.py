@@ -8,8 +8,19 @@ from dataclasses import replace
 import pytest
 
 from accounting.tres import Tres
-from broker.model.job import ArrayPlace, ExitCode, Hold, Job, JobFlag, JobState
-from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Gres, Output
+from broker.model.ids import StepId
+from broker.model.job import (
+    ArrayPlace,
+    ExitCode,
+    Hold,
+    Job,
+    JobFlag,
+    JobState,
+    Step,
+    StepState,
+)
+from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Gres, Output, StepSpec
+from gateway.query import texts
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
 from gateway.query.showjob import show_job
 from tests.unit.gateway.query.records import NOON, context, ended, pending, running
@@ -243,6 +254,18 @@ def test_files_are_paths_once_they_are_named(files: Output, expand: bool, shown:
     job, ctx = pending(spec={"output": files}), context(expand_patterns=expand)
     found = [BY_LONG[name].squeue()(job, ctx) for name in ("stdout", "stderr", "stdin")]
     assert "|".join(found) == shown
+
+
+@pytest.mark.parametrize(
+    ("expand", "shown"),
+    [(False, "/home/alice/work/s.%s"), (True, "/home/alice/work/s.3")],
+)
+def test_a_steps_own_files_are_paths_too(expand: bool, shown: str) -> None:
+    own = StepSpec(name="one", output=Output(stdout="s.%s"))
+    step = Step(id=StepId("3"), name="one", state=StepState.COMPLETED, spec=own)
+    get = texts.step_file("stdout")
+    assert get(running(), step, context(expand_patterns=expand)) == shown
+    assert texts.step_file("stderr")(running(), step, context()) is None
 
 
 MOMENTS = [

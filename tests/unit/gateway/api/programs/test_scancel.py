@@ -195,6 +195,14 @@ def test_a_comment_of_an_operator_is_refused_to_users(office: Office) -> None:
     assert office.states() == {job: "PENDING"}
 
 
+def test_an_administrators_comment_stays_with_what_it_ends(office: Office) -> None:
+    job = office.submit()
+    answer = office.run(run, "--admin-comment=why", str(job), by=ROOT)
+    assert (answer.err, answer.code) == ("", 0)
+    assert office.job(job).admin_comment == "why"
+    assert office.states() == {job: "CANCELLED"}
+
+
 def test_a_sibling_is_not_federated(office: Office) -> None:
     job = office.submit()
     answer = office.run(run, "--sibling=x", str(job))
