@@ -120,7 +120,7 @@ def _part(job: Job, ctx: Context) -> PartFacts | None:
     return ctx.parts.get(job.partitions[0]) if job.partitions else None
 
 
-def memory_per_cpu(job: Job, _: Context) -> Memory | None:
+def memory_per_cpu(job: Job, ctx: Context) -> Memory | None:
     """`--mem-per-cpu`, or what the partition gave by default when it was submitted.
 
     None when memory was asked for otherwise, or all of the node is meant.
@@ -130,6 +130,9 @@ def memory_per_cpu(job: Job, _: Context) -> Memory | None:
         return None
     if asked.mem_per_cpu_mib is not None:
         return asked.mem_per_cpu_mib
+    if asked.max_nodes == 0 and asked.mem_per_gpu_mib is None:
+        part = ctx.site.partition(job.partitions[0]) if job.partitions else None
+        return part.def_mem_per_cpu_mib if part else None
     return want.mem_mib // want.cpu if want.mem_mib and want.cpu else None
 
 

@@ -238,6 +238,14 @@ def test_lines_of_scontrol_that_only_some_jobs_have(
     assert line.partition("=")[0] not in show_job(pending(), context())
 
 
+def test_what_was_refused_for_its_nodes_shows_the_partitions_memory() -> None:
+    nothing = {"want": Tres(), "ended": NOON, "spec": {"resources": {"max_nodes": 0}}}
+    failed = {"state": JobState.FAILED, "reason": "BadConstraints", "partitions": ("ec2",)}
+    shown = show_job(pending(**nothing, **failed), context())
+    assert "NumNodes=0 NumCPUs=0 NumTasks=N/A" in shown
+    assert "MinCPUsNode=1 MinMemoryCPU=1G" in shown
+
+
 FILES = [
     (Output(), False, "slurm-%j.out|(null)|/dev/null"),
     (Output(stdout="out-%j", stderr="/e"), False, "/home/alice/work/out-%j|/e|/dev/null"),
