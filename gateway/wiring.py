@@ -6,7 +6,7 @@ import platform
 import pwd
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Cancel, Target
 from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
+from broker.model.events import Event
 from broker.model.node import Node
 from broker.model.offer import Market
 from broker.model.site import Site
@@ -44,6 +45,7 @@ from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
 from gateway.observe.chronicle import chronicle
+from gateway.observe.post import Post, both, send, usable
 from gateway.passthrough.cli import site_commands
 from gateway.store.backup import backup_store
 from gateway.store.sql import SqlStore, open_store
@@ -117,8 +119,9 @@ def build(paths: Paths, config: Config) -> Service:
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
+    mailed = _mailed(config.mail_prog, engine, log)
     providers: dict[str, Provider] = {local.name: local}
-    heart = Heart(engine=engine, clock=clock, log=log, tell=chronicle(log))
+    heart = Heart(engine=engine, clock=clock, log=log, tell=both(chronicle(log), mailed))
     reach = LocalReach(paths, _slots(config), local)
     workers = Workers(
         outside=Outside(
@@ -142,6 +145,7 @@ def build(paths: Paths, config: Config) -> Service:
         host=config.submit_host or host(),
         gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
+        mails=usable(config.mail_prog),
     )
     heart.sweep = Sweep(heart, providers, local, store, log, desk.holders)
     own = router(
@@ -212,6 +216,14 @@ def _programs(config: Config) -> Mapping[str, Program | Interactive]:
 def host() -> str:
     """This host's short name."""
     return socket.gethostname().split(".")[0] or platform.node()
+
+
+def _mailed(program: str, engine: Engine, log: Any) -> Callable[[Sequence[Event]], None]:
+    """Sends the mails that committed facts ask for, where there is a program for it."""
+    if not usable(program):
+        return lambda facts: None
+    post = Post(lambda mail: send(program, mail), log)
+    return lambda facts: post.tell(facts, engine.snapshot.jobs)
 
 
 def _uid_of(name: str) -> int | None:

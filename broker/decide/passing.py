@@ -6,6 +6,7 @@ from dataclasses import replace
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled
+from broker.decide.mail import near_limit
 from broker.decide.possible import declared
 from broker.decide.stepping import idle_end
 from broker.decide.submit import fresh_ids
@@ -149,8 +150,11 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
         return []
     stood = job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
     last = job.started + stood + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
-    if now < last or life(job) is not Life.RUNNING:
+    if life(job) is not Life.RUNNING:
         return []
+    if now < last:
+        near = near_limit(job, now) if job.spec.mail_types else None
+        return [] if near is None else [near]
     return [
         ev.Ended(
             job=job.id,

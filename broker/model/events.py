@@ -254,6 +254,13 @@ class StepLimited(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitNear(JobFact):
+    """It has run for so much of its time limit, of which its user wants to be told."""
+
+    percent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTold(JobFact):
     """The job's node has the limit of this number; `step` where it is one step's own."""
 
@@ -290,6 +297,7 @@ JobEvent = (
     | NoticeSent
     | StepLimited
     | LimitTold
+    | LimitNear
 )
 
 

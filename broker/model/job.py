@@ -243,6 +243,8 @@ class Job:
     """A requeue's delay."""
     signals: tuple[PendingSignal, ...] = ()
     notices: tuple[Notice, ...] = ()
+    limit_percent: int = 0
+    """How much of its limit was reached when its user was last told so."""
     limit_serial: int = 0
     """Number of the change of its limit, or of its being suspended, that its nodes are not known
     to have; 0: they have all."""

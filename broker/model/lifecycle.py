@@ -182,6 +182,7 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         signals=(),
         notices=(),
         limit_serial=0,
+        limit_percent=0,
         suspended_at=None,
         suspended_for=0,
     )
@@ -399,6 +400,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Resumed: _resumed,
     ev.StepLimited: _step_limited,
     ev.LimitTold: _limit_told,
+    ev.LimitNear: lambda job, event: replace(job, limit_percent=event.percent),
     ev.NoticeAsked: lambda job, event: replace(job, notices=(*job.notices, event.notice)),
     ev.NoticeSent: lambda job, event: replace(
         job, notices=tuple(n for n in job.notices if n.serial != event.serial)

@@ -127,6 +127,8 @@ class Desk:
     """Types of GPUs that can be bought."""
     warn_ignored: bool = True
     """Whether an option without effect here is told in a warning."""
+    mails: bool = True
+    """Whether there is a program that sends mail."""
     _pool: ThreadPoolExecutor = field(default_factory=_readers)
     _owners: dict[int, tuple[float, Owner]] = field(default_factory=dict)
 

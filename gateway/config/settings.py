@@ -207,7 +207,11 @@ class Config(Settings):
     propagate_resource_limits: Annotated[str, one_of("ALL", "NONE")] = Field(
         "ALL", description="PropagateResourceLimits: whether jobs have the submitter's limits."
     )
-    mail_prog: str = Field("/bin/mail", description="MailProg.")
+    mail_prog: str = Field(
+        "/bin/mail",
+        description="MailProg: run as `PROGRAM -s SUBJECT USER`, a sendmail with headers as its "
+        "input; none, or a program that is not there: no mail is sent, and sbatch says so.",
+    )
     preempt_type: Annotated[str, one_of("none", "partition_prio", "qos")] = Field(
         "none", description="PreemptType."
     )

@@ -134,6 +134,8 @@ class Setting:
     """Types of GPUs that can be bought, as nodes' gres spell them."""
     warn_ignored: bool = True
     """Whether an option that has no effect here is told in a warning."""
+    mails: bool = True
+    """Whether there is a program that sends mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +282,19 @@ def ignored(part: Mapping[str, Given], setting: Setting, program: str = PROGRAM)
     if not setting.warn_ignored:
         return []
     table = lookup(program).by_long
-    rows = [table[long] for long in part if table[long].cls == IGNORED]
+    rows = [
+        table[long] for long in part if table[long].cls == IGNORED or _unsent(part, long, setting)
+    ]
     return [
         warning_line(program, f"--{opt.long} has no effect here and is ignored")
         for opt in rows
         if opt.kind != SPECIALIZE
     ]
+
+
+def _unsent(part: Mapping[str, Given], long: str, setting: Setting) -> bool:
+    """Whether it asks for mail that nothing here sends."""
+    return long == "mail-type" and not setting.mails and bool(part[long].value)
 
 
 # ---------------------------------------------------------------- putting together

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.e2e.agents import alive, until
-from tests.e2e.service import Preloaded, Service, script, service
+from tests.e2e.service import CONFIG, Preloaded, Service, script, service
 
 MIB = 1 << 20
 ODD = b"a b\tc'd\"e\\f\n$HOME `id` $(id) *\xff\xfe\x80 \x1b[0m ;|&<>"
@@ -145,6 +145,26 @@ def test_a_limit_that_is_lengthened_holds_for_a_job_that_runs(preloaded: Preload
         assert served.run("scontrol", "notify", str(job), "hello", "there").code == 0
         served.wait(job, "COMPLETED")
         assert served.file("long.out").endswith(" error: hello there\n")
+
+
+def test_a_job_tells_its_user_by_mail(preloaded: Preloaded, tmp_path: Path) -> None:
+    program = tmp_path / "mail"
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@" >> "${0%/*}/sent"\n')
+    program.chmod(0o755)
+    with service(preloaded, f"{CONFIG}mail_prog: {json.dumps(str(program))}\n") as served:
+        job = served.wrap("exit 3", "--mail-type=ALL", "--mail-user=alice@example.org")
+        served.wait(job, "FAILED")
+        began, failed = until(lambda: _mails(tmp_path / "sent", 2), "the mails")
+    assert began.startswith(f"Slurm Job_id={job} Name=wrap Began, Queued time 00:00:0")
+    assert failed.startswith(f"Slurm Job_id={job} Name=wrap Failed, Run time 00:00:0")
+    assert failed.endswith(", FAILED, ExitCode 3")
+
+
+def _mails(sent: Path, wanted: int) -> list[str]:
+    """Subjects, once there are so many."""
+    words = sent.read_text().split("|") if sent.exists() else []
+    found = sorted(word for word in words if word.startswith("Slurm "))
+    return found if len(found) == wanted else []
 
 
 def test_a_job_runs_on_through_restarts(preloaded: Preloaded) -> None:

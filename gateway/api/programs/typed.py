@@ -33,4 +33,5 @@ def setting(desk: Desk, call: Call) -> Setting:
         submit_host=desk.host,
         gpu_types=desk.gpu_types,
         warn_ignored=desk.warn_ignored,
+        mails=desk.mails,
     )

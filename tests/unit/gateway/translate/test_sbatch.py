@@ -88,6 +88,25 @@ def test_a_script_that_cannot_be_read_is_refused(site: Site, file: GivenFile, sa
     assert (refused.value.stderr, refused.value.code) == (f"sbatch: error: {said}", 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "mails", "warned"),
+    [
+        (("--mail-type=END",), False, True),
+        (("--mail-type=END",), True, False),
+        (("--mail-type=NONE",), False, False),
+        ((), False, False),
+    ],
+)
+def test_mail_that_nothing_sends_is_warned_of(
+    site: Site, words: tuple[str, ...], mails: bool, warned: bool
+) -> None:
+    setting = Setting(site=site, now=NOW, zone=lambda _: 0, uid=2001, mails=mails)
+    made = translate(Typed((*words, "--wrap", "true"), {}), setting)
+    assert isinstance(made, Submission)
+    said = "sbatch: warning: --mail-type has no effect here and is ignored\n"
+    assert made.stderr == (said if warned else "")
+
+
 def test_a_script_over_4_mib_is_refused(sbatch: Submit) -> None:
     with pytest.raises(GrammarError, match="parameter too long"):
         sbatch("job.sh", files={"job.sh": b"#!/bin/sh\n" + b"#" * (4 << 20)})

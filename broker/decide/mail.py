@@ -1,0 +1,121 @@
+"""Which mails follow from what happened to a job, with Slurm's subjects (25.11)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from broker.model import events as ev
+from broker.model.job import Job, JobState
+from broker.model.spec import UNLIMITED
+from sbatch_shim.grammar.values import show_long
+
+WORDS = {
+    "BEGIN": "Began",
+    "END": "Ended",
+    "FAIL": "Failed",
+    "REQUEUE": "Requeued",
+    "INVALID_DEPEND": "Invalid dependency",
+    "TIME_LIMIT": "Reached time limit",
+    "TIME_LIMIT_90": "Reached 90% of time limit",
+    "TIME_LIMIT_80": "Reached 80% of time limit",
+    "TIME_LIMIT_50": "Reached 50% of time limit",
+}
+NEVER = "DependencyNeverSatisfied"
+PERCENTS = (90, 80, 50)
+QUIET_ENDS = (JobState.COMPLETED, JobState.CANCELLED)
+"""Ends that are no failure to Slurm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One to be sent; `kind` is the word of --mail-type that asked for it."""
+
+    to: str
+    subject: str
+    kind: str
+    job: Job
+
+
+def mails(fact: ev.Event, job: Job, elements: Iterable[Job]) -> Iterator[Mail]:
+    """What the job's user asked to be told of the fact; `elements` are those of its array.
+
+    `job` is the record as the fact left it.
+    """
+    asked = {word.upper() for word in job.spec.mail_types}
+    if not asked - {"NONE", "ARRAY_TASKS"}:
+        return
+    whole = job.array is not None and "ARRAY_TASKS" not in asked
+    for kind in _kinds(fact, job, asked):
+        if whole and not _speaks_for_array(kind, job, elements):
+            continue
+        subject = f"Slurm {_name(job, whole=whole)} {WORDS[kind]}{_time(kind, job, fact.at)}"
+        yield Mail(job.spec.mail_user or job.owner.user, subject + _end(kind, job), kind, job)
+
+
+def _kinds(fact: ev.Event, job: Job, asked: set[str]) -> list[str]:
+    """Kinds of mail that were asked for and are due; a failure is told as an end where only
+    ends were asked for.
+    """
+    match fact:
+        case ev.Started():
+            due = ["BEGIN"]
+        case ev.Requeued():
+            due = ["REQUEUE"]
+        case ev.Waits() if fact.reason == NEVER:
+            due = ["INVALID_DEPEND"]
+        case ev.LimitNear():
+            due = [f"TIME_LIMIT_{fact.percent}"]
+        case ev.Ended() if fact.state in QUIET_ENDS:
+            due = ["END"]
+        case ev.Ended():
+            limit = ["TIME_LIMIT"] if fact.state is JobState.TIMEOUT else []
+            due = [*limit, "FAIL" if "FAIL" in asked else "END"]
+        case _:
+            due = []
+    return [kind for kind in due if kind in asked]
+
+
+def _speaks_for_array(kind: str, job: Job, elements: Iterable[Job]) -> bool:
+    """One mail for all: with the first task that begins, with the last that ends."""
+    if kind == "BEGIN":
+        begun = (one for one in elements if one.id != job.id and one.started is not None)
+        return next(begun, None) is None
+    if kind in ("END", "FAIL"):
+        return all(one.id == job.id or one.state.final for one in elements)
+    return True
+
+
+def _name(job: Job, *, whole: bool) -> str:
+    name = f"Name={job.spec.name}"
+    if job.array is None:
+        return f"Job_id={job.id} {name}"
+    if whole or job.array.task is None:
+        return f"Array Summary Job_id={job.array.base}_* ({job.id}) {name}"
+    return f"Array Task Job_id={job.array.base}_{job.array.task} ({job.id}) {name}"
+
+
+def _time(kind: str, job: Job, at: int) -> str:
+    if job.started is None:
+        return ""
+    if kind == "BEGIN":
+        return f", Queued time {show_long(max(0, job.started - job.submitted))}"
+    ended = job.ended if kind in ("END", "FAIL", "REQUEUE") and job.ended is not None else at
+    return f", Run time {show_long(max(0, ended - job.started - job.suspended_for))}"
+
+
+def _end(kind: str, job: Job) -> str:
+    if kind not in ("END", "FAIL"):
+        return ""
+    return f", {job.state.label}, ExitCode {job.exit.code}"
+
+
+def near_limit(job: Job, now: int) -> ev.LimitNear | None:
+    """Told once for each percentage that was asked for and is reached, the highest first."""
+    if job.started is None or job.time_limit == UNLIMITED or job.state is not JobState.RUNNING:
+        return None
+    asked = {word.upper() for word in job.spec.mail_types}
+    ran = 100 * (now - job.started - job.suspended_for)
+    for percent in PERCENTS:
+        wanted = f"TIME_LIMIT_{percent}" in asked and percent > job.limit_percent
+        if wanted and ran >= percent * int(job.time_limit):
+            return ev.LimitNear(job=job.id, at=now, percent=percent)
+    return None

@@ -1,0 +1,121 @@
+"""Mail to users: what committed facts ask for, sent by the site's mail program."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from accounting.ids import JobId
+from broker.decide.mail import Mail, mails
+from broker.model import events as ev
+from broker.model.job import Job
+
+NO_MAIL = "none"
+"""The value of `mail_prog` with which nothing is sent."""
+SENDERS = 2
+"""Mails that are sent at a time: a slow mail program delays mails and nothing else."""
+SECONDS = 20.0
+"""How long the mail program may take."""
+
+
+class Log(Protocol):
+    def warning(self, event: str, **fields: object) -> object: ...
+
+
+def usable(program: str) -> bool:
+    """Whether mails can be sent with it."""
+    return program != NO_MAIL and os.access(program, os.X_OK)
+
+
+def command(program: str, mail: Mail) -> tuple[list[str], bytes]:
+    """What to run, and its input: a sendmail wants headers, all others what mail(1) takes.
+
+    Raises ValueError for an address that the program could take for an option or for two lines.
+    """
+    to, subject = mail.to, " ".join(mail.subject.split())
+    if to.startswith("-") or not to.isprintable() or " " in to:
+        raise ValueError(f"{to!r} is no address that mail can be sent to")
+    if Path(program).name == "sendmail":
+        text = f"To: {to}\nSubject: {subject}\n\n"
+        return [program, "-i", to], text.encode("utf-8", "replace")
+    return [program, "-s", subject, to], b""
+
+
+def variables(mail: Mail) -> dict[str, str]:
+    """What Slurm's mail programs find in their environment."""
+    job = mail.job
+    return {
+        "PATH": os.defpath,
+        "SLURM_JOB_ID": str(job.id),
+        "SLURM_JOB_NAME": job.spec.name,
+        "SLURM_JOB_USER": job.owner.user,
+        "SLURM_JOB_ACCOUNT": job.account,
+        "SLURM_JOB_PARTITION": job.partition,
+        "SLURM_JOB_STATE": job.state.label,
+        "SLURM_JOB_MAIL_TYPE": mail.kind,
+    }
+
+
+def send(program: str, mail: Mail) -> None:
+    """Raises OSError, ValueError or SubprocessError if the program does not take it."""
+    argv, text = command(program, mail)
+    subprocess.run(
+        argv,
+        input=text,
+        env=variables(mail),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=SECONDS,
+        check=True,
+        cwd="/",
+    )
+
+
+class Post:
+    """Tells of each committed fact once: what a restart has not sent yet stays unsent, as in Slurm.
+
+    Has threads of its own, so that neither the engine nor the workers wait for a mail program.
+    """
+
+    def __init__(self, send: Callable[[Mail], None], log: Log) -> None:
+        self._send = send
+        self._log = log
+        self._pool = ThreadPoolExecutor(SENDERS, thread_name_prefix="mail")
+
+    def tell(self, facts: Iterable[ev.Event], jobs: Mapping[JobId, Job]) -> None:
+        """Sends what follows from facts; `jobs` are as they left them. Does not block."""
+        for fact in facts:
+            job = jobs.get(fact.job) if isinstance(fact, ev.JobFact) else None
+            if job is None or not job.spec.mail_types:
+                continue
+            for mail in mails(fact, job, _array(job, jobs)):
+                self._pool.submit(self._try, mail)
+
+    def _try(self, mail: Mail) -> None:
+        try:
+            self._send(mail)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self._log.warning("mail.failed", job=mail.job.id, to=mail.to, error=str(error))
+
+    def close(self) -> None:
+        """Lets what waits be sent, then ends."""
+        self._pool.shutdown(wait=True)
+
+
+def _array(job: Job, jobs: Mapping[JobId, Job]) -> Iterable[Job]:
+    if job.array is None:
+        return ()
+    base = job.array.base
+    return (one for one in jobs.values() if one.array is not None and one.array.base == base)
+
+
+def both(chronicle: Callable[[Any], None], post: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Tells the one, then the other."""
+
+    def tell(facts: Any) -> None:
+        chronicle(facts)
+        post(facts)
+
+    return tell

@@ -1,0 +1,108 @@
+"""Which mails follow from what, and Slurm's subjects of them."""
+
+import pytest
+
+from accounting.ids import JobId
+from broker.decide.mail import mails
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.spec import ArraySpec
+from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
+
+
+class Told(Bench):
+    """Keeps the subjects of all mails; instants are seconds after each other."""
+
+    def __init__(self) -> None:
+        super().__init__(DECLARED)
+        self.subjects: list[str] = []
+
+    def step(self, *messages: cmd.Message, full: bool = True, seconds: int = 0) -> list[object]:
+        replies = super().step(*messages, full=full, seconds=seconds)
+        for _, fact in self.world.facts:
+            job = self.world.jobs.get(fact.job) if isinstance(fact, ev.JobFact) else None
+            if job is not None:
+                alike = self.world.array_jobs(job.array.base) if job.array else []
+                self.subjects += [mail.subject for mail in mails(fact, job, alike)]
+        return replies
+
+    def begin(self, job: JobId) -> None:
+        self.journal("n1", {"kind": "started", "key": f"{self.world.jobs[job].key}/batch"})
+
+    def end(self, job: JobId, **record: object) -> None:
+        key = f"{self.world.jobs[job].key}/batch"
+        whole = {"kind": "exited", "key": key, "code": 0, "signal": 0, "cause": "exit", **record}
+        self.journal("n1", whole)
+
+
+@pytest.fixture
+def bench() -> Told:
+    return Told()
+
+
+ENDS = [
+    (("BEGIN",), {}, ["Began, Queued time 00:00:00"]),
+    (("END",), {}, ["Ended, Run time 00:00:05, COMPLETED, ExitCode 0"]),
+    (("FAIL",), {}, []),
+    (("FAIL",), {"code": 3}, ["Failed, Run time 00:00:05, FAILED, ExitCode 3"]),
+    (("END",), {"code": 3}, ["Ended, Run time 00:00:05, FAILED, ExitCode 3"]),
+    (("END", "FAIL"), {"code": 3}, ["Failed, Run time 00:00:05, FAILED, ExitCode 3"]),
+    (
+        ("TIME_LIMIT", "FAIL"),
+        {"signal": 15, "cause": "time_limit"},
+        [
+            "Reached time limit, Run time 00:00:05",
+            "Failed, Run time 00:00:05, TIMEOUT, ExitCode 0",
+        ],
+    ),
+    (("NONE",), {}, []),
+    ((), {}, []),
+]
+
+
+@pytest.mark.parametrize(("asked", "record", "told"), ENDS)
+def test_a_job_tells_of_what_was_asked_for(
+    bench: Told, asked: tuple[str, ...], record: dict[str, object], told: list[str]
+) -> None:
+    job = bench.submit(mail_types=asked)
+    bench.begin(job)
+    bench.step(seconds=5)
+    bench.end(job, **record)
+    assert bench.subjects == [f"Slurm Job_id={job} Name=job {one}" for one in told]
+
+
+def test_a_requeue_is_told(bench: Told) -> None:
+    job = bench.submit(mail_types=("REQUEUE",))
+    bench.begin(job)
+    bench.step(seconds=5)
+    bench.step(cmd.Requeue(target=cmd.Target(job), by=ALICE))
+    assert bench.subjects == [f"Slurm Job_id={job} Name=job Requeued, Run time 00:00:05"]
+
+
+def test_each_part_of_the_limit_is_told_once(bench: Told) -> None:
+    job = bench.submit(mail_types=("TIME_LIMIT_50", "TIME_LIMIT_90"), time_limit=100)
+    bench.begin(job)
+    for _ in range(12):
+        bench.step(seconds=8)
+    assert bench.subjects == [
+        f"Slurm Job_id={job} Name=job Reached 50% of time limit, Run time 00:00:56",
+        f"Slurm Job_id={job} Name=job Reached 90% of time limit, Run time 00:01:36",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("each", "told"),
+    [(False, ["Summary Job_id=1_*"]), (True, ["Task Job_id=1_0", "Task Job_id=1_1"])],
+)
+def test_an_array_is_told_of_as_a_whole_unless_tasks_were_asked_for(
+    bench: Told, each: bool, told: list[str]
+) -> None:
+    asked = ("END", "ARRAY_TASKS") if each else ("END",)
+    base = bench.submit(array=ArraySpec(tasks=(0, 1)), mail_types=asked)
+    for job in bench.world.array_jobs(base):
+        bench.begin(job.id)
+    for job in bench.world.array_jobs(base):
+        bench.end(job.id)
+    assert len(bench.subjects) == len(told)
+    for start in told:
+        assert any(one.startswith(f"Slurm Array {start} ") for one in bench.subjects)
