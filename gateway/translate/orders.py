@@ -166,7 +166,7 @@ def _ends(job: Job) -> int | None:
     """When its time is over."""
     if job.time_limit == UNLIMITED or job.started is None:
         return None
-    return job.started + int(job.time_limit)
+    return job.started + job.suspended_for + int(job.time_limit)
 
 
 def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:

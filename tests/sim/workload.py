@@ -172,6 +172,14 @@ ACTS: Mapping[str, Act] = {
     "requeue held": lambda target, by: cmd.Requeue(target=target, by=by, hold=True),
     "signal": lambda target, by: cmd.Signal(target=target, by=by, number=9, scope="full"),
     "longer": lambda target, by: cmd.Update(target=target, by=by, time_limit=7200),
+    "shorter": lambda target, by: cmd.Update(target=target, by=by, time_limit=60),
+    "notify": lambda target, by: cmd.Notify(target=target, by=by, text="hello"),
+    "top": lambda target, by: cmd.ToTop(jobs=(target.job,), by=by),
+    "suspend": lambda target, by: cmd.Suspend(target=target, by=ROOT),
+    "resume": lambda target, by: cmd.Suspend(target=target, by=ROOT, resume=True),
+    "limit of a step": lambda target, by: cmd.UpdateStep(
+        job=target.job, step=StepId("0"), by=by, time_limit=60
+    ),
     "elsewhere": lambda target, by: cmd.Update(target=target, by=by, partitions=("both",)),
     "add step": lambda target, by: cmd.AddStep(
         job=target.job, by=by, step=StepSpec(name="more"), request=f"step {target} {by.uid}"
@@ -231,7 +239,7 @@ def _lose_reply(sim: Simulation, _rng: random.Random) -> None:
     sim.cloud.lost_replies = 1
 
 
-MAY_WAIT = ("Job", "Dependency", "PartitionConfig")
+MAY_WAIT = ("Job", "job requeued in held state", "Dependency", "PartitionConfig")
 """Beginnings of the reasons for which a job may still wait when all is long over."""
 
 
