@@ -119,9 +119,8 @@ def build(paths: Paths, config: Config) -> Service:
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
-    mailed = _mailed(config.mail_prog, engine, log)
     providers: dict[str, Provider] = {local.name: local}
-    heart = Heart(engine=engine, clock=clock, log=log, tell=both(chronicle(log), mailed))
+    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     reach = LocalReach(paths, _slots(config), local)
     workers = Workers(
         outside=Outside(
@@ -218,12 +217,13 @@ def host() -> str:
     return socket.gethostname().split(".")[0] or platform.node()
 
 
-def _mailed(program: str, engine: Engine, log: Any) -> Callable[[Sequence[Event]], None]:
-    """Sends the mails that committed facts ask for, where there is a program for it."""
+def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]], None]:
+    """Logs what committed facts say, and sends the mails that they ask for."""
+    said, program = chronicle(log), config.mail_prog
     if not usable(program):
-        return lambda facts: None
+        return said
     post = Post(lambda mail: send(program, mail), log)
-    return lambda facts: post.tell(facts, engine.snapshot.jobs)
+    return both(said, lambda facts: post.tell(facts, engine.snapshot.jobs))
 
 
 def _uid_of(name: str) -> int | None:
