@@ -49,11 +49,10 @@ def allocated(job: Job, ctx: Context) -> str:
 
 # fmt: off
 JOB = {
-    # allocating_node: where the controller sees requests come from, which is the local socket
     "account": Leaf(of.account, TEXT),
     "accrue_time": Leaf(of.accrued, ZERO),
     "admin_comment": Leaf(texts.admin_comment, TEXT),
-    "allocating_node": "localhost",
+    "allocating_node": texts.ALLOCATING,
     "array_job_id": Leaf(array_job, ZERO),
     "array_task_id": Leaf(array_task, NUMBER),
     "array_max_tasks": Leaf(array_limit, ZERO),

@@ -32,7 +32,7 @@ JOB_LINES = (
     ("partition", "submitter"),
     ("required_nodes", "excluded_nodes"),
     ("nodes",),
-    ("?batch_host",),
+    ("?batch_host_alone",),
     ("node_range", "cpus", "task_text", "cpus_per_task", "request_geometry"),
     ("tres_requested",),
     ("tres_allocated",),

@@ -39,6 +39,15 @@ def submit_host(job: Job, _: Context) -> str | None:
     return job.spec.submit_host or None
 
 
+ALLOCATING = "localhost"
+"""Where the controller sees requests come from, which is the local socket."""
+
+
+def executing_host(job: Job, ctx: Context) -> str | None:
+    """squeue's: where the script runs; for salloc and srun, where they were started (25.11)."""
+    return ALLOCATING if job.spec.allocator else batch_host(job, ctx)
+
+
 def submitter(job: Job, _: Context) -> str:
     """AllocNode:Sid."""
     return f"{job.spec.submit_host or 'localhost'}:0"

@@ -44,6 +44,7 @@ def array(task: int | None, waiting: tuple[int, ...] = (), limit: int | None = N
 LETTERS = [
     ("a job that waits has no nodes", pending(), "N=|R=(None)|B=n/a|S=N/A|e=N/A|M=0:00|L=1:00:00|t=PD"),
     ("one that runs has", running(), "N=ec2-1|R=ec2-1|B=ec2-1|M=0:30|L=59:30|t=R|T=RUNNING"),
+    ("an allocation is where it was asked for", running(spec={"batch": None, "allocator": "salloc"}), "B=localhost|N=ec2-1"),
     ("several are folded", running(nodes=("ec2-1", "ec2-2", "ec2-4")), "N=ec2-[1-2,4]|D=3|B=ec2-1"),
     ("booting hides running", running(flags=JobFlag.CONFIGURING), "t=CF|T=CONFIGURING|R=ec2-1"),
     ("cleaning up hides the end", ended(flags=JobFlag.COMPLETING), "t=CG|T=COMPLETING|R=ec2-1"),
