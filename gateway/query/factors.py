@@ -75,7 +75,7 @@ def ranked(job: Job, partition: str, *, scale: Scale, ctx: Context) -> Ranked:
     grades = ctx.site.book.qos
     highest = max((grade.priority for grade in grades.values()), default=0)
     mine = grades[job.qos].priority if job.qos in grades else 0
-    asked = wanted_tres(job, ctx)[0]
+    asked, _ = wanted_tres(job, ctx) or (job.want, None)
     factors = Factors(
         age=_age(job, scale, ctx),
         fairshare=scale.shares.get((job.account, job.owner.user), 0.0),

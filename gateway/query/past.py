@@ -257,5 +257,5 @@ def fixed(value: object) -> Any:
     return lambda _job, _step, _ctx: value
 
 
-def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None]:
+def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
     return res.wanted_tres(job, ctx)

@@ -168,8 +168,10 @@ def _weights(job: Job, ctx: Context) -> Weights | None:
     return part.weights if part else None
 
 
-def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None]:
-    """What it asks for at least, with its billing units."""
+def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
+    """What it asks for at least, with its billing units; None for a job without nodes."""
+    if job.spec.resources.max_nodes == 0:
+        return None
     want = job.want if job.want.mem_mib else replace(job.want, mem_mib=wanted_memory(job, ctx))
     return want, billing(want, _weights(job, ctx))
 
@@ -189,7 +191,7 @@ def held_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
     return job.alloc, billing(job.alloc, _weights(job, ctx))
 
 
-def tres_in_use(job: Job, ctx: Context) -> tuple[Tres, int | None]:
+def tres_in_use(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
     """What it holds, or asks for while it waits."""
     return held_tres(job, ctx) or wanted_tres(job, ctx)
 

@@ -244,6 +244,7 @@ def test_what_was_refused_for_its_nodes_shows_the_partitions_memory() -> None:
     failed = {"state": JobState.FAILED, "reason": "BadConstraints", "partitions": ("ec2",)}
     shown = show_job(pending(**nothing, **failed), context())
     assert "NumNodes=0 NumCPUs=0 NumTasks=N/A" in shown
+    assert "ReqTRES=(null)" in shown
     assert "MinCPUsNode=1 MinMemoryCPU=1G" in shown
 
 
