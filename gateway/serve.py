@@ -132,6 +132,9 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
             timeout_graceful_shutdown=5,
         )
     )

@@ -219,7 +219,7 @@ def host() -> str:
 
 def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]], None]:
     """Logs what committed facts say, and sends the mails that they ask for."""
-    said, program = chronicle(log), config.mail_prog
+    said, program = chronicle(log, verbose=config.log.level == "debug"), config.mail_prog
     if not usable(program):
         return said
     post = Post(lambda mail: send(program, mail), log)

@@ -11,6 +11,7 @@ Told = Callable[[Any], Mapping[str, object]]
 
 
 class Log(Protocol):
+    def debug(self, event: str, **fields: object) -> object: ...
     def info(self, event: str, **fields: object) -> object: ...
     def warning(self, event: str, **fields: object) -> object: ...
 
@@ -55,8 +56,9 @@ def _why(fact: Any) -> Mapping[str, object]:
     return {"why": fact.why} if fact.why else {}
 
 
+DEBUG: Mapping[type, tuple[str, Told]] = {ev.Queued: ("job.queued", _queued)}
+"""At info a line for each submission was a seventh of what a submission costs; the store has it."""
 INFO: Mapping[type, tuple[str, Told]] = {
-    ev.Queued: ("job.queued", _queued),
     ev.Placed: ("job.placed", _placed),
     ev.Started: ("job.started", _nothing),
     ev.Ended: ("job.ended", _ended),
@@ -74,12 +76,16 @@ WARNING: Mapping[type, tuple[str, Told]] = {
 }
 
 
-def chronicle(log: Log) -> Callable[[Iterable[ev.Event]], None]:
-    """Writes what the committed facts of a step say."""
+def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event]], None]:
+    """Writes what the committed facts of a step say; `verbose` where the log takes debug."""
+
+    tables = [(INFO, log.info), (WARNING, log.warning)]
+    if verbose:
+        tables.append((DEBUG, log.debug))
 
     def tell(facts: Iterable[ev.Event]) -> None:
         for fact in facts:
-            for table, write in ((INFO, log.info), (WARNING, log.warning)):
+            for table, write in tables:
                 if (line := table.get(type(fact))) is not None:
                     event, told = line
                     write(event, **_subject(fact), **told(fact))

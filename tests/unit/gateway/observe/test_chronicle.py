@@ -19,6 +19,9 @@ class Log:
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []
 
+    def debug(self, event: str, **fields: object) -> None:
+        self.lines.append(("debug", event, fields))
+
     def info(self, event: str, **fields: object) -> None:
         self.lines.append(("info", event, fields))
 
@@ -60,6 +63,8 @@ def test_what_hangs_on_the_users_words_is_not_in_it() -> None:
     log = Log()
     record = running()
     chronicle(log)([ev.Queued(record=record, **JOB)])
+    assert log.lines == [], "a submission is told at debug only"
+    chronicle(log, verbose=True)([ev.Queued(record=record, **JOB)])
     assert set(log.lines[0][2]) == {"job", "user", "account", "partition"}  # type: ignore[call-overload]
 
 
