@@ -6,8 +6,7 @@ from broker.model.commands import Booted, NotBooted
 from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.ports import Place, Provider, Reach
-from broker.run.agent.version import digest
-from broker.run.launch import agent_zipapp, leave, ping, reply, serve_argv
+from broker.run.launch import agent_package, agent_zipapp, leave, ping, reply, serve_argv
 
 START_SECONDS = 20.0
 """How long the start of an agent may take."""
@@ -64,7 +63,7 @@ def _hello(place: Place) -> Mapping[str, object] | None:
 
 def _gave_way(said: Mapping[str, object], place: Place) -> bool:
     """Whether an agent of another version has left; one with live steps leaves after them."""
-    if said.get("package", "") in {"", digest(agent_zipapp())}:
+    if said.get("package", "") in {"", agent_package()}:
         return False
     try:
         answer = _ask(place, leave())

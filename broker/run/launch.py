@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from broker.run.agent import version
+
 PACKAGE = "spz_agent"
 ENTRY = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
 STAMP = (2020, 1, 1, 0, 0, 0)
@@ -29,6 +31,12 @@ def agent_zipapp() -> bytes:
             archive.writestr(zipfile.ZipInfo(name, STAMP), source)
             archive.writestr(zipfile.ZipInfo(name + "c", STAMP), _compiled(source, name))
     return b"#!/usr/bin/env python3\n" + buffer.getvalue()
+
+
+@functools.cache
+def agent_package() -> str:
+    """The archive's digest, by which an agent says which one it runs from."""
+    return version.digest(agent_zipapp())
 
 
 def _sources() -> Iterable[tuple[str, bytes]]:
