@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from broker.model.errors import Busy, Refused, SpzError
@@ -43,6 +43,7 @@ POSTGRES = {
 }
 """By SQLSTATE, whole or its class."""
 SQLSTATE_CLASS = 2
+OPERATIONAL = "OperationalError"
 
 
 @contextmanager
@@ -53,32 +54,37 @@ def told(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except DBAPIError as error:
-        refusal = _refusal(name, error)
+    except PoolTimeout as error:
+        raise Busy(f"database {name}: too many readers at once", hint="try again") from error
+    except Exception as error:  # border: drivers have no class in common
+        refusal = _refusal(name, error.orig if isinstance(error, DBAPIError) else error)
         if refusal is None:
             raise
         raise refusal from error
-    except PoolTimeout as error:
-        raise Busy(f"database {name}: too many readers at once", hint="try again") from error
 
 
-def _refusal(name: str, error: DBAPIError) -> SpzError | None:
-    found = _sqlite(error) if isinstance(error.orig, sqlite3.Error) else _postgres(error)
+def _refusal(name: str, error: BaseException | None) -> SpzError | None:
+    found = _sqlite(error) if isinstance(error, sqlite3.Error) else _postgres(error)
     if found is None:
         return None
     what, way_out = found
     kind = Refused if found is NOT_OURS else Busy
-    return kind(f"database {name}: {what} ({error.orig}): {way_out}", hint=way_out)
+    return kind(f"database {name}: {what} ({error}): {way_out}", hint=way_out)
 
 
-def _sqlite(error: DBAPIError) -> tuple[str, str] | None:
-    code = getattr(error.orig, "sqlite_errorcode", None)
+def _sqlite(error: sqlite3.Error) -> tuple[str, str] | None:
+    code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else SQLITE.get(code & PRIMARY)
 
 
-def _postgres(error: DBAPIError) -> tuple[str, str] | None:
-    """A lost connection has no SQLSTATE."""
-    state = getattr(error.orig, "sqlstate", None)
+def _postgres(error: BaseException | None) -> tuple[str, str] | None:
+    """Of an error that bears a SQLSTATE; that of a lost connection is empty."""
+    state = getattr(error, "sqlstate", "")
     if state is None:
-        return POSTGRES["08"] if isinstance(error, OperationalError) else None
+        return POSTGRES["08"] if OPERATIONAL in _names(error) else None
     return POSTGRES.get(state) or POSTGRES.get(state[:SQLSTATE_CLASS])
+
+
+def _names(error: BaseException | None) -> list[str]:
+    """Of its classes: PEP 249 prescribes them, and the driver need not be installed."""
+    return [kind.__name__ for kind in type(error).__mro__]

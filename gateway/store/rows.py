@@ -7,6 +7,7 @@ from typing import Any
 
 from accounting.ledger import Entry
 from broker.model.events import Event, JobFact, NodeFact
+from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
@@ -108,6 +109,11 @@ def node(record: Node) -> NewRow:
         "gone": 0,
         "doc": records.node_text(record),
     }
+
+
+def gone(name: NodeName, launch: int) -> NewRow:
+    """What marks a machine's row as history."""
+    return {"gone_name": name, "gone_launch": launch, "is_gone": 1}
 
 
 def entry(record: Entry) -> NewRow:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
@@ -22,6 +22,7 @@ from gateway.store.faults import told
 from gateway.store.history import SqlHistory
 from gateway.store.place import Place, connect, place
 from gateway.store.schema import make_ready
+from gateway.store.writer import Writer
 
 
 def open_store(text: str, *, clock: Clock) -> "SqlStore":
@@ -46,28 +47,30 @@ class SqlStore:
 
     def __init__(self, where: Place, engines: tuple[Engine, Engine], *, clock: Clock) -> None:
         self.where = where
-        self._writer, self._readers = engines
+        writer, self._readers = engines
+        self._writer = Writer(writer)
+        self._name = where.name
         self._clock = clock
         self._writes = do.Writes(where.dialect)
         self._specs = rows.Specs()
-        self.history = SqlHistory(self._readers, where.name)
+        self.history = SqlHistory(self._readers, self._name)
 
     @contextmanager
     def transaction(self, *, epoch: int) -> Iterator["SqlTx"]:
         """All or nothing, durable when left without an error. Raises LostLease, Busy."""
-        with self._specs.settled(), told(self.where.name), self._writer.begin() as connection:
-            lease.check(connection, self._writes, epoch)
-            yield SqlTx(connection, self._writes, specs=self._specs, now=self._clock.now())
+        with self._specs.settled(), told(self._name), self._writer.transaction() as cursor:
+            lease.check(cursor, self._writes, epoch)
+            yield SqlTx(cursor, self._writes, specs=self._specs, now=self._clock.now())
 
     def take_lease(self) -> int:
         """Begins an epoch, to be named in transactions; those of earlier ones fail from now on."""
         holder = f"{socket.gethostname()}:{os.getpid()}"
-        with told(self.where.name), self._writer.begin() as connection:
-            return lease.take(connection, self._writes, holder=holder, at=self._clock.now())
+        with told(self._name), self._writer.transaction() as cursor:
+            return lease.take(cursor, self._writes, holder=holder, at=self._clock.now())
 
     def forget(self, before: int) -> int:
         """Drops requests remembered before an instant; says how many."""
-        with told(self.where.name), self._writer.begin() as connection:
+        with told(self._name), self._writer.engine.begin() as connection:
             return connection.execute(do.FORGET_REQUESTS, {"before": before}).rowcount
 
     def counters(self) -> Counters | None:
@@ -104,10 +107,8 @@ class SqlStore:
 class SqlTx:
     """`broker.ports.Tx`: each call writes at once, within the transaction."""
 
-    def __init__(
-        self, connection: Connection, writes: do.Writes, *, specs: rows.Specs, now: int
-    ) -> None:
-        self._connection = connection
+    def __init__(self, cursor: Any, writes: do.Writes, *, specs: rows.Specs, now: int) -> None:
+        self._cursor = cursor
         self._do = writes
         self._specs = specs
         self._now = now
@@ -130,7 +131,7 @@ class SqlTx:
     def save_nodes(self, nodes: Iterable[Node], gone: Iterable[tuple[NodeName, int]]) -> None:
         """Makes or replaces the rows; those of `gone` machines are live no longer."""
         self._write(self._do.put_nodes, [rows.node(node) for node in nodes])
-        self._write(do.PART_NODE, [{"gone_name": name, "gone_launch": nth} for name, nth in gone])
+        self._write(self._do.part_node, [rows.gone(name, nth) for name, nth in gone])
 
     def post(self, entries: Sequence[Entry]) -> None:
         """Adds ledger entries whose keys are new."""
@@ -150,9 +151,9 @@ class SqlTx:
         new = [{"name": name, "value": value} for name, value in asdict(counters).items()]
         self._write(self._do.put_counters, new)
 
-    def _write(self, statement: Any, new: list[rows.NewRow]) -> None:
+    def _write(self, statement: do.Write, new: list[rows.NewRow]) -> None:
         """Specs that the rows refer to go first."""
         if specs := self._specs.unwritten():
-            self._connection.execute(self._do.add_specs, specs)
+            self._do.add_specs.run(self._cursor, specs)
         if new:
-            self._connection.execute(statement, new)
+            statement.run(self._cursor, new)
