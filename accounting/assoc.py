@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from accounting.ids import OVERHEAD, AccountName, UserName
+from accounting.limits import NO_LIMITS, Limits
 
 ROOT = AccountName("root")
 DEFAULT_ACCOUNT = AccountName("default")
+USE_PARENT = 0x7FFFFFFF
+"""Shares of who stands as the account above does (Slurm's own number for `parent`)."""
 NORMAL = "normal"
 """The QOS that Slurm makes by itself."""
-
-TresLimit = Mapping[str, int]
-"""Counts by TRES name (`cpu`, `mem` in MiB, `gres/gpu`); a name that is absent is not limited."""
 
 
 class InvalidAccount(ValueError):
@@ -61,40 +61,6 @@ ENFORCED: Mapping[str, frozenset[Enforce]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits of one level: None, or a TRES that is absent, sets none; times in seconds.
-
-    `max_jobs` and `max_submit_jobs` count per user; only a QOS has the ones per account.
-    """
-
-    grp_jobs: int | None = None
-    grp_submit_jobs: int | None = None
-    grp_wall: int | None = None
-    grp_tres: TresLimit = field(default_factory=dict)
-    grp_tres_mins: TresLimit = field(default_factory=dict)
-    grp_tres_run_mins: TresLimit = field(default_factory=dict)
-    max_jobs: int | None = None
-    max_jobs_per_account: int | None = None
-    max_submit_jobs: int | None = None
-    max_submit_jobs_per_account: int | None = None
-    max_wall: int | None = None
-    max_tres_per_job: TresLimit = field(default_factory=dict)
-    max_tres_per_node: TresLimit = field(default_factory=dict)
-    max_tres_per_user: TresLimit = field(default_factory=dict)
-    max_tres_per_account: TresLimit = field(default_factory=dict)
-    max_tres_mins_per_job: TresLimit = field(default_factory=dict)
-    min_tres_per_job: TresLimit = field(default_factory=dict)
-
-    def value(self, name: str, tres: str | None = None) -> int | None:
-        """The limit of that name, of one TRES where it has several; None if it is not set."""
-        found: int | TresLimit | None = getattr(self, name)
-        return found.get(tres or "") if isinstance(found, Mapping) else found
-
-
-NO_LIMITS = Limits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A node of the account tree; names ignore case. `qos` None takes the parent's."""
 
@@ -103,8 +69,13 @@ class Account:
     description: str = ""
     organization: str = ""
     fairshare: int = 1
+    """Shares among siblings, or USE_PARENT."""
     qos: tuple[str, ...] | None = None
     default_qos: str | None = None
+    priority: int | None = None
+    comment: str = ""
+    coordinators: tuple[UserName, ...] = ()
+    """Users who may change what is below the account."""
     limits: Limits = NO_LIMITS
 
 
@@ -119,6 +90,8 @@ class Association:
     qos: tuple[str, ...] | None = None
     default_qos: str | None = None
     default_account: bool = False
+    priority: int | None = None
+    comment: str = ""
     limits: Limits = NO_LIMITS
 
 
@@ -130,7 +103,33 @@ class Qos:
     description: str = ""
     priority: int = 0
     flags: frozenset[str] = frozenset()
+    usage_factor: float = 1.0
+    """Multiplies the use that is charged."""
+    limit_factor: float | None = None
+    """Multiplies the TRES limits of the association."""
+    usage_threshold: float | None = None
+    """Fair share below which it cannot be used."""
+    preempt: tuple[str, ...] = ()
+    """QOS whose jobs its own may push out."""
+    preempt_mode: str = "cluster"
+    grace_time: int = 0
+    """Seconds between the warning and being pushed out."""
+    exempt_time: int | None = None
+    """Seconds that a job runs before it may be pushed out."""
     limits: Limits = NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """What is known of a user beside their associations."""
+
+    name: UserName
+    admin: str = "None"
+    """`None`, `Operator` or `Administrator`."""
+    uid: int | None = None
+    """Where the host knows the user."""
+    wckeys: tuple[str, ...] = ()
+    default_wckey: str = ""
 
 
 class LevelKind(StrEnum):
@@ -189,6 +188,12 @@ class Book:
     enforce: frozenset[Enforce] = frozenset()
     default_account: AccountName = DEFAULT_ACCOUNT
     """Charged where no association is known, none is enforced and no account was asked for."""
+    people: Mapping[UserName, Person] = field(default_factory=dict)
+
+    def level(self, user: str) -> str:
+        """The user's admin level."""
+        found = self.people.get(UserName(user))
+        return "None" if found is None else found.admin
 
     def lineage(self, account: AccountName) -> Iterator[Account]:
         """The account and those above it up to root; nothing for an unknown one."""

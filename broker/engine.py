@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from accounting.change import folded
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import money
@@ -29,6 +30,7 @@ from broker.model.errors import Busy, Conflict, IllegalTransition, LostLease, Sp
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.node import Node
+from broker.model.site import with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
 from broker.schedule import priority
@@ -119,6 +121,9 @@ class Engine:
         world.last_event = counters.last_event
         world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
         world.load(store.jobs_named(world.named_dependencies()), ())
+        kept = [one.change for one in store.book_changes()]
+        if kept:
+            world.site = with_book(world.site, folded(world.site.book, kept))
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
-from broker.model.events import Event
+from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
@@ -107,6 +107,10 @@ class Store(Protocol):
         """Remembered requests."""
         ...
 
+    def book_changes(self) -> Sequence[BookChanged]:
+        """All that sacctmgr ever changed, in order; it stands over the configuration's book."""
+        ...
+
 
 class History(Protocol):
     """Reads of what is no longer in memory; safe from several threads."""
@@ -130,6 +134,9 @@ class History(Protocol):
         ...
 
     def blob(self, digest: Digest) -> bytes: ...
+    def book_changes(self) -> Sequence[BookChanged]:
+        """All that sacctmgr ever changed, in order."""
+        ...
 
 
 class Provider(Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from accounting.change import changed
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
@@ -11,7 +12,7 @@ from broker.model.job import Job, JobState, Run, Share, StepState
 from broker.model.lifecycle import apply, left_behind
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
-from broker.model.site import Site
+from broker.model.site import Site, with_book
 from broker.model.spec import DependencyKind
 from broker.model.tally import Party, Used, party_of, used_by
 
@@ -39,6 +40,7 @@ class _Undo:
     nodes: dict[NodeName, Node | None] = field(default_factory=dict)
     next_job_id: int = 0
     last_event: int = 0
+    site: Site | None = None
 
 
 class World:
@@ -79,13 +81,17 @@ class World:
     def begin(self) -> None:
         """Starts to collect what changes."""
         self.facts, self.runs, self.gone = [], [], []
-        self._undo = _Undo(next_job_id=self.next_job_id, last_event=self.last_event)
+        self._undo = _Undo(
+            next_job_id=self.next_job_id, last_event=self.last_event, site=self.site
+        )
 
     def apply(self, event: ev.Event) -> None:
         """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
         number = self.last_event + 1
         if isinstance(event, ev.NodeEvent):
             self._apply_node(event)
+        elif isinstance(event, ev.BookChanged):
+            self.site = with_book(self.site, changed(self.site.book, event.change))
         else:
             self._apply_job(event, number)
         self.last_event = number
@@ -122,6 +128,7 @@ class World:
         for name, node in self._undo.nodes.items():
             self._put_node(name, node)
         self.next_job_id, self.last_event = self._undo.next_job_id, self._undo.last_event
+        self.site = self._undo.site or self.site
         self.begin()
 
     # --- loading and forgetting

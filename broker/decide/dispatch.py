@@ -5,6 +5,7 @@ from typing import assert_never
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
+from broker.decide.booking import decide_book
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
 from broker.decide.telling import decide_notify, decide_told
@@ -37,6 +38,8 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return _of_steps(world, message, now)
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
+        case cmd.ChangeBook():
+            return decide_book(world, message, now)
         case _:
             return _of_report(world, message, now)
 

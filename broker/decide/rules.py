@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accounting.change import coordinated
 from broker.model.events import Event
 from broker.model.job import Job, Owner
 from broker.model.offer import Need
@@ -26,5 +27,7 @@ NOTHING = Decision()
 
 
 def may_change(by: Owner, job: Job, site: Site) -> bool:
-    """Owners change their jobs, administrators all jobs."""
-    return by.uid == job.owner.uid or by.uid in site.admins
+    """Owners change their jobs, coordinators those of their accounts, operators all jobs."""
+    if by.uid == job.owner.uid or by.uid in site.admins or by.uid in site.operators:
+        return True
+    return job.account in coordinated(site.book, by.user)

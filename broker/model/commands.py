@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from accounting.assoc import Book
+from accounting.change import Change
 from accounting.ids import JobId
 from broker.model.errors import Refusal, Width
 from broker.model.ids import Digest, NodeName, StepId
@@ -202,6 +204,22 @@ class SetNode:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBook:
+    """`sacctmgr`: other accounts, associations, users, QOS. Reply: None.
+
+    Raises Denied, and Conflict where the book is not the one that it was made for any more.
+    """
+
+    change: Change
+    basis: Book = field(repr=False, compare=False)
+    by: Owner
+    action: str
+    """What `sacctmgr show transaction` calls it: `Add Users`."""
+    where: str = ""
+    info: str = ""
+
+
 Command = (
     Submit
     | TestSubmit
@@ -218,6 +236,7 @@ Command = (
     | CancelStep
     | FinishAllocation
     | SetNode
+    | ChangeBook
 )
 
 

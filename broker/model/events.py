@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from accounting.change import Change
 from accounting.ids import JobId
 from accounting.ledger import Meter
 from accounting.tres import Tres
@@ -403,4 +404,19 @@ NodeEvent = (
     | JournalRead
 )
 
-Event = JobEvent | NodeEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookChanged:
+    """Accounts, associations, users or QOS are other ones from now; `by` is the user's name."""
+
+    at: int
+    actor: int
+    by: str
+    action: str
+    change: Change
+    where: str = ""
+    info: str = ""
+
+
+Event = JobEvent | NodeEvent | BookChanged

@@ -1,8 +1,9 @@
 """What a site is configured with, as the broker sees it: partitions, declared nodes, limits."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from accounting.assoc import Book, book
+from accounting.change import ADMINISTRATOR, OPERATOR
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
@@ -81,6 +82,8 @@ class Site:
     """Words in lower case that machines which can be bought may have; None: any word."""
     admins: frozenset[int] = frozenset({0})
     """uids that may do everything."""
+    operators: frozenset[int] = frozenset()
+    """uids that may change every job and the book, and make no administrators."""
     service_uid: int | None = None
     """In a user's own service: the only uid (beside root's) that may submit."""
     requeue_delay: int = 120
@@ -97,3 +100,18 @@ class Site:
 
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)
+
+
+def with_book(site: Site, known: Book) -> Site:
+    """The site with another book; who is administrator or operator follows from it."""
+    return replace(
+        site,
+        book=known,
+        admins=frozenset({0}) | _uids(known, ADMINISTRATOR),
+        operators=_uids(known, OPERATOR),
+    )
+
+
+def _uids(known: Book, level: str) -> frozenset[int]:
+    people = known.people.values()
+    return frozenset(one.uid for one in people if one.admin == level and one.uid is not None)

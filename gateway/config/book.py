@@ -1,21 +1,32 @@
 """The configuration's accounts, users and QOS as accounting keeps them."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from accounting import assoc
 from accounting.ids import AccountName, UserName
+from accounting.limits import Limits
 from broker.model.spec import Limit
 from gateway.config import accounts as settings
 from gateway.config.settings import Config
 
+UidOf = Callable[[str], int | None]
 
-def book(config: Config) -> assoc.Book:
+
+def book(config: Config, *, uid_of: UidOf = lambda _: None) -> assoc.Book:
     """Raises ValueError for names that are the same but for their case."""
-    return assoc.book(
+    made = assoc.book(
         map(_account, config.accounts),
         [own for user in config.users for own in _associations(user)],
         qos=map(_qos, config.qos),
         enforce=config.accounting.enforce,
         default_account=config.accounting.default_account,
     )
+    people = [
+        assoc.Person(name=UserName(user.name), admin=user.admin_level, uid=uid_of(user.name))
+        for user in config.users
+    ]
+    return replace(made, people={person.name: person for person in people})
 
 
 def _account(account: settings.Account) -> assoc.Account:
@@ -47,8 +58,8 @@ def _associations(user: settings.User) -> list[assoc.Association]:
     ]
 
 
-def _of_association(own: settings.AssociationLimits) -> assoc.Limits:
-    return assoc.Limits(
+def _of_association(own: settings.AssociationLimits) -> Limits:
+    return Limits(
         grp_jobs=own.grp_jobs,
         grp_submit_jobs=own.grp_submit_jobs,
         grp_wall=_seconds(own.grp_wall),
@@ -70,12 +81,18 @@ def _qos(qos: settings.Qos) -> assoc.Qos:
         description=qos.description or qos.name,
         priority=qos.priority,
         flags=frozenset(qos.flags),
+        usage_factor=float(qos.usage_factor),
+        limit_factor=None if qos.limit_factor is None else float(qos.limit_factor),
+        usage_threshold=None if qos.usage_threshold is None else float(qos.usage_threshold),
+        preempt=qos.preempt,
+        preempt_mode=qos.preempt_mode.lower(),
+        grace_time=qos.grace_time,
         limits=_of_qos(qos),
     )
 
 
-def _of_qos(qos: settings.Qos) -> assoc.Limits:
-    return assoc.Limits(
+def _of_qos(qos: settings.Qos) -> Limits:
+    return Limits(
         grp_jobs=qos.grp_jobs,
         grp_submit_jobs=qos.grp_submit_jobs,
         grp_wall=_seconds(qos.grp_wall),

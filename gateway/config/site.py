@@ -32,8 +32,8 @@ def site(
     config: settings.Config, *, service_uid: int, uid_of: UidOf, price_of: PriceOf
 ) -> broker.Site:
     """What deciding needs to know; `service_uid` is who runs the service."""
-    admins = [uid_of(user.name) for user in config.users if user.admin_level == "Administrator"]
-    return broker.Site(
+    known = book(config, uid_of=uid_of)
+    made = broker.Site(
         cluster=config.cluster,
         version=config.slurm_version,
         first_job_id=config.first_job_id,
@@ -44,13 +44,12 @@ def site(
         job_requeue=config.job_requeue,
         partitions=tuple(_partition(partition, config) for partition in config.partitions),
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
-        admins=frozenset({0, *(uid for uid in admins if uid is not None)}),
         service_uid=service_uid or None,
         keep_refused_jobs=config.keep_refused_jobs,
         requeue_delay=config.scheduling.requeue_delay,
         priority_flags=config.priority.flags,
-        book=book(config),
     )
+    return broker.with_book(made, known)
 
 
 def _nodes(group: settings.Node, price_of: PriceOf) -> list[broker.DeclaredNode]:

@@ -52,6 +52,10 @@ def _bought(fact: ev.MachineBought) -> Mapping[str, object]:
     }
 
 
+def _book(fact: ev.BookChanged) -> Mapping[str, object]:
+    return {"action": fact.action, "by": fact.by, "where": fact.where}
+
+
 def _why(fact: Any) -> Mapping[str, object]:
     return {"why": fact.why} if fact.why else {}
 
@@ -69,6 +73,7 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.NodeDrain: ("node.drain", lambda fact: {"drain": fact.drain, "reason": fact.reason}),
     ev.NodeDoomed: ("node.let_go", _why),
     ev.NodeGone: ("node.gone", _why),
+    ev.BookChanged: ("book.changed", _book),
 }
 WARNING: Mapping[type, tuple[str, Told]] = {
     ev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
@@ -96,4 +101,6 @@ def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event
 def _subject(fact: ev.Event) -> Mapping[str, object]:
     if isinstance(fact, ev.JobFact):
         return {"job": fact.job}
+    if isinstance(fact, ev.BookChanged):
+        return {}
     return {"node": fact.node, "launch": fact.launch}

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.assoc import NO_LIMITS, Account, Limits, Qos
+from accounting.assoc import USE_PARENT, Account, Qos
+from accounting.limits import NO_LIMITS, Limits
 from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.reports import Field, nothing
@@ -60,6 +61,10 @@ def _limit(name: str) -> Callable[[Row | None], str]:
     return lambda row: limit_text(limits_of(row), name)
 
 
+def shares_text(shares: int) -> str:
+    return "parent" if shares == USE_PARENT else str(shares)
+
+
 def _parent(row: Row) -> str:
     return "" if row.user or row.account.name == "root" else row.account.parent
 
@@ -69,8 +74,8 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("Account", "Account", 10, lambda row: row.account.name),
     ("User", "User", 10, lambda row: row.user.user if row.user else ""),
     ("Partition", "Partition", 10, lambda row: (row.user.partition or "") if row.user else ""),
-    ("Fairshare", "Share", 9, lambda row: str(row.shares)),
-    ("Share", "Share", 9, lambda row: str(row.shares)),
+    ("Fairshare", "Share", 9, lambda row: shares_text(row.shares)),
+    ("Share", "Share", 9, lambda row: shares_text(row.shares)),
     ("Priority", "Priority", 10, nothing),
     ("GrpJobs", "GrpJobs", 7, _limit("grp_jobs")),
     ("GrpTRES", "GrpTRES", 13, _limit("grp_tres")),

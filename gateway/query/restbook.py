@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accounting.assoc import Limits, Qos
+from accounting.assoc import Qos
+from accounting.limits import Limits
 from gateway.query.assocs import Row
 from gateway.query.context import Context
 from gateway.query.managed import Owned, User

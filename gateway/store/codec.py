@@ -4,7 +4,7 @@ Fields that equal their defaults are left out, so a record written before a fiel
 loads. Enums go by name, flags by names joined with `|`, tuples as lists.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum, Flag, StrEnum
 from functools import cache, reduce
@@ -35,6 +35,8 @@ class Codec:
 
 
 AS_IS = Codec()
+CONTAINERS: dict[Any, Codec] = {Mapping: Codec(dict, None), frozenset: Codec(sorted, frozenset)}
+"""Of plain keys and values."""
 
 
 @cache
@@ -48,6 +50,8 @@ def codec(of: Any) -> Codec:
         return _optional(of)
     if get_origin(of) is tuple:
         return _tuple(get_args(of))
+    if get_origin(of) in CONTAINERS:
+        return CONTAINERS[get_origin(of)]
     for kind, make in MAKERS:
         if isinstance(of, type) and kind(of):
             return make(of)

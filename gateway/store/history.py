@@ -9,12 +9,13 @@ from sqlalchemy import Engine, Executable
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model.errors import Unknown
-from broker.model.events import Event
+from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest
 from broker.model.job import Job, Run
 from broker.ports import HistoryQuery
 from gateway.store import records
 from gateway.store import statements as do
+from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
 
 PAGE = 250
@@ -70,6 +71,11 @@ class SqlHistory:
         while page := self.read(do.ENTRIES, {**last, "until": until, "page": PAGE}):
             yield from (records.entry(doc) for _, _, doc in page)
             last = {"since": page[-1][0], "key": page[-1][1]}
+
+    def book_changes(self) -> Sequence[BookChanged]:
+        """All that sacctmgr ever changed, in order."""
+        found = (records.event("BookChanged", doc, None) for (doc,) in self.read(BOOK_CHANGES, {}))
+        return [fact for fact in found if isinstance(fact, BookChanged)]
 
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from accounting.ledger import Entry
-from broker.model.events import Event, JobEvent, NodeEvent, Queued
+from broker.model.events import Event, Queued
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
@@ -33,7 +33,7 @@ _dump_job, _load_job = _both(record(Job))
 _dump_node, _load_node = _both(record(Node))
 _dump_entry, _load_entry = _both(record(Entry))
 EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (*get_args(JobEvent), *get_args(NodeEvent))
+    kind.__name__: kind for kind in get_args(Event)
 }
 _DUMP_EVENT = {kind: _both(record(kind))[0] for kind in EVENTS.values()}
 _LOAD_EVENT = {name: _both(record(kind))[1] for name, kind in EVENTS.items()}

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
-from broker.model.events import Event
+from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
@@ -98,6 +98,10 @@ class SqlStore:
     def replies(self, since: int) -> Mapping[str, str]:
         """Requests remembered since an instant, each with its reply."""
         return dict(self.history.read(do.REPLIES, {"since": since}))
+
+    def book_changes(self) -> Sequence[BookChanged]:
+        """All that sacctmgr ever changed, in order."""
+        return self.history.book_changes()
 
     def close(self) -> None:
         self._readers.dispose()

@@ -16,6 +16,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
@@ -85,6 +86,9 @@ runs = Table(
     _doc(),
 )
 
+OF_THE_BOOK = text("kind = 'BookChanged'")
+"""Few among many, and all read at a start."""
+
 events = Table(
     "events",
     METADATA,
@@ -97,6 +101,7 @@ events = Table(
     _spec(nullable=True),
     _doc(),
     Index("events_job", "job"),
+    Index("events_book", "seq", sqlite_where=OF_THE_BOOK, postgresql_where=OF_THE_BOOK),
 )
 
 nodes = Table(

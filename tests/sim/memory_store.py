@@ -62,6 +62,9 @@ class MemoryStore:
         del since
         return dict(self.requests)
 
+    def book_changes(self) -> Sequence[ev.BookChanged]:
+        return [fact for _, fact in self.events if isinstance(fact, ev.BookChanged)]
+
 
 class MemoryTx:
     """Collects, then writes everything at once."""

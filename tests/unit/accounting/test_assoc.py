@@ -9,12 +9,12 @@ from accounting.assoc import (
     InvalidAccount,
     InvalidQos,
     LevelKind,
-    Limits,
     Qos,
     book,
     standing,
 )
 from accounting.ids import AccountName, UserName
+from accounting.limits import Limits
 
 ALL_QOS = ("gpu1", "high", "normal", "short")
 ALICE, BOB, EVE = UserName("alice"), UserName("bob"), UserName("eve")

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from accounting.assoc import Association, Limits, Qos, book
+from accounting.assoc import Association, Qos, book
 from accounting.ids import AccountName, UserName
+from accounting.limits import Limits
 from accounting.tres import Tres
 from broker.decide.possible import must_know_features
 from broker.model import commands as cmd

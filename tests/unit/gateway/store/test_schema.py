@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 from broker.model.errors import Refused
 from gateway.store import schema
@@ -14,11 +15,12 @@ from gateway.store.sql import open_store
 from tests.contract.records import job
 from tests.unit.gateway.store.conftest import Open, Standing, save
 
+HEAD = ScriptDirectory(str(schema.MIGRATIONS)).get_current_head()
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "9999"
+down_revision = "{head}"
 def upgrade():
     op.add_column("jobs", sa.Column("colour", sa.Text))
     {more}
@@ -39,7 +41,7 @@ def later(tmp_path: Path, more: str = "") -> Path:
     """The migrations of a later version."""
     folder = tmp_path / "100%(later)"
     shutil.copytree(schema.MIGRATIONS, folder)
-    (folder / "versions" / "0002_second.py").write_text(SECOND.format(more=more))
+    (folder / "versions" / "9999_later.py").write_text(SECOND.format(more=more, head=HEAD))
     return folder
 
 
@@ -56,7 +58,7 @@ def test_older_tables_are_brought_up_after_a_copy_was_made(
     store.close()
     make_ready(file, later(tmp_path))
     assert "colour" in columns(file)
-    copy = tmp_path / "state.db.before-0002"
+    copy = tmp_path / "state.db.before-9999"
     assert "colour" not in columns(copy)
     before = open_store(str(copy), clock=Standing())
     assert before.live_jobs(ended_after=0) == [job(1)]
@@ -77,7 +79,9 @@ def test_newer_tables_are_refused(open_with: Open, file: Path, tmp_path: Path) -
     open_with().close()
     make_ready(file, later(tmp_path))
     before = file.read_bytes()
-    with pytest.raises(Refused, match=r"newer version: its tables are at '0002', .* '0001'") as it:
+    with pytest.raises(
+        Refused, match=rf"newer version: its tables are at '9999', .* '{HEAD}'"
+    ) as it:
         open_store(str(file), clock=Standing())
     assert str(file) in it.value.message
     assert "install the newer version" in it.value.hint

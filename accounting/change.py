@@ -1,0 +1,181 @@
+"""Changes of the book: records put in place of those of the same name, and names that go."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from accounting.assoc import NORMAL, ROOT, Account, Association, Book, Person, Qos
+from accounting.ids import AccountName, UserName
+
+K = TypeVar("K")
+V = TypeVar("V")
+Holder = TypeVar("Holder", Account, Association)
+Place = tuple[UserName, AccountName, str | None]
+"""What tells an association from others: user, account, partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one command does to the book; what goes, goes before what is put."""
+
+    accounts: tuple[Account, ...] = ()
+    associations: tuple[Association, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    people: tuple[Person, ...] = ()
+    no_accounts: tuple[AccountName, ...] = ()
+    no_associations: tuple[Place, ...] = ()
+    no_qos: tuple[str, ...] = ()
+    no_people: tuple[UserName, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return self == NO_CHANGE
+
+
+NO_CHANGE = Change()
+
+
+def place(own: Association) -> Place:
+    return own.user, own.account, own.partition
+
+
+def changed(known: Book, change: Change) -> Book:
+    """The book with the change.
+
+    What does not hold together any more is mended: associations of accounts that are gone go too,
+    accounts without a parent come below root, names of QOS that are gone leave every list.
+    """
+    accounts = {**_without(known.accounts, change.no_accounts)}
+    accounts |= {one.name: one for one in change.accounts}
+    qos = _without(known.qos, change.no_qos) | {one.name: one for one in change.qos}
+    people = _without(known.people, change.no_people) | {one.name: one for one in change.people}
+    if change.no_accounts or change.accounts:
+        accounts = _rooted(accounts)
+    if change.no_qos:
+        accounts = {name: _without_qos(one, qos) for name, one in accounts.items()}
+    return replace(
+        known,
+        accounts=accounts,
+        associations=_associations(known, change, accounts=accounts, qos=qos),
+        qos=qos,
+        people=people,
+    )
+
+
+def folded(known: Book, changes: Iterable[Change]) -> Book:
+    """The book with all changes, the earliest first."""
+    for change in changes:
+        known = changed(known, change)
+    return known
+
+
+def _without(found: Mapping[K, V], gone: Iterable[K]) -> dict[K, V]:
+    left = set(gone)
+    return {key: value for key, value in found.items() if key not in left}
+
+
+def _rooted(accounts: dict[AccountName, Account]) -> dict[AccountName, Account]:
+    """Every account below one that exists, and none below itself."""
+    found = {
+        name: one if name == ROOT or one.parent in accounts else replace(one, parent=ROOT)
+        for name, one in accounts.items()
+    }
+    for name in list(found):
+        seen: list[AccountName] = []
+        step = name
+        while step != ROOT:
+            if step in seen:
+                found[name] = replace(found[name], parent=ROOT)
+                break
+            seen.append(step)
+            step = found[step].parent
+    return found
+
+
+def _associations(
+    known: Book, change: Change, *, accounts: Mapping[AccountName, Account], qos: Mapping[str, Qos]
+) -> dict[UserName, tuple[Association, ...]]:
+    every = {place(own): own for owned in known.associations.values() for own in owned}
+    for gone in change.no_associations:
+        every.pop(gone, None)
+    every |= {place(own): own for own in change.associations}
+    by_user: dict[UserName, tuple[Association, ...]] = {}
+    for own in every.values():
+        if own.account in accounts and own.user not in change.no_people:
+            kept = _without_qos(own, qos) if change.no_qos else own
+            by_user[own.user] = (*by_user.get(own.user, ()), kept)
+    return by_user
+
+
+def _without_qos(holder: Holder, qos: Mapping[str, Qos]) -> Holder:
+    names = holder.qos
+    if names is not None:
+        names = tuple(name for name in names if name.lower() in qos)
+    default = holder.default_qos if (holder.default_qos or "").lower() in qos else None
+    return replace(holder, qos=names, default_qos=default)
+
+
+# ---------------------------------------------------------------- who may
+
+
+OPERATOR, ADMINISTRATOR = "Operator", "Administrator"
+
+
+def may_make(known: Book, change: Change, user: str, *, admin: bool) -> bool:
+    """Whether the user may change that: operators all, coordinators what is below their accounts.
+
+    Only administrators make administrators (sacctmgr(1), 25.11); `admin` says that the caller is
+    root, the service's user or an administrator.
+    """
+    if admin:
+        return True
+    level = known.level(user)
+    if level in {OPERATOR, ADMINISTRATOR}:
+        return level == ADMINISTRATOR or ADMINISTRATOR not in _levels(known, change)
+    if change.qos or change.no_qos or _levels(known, change):
+        return False
+    own = coordinated(known, user)
+    return bool(own) and touched(known, change) <= own
+
+
+def _levels(known: Book, change: Change) -> set[str]:
+    """Admin levels that somebody loses or gets."""
+    moved = [one for one in change.people if known.level(one.name) != one.admin]
+    return {one.admin for one in moved} | {known.level(one.name) for one in moved}
+
+
+def coordinated(known: Book, user: str) -> frozenset[AccountName]:
+    """Accounts that the user coordinates: those that name them, and all below."""
+    return frozenset(
+        account
+        for account in known.accounts
+        if any(user in step.coordinators for step in known.lineage(account))
+    )
+
+
+def touched(known: Book, change: Change) -> frozenset[AccountName]:
+    """Accounts in which the change does something; of new ones, and of moved ones, the parent."""
+    found = {own.account for own in change.associations}
+    found |= {gone[1] for gone in change.no_associations} | set(change.no_accounts)
+    for gone in change.no_people:
+        found |= {own.account for own in known.associations.get(gone, ())}
+    for one in change.accounts:
+        before = known.accounts.get(one.name)
+        if before is None or before.parent != one.parent:
+            found.add(one.parent)
+        if before is not None:
+            found.add(one.name)
+    return frozenset(found)
+
+
+def default_of(known: Book, user: UserName) -> AccountName | None:
+    """The account that is charged where the user names none: the one marked, else the first."""
+    owned = known.associations.get(user, ())
+    marked = [own.account for own in owned if own.default_account] or [own.account for own in owned]
+    return marked[0] if marked else None
+
+
+def default_holders(known: Book, qos: str) -> list[Association]:
+    """Associations whose own default is this QOS; `normal` is everybody's who has none."""
+    every = (own for owned in known.associations.values() for own in owned)
+    return [own for own in every if (own.default_qos or NORMAL) == qos]

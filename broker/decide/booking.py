@@ -1,0 +1,33 @@
+"""Changes of accounts, associations, users and QOS, as sacctmgr asks for them."""
+
+from accounting.change import may_make
+from broker.decide.rules import NOTHING, Decision
+from broker.model import commands as cmd
+from broker.model import events as ev
+from broker.model.errors import Conflict, Denied
+from broker.world import World
+
+DENIED = "Access/permission denied"
+OTHER_BOOK = "accounts were changed at the same time by somebody else"
+
+
+def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
+    """One fact for all of a command's changes. Raises Denied, Conflict."""
+    known, site = world.site.book, world.site
+    if known is not asked.basis:
+        raise Conflict(OTHER_BOOK, hint="ask again")
+    admin = asked.by.uid in site.admins or asked.by.uid == site.service_uid
+    if not may_make(known, asked.change, asked.by.user, admin=admin):
+        raise Denied(DENIED)
+    if asked.change.empty:
+        return NOTHING
+    fact = ev.BookChanged(
+        at=now,
+        actor=asked.by.uid,
+        by=asked.by.user,
+        action=asked.action,
+        change=asked.change,
+        where=asked.where,
+        info=asked.info,
+    )
+    return Decision([fact])

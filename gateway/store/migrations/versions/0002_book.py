@@ -1,0 +1,18 @@
+"""Changes of accounts are found among the events without reading all of them."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    own = sa.text("kind = 'BookChanged'")
+    op.create_index("events_book", "events", ["seq"], sqlite_where=own, postgresql_where=own)
+
+
+def downgrade() -> None:
+    op.drop_index("events_book", "events")
