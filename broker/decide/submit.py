@@ -52,7 +52,7 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
             raise BadOption("array", "", NOT_SUPPORTED)
         job_id = JobId(first.id + offset)
         place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
-        value = priority.initial(job_id, held=record.spec.hold)
+        value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
         component = replace(record, id=job_id, het=place, priority=value)
         must_be_possible(world.site, component, quote)
         facts.append(_queued(component))
@@ -100,6 +100,7 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     partitions = _partitions(site, spec, owner)
     stands = _standing(site, spec, owner, partition=partitions[0])
     must_know_features(site, spec.resources.constraint)
+    must_know_features(site, spec.resources.prefer)
     _must_know_dependencies(world, spec)
     limit = _time_limit(spec, partitions[0], now)
     job_id = JobId(world.next_job_id)
@@ -114,7 +115,7 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
         submitted=now,
         time_limit=limit,
         want=wanted(demand(spec, partitions[0])),
-        priority=priority.initial(job_id, held=spec.hold),
+        priority=priority.initial(job_id, held=spec.hold, asked=spec.priority),
         hold=hold,
         reason=hold.value if hold else "None",
         array=_array(job_id, spec, site),

@@ -199,6 +199,8 @@ class Mount(Value):
 class TaskSpec(Value):
     """What a user wants: resources per node, number of nodes, what to run, where its text goes."""
 
+    keep_counts: bool = False
+    """Tasks see the caller's own counts of nodes and tasks (`--preserve-env`)."""
     name: str
     partitions: tuple[str, ...] = ()
     """Empty means the default partition."""
@@ -243,6 +245,8 @@ class TaskSpec(Value):
     command: str | None = None
     """Path of the script as scontrol shows it; None for `--wrap`."""
     submit_line: str = ""
+    priority: int | None = None
+    """As an administrator asked for it; None: in the order of submission."""
     submit_host: str = ""
     submit_dir: str = "/"
     allocator: Literal["salloc", "srun"] | None = None

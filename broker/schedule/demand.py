@@ -34,6 +34,8 @@ class Demand:
     cpus_per_gpu: int | None
     whole_node: bool
     overcommit: bool = False
+    fewest: bool = False
+    """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
     tasks_open: bool = False
     """The nodes are a range and no tasks were asked for: their number is known at the start."""
 
@@ -109,6 +111,7 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         cpus_per_gpu=asked.cpus_per_gpu,
         whole_node=asked.exclusive,
         overcommit=spec.option("overcommit") is not None,
+        fewest=spec.option("use-min-nodes") is not None,
         tasks_open=asked.tasks is None and asked.tasks_per_node is None and _is_range(asked),
     )
 

@@ -42,6 +42,11 @@ def is_of_kind(node: Node, asked: Resources) -> bool:
     return not asked.any_of or any(_is_one_of(node, words, where) for where in asked.any_of)
 
 
+def is_preferred(node: Node, wish: str) -> bool:
+    """Whether the node has the features of `--prefer`."""
+    return holds(parse(wish), frozenset(word.lower() for word in node.features))
+
+
 def _is_one_of(node: Node, words: AbstractSet[str], where: Where) -> bool:
     """A bought node bears its region, zone, type and market as features."""
     named = (where.region, where.zone, where.instance_type, where.market)

@@ -68,7 +68,8 @@ def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
             if shares:
                 return shares
     most = min(len(rooms), ask.tasks if ask.max_nodes is None else ask.max_nodes)
-    wishes = range(most, ask.min_nodes - 1, -1) if ask.max_nodes else range(ask.min_nodes, most + 1)
+    rising = range(ask.min_nodes, most + 1)
+    wishes = rising if ask.fewest or not ask.max_nodes else reversed(rising)
     for count in wishes:
         shares = _spread(ask, rooms, count=count)
         if shares:

@@ -87,7 +87,8 @@ def batch_environment(
     login environment lies below them.
     """
     if is_interactive(job, around.step):
-        return pack({**unpack(extra), **task_variables(job, around)})
+        own = unpack(extra)
+        return pack({**own, **task_variables(job, around), **_kept_counts(job, around, own)})
     ours = variables(job, around)
     if around.step != BATCH:
         ours |= step_variables(job, around)
@@ -334,6 +335,23 @@ def is_interactive(job: Job, step_id: StepId) -> bool:
     """Whether it is one of srun's, which brings all of its variables along."""
     step = job.step(step_id)
     return step is not None and step.spec is not None and step.spec.interactive
+
+
+COUNTS = (
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NNODES",
+    "SLURM_NPROCS",
+    "SLURM_NTASKS",
+    "SLURM_TASKS_PER_NODE",
+)
+
+
+def _kept_counts(job: Job, around: Surroundings, own: Mapping[str, str]) -> dict[str, str]:
+    """With `--preserve-env` the caller's counts win over those of the step."""
+    step = job.step(around.step)
+    if step is None or step.spec is None or not step.spec.keep_counts:
+        return {}
+    return {name: own[name] for name in COUNTS if name in own}
 
 
 LAUNCHER = {

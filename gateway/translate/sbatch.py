@@ -14,14 +14,24 @@ from broker.model.spec import Phase, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
+from gateway.translate.without_effect import warnings
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, warning_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.parse import Given, Look, Script, check_line, look, settle
+from sbatch_shim.grammar.parse import (
+    AUTOCOMPLETE,
+    Given,
+    Look,
+    Script,
+    check_line,
+    completions,
+    look,
+    settle,
+)
 from sbatch_shim.grammar.script import MOST_BYTES, check_script
 from sbatch_shim.grammar.show import listing, show_given
-from sbatch_shim.grammar.table import IGNORED, REFUSED, SPECIALIZE
+from sbatch_shim.grammar.table import REFUSED
 
 PROGRAM = "sbatch"
 STDIN = "-"
@@ -188,6 +198,8 @@ class Submission:
 def translate(typed: Typed, setting: Setting) -> Submission | Early:
     """Raises GrammarError with Slurm's text and status, NeedFile for a file not handed in."""
     seen = look(PROGRAM, typed.argv)
+    if seen.early == AUTOCOMPLETE:
+        return Early(AUTOCOMPLETE, completions(seen, PROGRAM))
     if seen.early:
         return Early(seen.early)
     rules = Rules(PROGRAM, setting.now, setting.zone, setting.uid == 0)
@@ -278,23 +290,11 @@ def must_be_ours(part: Mapping[str, Given], site: Site, program: str = PROGRAM) 
 
 
 def ignored(part: Mapping[str, Given], setting: Setting, program: str = PROGRAM) -> list[str]:
-    """A warning for each option that has no effect here; Slurm has its own for some."""
+    """Warnings that name what has no effect here, unless the site wants none."""
     if not setting.warn_ignored:
         return []
-    table = lookup(program).by_long
-    rows = [
-        table[long] for long in part if table[long].cls == IGNORED or _unsent(part, long, setting)
-    ]
-    return [
-        warning_line(program, f"--{opt.long} has no effect here and is ignored")
-        for opt in rows
-        if opt.kind != SPECIALIZE
-    ]
-
-
-def _unsent(part: Mapping[str, Given], long: str, setting: Setting) -> bool:
-    """Whether it asks for mail that nothing here sends."""
-    return long == "mail-type" and not setting.mails and bool(part[long].value)
+    admin = setting.uid in setting.site.admins
+    return warnings(part, program, mails=setting.mails, admin=admin)
 
 
 # ---------------------------------------------------------------- putting together

@@ -89,8 +89,8 @@ def _resources(asked: Asking) -> Resources:
         gpus=() if by_task else whole,
         gpus_per_task=by_task,
         cpus_per_gpu=asked.number("cpus-per-gpu"),
-        constraint=_constraint(asked),
-        prefer=asked.text("prefer"),
+        constraint=_features(asked, "constraint"),
+        prefer=_features(asked, "prefer"),
         nodelist=nodelist,
         exclude=exclude,
         exclusive=asked.value("exclusive") == "exclusive",
@@ -134,8 +134,8 @@ def _min_cpus(asked: Asking) -> int | None:
     return least if least > 1 or "mincpus" in asked.part else None
 
 
-def _constraint(asked: Asking) -> str | None:
-    text = asked.text("constraint")
+def _features(asked: Asking, long: str) -> str | None:
+    text = asked.text(long)
     if text is None:
         return None
     if any(char.isspace() for char in text):

@@ -15,6 +15,7 @@ from broker.model.spec import (
     StepSpec,
     TaskSpec,
 )
+from broker.schedule.priority import TOP
 from gateway.translate import refusals
 from gateway.translate.sbatch_resources import Asking, resources
 from sbatch_shim.grammar.arrays import read_array
@@ -94,7 +95,8 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
         time_min=asked.number("time-min"),
         begin=asked.number("begin"),
         deadline=asked.number("deadline"),
-        hold="hold" in asked.part,
+        hold="hold" in asked.part or (by.admin and asked.value("priority") == 0),
+        priority=_priority(asked, by),
         requeue=_requeue(asked),
         nice=asked.number("nice") or 0,
         array=_array(asked),
@@ -223,6 +225,14 @@ def _requeue(asked: Asking) -> bool | None:
     """The last of `--requeue` and `--no-requeue` counts."""
     said = [long for long in asked.part if long in ("requeue", "no-requeue")]
     return said[-1] == "requeue" if said else None
+
+
+def _priority(asked: Asking, by: Submitter) -> int | None:
+    """Only administrators set one; what others ask for changes nothing (25.11)."""
+    wanted = asked.value("priority")
+    if wanted is None or not by.admin:
+        return None
+    return TOP if wanted == "TOP" else min(int(wanted), TOP)
 
 
 def _output(asked: Asking) -> Output:

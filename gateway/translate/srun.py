@@ -24,7 +24,17 @@ from gateway.translate.sbatch_spec import Submitter, task_spec
 from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.parse import COMMAND_LINE, ENVIRONMENT, Given, Look, Part, look, settle
+from sbatch_shim.grammar.parse import (
+    AUTOCOMPLETE,
+    COMMAND_LINE,
+    ENVIRONMENT,
+    Given,
+    Look,
+    Part,
+    completions,
+    look,
+    settle,
+)
 from sbatch_shim.grammar.show import listing, show_given
 from sbatch_shim.grammar.values import NodeCount
 
@@ -110,6 +120,8 @@ class Request:
 def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | Early:
     """Raises GrammarError with Slurm's text and status, NeedFile for a file not handed in."""
     seen = look(program, typed.argv)
+    if seen.early == AUTOCOMPLETE:
+        return Early(AUTOCOMPLETE, completions(seen, program))
     if seen.early:
         return Early(seen.early)
     part, notes = _settled(program, seen, typed=typed, setting=setting)
@@ -274,6 +286,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         label=request.has("label"),
         unbuffered=request.has("unbuffered") or request.has("pty"),
         kill_on_bad_exit=_kills(request),
+        keep_counts=request.has("preserve-env"),
         wait=request.number("wait"),
         submit_line=" ".join(("srun", *request.typed.argv)),
     )

@@ -22,7 +22,7 @@ from sbatch_shim.grammar.errors import (
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import MAIL, NO, OLD, REPEAT, SIGNAL, SPECIALIZE
+from sbatch_shim.grammar.table import MAIL, NO, OLD, REPEAT, REQ, SIGNAL, SPECIALIZE
 from sbatch_shim.grammar.values import NodeCount, Signal
 
 Given = namedtuple("Given", "text value source")
@@ -45,7 +45,9 @@ Query = namedtuple("Query", "given said operands")
 SCRIPT, ENVIRONMENT, COMMAND_LINE = "script", "environment", "command line"
 
 EARLY = frozenset(("help", "usage", "version"))
-NOT_IN_SCRIPTS = EARLY | {"wrap", "quiet", "verbose", "autocomplete"}
+AUTOCOMPLETE = "autocomplete"
+EARLY_SUBMIT = EARLY | {AUTOCOMPLETE}
+NOT_IN_SCRIPTS = EARLY_SUBMIT | {"wrap", "quiet", "verbose"}
 """Taken in a directive without any effect."""
 MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 MEMORY_CLASH = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
@@ -83,9 +85,9 @@ def look(command: str, argv: Sequence[str]) -> Look:
     table, words = lookup(command), list(argv)
     parts: list[list[Said]] = []
     while True:
-        said, words = scan(table, words, code=OPTION_ERROR, stop=EARLY)
+        said, words = scan(table, words, code=OPTION_ERROR, stop=EARLY_SUBMIT)
         parts.append(said)
-        early = next((one.opt.long for one in said if one.opt.long in EARLY), None)
+        early = next((one.opt.long for one in said if one.opt.long in EARLY_SUBMIT), None)
         if early or words[:1] != [":"]:
             break
         words = words[1:]
@@ -95,6 +97,15 @@ def look(command: str, argv: Sequence[str]) -> Look:
     if wrap is not None and words and not early:
         raise GrammarError(error_line(command, WRAP_AND_SCRIPT), FAILURE)
     return Look(parts, words[0] if words else None, words[1:], early, wrap)
+
+
+def completions(seen: Look, command: str) -> str:
+    """What `--autocomplete=--ti` prints: the options that begin so, a line each (25.11)."""
+    asked = [one.text for part in seen.parts for one in part if one.opt.long == AUTOCOMPLETE]
+    word = (asked[-1] if asked else "") or ""
+    rows = sorted(lookup(command).by_long.values(), key=lambda opt: opt.long)
+    names = (f"--{opt.long}" + ("=" if opt.arg == REQ else "") for opt in rows)
+    return "".join(f"{name}\n" for name in names if name.startswith(word))
 
 
 def check_line(seen: Look, rules: Rules) -> None:
