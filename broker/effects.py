@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from broker.model import effects as ef
 from broker.model.ids import NodeName
-from broker.model.job import Job, StepState
+from broker.model.job import Job, PendingSignal, Step, StepState
 from broker.model.node import Node, NodeState
+from broker.schedule.ranks import shares_files
 from broker.world import World
 
 
@@ -32,8 +33,9 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
     for job_id in sorted(world.todo_jobs):
         job = world.jobs[job_id]
         nodes = _nodes_up(world, job)
-        if job.completing and nodes:
-            yield ef.Kill(job, nodes)
+        left = tuple(node for node in nodes if node.name not in job.cleared)
+        if job.completing and left:
+            yield ef.Kill(job, left)
         elif nodes and job.state.holds_nodes and _stands(world, job, nodes):
             yield from _of_running(job, nodes, _gang(world, job))
 
@@ -60,24 +62,58 @@ def _stands(world: World, job: Job, nodes: tuple[Node, ...]) -> bool:
 def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Iterator[ef.Effect]:
     """The batch step first; others as they get their part of the allocation, once it stands."""
     for step in job.steps:
-        if step.kill_cause and not step.state.final:
-            yield ef.KillStep(job, step.id, nodes[0])
-        elif step.state is StepState.PENDING and (step.spec is None or step.share is not None):
-            yield ef.StartStep(job, step.id, nodes[0], gang)
+        for node in _hosts(step, nodes):
+            if step.kill_cause and not _over_on(step, node):
+                yield ef.KillStep(job, step.id, node)
+            elif not step.kill_cause and _to_start(step, node):
+                yield ef.StartStep(job, step.id, node, gang)
     for signal in job.signals:
-        yield ef.SendSignal(job.id, job.attempt, signal, nodes[0])
+        first, *more = _addressed(job, signal, nodes)
+        yield ef.SendSignal(job.id, job.attempt, signal, first, tuple(more))
     for notice in job.notices:
         yield ef.SendNotice(job.id, job.attempt, notice, nodes[0])
     yield from _limits(job, nodes)
 
 
+def _hosts(step: Step, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes of a step: its own, the job's first for the batch step; none while it waits."""
+    if step.spec is None:
+        return nodes[:1]
+    own = {share.node for share in step.shares}
+    return tuple(node for node in nodes if node.name in own)
+
+
+def _over_on(step: Step, node: Node) -> bool:
+    part = step.part(node.name)
+    return step.state.final or (part is not None and part.ended)
+
+
+def _to_start(step: Step, node: Node) -> bool:
+    """Whether it has not begun there. Files that all nodes write are made anew by the first."""
+    if not step.more:
+        return step.state is StepState.PENDING
+    if step.state.final or step.part(node.name) is not None:
+        return False
+    first = step.shares[0].node
+    return node.name == first or not shares_files(step) or step.part(first) is not None
+
+
+def _addressed(job: Job, signal: PendingSignal, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes that a signal goes to: of one step, or of all that may have any."""
+    step = None if signal.step is None else job.step(signal.step)
+    if step is not None:
+        return _hosts(step, nodes) or nodes[:1]
+    return nodes[:1] if signal.scope == "batch" else nodes
+
+
 def _limits(job: Job, nodes: tuple[Node, ...]) -> Iterator[ef.TellLimit]:
     """Only of what runs: one that is not begun may still be ordered with the limit of before."""
     if job.limit_serial and not job.configuring:
-        yield ef.TellLimit(job, nodes[0])
+        yield ef.TellLimit(job, nodes[0], None, nodes[1:])
     for step in job.steps:
         if step.limit_serial and step.state is StepState.RUNNING:
-            yield ef.TellLimit(job, nodes[0], step)
+            first, *more = _hosts(step, nodes)
+            yield ef.TellLimit(job, first, step, tuple(more))
 
 
 def _nodes_up(world: World, job: Job) -> tuple[Node, ...]:

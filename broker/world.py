@@ -8,7 +8,7 @@ from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.ids import NodeName
-from broker.model.job import Job, JobState, Run, Share, StepState
+from broker.model.job import Job, JobState, Run, Share, Step, StepState
 from broker.model.lifecycle import apply, left_behind
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
@@ -81,9 +81,7 @@ class World:
     def begin(self) -> None:
         """Starts to collect what changes."""
         self.facts, self.runs, self.gone = [], [], []
-        self._undo = _Undo(
-            next_job_id=self.next_job_id, last_event=self.last_event, site=self.site
-        )
+        self._undo = _Undo(next_job_id=self.next_job_id, last_event=self.last_event, site=self.site)
 
     def apply(self, event: ev.Event) -> None:
         """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
@@ -278,6 +276,11 @@ def has_work_outside(job: Job) -> bool:
         return False
     return bool(job.signals or job.notices or job.limit_serial) or any(
         step.state is StepState.PENDING
-        or ((step.kill_cause or step.limit_serial) and not step.state.final)
+        or ((step.kill_cause or step.limit_serial or to_begin(step)) and not step.state.final)
         for step in job.steps
     )
+
+
+def to_begin(step: Step) -> bool:
+    """Whether a step of several nodes has not begun on all of them."""
+    return bool(step.more) and len(step.parts) < len(step.shares)

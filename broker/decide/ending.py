@@ -1,12 +1,12 @@
 """How jobs end: outcomes from exit codes, ends that were asked for, ends by loss of a node."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from broker.model import events as ev
 from broker.model.ids import NodeName
-from broker.model.job import ExitCode, Job, JobState, StepState
+from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.node import NodeState
 from broker.world import World
 
@@ -83,10 +83,10 @@ def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
 def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
     """The node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0.
 
-    Its end is certain only if that was the node where its steps run; else it is ended there first.
+    Its end is certain only if nothing of it can live elsewhere; else it is ended there first.
     """
-    host = node == batch_host(job)
-    cause = "" if host else "node_fail"
+    over = _only_there(job, node)
+    cause = "" if over else "node_fail"
     facts: list[ev.JobEvent] = []
     if not job.completing and requeue:
         back = ev.Requeued(
@@ -109,20 +109,40 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
             kill_cause=cause,
         )
         facts.append(end)
-    return [*_cut(job, now), *facts, ev.Released(job=job.id, at=now, why=why)] if host else facts
+    if over:
+        return [*_cut(job, job.steps, now), *facts, ev.Released(job=job.id, at=now, why=why)]
+    hit = [step for step in job.steps if node in _places(job, step)]
+    return [*_cut(job, hit, now), *facts, ev.NodeCleared(job=job.id, at=now, node=node)]
 
 
-def _cut(job: Job, now: int) -> list[ev.JobEvent]:
+def _cut(job: Job, steps: Iterable[Step], now: int) -> list[ev.JobEvent]:
     return [
         ev.StepEnded(job=job.id, at=now, step=s.id, state=StepState.NODE_FAIL, exit=NODE_FAIL_EXIT)
-        for s in job.steps
+        for s in steps
         if not s.state.final
     ]
 
 
-def batch_host(job: Job) -> NodeName | None:
-    """The node where its steps run: the first of its shares."""
-    return job.shares[0].node if job.shares else None
+def _places(job: Job, step: Step) -> tuple[NodeName, ...]:
+    """Nodes on which a step lives, or did."""
+    if step.shares:
+        return tuple(share.node for share in step.shares)
+    return tuple(share.node for share in job.shares[:1]) if step.spec is None else ()
+
+
+def _only_there(job: Job, node: NodeName) -> bool:
+    """Whether nothing of the job can live on any other node that is not known to be clear."""
+    if job.completing:
+        return not not_cleared(job, but=node)
+    living = [step for step in job.steps if not step.state.final]
+    places = {place for step in living for place in _places(job, step)}
+    return (places or {job.shares[0].node}) <= {node}
+
+
+def not_cleared(job: Job, *, but: NodeName) -> list[NodeName]:
+    """Other nodes where something of an attempt that ends may be left."""
+    nodes = (share.node for share in job.shares)
+    return [node for node in nodes if node != but and node not in job.cleared]
 
 
 def never_ran(world: World, job: Job) -> bool:

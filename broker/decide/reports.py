@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from accounting.ids import JobId
-from broker.decide.ending import Outcome, batch_host, lost, never_ran, outcome, step_state
+from broker.decide.ending import Outcome, lost, never_ran, not_cleared
 from broker.decide.placing import schedulable
 from broker.decide.rules import NOTHING, Decision
+from broker.decide.step_ends import begun, ended
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.ids import BATCH, NodeName, parse_step_key
-from broker.model.job import ExitCode, Job, JobState, Step, StepState, Usage
+from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine
@@ -169,7 +170,7 @@ def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decisi
         return NOTHING
     job, step = found
     record = {"cause": "launch_failed", "code": 0, "signal": 0, "key": seen.key}
-    return Decision(_exited(job, step, record, now=now))
+    return Decision(_exited(job, step, record, node=seen.node, now=now))
 
 
 def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:
@@ -204,28 +205,21 @@ def journal_record(
         return []
     job, step = found
     if kind == "started":
-        return _begun(job, step, now)
+        return begun(job, step, node=node, now=now)
     if kind in ("exited", "refused"):
         cause = {"cause": "launch_failed"} if kind == "refused" else {}
-        return _exited(job, step, {**record, **cause}, now=now)
+        return _exited(job, step, {**record, **cause}, node=node, now=now)
     return []
 
 
-def _begun(job: Job, step: Step, now: int) -> list[ev.JobEvent]:
-    if step.state is not StepState.PENDING:
-        return []
-    facts: list[ev.JobEvent] = [ev.StepStarted(job=job.id, at=now, step=step.id)]
-    if step.id == BATCH and life(job) is Life.CONFIGURING:
-        facts.append(ev.Started(job=job.id, at=now))
-    return facts
-
-
 def _gone(world: World, attempt: str, *, node: NodeName, now: int) -> list[ev.JobEvent]:
-    """No process of the attempt is left on the node; what other nodes say ends nothing."""
+    """No process of the attempt is left on the node; once that holds for all, they are free."""
     job_id, _, number = attempt.partition("/")
     job = world.jobs.get(JobId(int(job_id))) if job_id.isdigit() and number else None
-    if job is None or job.key != attempt or not job.completing or node != batch_host(job):
+    if job is None or job.key != attempt or not job.completing or node in job.cleared:
         return []
+    if not_cleared(job, but=node):
+        return [ev.NodeCleared(job=job.id, at=now, node=node)]
     return [
         *(_step_cut(job, step, now) for step in job.steps if not step.state.final),
         ev.Released(job=job.id, at=now),
@@ -238,59 +232,19 @@ def _step_cut(job: Job, step: Step, now: int) -> ev.StepEnded:
     )
 
 
-def _exited(job: Job, step: Step, record: Mapping[str, Any], *, now: int) -> list[ev.JobEvent]:
-    code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
-    cause = str(record.get("cause") or "exit")
-    result = outcome(cause, code)
-    if step.id == BATCH and cause == "launch_failed":
-        result = replace(result, step=StepState.CANCELLED)  # a numbered step has failed (25.11)
-    facts: list[ev.JobEvent] = _begun(job, step, now) if record.get("started") else []
-    facts.append(_step_end(job, step, record, result=result, now=now))
-    if step.id != BATCH:
+def _exited(
+    job: Job, step: Step, record: Mapping[str, Any], *, node: NodeName | None, now: int
+) -> list[ev.JobEvent]:
+    facts, result = ended(job, step, record, node=node, now=now)
+    if step.id != BATCH or result is None:
         return facts
     if job.completing and not job.runs_batch:
         return facts  # what held it open has no exit code of its own
     if job.completing:
         lost_node = job.state is JobState.NODE_FAIL
+        code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
         return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
     return facts + _job_end(job, result, now)
-
-
-def _step_end(
-    job: Job, step: Step, record: Mapping[str, Any], *, result: Outcome, now: int
-) -> ev.StepEnded:
-    state = result.step
-    if step.id != BATCH and state is StepState.COMPLETED:
-        state = step_state(result.exit)
-    if step.numbered and record.get("cause") == "time_limit":
-        state = StepState.TIMEOUT  # its own limit; that of its job cancels it
-    if step.kill_cause or (job.completing and result.exit.signal):
-        state = StepState.CANCELLED
-    return ev.StepEnded(
-        job=job.id,
-        at=now,
-        step=step.id,
-        state=state,
-        exit=result.exit,
-        usage=_usage(record),
-        phase=str(record.get("phase") or ""),
-        tasks=_tasks(record, result.exit),
-    )
-
-
-def _tasks(record: Mapping[str, Any], whole: ExitCode) -> tuple[ExitCode, ...]:
-    """Exit codes by rank; none where all are the step's."""
-    ends = sorted(record.get("tasks") or (), key=lambda end: int(end["rank"]))
-    found = tuple(ExitCode(int(end["code"]), int(end["signal"])) for end in ends)
-    return () if all(one == whole for one in found) else found
-
-
-def _usage(record: Mapping[str, Any]) -> Usage:
-    return Usage(
-        user_us=int(record.get("user_us") or 0),
-        system_us=int(record.get("sys_us") or 0),
-        max_rss_kib=int(record.get("max_rss_kib") or 0),
-    )
 
 
 def _job_end(job: Job, result: Outcome, now: int) -> list[ev.JobEvent]:

@@ -56,10 +56,10 @@ def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
 def place_steps(jobs: Iterable[Job], now: int) -> list[ev.JobEvent]:
     """Waiting steps of running jobs that find their part of the allocation free."""
     return [
-        ev.StepPlaced(job=job.id, at=now, step=step.id, share=share)
+        ev.StepPlaced(job=job.id, at=now, step=step.id, share=shares[0], more=shares[1:])
         for job in jobs
         if life(job) is Life.RUNNING
-        for step, share in placeable(job)
+        for step, shares in placeable(job)
     ]
 
 

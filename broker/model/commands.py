@@ -304,6 +304,7 @@ class StepRefused:
 
     key: str
     message: str
+    node: NodeName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

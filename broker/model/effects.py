@@ -43,12 +43,20 @@ class StartStep:
 
     @property
     def token(self) -> str:
-        return f"start {step_key(self.job.id, self.job.attempt, self.step)}"
+        return f"start {_part_key(self.job, self.step, self.node)}"
+
+
+def _part_key(job: Job, step: StepId, node: Node) -> str:
+    """The step's key; behind it the node where that is not the step's only or first one."""
+    found = job.step(step)
+    key = step_key(job.id, job.attempt, step)
+    first = found is None or found.share is None or found.share.node == node.name
+    return key if first else f"{key}@{node.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class KillStep:
-    """End one step; its end in the journal confirms it."""
+    """End one step on a node of its; its end in the journal confirms it."""
 
     job: Job
     step: StepId
@@ -56,7 +64,7 @@ class KillStep:
 
     @property
     def token(self) -> str:
-        return f"kill {step_key(self.job.id, self.job.attempt, self.step)}"
+        return f"kill {_part_key(self.job, self.step, self.node)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,8 @@ class SendSignal:
     attempt: int
     signal: PendingSignal
     node: Node
+    more: tuple[Node, ...] = ()
+    """Further nodes of the step or job."""
 
     @property
     def token(self) -> str:
@@ -102,6 +112,8 @@ class TellLimit:
     job: Job
     node: Node
     step: Step | None = None
+    more: tuple[Node, ...] = ()
+    """Further nodes of the step or job."""
 
     @property
     def serial(self) -> int:

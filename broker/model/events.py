@@ -13,6 +13,7 @@ from broker.model.job import (
     Job,
     JobState,
     Notice,
+    Part,
     PendingSignal,
     Share,
     Step,
@@ -198,6 +199,7 @@ class StepPlaced(JobFact):
 
     step: StepId
     share: Share
+    more: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +213,21 @@ class StepDoomed(JobFact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted(JobFact):
     step: StepId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart(JobFact):
+    """A step of several nodes has begun on one of them, or ended there."""
+
+    step: StepId
+    part: Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCleared(JobFact):
+    """Nothing of an attempt that ends is left on that node."""
+
+    node: NodeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +308,9 @@ JobEvent = (
     | StepPlaced
     | StepDoomed
     | StepStarted
+    | StepPart
     | StepEnded
+    | NodeCleared
     | SignalAsked
     | SignalSent
     | NoticeAsked
@@ -403,7 +422,6 @@ NodeEvent = (
     | NodeMetered
     | JournalRead
 )
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

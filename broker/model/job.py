@@ -146,6 +146,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """How a step of several nodes stands on one of them, once it has begun there."""
+
+    node: NodeName
+    ended: bool = False
+    cause: str = ""
+    """Why it ended there, as the node's journal has it."""
+    exit: ExitCode = ExitCode()
+    usage: Usage = Usage()
+    tasks: tuple[ExitCode, ...] = ()
+    """By place among the node's tasks; empty where all ended as the part did."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A part of an attempt: `batch`, or a numbered run in the allocation."""
 
@@ -162,7 +176,11 @@ class Step:
     phase: str = ""
     """The phase it ended in (`setup`, `run`)."""
     share: Share | None = None
-    """What of the allocation it uses; None while it waits for it."""
+    """What of the allocation it uses; None while it waits for it. Of several nodes the first."""
+    more: tuple[Share, ...] = ()
+    """What it uses of further nodes."""
+    parts: tuple[Part, ...] = ()
+    """Where it has begun, and how it ended there; empty for a step of one node."""
     kill_cause: str = ""
     """Why the node is told to end it."""
     limit_serial: int = 0
@@ -174,6 +192,15 @@ class Step:
     def numbered(self) -> bool:
         """Whether it is one of srun's or spz's, and not the batch step."""
         return self.id.isdigit()
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Of all of its nodes, in the order of the allocation; empty while it waits."""
+        return () if self.share is None else (self.share, *self.more)
+
+    def part(self, node: NodeName) -> Part | None:
+        """How it stands on a node; None where it has not begun."""
+        return next((part for part in self.parts if part.node == node), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +262,8 @@ class Job:
     """uid of who cancelled it."""
     kill_cause: str = ""
     """Why the node is told to end the attempt (`cancelled`, ...), while COMPLETING."""
+    cleared: tuple[NodeName, ...] = ()
+    """Nodes on which nothing of the attempt is left, while COMPLETING."""
     suspended_at: int | None = None
     suspended_for: int = 0
     """Seconds that the present attempt was suspended, before it is again."""

@@ -178,6 +178,7 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         derived=ExitCode(),
         ended_by=None,
         kill_cause="",
+        cleared=(),
         not_before=None,
         signals=(),
         notices=(),
@@ -299,7 +300,7 @@ def _clean(job: Job) -> dict[str, Any]:
 
 
 def _released(job: Job, event: ev.Released) -> Job:
-    freed = replace(job, shares=(), kill_cause="", signals=())
+    freed = replace(job, shares=(), kill_cause="", signals=(), cleared=())
     return replace(freed, **_clean(job)) if JobFlag.REQUEUED in job.flags else freed
 
 
@@ -312,7 +313,18 @@ def _step_started(job: Job, event: ev.StepStarted) -> Job:
 
 
 def _step_placed(job: Job, event: ev.StepPlaced) -> Job:
-    return _with_step(job, event, share=event.share)
+    return _with_step(job, event, share=event.share, more=event.more)
+
+
+def _step_part(job: Job, event: ev.StepPart) -> Job:
+    found = job.step(event.step)
+    others = () if found is None else found.parts
+    others = tuple(part for part in others if part.node != event.part.node)
+    return _with_step(job, event, parts=(*others, event.part))
+
+
+def _node_cleared(job: Job, event: ev.NodeCleared) -> Job:
+    return job if event.node in job.cleared else replace(job, cleared=(*job.cleared, event.node))
 
 
 def _step_doomed(job: Job, event: ev.StepDoomed) -> Job:
@@ -357,7 +369,9 @@ def _limit_told(job: Job, event: ev.LimitTold) -> Job:
     return replace(job, steps=tuple(steps))
 
 
-StepFact = ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepEnded | ev.StepLimited
+StepFact = (
+    ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepPart | ev.StepEnded | ev.StepLimited
+)
 
 
 def _with_step(job: Job, event: StepFact, **fields: object) -> Job:
@@ -394,7 +408,9 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.StepPlaced: _step_placed,
     ev.StepDoomed: _step_doomed,
     ev.StepStarted: _step_started,
+    ev.StepPart: _step_part,
     ev.StepEnded: _step_ended,
+    ev.NodeCleared: _node_cleared,
     ev.SignalAsked: _signal_asked,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,

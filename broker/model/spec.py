@@ -59,6 +59,13 @@ class Resources(Value):
     tasks_per_node: int | None = None
     cpus_per_task: int | None = None
     min_cpus_per_node: int | None = None
+    sockets: int | None = None
+    """At least so many on each node (`--sockets-per-node`, `-B`)."""
+    cores_per_socket: int | None = None
+    threads_per_core: int | None = None
+    tasks_per_socket: int | None = None
+    """At most so many."""
+    tasks_per_core: int | None = None
     cpus_exactly: int | None = None
     """vCPUs that the machine itself must have (SkyPilot's `cpus: 4`, without the plus)."""
     mem_per_node_mib: Memory | None = None
@@ -153,6 +160,19 @@ class StepSpec(Value):
     environment: Digest | None = None
     """NUL-separated NAME=value bytes laid over the job's own."""
     tasks: int = 1
+    """On all of its nodes."""
+    nodes: int = 1
+    tasks_per_node: int | None = None
+    """At most so many on each."""
+    nodelist: tuple[str, ...] = ()
+    """Nodes that it must have."""
+    exclude: tuple[str, ...] = ()
+    relative: int = 0
+    """Place in the allocation of the first node that it may have (`-r`)."""
+    distribution: str = ""
+    """`block`, `cyclic`, `plane=N`, `arbitrary`, with what follows there; empty: Slurm's choice."""
+    hosts: tuple[str, ...] = ()
+    """The node of each task, by rank, for `arbitrary`."""
     programs: tuple[Program, ...] = ()
     """What the tasks run where that differs; else all run the last phase's."""
     cpus_per_task: int | None = None
@@ -160,6 +180,8 @@ class StepSpec(Value):
     """Per node; None: all that the allocation has, empty: none of it."""
     gpus_per_task: int | None = None
     """Each task sees its own."""
+    gres_per_task: tuple[Gres, ...] = ()
+    """For each task, beside `gres`."""
     mem_per_node_mib: Memory | None = None
     """0 and ALL: what the allocation has, shared with other steps."""
     mem_per_cpu_mib: Memory | None = None
@@ -184,6 +206,8 @@ class StepSpec(Value):
     label: bool = False
     unbuffered: bool = False
     kill_on_bad_exit: bool = False
+    keep_counts: bool = False
+    """Tasks see the caller's own counts of nodes and tasks (`--preserve-env`)."""
     wait: int | None = None
     """Seconds between the first task's end and that of the step; None or 0 is no limit."""
     submit_line: str = ""
@@ -199,8 +223,6 @@ class Mount(Value):
 class TaskSpec(Value):
     """What a user wants: resources per node, number of nodes, what to run, where its text goes."""
 
-    keep_counts: bool = False
-    """Tasks see the caller's own counts of nodes and tasks (`--preserve-env`)."""
     name: str
     partitions: tuple[str, ...] = ()
     """Empty means the default partition."""
@@ -230,6 +252,8 @@ class TaskSpec(Value):
     requeue: bool | None = None
     """None: as the site has it (JobRequeue)."""
     nice: int = 0
+    priority: int | None = None
+    """As an administrator asked for it; None: in the order of submission."""
     array: ArraySpec | None = None
     after: tuple[Dependency, ...] = ()
     after_any: bool = False
@@ -245,8 +269,6 @@ class TaskSpec(Value):
     command: str | None = None
     """Path of the script as scontrol shows it; None for `--wrap`."""
     submit_line: str = ""
-    priority: int | None = None
-    """As an administrator asked for it; None: in the order of submission."""
     submit_host: str = ""
     submit_dir: str = "/"
     allocator: Literal["salloc", "srun"] | None = None

@@ -41,14 +41,14 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     try:
         order = orders.order(effect.job, effect.step, effect.node, gang=effect.gang)
     except Unknown as error:
-        return StepRefused(key=key, message=error.message)
+        return StepRefused(key=key, message=error.message, node=effect.node.name)
     node = effect.node
     answer = _ask_living(node, reach.place(node), launch.start(key, order))
     if answer.get("ok") is True:
         return StepTaken(key=key)
     message = str(answer.get("error") or answer)
     if answer.get("refused"):
-        return StepRefused(key=key, message=message)
+        return StepRefused(key=key, message=message, node=node.name)
     raise OSError(f"{effect.node.name} cannot take {key} now: {message}")
 
 
@@ -75,7 +75,8 @@ def signal(effect: ef.SendSignal, reach: Reach) -> SignalDone:
     attempt = attempt_key(effect.job, effect.attempt)
     wanted = attempt if sent.step is None else step_key(effect.job, effect.attempt, sent.step)
     request = launch.signal(wanted, sent.number, sent.scope)
-    _ask(reach.place(effect.node), request)
+    for node in (effect.node, *effect.more):
+        _ask(reach.place(node), request)
     return SignalDone(job=effect.job, attempt=effect.attempt, serial=sent.serial)
 
 
@@ -91,7 +92,8 @@ def tell_limit(effect: ef.TellLimit, reach: Reach) -> LimitDone:
     """Raises OSError if the node cannot be reached: the effect stays due."""
     job, step = effect.job, effect.step
     request = _job_limit(effect) if step is None else _step_limit(effect, step)
-    _ask_living(effect.node, reach.place(effect.node), request)
+    for node in (effect.node, *effect.more):
+        _ask_living(node, reach.place(node), request)
     of_step = None if step is None else step.id
     return LimitDone(job=job.id, attempt=job.attempt, serial=effect.serial, step=of_step)
 

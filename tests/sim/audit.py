@@ -136,11 +136,13 @@ class Audit:
             if not job.shares or life(job) is not Life.RUNNING:
                 continue
             mine = [s for s in job.steps if s.share and s.spec and not s.state.final]
-            alone = [s.share for s in mine if s.share and s.spec and not s.spec.overlap]
-            cpus = [cpu for share in alone for cpu in share.cpu_ids]
-            assert len(cpus) == len(set(cpus)), f"steps of job {job.id} share cpus"
-            assert set(cpus) <= set(job.shares[0].cpu_ids), f"cpus of job {job.id}'s steps"
-            assert sum(share.tres.mem_mib for share in alone) <= job.shares[0].tres.mem_mib
+            alone = [x for s in mine if s.spec and not s.spec.overlap for x in s.shares]
+            for whole in job.shares:
+                here = [share for share in alone if share.node == whole.node]
+                cpus = [cpu for share in here for cpu in share.cpu_ids]
+                assert len(cpus) == len(set(cpus)), f"steps of job {job.id} share cpus"
+                assert set(cpus) <= set(whole.cpu_ids), f"cpus of job {job.id}'s steps"
+                assert sum(share.tres.mem_mib for share in here) <= whole.tres.mem_mib
             assert placeable(job) == [], f"a step of job {job.id} waits for what is free"
 
     def _see(self, sim: Simulation) -> None:

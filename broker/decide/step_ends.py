@@ -1,0 +1,146 @@
+"""Steps begin and end: on their one node, or part by part on several (Slurm 25.11)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from broker.decide.ending import Outcome, outcome, step_state
+from broker.model import events as ev
+from broker.model.ids import BATCH, NodeName
+from broker.model.job import ExitCode, Job, Part, Step, StepState, Usage
+from broker.model.lifecycle import Life, life
+from broker.schedule.ranks import ranks
+
+CORE = 128
+"""A shell's status for a death by signal is so much more than the signal's number."""
+WORST_FIRST = ("node_fail", "supervisor_lost", "launch_failed", "out_of_memory", "time_limit")
+"""Of several nodes' causes the one that names the step's end."""
+DOOMING = ("supervisor_lost", "launch_failed", "task_failure")
+"""Causes of an end on one node after which the step is ended on the others."""
+
+
+def begun(job: Job, step: Step, *, node: NodeName | None, now: int) -> list[ev.JobEvent]:
+    """It runs on that node; a step of several runs as soon as it does on one."""
+    facts: list[ev.JobEvent] = []
+    if step.more and node is not None and step.part(node) is None:
+        facts.append(ev.StepPart(job=job.id, at=now, step=step.id, part=Part(node)))
+    if step.state is StepState.PENDING:
+        facts.append(ev.StepStarted(job=job.id, at=now, step=step.id))
+        if step.id == BATCH and life(job) is Life.CONFIGURING:
+            facts.append(ev.Started(job=job.id, at=now))
+    return facts
+
+
+def ended(
+    job: Job, step: Step, record: Mapping[str, Any], *, node: NodeName | None, now: int
+) -> tuple[list[ev.JobEvent], Outcome | None]:
+    """Facts of an end in a node's journal; the outcome once the whole step is over."""
+    facts = begun(job, step, node=node, now=now) if record.get("started") else []
+    if not step.more or node is None:
+        end = _end(job, step, _part(record, node or NodeName("")), now=now)
+        return [*facts, replace_phase(end, record)], _outcome(step, record)
+    known = step.part(node)
+    if known is not None and known.ended:
+        return [], None
+    own = _part(record, node)
+    facts.append(ev.StepPart(job=job.id, at=now, step=step.id, part=own))
+    parts = [*(part for part in step.parts if part.node != node), own]
+    over = {part.node for part in parts if part.ended}
+    if all(share.node in over for share in step.shares):
+        whole = merged(step, parts)
+        return [*facts, _end(job, step, whole, now=now)], _outcome_of(step, whole)
+    if own.cause in DOOMING and not step.kill_cause:
+        doom = ev.StepDoomed(job=job.id, at=now, step=step.id, cause=own.cause)
+        facts.append(doom)
+    return facts, None
+
+
+def replace_phase(end: ev.StepEnded, record: Mapping[str, Any]) -> ev.StepEnded:
+    return replace(end, phase=str(record.get("phase") or ""))
+
+
+def _outcome(step: Step, record: Mapping[str, Any]) -> Outcome:
+    return _outcome_of(step, _part(record, NodeName("")))
+
+
+def _outcome_of(step: Step, part: Part) -> Outcome:
+    result = outcome(part.cause, part.exit)
+    if step.id == BATCH and part.cause == "launch_failed":
+        return replace(result, step=StepState.CANCELLED)  # a numbered step has failed (25.11)
+    return result
+
+
+def _part(record: Mapping[str, Any], node: NodeName) -> Part:
+    code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
+    ends = sorted(record.get("tasks") or (), key=lambda end: int(end["rank"]))
+    tasks = tuple(ExitCode(int(end["code"]), int(end["signal"])) for end in ends)
+    return Part(
+        node=node,
+        ended=True,
+        cause=str(record.get("cause") or "exit"),
+        exit=code,
+        usage=_usage(record),
+        tasks=() if all(one == code for one in tasks) else tasks,
+    )
+
+
+def _usage(record: Mapping[str, Any]) -> Usage:
+    return Usage(
+        user_us=int(record.get("user_us") or 0),
+        system_us=int(record.get("sys_us") or 0),
+        max_rss_kib=int(record.get("max_rss_kib") or 0),
+    )
+
+
+def _end(job: Job, step: Step, part: Part, *, now: int) -> ev.StepEnded:
+    result = _outcome_of(step, part)
+    state = result.step
+    if step.id != BATCH and state is StepState.COMPLETED:
+        state = step_state(result.exit)
+    if step.numbered and part.cause == "time_limit":
+        state = StepState.TIMEOUT  # its own limit; that of its job cancels it
+    killed = step.kill_cause and step.kill_cause not in DOOMING
+    if killed or (job.completing and result.exit.signal):
+        state = StepState.CANCELLED
+    same = all(one == result.exit for one in part.tasks)
+    return ev.StepEnded(
+        job=job.id,
+        at=now,
+        step=step.id,
+        state=state,
+        exit=result.exit,
+        usage=part.usage,
+        tasks=() if same else part.tasks,
+    )
+
+
+# ---------------------------------------------------------------- several nodes
+
+
+def merged(step: Step, parts: Iterable[Part]) -> Part:
+    """One end from those of all nodes: the worst of the tasks', the sum of what they used."""
+    by_node = {part.node: part for part in parts}
+    found = [by_node[share.node] for share in step.shares]
+    by_rank = {
+        rank: end
+        for part, own in zip(found, ranks(step), strict=True)
+        for rank, end in zip(own, part.tasks or (part.exit,) * len(own), strict=False)
+    }
+    tasks = tuple(by_rank[rank] for rank in sorted(by_rank))
+    causes = {part.cause for part in found}
+    return Part(
+        node=found[0].node,
+        ended=True,
+        cause=next((cause for cause in WORST_FIRST if cause in causes), "exit"),
+        exit=max((part.exit for part in found), key=_status),
+        usage=Usage(
+            user_us=sum(part.usage.user_us for part in found),
+            system_us=sum(part.usage.system_us for part in found),
+            max_rss_kib=max(part.usage.max_rss_kib for part in found),
+        ),
+        tasks=tasks,
+    )
+
+
+def _status(end: ExitCode) -> int:
+    return CORE + end.signal if end.signal else end.code
