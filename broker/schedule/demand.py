@@ -34,6 +34,9 @@ class Demand:
     cpus_per_gpu: int | None
     whole_node: bool
     overcommit: bool = False
+    tasks_per_socket: int | None = None
+    """At most so many tasks on a socket."""
+    tasks_per_core: int | None = None
     fewest: bool = False
     """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
     tasks_open: bool = False
@@ -111,6 +114,8 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         cpus_per_gpu=asked.cpus_per_gpu,
         whole_node=asked.exclusive,
         overcommit=spec.option("overcommit") is not None,
+        tasks_per_socket=asked.tasks_per_socket,
+        tasks_per_core=asked.tasks_per_core,
         fewest=spec.option("use-min-nodes") is not None,
         tasks_open=asked.tasks is None and asked.tasks_per_node is None and _is_range(asked),
     )

@@ -36,10 +36,22 @@ def is_of_kind(node: Node, asked: Resources) -> bool:
         return False
     if (asked.tmp_mib or 0) > node.tmp_disk_mib:
         return False
+    if node.declared and not _has_shape(node, asked):
+        return False
     words = frozenset(word.lower() for word in node.features)
     if asked.constraint is not None and not holds(parse(asked.constraint), words):
         return False
     return not asked.any_of or any(_is_one_of(node, words, where) for where in asked.any_of)
+
+
+def _has_shape(node: Node, asked: Resources) -> bool:
+    """Of what is bought the cpus count alone: how they are laid out is not in the catalogue."""
+    pairs = (
+        (asked.sockets, node.sockets),
+        (asked.cores_per_socket, node.cores_per_socket),
+        (asked.threads_per_core, node.threads_per_core),
+    )
+    return all(least is None or least <= have for least, have in pairs)
 
 
 def is_preferred(node: Node, wish: str) -> bool:
@@ -134,4 +146,5 @@ def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     asked = job.spec.resources
     user = job.owner.user if partition.exclusive_user else ""
     kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib
-    return partition.name, ask, kind, asked.nodelist, asked.exclude, user
+    shape = asked.sockets, asked.cores_per_socket, asked.threads_per_core
+    return partition.name, ask, kind, shape, asked.nodelist, asked.exclude, user

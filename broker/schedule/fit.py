@@ -122,11 +122,21 @@ def _most(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> int:
     most = min(tasks, ask.tasks_per_node or tasks)
     if ask.whole_node and one.holders:
         return 0
+    most = min(most, _by_shape(ask, one, most))
     if not ask.overcommit:
         most = min(most, one.free.cpu // ask.cpus_per_task)
     while most > 0 and not _fits(ask, one, most, part=part):
         most -= 1
     return most
+
+
+def _by_shape(ask: Demand, one: Room, tasks: int) -> int:
+    """How many of `tasks` the limits for a socket and for a core leave."""
+    if ask.tasks_per_socket is not None:
+        tasks = min(tasks, ask.tasks_per_socket * one.node.sockets)
+    if ask.tasks_per_core is not None:
+        tasks = min(tasks, ask.tasks_per_core * max(1, one.free.cpu // one.node.threads_per_core))
+    return tasks
 
 
 def _fits(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> bool:

@@ -74,6 +74,7 @@ def _resources(asked: Asking) -> Resources:
     nodelist = _nodelist(asked)
     low, high = _node_count(asked, len(nodelist))
     exclude = _exclude(asked, nodelist)
+    shape = _shape(asked)
     return Resources(
         min_nodes=low,
         max_nodes=high,
@@ -81,6 +82,11 @@ def _resources(asked: Asking) -> Resources:
         tasks_per_node=asked.number("ntasks-per-node"),
         cpus_per_task=asked.number("cpus-per-task") or gres.tres_per_task(part).get("cpu"),
         min_cpus_per_node=_min_cpus(asked),
+        sockets=shape[0],
+        cores_per_socket=shape[1],
+        threads_per_core=shape[2],
+        tasks_per_socket=asked.number("ntasks-per-socket"),
+        tasks_per_core=asked.number("ntasks-per-core"),
         mem_per_node_mib=asked.memory("mem"),
         mem_per_cpu_mib=asked.memory("mem-per-cpu"),
         mem_per_gpu_mib=asked.memory("mem-per-gpu"),
@@ -117,6 +123,19 @@ def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
     if per_gpu:
         return gpus * per_gpu
     return gpus // by_task or None if by_task else None
+
+
+def _shape(asked: Asking) -> tuple[int | None, int | None, int | None]:
+    """Sockets of a node, cores of a socket, threads of a core, one by one or as `-B` has them."""
+    given = asked.value("extra-node-info")
+    short = [*(given if isinstance(given, tuple) else ()), None, None, None]
+    sockets, cores, threads = (
+        asked.number(long) or short[place] for place, long in enumerate(SHAPE_OPTIONS)
+    )
+    return sockets, cores, threads
+
+
+SHAPE_OPTIONS = ("sockets-per-node", "cores-per-socket", "threads-per-core")
 
 
 def _min_cpus(asked: Asking) -> int | None:
