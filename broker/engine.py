@@ -38,7 +38,8 @@ from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.limits import Keeper
-from broker.schedule.plan import FOREVER, View, plan
+from broker.schedule.plan import plan
+from broker.schedule.view import FOREVER, View
 from broker.world import Snapshot, World
 
 ENDS_SOMETHING = (
@@ -318,13 +319,15 @@ class Engine:
     def _view(self, candidates: Sequence[Job], now: int) -> View:
         world = self.world
         open_nodes = (n for n in world.nodes.values() if n.state.takes_work and not n.drain)
-        rooms = [one for one in map(self._room, open_nodes) if one.free.cpu or one.node.declared]
+        every = list(map(self._room, open_nodes))
+        rooms = [one for one in every if one.free.cpu or one.node.declared]
         rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))
         return View(
             now=now,
             site=world.site,
             candidates=candidates,
             rooms=rooms,
+            full=[one for one in every if not (one.free.cpu or one.node.declared)],
             ends=lambda name: self._ends(name, now),
             taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,

@@ -9,7 +9,7 @@ from broker.model.site import Elastic, Partition
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import rank
-from broker.schedule.plan import Quote
+from broker.schedule.view import Quote
 
 KEPT_SECONDS = 30
 """How long an answer stands at most: cool-downs end with time."""

@@ -11,10 +11,10 @@ from broker.model import events as ev
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
-from broker.model.offer import Offer, Ranked
+from broker.model.offer import Offer
 from broker.model.site import Elastic
 from broker.schedule.fit import even_shares, room
-from broker.schedule.plan import Buy, Plan, Start, Wait
+from broker.schedule.view import Buy, Plan, Start, Wait
 from broker.world import World
 
 MAX_RUNGS = 50
@@ -70,18 +70,22 @@ class Placing:
                 )
 
     def _buy(self, buy: Buy) -> None:
-        job = self._own_record(buy.job, buy.task)
         partition = self.world.site.partition(buy.partition)
         if partition is None or partition.elastic is None:
             return
-        payer = payer_of(job, job.attempt + 1)
+        jobs = [self._own_record(rider.job, rider.task) for rider in buy.riders]
+        payer = payer_of(jobs[0], jobs[0].attempt + 1)
         made = [self._intended(name, buy, partition.elastic, payer=payer) for name in buy.names]
         self.facts += [
             ev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made
         ]
-        shares = even_shares(buy.ask, [room(node, ()) for node in made])
-        self._place(job, buy.partition, shares, choice=_why_bought(buy.rungs))
+        rooms = [room(node, ()) for node in made]
+        for job, rider in zip(jobs, buy.riders, strict=True):
+            shares = even_shares(rider.ask, rooms)
+            for one, share in zip(rooms, shares, strict=True):
+                one.take(share)
+            self._place(job, buy.partition, shares, choice=_why_bought(buy))
 
     def _intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
         """The purchase as it is recorded before it is made."""
@@ -131,11 +135,13 @@ def _why_here(start: Start) -> str:
     return "room on " + ",".join(share.node for share in start.shares)
 
 
-def _why_bought(rungs: tuple[Ranked, ...]) -> str:
+def _why_bought(buy: Buy) -> str:
     """One line per rung for `spz why`: the choice and what came next."""
+    others = len(buy.riders) - 1
+    shared = f", shared with {others} more" if others else ""
     return "\n".join(
         f"{rung.offer.instance_type}|{rung.offer.region}|{'+'.join(rung.offer.zones)}"
         f"|{rung.offer.market.value}|{rung.offer.micro_usd_per_hour}"
-        f"|{rung.expected_micro_usd}|{rung.reason}"
-        for rung in rungs[:5]
+        f"|{rung.expected_micro_usd}|{rung.reason}{shared}"
+        for rung in buy.rungs[:5]
     )

@@ -17,7 +17,7 @@ from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine
 from broker.schedule.demand import demand
-from broker.schedule.fit import even_shares, room
+from broker.schedule.fit import Room, even_shares, room
 from broker.world import World
 
 
@@ -38,8 +38,9 @@ def decide_launched(world: World, seen: cmd.Launched, now: int) -> Decision:
         bought[node.name] = replace(node, whole=fact.whole)
         facts.append(fact)
     holders = {job.id: job for name in bought for job in world.holders_of(name)}
+    rooms = {name: room(node, ()) for name, node in bought.items()}
     for job in holders.values():
-        facts += _resized(world, job, bought, now=now)
+        facts += _resized(world, job, rooms, now=now)
     return Decision(facts)
 
 
@@ -59,11 +60,13 @@ def _bought(world: World, node: Node, machine: Machine, *, now: int) -> ev.Machi
 
 
 def _resized(
-    world: World, job: Job, nodes: Mapping[NodeName, Node], *, now: int
+    world: World, job: Job, rooms: Mapping[NodeName, Room], *, now: int
 ) -> list[ev.JobEvent]:
-    """The job for which these nodes were bought: another type has other GPUs, or more in all."""
+    """A job for which these nodes were bought: another type has other GPUs, or more in all."""
     ask = demand(job.spec, world.site.partition(job.partition))
-    shares = even_shares(ask, [room(nodes[share.node], ()) for share in job.shares])
+    shares = even_shares(ask, [rooms[share.node] for share in job.shares])
+    for share in shares:
+        rooms[share.node].take(share)
     return [] if shares == job.shares else [ev.Resized(job=job.id, at=now, shares=shares)]
 
 

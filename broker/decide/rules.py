@@ -9,7 +9,7 @@ from broker.model.events import Event
 from broker.model.job import Job, Owner
 from broker.model.offer import Need
 from broker.model.site import Elastic, Partition, Site
-from broker.schedule.plan import Quote
+from broker.schedule.view import Quote
 
 QuoteFor = Callable[[Need, Partition, Elastic], Quote]
 """Ranked offers for a need now; pure for the world and the cool-down as they stand."""

@@ -1,104 +1,36 @@
 """`plan(view) -> Plan`: which jobs start where, what is bought for which, why the others wait."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from accounting.ids import JobId
 from broker.model.ids import NodeName
 from broker.model.job import ArrayPlace, Job, Share
-from broker.model.offer import Need, Ranked
-from broker.model.site import Elastic, Partition, Site
+from broker.model.offer import Need
+from broker.model.site import Elastic, Partition
 from broker.model.spec import UNLIMITED
-from broker.schedule.demand import Demand, expected_seconds, need_of
-from broker.schedule.eligible import Ask, Asks, eligible
+from broker.schedule.demand import expected_seconds
+from broker.schedule.eligible import Ask, is_preferred
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import begin_of, capacity, gate
-from broker.schedule.limits import Keeper
-
-FOREVER = 10**12
-"""An instant after everything: the end of what has no time limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Ranked offers for a need, or why there are none."""
-
-    rungs: tuple[Ranked, ...]
-    explain: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """All that planning looks at; instants in whole seconds UTC."""
-
-    now: int
-    site: Site
-    candidates: Sequence[Job]
-    """Jobs that could start, the most important first."""
-    rooms: Sequence[Room]
-    """Nodes that take work, in the order in which they are filled."""
-    ends: Callable[[NodeName], Sequence[tuple[int, Share]]]
-    """When what is held of a node will be free at the latest."""
-    taken_names: frozenset[NodeName]
-    """Elastic names in use."""
-    running_elements: Callable[[JobId], int]
-    task_waits: Callable[[Job, int], str | None]
-    """Why an array's element waits for its own dependencies, None if it does not."""
-    quote: Callable[[Need, Partition, Elastic], Quote]
-    gang: Callable[[Job], Sequence[Job]]
-    """A heterogeneous job's components that wait, the leader first."""
-    limits: Keeper
-    """Limits of QOS and associations; the pass notes there what it starts."""
-    asks: Asks
-    most_searches: int = 1000
-    """A pass searches the nodes for room no more often; what fits nowhere is searched for once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A job, or one element of an array, gets room on nodes that exist."""
-
-    job: JobId
-    task: int | None
-    partition: str
-    shares: tuple[Share, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Buy:
-    """Nodes of these names are to be bought for it from the first rung that works."""
-
-    job: JobId
-    task: int | None
-    partition: str
-    names: tuple[NodeName, ...]
-    rungs: tuple[Ranked, ...]
-    ask: Demand
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    reason: str
-    detail: str = ""
-
-
-FOR_ROOM = ("Resources", "Priority")
-"""Why those wait whom a new job must not overtake."""
-FIRST = Wait("Resources")
-BEHIND = Wait("Priority")
-GATED = {reason: Wait(reason) for reason in ("Dependency", "BeginTime")}
-"""Values shared by the many that wait for the same reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    start: tuple[Start, ...] = ()
-    buy: tuple[Buy, ...] = ()
-    wait: Mapping[JobId, Wait] = field(default_factory=dict)
-    blocked: frozenset[str] = frozenset()
-    """Partitions in which somebody waits who could start if there were room."""
-    next_begin: int = FOREVER
-    """When the first of those may start that wait for their begin time."""
+from broker.schedule.lots import Lot, Wish, shares_a_machine
+from broker.schedule.pool import Pool, State
+from broker.schedule.settle import Settled, extension, gathering, settle
+from broker.schedule.shapes import Shape, shape
+from broker.schedule.view import (
+    BEHIND,
+    FIRST,
+    FOR_ROOM,
+    FOREVER,
+    GATED,
+    Buy,
+    Plan,
+    Quote,
+    Rider,
+    Start,
+    View,
+    Wait,
+)
 
 
 class _Pass:
@@ -106,27 +38,23 @@ class _Pass:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.rooms = {one.name: one for one in view.rooms}
+        self.pool = Pool(view)
         self.searches = 0
-        self.hopeless: dict[tuple[int, int], Wait] = {}
-        """Asks that found no room, and why their like waits: within a pass rooms only shrink."""
         self.alike: dict[int | None, Wait] = {}
         """Why jobs of a kind wait, by kind; never of None."""
-        self.names = set(view.taken_names)
-        self.unused: dict[tuple[str, int], list[NodeName]] = {}
-        """Elastic names that were free when last looked at, lowest first."""
-        self.kept: dict[NodeName, int] = {}
-        """Nodes kept for the first job that has to wait, and until when (EASY backfill)."""
-        self.untils: list[int] = []
         self.keeping: set[str] = set()
         """Partitions for whose first waiting job nodes are kept."""
         self.start: list[Start] = []
         self.buy: list[Buy] = []
         self.wait: dict[JobId, Wait] = {}
-        self.apart: set[NodeName] = set()
-        """Nodes of the gang under way: its components share none (Slurm 25.11)."""
         self.blocked: set[str] = set()
         self.next_begin = FOREVER
+        self.lots: dict[object, Lot] = {}
+        """Jobs that can share machines: they are placed together at the end of the pass."""
+        self.wishes = 0
+        """How many there are in lots, at most."""
+        self.shapes: dict[tuple[int, int], Shape] = {}
+        """What would be bought for a job, by signature and expected seconds."""
 
     def look_at(self, job: Job) -> None:
         """Starts as much of the job as has room; else notes why it waits."""
@@ -145,6 +73,7 @@ class _Pass:
                 self.next_begin = min(self.next_begin, begin_of(job))
             return
         if job.het is not None:
+            self.settle()
             self._look_at_gang(job)
             return
         if job.array is None or job.array.task is not None:
@@ -152,11 +81,16 @@ class _Pass:
         else:
             waits = self._place_tasks(job, job.array)
         if waits is not None:
-            self.wait[job.id] = waits
-            if waits.reason in FOR_ROOM:
-                self.blocked.update(job.partitions)
+            self._note_wait(job, waits)
             if kind is not None and waits is not FIRST:
                 self.alike[kind] = waits
+
+    def _note_wait(self, job: Job, waits: Wait) -> None:
+        self.wait[job.id] = waits
+        if waits.reason in FOR_ROOM:
+            self.blocked.update(job.partitions)
+
+    # --- gangs
 
     def _look_at_gang(self, job: Job) -> None:
         """Starts all components that wait, or none; looked at when their first one is."""
@@ -166,15 +100,17 @@ class _Pass:
         if self._beyond(members):
             self.wait |= {one.id: Wait("PartitionConfig") for one in members}
             return
-        before, known = _State.of(self), len(self.untils)
+        pool, known = self.pool, len(self.pool.untils)
+        before, starts, buys = State.of(pool), len(self.start), len(self.buy)
         placed, waits = self._place_apart(members)
-        apart, self.apart = self.apart, set()
-        self.hopeless = before.hopeless
+        apart, pool.apart = pool.apart, set()
+        pool.hopeless = before.hopeless
         if waits is None:
             return
-        before.restore(self)
-        for until in self.untils[known:]:
-            self.kept |= {name: min(until, self.kept.get(name, FOREVER)) for name in apart}
+        before.restore(pool)
+        del self.start[starts:], self.buy[buys:]
+        for until in pool.untils[known:]:
+            pool.kept |= {name: min(until, pool.kept.get(name, FOREVER)) for name in apart}
         for one in members[len(members) - placed :]:
             self.view.limits.started(one, one.want, sign=-1)
         self.wait |= {one.id: waits for one in members}
@@ -188,7 +124,7 @@ class _Pass:
             waits = Wait(reason) if reason else self._place(one, None)
             if waits is not None:
                 return placed, waits
-            self.apart |= self._nodes_of(one)
+            self.pool.apart |= self._nodes_of(one)
         return len(members), None
 
     def _beyond(self, members: Sequence[Job]) -> bool:
@@ -206,7 +142,10 @@ class _Pass:
         given = {
             share.node for start in self.start if start.job == job.id for share in start.shares
         }
-        return given | {name for buy in self.buy if buy.job == job.id for name in buy.names}
+        bought = (buy for buy in self.buy if any(rider.job == job.id for rider in buy.riders))
+        return given | {name for buy in bought for name in buy.names}
+
+    # --- one job
 
     def _place_tasks(self, job: Job, array: ArrayPlace) -> Wait | None:
         """Starts elements in order; why the next one waits, None if none does."""
@@ -232,10 +171,13 @@ class _Pass:
             room -= 1
             yield task
 
-    def _place(self, job: Job, task: int | None) -> Wait | None:
-        """Tries its partitions in order; None if it starts or is bought for."""
-        waits = Wait("PartitionConfig")
-        for ask in self.view.asks.of(job):
+    def _place(self, job: Job, task: int | None, *, beyond: Ask | None = None) -> Wait | None:
+        """Tries its partitions in order, or those beyond one; None if it starts or is bought for.
+
+        One that can share a machine is only put into a lot, which `settle` serves.
+        """
+        waits, asks = Wait("PartitionConfig"), self.view.asks.of(job)
+        for ask in asks if beyond is None else asks[1 + asks.index(beyond) :]:
             barred = ask.gate or self.view.limits.reason(job, ask.partition.name)
             if barred is not None:
                 waits = Wait(barred)
@@ -249,107 +191,173 @@ class _Pass:
 
     def _in_partition(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
-        behind = sum(ends > until for until in self.untils) if self.untils else 0
+        pool = self.pool
+        behind = sum(ends > until for until in pool.untils) if pool.untils else 0
         kind = ask.signature, behind
-        if kind in self.hopeless:
-            return self.hopeless[kind]
+        if kind in pool.hopeless:
+            return pool.hopeless[kind]
+        joins = self._joins(job, ask)
+        if joins and not ask.partition.nodes:
+            return self._join(job, task, ask)
         if self.searches >= self.view.most_searches:
             return BEHIND
         self.searches += 1
-        free = (one for one in self.rooms.values() if one.name not in self.apart)
-        may_have = (one for one in free if ends <= self.kept.get(one.name, FOREVER))
-        shares = choose(ask.demand, [r for r in may_have if eligible(r, job, ask.partition)])
+        rooms = [one for one in pool.eligible(job, ask, declared=joins) if ends <= pool.keeps(one)]
+        shares = self._worthwhile(job, ask, rooms)
         if shares is not None:
-            self._take(shares, job)
+            pool.take(shares, job)
             self.start.append(Start(job.id, task, ask.partition.name, shares))
             return None
-        if ask.partition.elastic is not None:
-            waits = self._purchase(job, task, ask)
-            if waits is not None:
-                self.hopeless[kind] = waits
-            return waits
-        self.hopeless[kind] = BEHIND
-        return BEHIND if ask.partition.name in self.keeping else self._keep(job, ask)
-
-    def _take(self, shares: Sequence[Share], job: Job) -> None:
-        for share in shares:
-            one = self.rooms[share.node]
-            one.take(share)
-            one.users |= {job.owner.user}
-            if one.free.cpu <= 0 and not one.node.declared:
-                del self.rooms[share.node]
+        if joins:
+            return self._join(job, task, ask)
+        elastic = ask.partition.elastic
+        waits = self._purchase(job, task, ask) if elastic else self._keep(job, ask)
+        if waits is not None:
+            pool.hopeless[kind] = BEHIND if waits is FIRST else waits
+        return waits
 
     def _keep(self, job: Job, ask: Ask) -> Wait:
-        """Keeps the nodes where it will have room first, as jobs reach their limits."""
+        """Keeps the nodes where the first that waits in the partition will have room."""
+        if ask.partition.name in self.keeping:
+            return BEHIND
         self.keeping.add(ask.partition.name)
-        free = (one for one in self.rooms.values() if one.name not in self.apart)
-        usable = [one for one in free if eligible(one, job, ask.partition)]
-        rooms = {one.name: one.copy() for one in usable}
-        releases = sorted(
-            ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
-            key=lambda release: release[0],
-        )
-        for end, name, share in releases:
-            rooms[name].give_back(share)
-            shares = choose(ask.demand, list(rooms.values()))
-            if shares is not None:
-                self.untils.append(end)
-                for taken in shares:
-                    self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
-                break
+        self.pool.keep(ask, job)
         return FIRST
+
+    def _worthwhile(self, job: Job, ask: Ask, rooms: list[Room]) -> tuple[Share, ...] | None:
+        """Shares of these rooms; of bought machines only if that is cheaper than new ones."""
+        shares = _chosen(ask, job, rooms)
+        elastic = ask.partition.elastic
+        if shares is None or elastic is None:
+            return shares
+        until = self.view.now + expected_seconds(job)
+        ground, used = self.pool.ground(job, elastic), {share.node for share in shares}
+        bought = [one for one in rooms if not one.node.declared and one.name in used]
+        longer = sum(extension(one, ground, until) for one in bought)
+        if not bought or not ground.names or longer <= self._shape(job, ask).micro_usd:
+            return shares
+        return _chosen(ask, job, [one for one in rooms if one.node.declared])
 
     def _purchase(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         elastic = ask.partition.elastic
-        if elastic is None:
-            return Wait("Resources")
-        names = self._free_names(elastic, ask.demand.min_nodes)
-        if names is None:
-            text = f"all {elastic.max_nodes} nodes of {ask.partition.name} are in use"
-            return Wait("Resources", text)
-        need = need_of(job.spec, ask.demand, expected_seconds(job))
-        quote = self.view.quote(need, ask.partition, elastic)
-        if not quote.rungs:
-            return Wait("Resources", quote.explain)
-        self.names.update(names)
-        self.buy.append(Buy(job.id, task, ask.partition.name, names, quote.rungs, ask.demand))
+        assert elastic is not None
+        made = self._shape(job, ask)
+        if self.lots and made.nodes + self.wishes > len(self.pool.unused(elastic)):
+            self.settle()
+        names = tuple(self.pool.unused(elastic)[: made.nodes])
+        if len(names) < made.nodes:
+            return _in_use(elastic, ask.partition)
+        if not made.rungs:
+            return Wait("Resources", made.explain)
+        self.pool.names.update(names)
+        rider = Rider(job.id, task, ask.demand)
+        self.buy.append(Buy(ask.partition.name, names, made.rungs, (rider,)))
         return None
 
-    def _free_names(self, elastic: Elastic, count: int) -> tuple[NodeName, ...] | None:
-        """The lowest free names."""
-        key = elastic.prefix, elastic.max_nodes
-        if key not in self.unused:
-            numbers = range(1, elastic.max_nodes + 1)
-            self.unused[key] = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
-        free = self.unused[key] = [name for name in self.unused[key] if name not in self.names]
-        return tuple(free[:count]) if len(free) >= count else None
+    def _shape(self, job: Job, ask: Ask) -> Shape:
+        """What would be bought for the job alone."""
+        key = ask.signature, expected_seconds(job)
+        if key not in self.shapes:
+
+            def quote(need: Need) -> Quote:
+                return self._quote(need, job, ask.partition)
+
+            self.shapes[key] = shape(job, ask.demand, quote)
+        return self.shapes[key]
+
+    def _quote(self, need: Need, job: Job, partition: Partition) -> Quote:
+        """Of machines with the features that the job prefers, if there are such, else of any."""
+        elastic = partition.elastic
+        assert elastic is not None
+        wish = job.spec.resources.prefer
+        if wish is not None and "*" not in wish + (need.constraint or ""):
+            both = wish if need.constraint is None else f"({need.constraint})&({wish})"
+            liked = self.view.quote(replace(need, constraint=both), partition, elastic)
+            if liked.rungs:
+                return liked
+        return self.view.quote(need, partition, elastic)
+
+    # --- lots
+
+    def _joins(self, job: Job, ask: Ask) -> bool:
+        """Whether it is planned together with its like."""
+        elastic = ask.partition.elastic
+        if elastic is None or not shares_a_machine(job, ask.demand):
+            return False
+        return self._shape(job, ask).nodes == 1
+
+    def _join(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
+        """Puts the job with its like; why it waits, if there can be no place for it."""
+        elastic = ask.partition.elastic
+        assert elastic is not None
+        made = self._shape(job, ask)
+        if not made.rungs:
+            return Wait("Resources", made.explain)
+        asked = job.spec.resources
+        sort = asked.constraint, asked.prefer, asked.any_of, asked.cpus_exactly, asked.tmp_mib
+        key = ask.partition.name, job.owner.user, sort, asked.exclude, made.need.gpu_type
+        if key not in self.lots:
+            self.lots[key] = Lot(ask.partition, elastic)
+        self.lots[key].add(Wish(job, task, ask), made.need)
+        self.wishes += 1
+        return None
+
+    def settle(self) -> None:
+        """Serves all lots; who finds no place tries the partitions that are left, or waits."""
+        while self.lots:
+            lot = self.lots.pop(next(iter(self.lots)))
+            job, elastic = next(lot.left).job, lot.elastic
+
+            def quote(need: Need, job: Job = job, lot: Lot = lot) -> Quote:
+                return self._quote(need, job, lot.partition)
+
+            self._note(lot, settle(lot, self.pool.ground(job, elastic), quote))
+            fresh = gathering(lot, self.view.now)
+            for wish in list(lot.left):
+                self._left_over(wish, elastic, fresh=fresh)
+        self.wishes = 0
+
+    def _note(self, lot: Lot, done: Settled) -> None:
+        self.start += done.starts
+        names = self.pool.unused(lot.elastic)
+        for name, (bought, riders) in zip(names, done.buys, strict=False):
+            self.pool.names.add(name)
+            riding = tuple(wish.rider for wish in riders)
+            self.buy.append(Buy(lot.partition.name, (name,), bought.rungs, riding))
+        self.pool.tidy()
+        for wish, name in done.waits:
+            text = f"{name} is free sooner than a new machine, and costs less"
+            self._take_back(wish, Wait("Resources", text))
+
+    def _left_over(self, wish: Wish, elastic: Elastic, *, fresh: bool) -> None:
+        """One for which there was no place; those that have just come are bought for together."""
+        if fresh:
+            self._take_back(wish, None)
+            self.next_begin = min(self.next_begin, self.view.now + 1)
+            return
+        self._take_back(wish, None)
+        waits = _in_use(elastic, wish.ask.partition)
+        if wish.ask is not self.view.asks.of(wish.job)[-1]:
+            other = self._place(wish.job, wish.task, beyond=wish.ask)
+            if other is None or other.reason not in FOR_ROOM:
+                return
+        self._note_wait(wish.job, waits)
+
+    def _take_back(self, wish: Wish, waits: Wait | None) -> None:
+        self.view.limits.started(wish.job, wish.job.want, sign=-1)
+        if waits is not None:
+            self._note_wait(wish.job, waits)
 
 
-@dataclass(slots=True)
-class _State:
-    """What a pass stood at before a gang was tried."""
+def _in_use(elastic: Elastic, partition: Partition) -> Wait:
+    return Wait("Resources", f"all {elastic.max_nodes} nodes of {partition.name} are in use")
 
-    rooms: dict[NodeName, Room]
-    names: set[NodeName]
-    hopeless: dict[tuple[int, int], Wait]
-    starts: int
-    buys: int
 
-    @classmethod
-    def of(cls, made: _Pass) -> "_State":
-        return cls(
-            rooms={name: one.copy() for name, one in made.rooms.items()},
-            names=set(made.names),
-            hopeless=dict(made.hopeless),
-            starts=len(made.start),
-            buys=len(made.buy),
-        )
-
-    def restore(self, made: _Pass) -> None:
-        """Takes back what was given; nodes that are kept for the gang stay so."""
-        made.rooms, made.names = self.rooms, self.names
-        del made.start[self.starts :], made.buy[self.buys :]
-        made.unused = {}
+def _chosen(ask: Ask, job: Job, rooms: list[Room]) -> tuple[Share, ...] | None:
+    """Nodes with the features that the job prefers if they have room, else any."""
+    wish = job.spec.resources.prefer
+    liked = [one for one in rooms if is_preferred(one.node, wish)] if wish else []
+    return (choose(ask.demand, liked) if liked else None) or choose(ask.demand, rooms)
 
 
 def plan(view: View) -> Plan:
@@ -357,6 +365,7 @@ def plan(view: View) -> Plan:
     made = _Pass(view)
     for job in view.candidates:
         made.look_at(job)
+    made.settle()
     return Plan(
         start=tuple(made.start),
         buy=tuple(made.buy),

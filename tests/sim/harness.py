@@ -26,7 +26,7 @@ from broker.providers.fake_agent import Fate, Fates
 from broker.provision.reconcile import difference
 from broker.quotes import Quotes
 from broker.run.launch import StepOrder
-from broker.schedule.plan import FOREVER
+from broker.schedule.view import FOREVER
 from broker.workers import Outside, Tries, perform
 from broker.world import World
 from tests.sim.memory_store import MemoryStore

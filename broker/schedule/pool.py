@@ -1,0 +1,117 @@
+"""What is still free while a pass goes on: rooms of nodes, and names for new ones."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from broker.model.ids import NodeName
+from broker.model.job import Job, Share
+from broker.model.site import Elastic
+from broker.schedule.eligible import Ask, eligible, is_preferred
+from broker.schedule.fit import Room, choose
+from broker.schedule.settle import Ground
+from broker.schedule.view import FOREVER, View, Wait
+
+
+class Pool:
+    """Changes as the pass gives room away; `hopeless` notes what it is looked for in vain."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.rooms = {one.name: one for one in view.rooms}
+        self.names = set(view.taken_names)
+        self.hopeless: dict[tuple[int, int], Wait] = {}
+        """Asks that found no room, and why their like waits: within a pass rooms only shrink."""
+        self.kept: dict[NodeName, int] = {}
+        """Nodes kept for the first job that has to wait, and until when (EASY backfill)."""
+        self.untils: list[int] = []
+        self.apart: set[NodeName] = set()
+        """Nodes of the gang under way: its components share none (Slurm 25.11)."""
+        self.promised: set[NodeName] = set()
+        """Bought machines for which somebody waits because they are free soon."""
+        self._unused: dict[tuple[str, int], list[NodeName]] = {}
+
+    def unused(self, elastic: Elastic) -> list[NodeName]:
+        """Names that are free, the lowest first."""
+        key = elastic.prefix, elastic.max_nodes
+        if key not in self._unused:
+            numbers = range(1, elastic.max_nodes + 1)
+            self._unused[key] = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
+        free = self._unused[key] = [name for name in self._unused[key] if name not in self.names]
+        return free
+
+    def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
+        """Rooms that the job may have; with `declared` none of machines that were bought."""
+        for one in self.rooms.values():
+            if one.name in self.apart or one.name in self.promised:
+                continue
+            if (one.node.declared or not declared) and eligible(one, job, ask.partition):
+                yield one
+
+    def keeps(self, one: Room) -> int:
+        """Until when whoever takes the room has to be gone."""
+        return self.kept.get(one.name, FOREVER)
+
+    def take(self, shares: Sequence[Share], job: Job) -> None:
+        for share in shares:
+            one = self.rooms[share.node]
+            one.take(share)
+            one.users |= {job.owner.user}
+            if one.free.cpu <= 0 and not one.node.declared:
+                del self.rooms[share.node]
+
+    def tidy(self) -> None:
+        """Forgets bought machines of which no cpu is free."""
+        full = [one for one in self.rooms.values() if one.free.cpu <= 0 and not one.node.declared]
+        for one in full:
+            del self.rooms[one.name]
+
+    def keep(self, ask: Ask, job: Job) -> None:
+        """Keeps the nodes where it will have room first, as jobs reach their limits."""
+        rooms = {one.name: one.copy() for one in self.eligible(job, ask)}
+        releases = sorted(
+            ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
+            key=lambda release: release[0],
+        )
+        for end, name, share in releases:
+            rooms[name].give_back(share)
+            shares = choose(ask.demand, list(rooms.values()))
+            if shares is not None:
+                self.untils.append(end)
+                for taken in shares:
+                    self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
+                return
+
+    def ground(self, job: Job, elastic: Elastic) -> Ground:
+        """What a lot of jobs such as this one meets."""
+        rooms = [one for one in self.rooms.values() if not one.node.declared]
+        wish = job.spec.resources.prefer
+        if wish is not None:
+            rooms.sort(key=lambda one: not is_preferred(one.node, wish))
+        return Ground(
+            now=self.view.now,
+            rooms=rooms,
+            full=self.view.full,
+            ends=self.view.ends,
+            kept=self.keeps,
+            names=len(self.unused(elastic)),
+            kill_wait=self.view.site.kill_wait,
+            promised=self.promised,
+        )
+
+
+@dataclass(slots=True)
+class State:
+    """What a pool stood at before a gang was tried."""
+
+    rooms: dict[NodeName, Room]
+    names: set[NodeName]
+    hopeless: dict[tuple[int, int], Wait]
+
+    @classmethod
+    def of(cls, pool: Pool) -> "State":
+        rooms = {name: one.copy() for name, one in pool.rooms.items()}
+        return cls(rooms, set(pool.names), dict(pool.hopeless))
+
+    def restore(self, pool: Pool) -> None:
+        """Takes back what was given; nodes that are kept for the gang stay so."""
+        pool.rooms, pool.names, pool._unused = self.rooms, self.names, {}

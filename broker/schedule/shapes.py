@@ -1,0 +1,60 @@
+"""What would be bought for one job alone: how many machines, of which offers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from broker.model.job import Job
+from broker.model.offer import Need, Ranked
+from broker.schedule.demand import Demand, expected_seconds, need_of
+from broker.schedule.view import Quote
+
+MOST_NODES = 4
+LEAST_CPUS = 64
+"""A job without -N is spread over several machines only if each part has so many cpus."""
+WORTH_A_NODE = 0.9
+"""And only if that costs at most this share of what it costs on fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Machines for one job, all alike."""
+
+    nodes: int
+    need: Need
+    rungs: tuple[Ranked, ...]
+    explain: str = ""
+
+    @property
+    def micro_usd(self) -> float:
+        """Expected for the whole job; infinite where nothing is sold."""
+        return self.rungs[0].expected_micro_usd if self.rungs else float("inf")
+
+
+def shape(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Shape:
+    """The fewest machines that cost about the least.
+
+    A job that says no number of nodes gets as few as its tasks take (Slurm 25.11); a single
+    machine for very many cpus is rare and dear.
+    """
+    first, *others = _shapes(job, ask, quote)
+    best = first
+    for other in others:
+        if other.micro_usd < best.micro_usd * WORTH_A_NODE:
+            best = other
+    return best
+
+
+def _shapes(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Iterator[Shape]:
+    free = ask.min_nodes == 1 and ask.max_nodes is None and not ask.whole_node
+    most = MOST_NODES if free else 1
+    for nodes in range(ask.min_nodes, ask.min_nodes + most):
+        spread = replace(ask, min_nodes=nodes)
+        if nodes > ask.min_nodes and not _is_large(spread):
+            return
+        need = need_of(job.spec, spread, expected_seconds(job))
+        found = quote(need)
+        yield Shape(nodes, need, found.rungs, found.explain)
+
+
+def _is_large(ask: Demand) -> bool:
+    return ask.tasks // ask.min_nodes * ask.cpus_per_task >= LEAST_CPUS

@@ -1,0 +1,111 @@
+"""What planning looks at and what it decides: the values of `plan(view) -> Plan`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from accounting.ids import JobId
+from broker.model.ids import NodeName
+from broker.model.job import Job, Share
+from broker.model.offer import Need, Ranked
+from broker.model.site import Elastic, Partition, Site
+from broker.schedule.demand import Demand
+from broker.schedule.eligible import Asks
+from broker.schedule.fit import Room
+from broker.schedule.limits import Keeper
+
+FOREVER = 10**12
+"""An instant after everything: the end of what has no time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Ranked offers for a need, or why there are none."""
+
+    rungs: tuple[Ranked, ...]
+    explain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that planning looks at; instants in whole seconds UTC."""
+
+    now: int
+    site: Site
+    candidates: Sequence[Job]
+    """Jobs that could start, the most important first."""
+    rooms: Sequence[Room]
+    """Nodes that take work and have some room, in the order in which they are filled."""
+    ends: Callable[[NodeName], Sequence[tuple[int, Share]]]
+    """When what is held of a node will be free at the latest."""
+    taken_names: frozenset[NodeName]
+    """Elastic names in use."""
+    running_elements: Callable[[JobId], int]
+    task_waits: Callable[[Job, int], str | None]
+    """Why an array's element waits for its own dependencies, None if it does not."""
+    quote: Callable[[Need, Partition, Elastic], Quote]
+    gang: Callable[[Job], Sequence[Job]]
+    """A heterogeneous job's components that wait, the leader first."""
+    limits: Keeper
+    """Limits of QOS and associations; the pass notes there what it starts."""
+    asks: Asks
+    full: Sequence[Room] = ()
+    """Bought nodes that take work and have no cpu free now."""
+    most_searches: int = 1000
+    """A pass searches the nodes for room no more often; what fits nowhere is searched for once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job, or one element of an array, gets room on nodes that exist."""
+
+    job: JobId
+    task: int | None
+    partition: str
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rider:
+    """A job, or one element of an array, for which a machine is bought."""
+
+    job: JobId
+    task: int | None
+    ask: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Buy:
+    """Nodes of these names are to be bought from the first rung that works.
+
+    One rider has all of them; several share one node, and every rung has room for them all.
+    """
+
+    partition: str
+    names: tuple[NodeName, ...]
+    rungs: tuple[Ranked, ...]
+    riders: tuple[Rider, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    reason: str
+    detail: str = ""
+
+
+FOR_ROOM = ("Resources", "Priority")
+"""Why those wait whom a new job must not overtake."""
+FIRST = Wait("Resources")
+BEHIND = Wait("Priority")
+GATED = {reason: Wait(reason) for reason in ("Dependency", "BeginTime")}
+"""Values shared by the many that wait for the same reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    start: tuple[Start, ...] = ()
+    buy: tuple[Buy, ...] = ()
+    wait: Mapping[JobId, Wait] = field(default_factory=dict)
+    blocked: frozenset[str] = frozenset()
+    """Partitions in which somebody waits who could start if there were room."""
+    next_begin: int = FOREVER
+    """When the first of those may start that wait for their begin time."""
