@@ -15,6 +15,8 @@ from broker.ports import Provider
 from broker.providers.fake import Delays, FakeCloud
 from broker.providers.local import BEHAVIOUR, KEPT_SECONDS, Behaviour, LocalProvider
 from broker.providers.refusals import Rule
+from tests.contract.cloud import StubEc2
+from tests.contract.made import ec2_provider
 
 BOOT = 30
 START = 1_800_000_000
@@ -99,7 +101,30 @@ class Local:
         (self.root / BEHAVIOUR).write_text(json.dumps(value))
 
 
-MAKERS: dict[str, Callable[[Clock, Path], Cloud]] = {"fake": Fake.make, "local": Local}
+class Ec2:
+    """The real provider on a small EC2 that keeps the test's time."""
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        self.clock = clock
+        self.folder = folder
+        self.ec2 = StubEc2(clock.now, boot=BOOT)
+        self.restart()
+
+    def restart(self) -> None:
+        self.provider = ec2_provider(self.folder, self.ec2, self.clock.now, [OFFER])
+
+    def refuse(self, rule: Rule) -> None:
+        self.ec2.refuse(rule)
+
+    def room(self, instance_type: str, machines: int) -> None:
+        self.ec2.rooms[instance_type] = machines
+
+
+MAKERS: dict[str, Callable[[Clock, Path], Cloud]] = {
+    "fake": Fake.make,
+    "local": Local,
+    "ec2": Ec2,
+}
 
 
 @pytest.fixture

@@ -1,0 +1,170 @@
+"""What EC2's refusals mean: one table from error code to kind and width; quotas by their codes."""
+
+import re
+from collections.abc import Mapping
+
+from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.offer import Market, Offer
+
+
+class AwsError(Exception):
+    """A definite no of AWS, with its error code."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+class NoAnswerError(OSError):
+    """Nobody knows whether the call has worked: a time-out, a lost reply, a fault inside AWS."""
+
+
+Meaning = tuple[Refusal, Width]
+CAPACITY = (Refusal.CAPACITY, Width.TYPE_IN_ZONE)
+QUOTA = (Refusal.QUOTA, Width.FAMILY_IN_REGION)
+NOT_OFFERED = (Refusal.INVALID, Width.TYPE_IN_ZONE)
+REGION_SHUT = (Refusal.AUTH, Width.REGION)
+ACCOUNT_SHUT = (Refusal.AUTH, Width.PROVIDER)
+STALE = (Refusal.TRANSIENT, Width.REGION)
+BUSY = (Refusal.THROTTLED, Width.REGION)
+OURS = (Refusal.INVALID, Width.TYPE_IN_REGION)
+
+EC2_REFUSALS: Mapping[str, Meaning] = {
+    "InsufficientInstanceCapacity": CAPACITY,
+    "InsufficientHostCapacity": CAPACITY,
+    "InsufficientCapacityOnHost": CAPACITY,
+    "InsufficientCapacity": CAPACITY,
+    "UnfulfillableCapacity": CAPACITY,
+    "SpotMaxPriceTooLow": CAPACITY,
+    "InsufficientReservedInstanceCapacity": (Refusal.CAPACITY, Width.NOTHING),
+    "ReservationCapacityExceeded": (Refusal.CAPACITY, Width.NOTHING),
+    "Server.InsufficientInstanceCapacity": CAPACITY,
+    "VcpuLimitExceeded": QUOTA,
+    "InstanceLimitExceeded": QUOTA,
+    "MaxSpotInstanceCountExceeded": QUOTA,
+    "MaxFleetCountExceeded": (Refusal.QUOTA, Width.REGION),
+    "InsufficientFreeAddressesInSubnet": (Refusal.QUOTA, Width.REGION),
+    "VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
+    "Client.VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
+    "Unsupported": NOT_OFFERED,
+    "UnsupportedOperation": NOT_OFFERED,
+    "InvalidInstanceType": NOT_OFFERED,
+    "InvalidParameterCombination": OURS,
+    "InvalidParameterValue": OURS,
+    "InvalidParameter": OURS,
+    "MissingParameter": OURS,
+    "IdempotentParameterMismatch": OURS,
+    "RequestLimitExceeded": BUSY,
+    "Throttling": BUSY,
+    "ThrottlingException": BUSY,
+    "EC2ThrottledException": BUSY,
+    "SlowDown": BUSY,
+    "UnauthorizedOperation": REGION_SHUT,
+    "OptInRequired": REGION_SHUT,
+    "PendingVerification": REGION_SHUT,
+    "Blocked": ACCOUNT_SHUT,
+    "AuthFailure": REGION_SHUT,
+    "InvalidClientTokenId": ACCOUNT_SHUT,
+    "ExpiredToken": ACCOUNT_SHUT,
+    "RequestExpired": ACCOUNT_SHUT,
+    "SignatureDoesNotMatch": ACCOUNT_SHUT,
+    "NoCredentials": ACCOUNT_SHUT,
+    "InvalidAMIID.NotFound": STALE,
+    "InvalidAMIID.Unavailable": STALE,
+    "InvalidKeyPair.NotFound": STALE,
+    "InvalidGroup.NotFound": STALE,
+    "InvalidSecurityGroupID.NotFound": STALE,
+    "InvalidSubnetID.NotFound": STALE,
+    "InvalidLaunchTemplateName.NotFoundException": STALE,
+    "InvalidLaunchTemplateId.NotFound": STALE,
+    "InvalidPlacementGroup.Unknown": STALE,
+    "InsufficientSetup": (Refusal.INVALID, Width.REGION),
+}
+"""By code; one that is not here is refused for a while for this type in this region."""
+UNKNOWN_OUTCOME = frozenset(
+    {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
+)
+"""Codes after which nobody knows what was done."""
+THROTTLES = frozenset(code for code, meaning in EC2_REFUSALS.items() if meaning is BUSY)
+NOT_USABLE = frozenset(
+    code for code, (refusal, _) in EC2_REFUSALS.items() if refusal is Refusal.AUTH
+)
+"""The account, or this region of it, cannot be used at all."""
+SPOT_TAKEN = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown")
+"""State reasons of a machine that EC2 took back."""
+NEVER_RAN = (
+    "Server.InsufficientInstanceCapacity",
+    "Server.InternalError",
+    "Client.InvalidSnapshot.NotFound",
+    "Client.VolumeLimitExceeded",
+    "Client.InternalError",
+)
+"""State reasons of one that was taken on and then could not be started; it costs nothing."""
+
+Quota = tuple[str, str]
+STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
+QUOTAS: Mapping[str, Mapping[Market, str]] = {
+    STANDARD: {Market.ON_DEMAND: "L-1216C47A", Market.SPOT: "L-34B43A08"},
+    "G and VT": {Market.ON_DEMAND: "L-DB2E81BA", Market.SPOT: "L-3819A6DF"},
+    "P": {Market.ON_DEMAND: "L-417A185B", Market.SPOT: "L-7212CCBC"},
+    "F": {Market.ON_DEMAND: "L-74FC7D96", Market.SPOT: "L-88CF9481"},
+    "X": {Market.ON_DEMAND: "L-7295265B", Market.SPOT: "L-E3A00192"},
+    "Inf": {Market.ON_DEMAND: "L-1945791B", Market.SPOT: "L-B5D1601B"},
+    "Trn": {Market.ON_DEMAND: "L-2C3B7624", Market.SPOT: "L-6B0D517C"},
+    "DL": {Market.ON_DEMAND: "L-6E869C2A", Market.SPOT: "L-85EED4F7"},
+    "HPC": {Market.ON_DEMAND: "L-F7808C92"},
+    "High Memory": {Market.ON_DEMAND: "L-43DA4232"},
+}
+"""Quotas of EC2 count vCPUs of a group of families, by region and market."""
+GROUPS = (
+    ("inf", "Inf"),
+    ("trn", "Trn"),
+    ("dl", "DL"),
+    ("hpc", "HPC"),
+    ("u-", "High Memory"),
+    ("u7", "High Memory"),
+    ("vt", "G and VT"),
+    ("gr", "G and VT"),
+    ("g", "G and VT"),
+    ("p", "P"),
+    ("f", "F"),
+    ("x", "X"),
+)
+"""By how the name of a type begins; all others are standard."""
+
+
+def quota_of(instance_type: str, market: Market) -> Quota:
+    """The quota that a type counts against: its code ("" where none is known) and its group."""
+    starts = (group for start, group in GROUPS if instance_type.startswith(start))
+    group = next(starts, STANDARD)
+    return QUOTAS[group].get(market, ""), group
+
+
+def meaning(code: str) -> Meaning:
+    """Kind and width of a refusal."""
+    return EC2_REFUSALS.get(code, OURS)
+
+
+def refused(error: AwsError, offer: Offer, *, zone: str = "", nodes: int = 1) -> ProviderError:
+    """The refusal in our words, with EC2's code."""
+    refusal, width = meaning(error.code)
+    where = zone or offer.region
+    if refusal is Refusal.QUOTA and width is Width.FAMILY_IN_REGION:
+        return ProviderError(refusal, width, quota_text(error, offer, nodes))
+    message = f"{offer.instance_type} ({offer.market}) in {where}: {error.code}"
+    if refusal not in {Refusal.CAPACITY, Refusal.THROTTLED}:
+        message += f" ({error.message})"
+    return ProviderError(refusal, width, message)
+
+
+def quota_text(error: AwsError, offer: Offer, nodes: int) -> str:
+    """Which quota it is, what it allows, what was wanted."""
+    code, group = quota_of(offer.instance_type, offer.market)
+    limit = re.search(r"limit of (\d+)", error.message)
+    allowed = f" allows {limit[1]} vCPUs" if limit else " is reached"
+    return (
+        f"quota {code or 'of EC2'} ({group}, {offer.market}) in {offer.region}{allowed}, "
+        f"{nodes * offer.cpus} more wanted"
+    )

@@ -1,0 +1,164 @@
+"""What keeps a purchase from being made: ceilings, quotas just met, machines that never boot."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from accounting.rates import dollars
+from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.offer import Machine, Offer
+from broker.providers.ec2.errors import quota_of
+from broker.providers.ec2.naming import Identity, Purchase, Purpose
+
+QUOTA_SECONDS = 60.0
+"""So long a quota that was met is believed without asking EC2 again."""
+MOST_FAILED_BOOTS = 3
+"""In a row, of one type in one region: then nothing of it is bought for a while."""
+PROTECTED_SECONDS = 1800.0
+Quota = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Most micro-dollars per hour that machines may cost together; None is no limit."""
+
+    site: int | None = None
+    account: int | None = None
+    user: int | None = None
+
+
+@dataclass(slots=True)
+class _Boots:
+    """Failed boots in a row of one kind of machine."""
+
+    failed: int = 0
+    until: float = 0.0
+
+
+@dataclass(slots=True)
+class Guard:
+    """Asked before each launch; may be asked from any thread. `clock` never jumps."""
+
+    ceilings: Ceilings
+    purpose: Callable[[Sequence[Identity], str], Purpose]
+    clock: Callable[[], float]
+    _under_way: dict[str, Purchase] = field(default_factory=dict)
+    _quotas: dict[Quota, tuple[float, int, str]] = field(default_factory=dict)
+    _boots: dict[tuple[str, str], _Boots] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def admitted(self, bought: Purchase, living: Callable[[], Iterable[Machine]]) -> Iterator[None]:
+        """Counts the purchase as made while it is under way. Raises ProviderError."""
+        with self._lock:
+            self._check_quota(bought)
+            self._check_boots(bought.offer)
+        there = list(living())
+        with self._lock:
+            self._check_money(bought, there)
+            self._under_way[bought.token] = bought
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way.pop(bought.token, None)
+
+    def refused(self, bought: Purchase, why: ProviderError) -> None:
+        """Remembers a quota for all types that count against it."""
+        if why.refusal is not Refusal.QUOTA or why.width is not Width.FAMILY_IN_REGION:
+            return
+        with self._lock:
+            until = self.clock() + QUOTA_SECONDS
+            self._quotas[_quota(bought.offer)] = until, _cpus(bought), why.message
+
+    def room_again(self, machine: Machine) -> None:
+        """One that counted against a quota is gone."""
+        code, group = quota_of(machine.instance_type, machine.market)
+        with self._lock:
+            self._quotas.pop((machine.region, code, group), None)
+
+    def booted(self, machine: Machine) -> None:
+        with self._lock:
+            self._boots.pop((machine.instance_type, machine.region), None)
+
+    def not_booted(self, machine: Machine) -> None:
+        """It was given up before its agent ever answered."""
+        with self._lock:
+            kind = self._boots.setdefault((machine.instance_type, machine.region), _Boots())
+            kind.failed += 1
+            kind.until = self.clock() + PROTECTED_SECONDS
+
+    def protected(self) -> list[str]:
+        """What is not bought now for its failed boots, in words."""
+        with self._lock:
+            return [
+                f"{kind} in {region}: {boots.failed} machines in a row never came up"
+                for (kind, region), boots in sorted(self._boots.items())
+                if self._stands(boots)
+            ]
+
+    def _stands(self, boots: _Boots) -> bool:
+        return boots.failed >= MOST_FAILED_BOOTS and self.clock() < boots.until
+
+    def _check_boots(self, offer: Offer) -> None:
+        boots = self._boots.get((offer.instance_type, offer.region))
+        if boots is not None and self._stands(boots):
+            raise ProviderError(
+                Refusal.TRANSIENT,
+                Width.TYPE_IN_REGION,
+                f"protected mode: {boots.failed} {offer.instance_type} in a row never came up in "
+                f"{offer.region}",
+            )
+
+    def _check_quota(self, bought: Purchase) -> None:
+        known = self._quotas.get(_quota(bought.offer))
+        if known is not None and self.clock() < known[0] and _cpus(bought) >= known[1]:
+            raise ProviderError(Refusal.QUOTA, Width.FAMILY_IN_REGION, known[2])
+
+    def _check_money(self, bought: Purchase, there: Sequence[Machine]) -> None:
+        wanted = _price(bought)
+        for name, whose, most in self._limits(bought.purpose):
+            spent = self._spent(whose, there)
+            if most is not None and spent + wanted > most:
+                # What costs more than all that is allowed is never bought: others are asked on.
+                never = wanted > most
+                raise ProviderError(
+                    Refusal.INVALID if never else Refusal.TRANSIENT,
+                    Width.TYPE_IN_REGION if never else Width.NOTHING,
+                    f"ceiling of {name}: {dollars(spent)} of {dollars(most)} USD an hour in use, "
+                    f"{dollars(wanted)} more wanted",
+                )
+
+    def _limits(
+        self, purpose: Purpose
+    ) -> Iterable[tuple[str, Callable[[Purpose], bool], int | None]]:
+        most = self.ceilings
+        return (
+            ("the site", lambda _: True, most.site),
+            (f"account {purpose.account}", lambda p: p.account == purpose.account, most.account),
+            (f"user {purpose.user}", lambda p: p.user == purpose.user, most.user),
+        )
+
+    def _spent(self, whose: Callable[[Purpose], bool], there: Sequence[Machine]) -> int:
+        """Micro-dollars an hour of what is there and what is being bought."""
+        now = sum(
+            machine.micro_usd_per_hour
+            for machine in there
+            if machine.token not in self._under_way
+            and whose(self.purpose([(machine.node, machine.launch)], machine.token))
+        )
+        coming = (one for one in self._under_way.values() if whose(one.purpose))
+        return now + sum(map(_price, coming))
+
+
+def _price(bought: Purchase) -> int:
+    return bought.offer.micro_usd_per_hour * len(bought.nodes)
+
+
+def _cpus(bought: Purchase) -> int:
+    return bought.offer.cpus * len(bought.nodes)
+
+
+def _quota(offer: Offer) -> Quota:
+    return (offer.region, *quota_of(offer.instance_type, offer.market))

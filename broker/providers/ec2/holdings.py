@@ -1,0 +1,155 @@
+"""What we hold in EC2, region by region: one describe serves everybody who asks meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from broker.model.offer import Machine, MachineState
+from broker.providers.ec2 import naming
+from broker.providers.ec2.clients import Api, pages
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.instances import machines as told
+from broker.providers.ec2.network import Zones
+from broker.providers.ec2.settings import Ec2Settings
+
+FRESH_SECONDS = 1.0
+"""A describe younger than this is believed."""
+COST_SHARE = 4
+"""Describing takes at most one part in so many of the time: EC2's XML costs 0.4 ms a machine."""
+UNSEEN_SECONDS = 120
+"""So long a machine may be missing from describes before it counts as gone."""
+LISTED_SECONDS = 3600
+"""So long one that was seen terminated is remembered, as EC2 lists it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Time as it passes outside: seconds UTC, seconds of a clock that never jumps, waiting."""
+
+    now: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass(slots=True)
+class _Region:
+    """What was last seen of one region."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    read_at: float = float("-inf")
+    kept_for: float = FRESH_SECONDS
+    machines: dict[str, Machine] = field(default_factory=dict)
+    seen_at: dict[str, int] = field(default_factory=dict)
+    """When each was last described, or bought."""
+
+
+class Holdings:
+    """May be asked from any thread; `regions` names those in which something of ours may be."""
+
+    def __init__(
+        self,
+        api: Api,
+        site: naming.Site,
+        *,
+        regions: Callable[[], Iterable[str]],
+        settings: Ec2Settings,
+        clocks: Clocks,
+    ) -> None:
+        self._api = api
+        self._site = site
+        self._names = regions
+        self._public = settings.public
+        self._zones = Zones(api)
+        self._clocks = clocks
+        self._regions: dict[str, _Region] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="describe")
+
+    def machines(self) -> list[Machine]:
+        """All there are. Raises OSError where a region that may hold some cannot be asked."""
+        names = sorted(set(self._names()))
+        if len(names) < 2:
+            return [machine for name in names for machine in self._of(name)]
+        found = self._pool.map(self._of, names)
+        return [machine for machines in found for machine in machines]
+
+    def remembered(self, id: str, region: str) -> Machine | None:
+        """A machine as last seen, which may be some time ago."""
+        return self._region(region).machines.get(id)
+
+    def add(self, machines: Iterable[Machine]) -> None:
+        """Those that were just bought: the next describe may not show them yet."""
+        now = int(self._clocks.now())
+        for machine in machines:
+            here = self._region(machine.region)
+            with here.lock:
+                here.machines.setdefault(machine.id, machine)
+                here.seen_at[machine.id] = now
+                here.read_at = float("-inf")
+
+    def stale(self, region: str) -> None:
+        """Something was changed there: what is known is not believed any more."""
+        here = self._region(region)
+        with here.lock:
+            here.read_at = float("-inf")
+
+    def stop(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _region(self, name: str) -> _Region:
+        with self._lock:
+            return self._regions.setdefault(name, _Region())
+
+    def _of(self, name: str) -> Sequence[Machine]:
+        here = self._region(name)
+        with here.lock:
+            if self._clocks.monotonic() - here.read_at >= here.kept_for:
+                self._read(name, here)
+            return list(here.machines.values())
+
+    def _read(self, name: str, here: _Region) -> None:
+        began = self._clocks.monotonic()
+        seen = told(self._described(name), name, public=self._public)
+        seen = [replace(one, zone=self._zones.id(name, one.zone)) for one in seen]
+        now = int(self._clocks.now())
+        fresh = {machine.id: _carried(machine, here, now) for machine in seen}
+        here.seen_at.update(dict.fromkeys(fresh, now))
+        here.machines = _missed(here, fresh, now) | fresh
+        here.seen_at = {id: at for id, at in here.seen_at.items() if id in here.machines}
+        here.read_at = self._clocks.monotonic()
+        here.kept_for = max(FRESH_SECONDS, COST_SHARE * (here.read_at - began))
+
+    def _described(self, region: str) -> list[Any]:
+        mine = [{"Name": f"tag:{naming.SITE}", "Values": [self._site.id]}]
+        try:
+            found = pages(self._api, region, "describe_instances", key="Reservations", Filters=mine)
+            return [instance for one in found for instance in one["Instances"]]
+        except AwsError as error:
+            raise NoAnswerError(f"what runs in {region} is not known: {error}") from error
+
+
+def _carried(machine: Machine, here: _Region, now: int) -> Machine:
+    """With what EC2 does not tell: when its end began, if nobody ended it, and if it ever ran."""
+    if machine.state in {MachineState.PENDING, MachineState.RUNNING}:
+        return machine
+    before = here.machines.get(machine.id)
+    ended = machine.terminated_at or (before.terminated_at if before else None) or now
+    # One that was pending when last seen, and then on its way out, never ran.
+    ran = machine.running_at if before is None or before.running_at is not None else None
+    return replace(machine, terminated_at=ended, running_at=ran)
+
+
+def _missed(here: _Region, fresh: dict[str, Machine], now: int) -> dict[str, Machine]:
+    """Those that were known and are not described now: a describe may lag behind."""
+    return {
+        id: machine
+        for id, machine in here.machines.items()
+        if id not in fresh and now - here.seen_at.get(id, now) < _patience(machine)
+    }
+
+
+def _patience(machine: Machine) -> int:
+    return LISTED_SECONDS if machine.state is MachineState.TERMINATED else UNSEEN_SECONDS

@@ -1,0 +1,90 @@
+"""Which image a machine starts from: found by public SSM parameters, once a day and region."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker.model.offer import Offer
+from broker.providers.ec2.clients import Api
+from broker.providers.ec2.errors import AwsError
+
+AMAZON = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{arch}"
+DEEP_LEARNING = (
+    "/aws/service/deeplearning/ami/{arch}/base-oss-nvidia-driver-gpu-amazon-linux-2023"
+    "/latest/ami-id"
+)
+GPU = "gpu"
+DAY = 86_400
+ROOT_DEVICE = "/dev/xvda"
+USERS = (("ubuntu", "ubuntu"), ("debian", "admin"))
+"""By a word in the image's name; Amazon's own and Red Hat's have ec2-user."""
+USUAL_USER = "ec2-user"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image in one region."""
+
+    id: str
+    root_device: str = ROOT_DEVICE
+    user: str = USUAL_USER
+    """Who logs in."""
+
+
+def wanted(offer: Offer, prefix: str, images: Mapping[str, str]) -> str:
+    """The AMI, or the parameter that names it: of the nodes' prefix, else by GPU, else by arch."""
+    if prefix in images:
+        return images[prefix]
+    if has_nvidia(offer):
+        return images.get(GPU) or DEEP_LEARNING.format(arch=offer.arch)
+    return images.get(offer.arch) or AMAZON.format(arch=offer.arch)
+
+
+def has_nvidia(offer: Offer) -> bool:
+    """Whether the type has a GPU that wants NVIDIA's driver; those of g4ad are AMD's."""
+    return bool(offer.gres) and offer.family[:1] in {"g", "p"} and offer.family != "g4ad"
+
+
+class Images:
+    """Looks images up and keeps the answers for a day; may be asked from any thread."""
+
+    def __init__(self, api: Api, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._clock = clock
+        self._kept: dict[tuple[str, str], tuple[float, Image]] = {}
+        self._lock = threading.Lock()
+
+    def find(self, region: str, name: str) -> Image:
+        """Raises AwsError if there is none of this name, NoAnswerError."""
+        with self._lock:
+            known = self._kept.get((region, name))
+        if known is not None and self._clock() - known[0] < DAY:
+            return known[1]
+        found = self._look_up(region, name)
+        with self._lock:
+            self._kept[region, name] = self._clock(), found
+        return found
+
+    def forget(self, region: str) -> None:
+        """What was known of the region's images is stale."""
+        with self._lock:
+            self._kept = {key: kept for key, kept in self._kept.items() if key[0] != region}
+
+    def _look_up(self, region: str, name: str) -> Image:
+        ami = name if name.startswith("ami-") else self._parameter(region, name)
+        try:
+            listed = self._api.call("ec2", region, "describe_images", ImageIds=[ami])["Images"]
+        except AwsError as error:
+            if not error.code.startswith("InvalidAMIID"):
+                raise
+            listed = []
+        if not listed:
+            return Image(ami)
+        image = listed[0]
+        words = f"{image.get('Name', '')} {image.get('Description', '')}".lower()
+        user = next((user for word, user in USERS if word in words), USUAL_USER)
+        return Image(ami, image.get("RootDeviceName") or ROOT_DEVICE, user)
+
+    def _parameter(self, region: str, name: str) -> str:
+        reply = self._api.call("ssm", region, "get_parameter", Name=name)
+        return str(reply["Parameter"]["Value"])

@@ -1,0 +1,129 @@
+"""From what EC2 tells of an instance to a machine of ours; pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.model.ids import NodeName
+from broker.model.offer import Machine, MachineState, Market
+from broker.providers.ec2 import naming
+from broker.providers.ec2.errors import NEVER_RAN, SPOT_TAKEN
+
+STATES = {
+    "pending": MachineState.PENDING,
+    "running": MachineState.RUNNING,
+    "stopping": MachineState.STOPPING,
+    "shutting-down": MachineState.STOPPING,
+    "stopped": MachineState.STOPPING,
+    "terminated": MachineState.TERMINATED,
+}
+INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)")
+NOWHERE = NodeName("?")
+"""Of an instance that bears our site's id, but no node's name: nobody knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An instance as it was described, with its tags at hand."""
+
+    raw: Mapping[str, Any]
+    tags: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        return str(self.raw["InstanceId"])
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among those of one call."""
+        return int(self.raw.get("AmiLaunchIndex") or 0), self.id
+
+
+def machines(instances: Iterable[Mapping[str, Any]], region: str, *, public: bool) -> list[Machine]:
+    """Every instance with its node: of several bought by one call, by their place in it."""
+    purchases: dict[str, list[Seen]] = {}
+    for raw in instances:
+        seen = Seen(raw, naming.tags_of(raw))
+        purchases.setdefault(seen.tags.get(naming.TOKEN, seen.id), []).append(seen)
+    found = []
+    for group in purchases.values():
+        nodes = _dealt(group)
+        found += [machine(seen, nodes[seen.id], region, public=public) for seen in group]
+    return found
+
+
+def _dealt(group: list[Seen]) -> dict[str, naming.Identity]:
+    """Who is which node: as its own tag says, else by its place in the call that bought it."""
+    group = sorted(group, key=lambda seen: seen.place)
+    listed = next((naming.nodes_of(seen.tags) for seen in group), ())
+    own = {
+        seen.id: naming.nodes_of({naming.NODES: seen.tags.get(naming.NODE, "")}) for seen in group
+    }
+    dealt = {instance: nodes[0] for instance, nodes in own.items() if nodes}
+    indexed = len({seen.place[0] for seen in group}) == len(group)
+    free = [node for node in listed if node not in dealt.values()]
+    for seen in group:
+        if seen.id in dealt:
+            continue
+        index = seen.place[0]
+        if indexed and not own[seen.id] and index < len(listed) and listed[index] in free:
+            dealt[seen.id] = listed[index]
+            free.remove(listed[index])
+        else:
+            dealt[seen.id] = free.pop(0) if free else (NOWHERE, 0)
+    return dealt
+
+
+def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> Machine:
+    """What we hold of it. LaunchTime is the only instant that EC2 tells of its running."""
+    raw, tags = seen.raw, seen.tags
+    state = STATES.get(raw["State"]["Name"], MachineState.PENDING)
+    launched = _instant(raw["LaunchTime"])
+    reason = str((raw.get("StateReason") or {}).get("Code", ""))
+    ended = _ended(raw, launched) if state is MachineState.TERMINATED else None
+    ran = state is not MachineState.PENDING and reason not in NEVER_RAN
+    spot = raw.get("InstanceLifecycle") == "spot"
+    return Machine(
+        id=seen.id,
+        node=node[0],
+        launch=node[1],
+        token=tags.get(naming.TOKEN, ""),
+        state=state,
+        region=region,
+        zone=zone_of(raw),
+        instance_type=str(raw["InstanceType"]),
+        market=Market.SPOT if spot else Market.ON_DEMAND,
+        micro_usd_per_hour=int(tags.get(naming.PRICE) or 0),
+        launched_at=launched,
+        running_at=launched if ran and (ended is None or ended > launched) else None,
+        terminated_at=ended,
+        ended_by_provider=reason in SPOT_TAKEN or reason.startswith("Server."),
+        address=address_of(raw, public=public),
+    )
+
+
+def zone_of(raw: Mapping[str, Any]) -> str:
+    """The zone's id where EC2 tells it, else its name."""
+    placement = raw.get("Placement") or {}
+    return str(placement.get("AvailabilityZoneId") or placement.get("AvailabilityZone") or "")
+
+
+def address_of(raw: Mapping[str, Any], *, public: bool) -> str:
+    """How it is reached; empty while it has no address."""
+    key = "PublicIpAddress" if public else "PrivateIpAddress"
+    return str(raw.get(key) or "")
+
+
+def _ended(raw: Mapping[str, Any], launched: int) -> int | None:
+    """When its end began, for which it is billed: EC2 tells it only as text."""
+    found = INSTANT.search(str(raw.get("StateTransitionReason") or ""))
+    if found is None:
+        return None
+    ended = datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return max(launched, int(ended.timestamp()))
+
+
+def _instant(value: datetime) -> int:
+    return int(value.timestamp())

@@ -1,0 +1,77 @@
+"""What was asked of EC2 and not answered yet, and where anything of ours may be: on disk."""
+
+import hashlib
+import json
+import os
+import threading
+from pathlib import Path
+
+from broker.providers.ec2 import naming
+from broker.providers.ec2.requests import Call, call_from_json, call_to_json
+
+
+class Intents:
+    """One file per purchase whose outcome is not known; written before the call is made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def begin(self, call: Call, bought: naming.Purchase) -> None:
+        """Durable when this returns."""
+        write(self._path(bought.token), json.dumps(call_to_json(call, bought)))
+
+    def end(self, token: str) -> None:
+        """Its outcome is known."""
+        self._path(token).unlink(missing_ok=True)
+
+    def open(self, token: str) -> tuple[Call, naming.Purchase] | None:
+        """What was asked under this token without an answer."""
+        path = self._path(token)
+        return call_from_json(json.loads(path.read_text("utf-8"))) if path.exists() else None
+
+    def regions(self) -> set[str]:
+        """Where something may have been bought that nobody has heard of."""
+        found = (json.loads(path.read_text("utf-8")) for path in self._files())
+        return {str(value["call"]["region"]) for value in found}
+
+    def _files(self) -> list[Path]:
+        return [path for path in self._folder.iterdir() if not path.suffix]
+
+    def _path(self, token: str) -> Path:
+        return self._folder / hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+class Regions:
+    """Every region in which something was ever bought."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._names = set(path.read_text("ascii").split()) if path.exists() else set()
+
+    def all(self) -> list[str]:
+        with self._lock:
+            return sorted(self._names)
+
+    def add(self, region: str) -> None:
+        """Durable when this returns."""
+        with self._lock:
+            if region not in self._names:
+                self._names.add(region)
+                write(self._path, "\n".join(sorted(self._names)) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """As a whole, durable, for its owner alone."""
+    draft = path.with_name(path.name + ".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

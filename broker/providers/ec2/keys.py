@@ -1,0 +1,74 @@
+"""The site's SSH key, and the host keys of machines: each purchase's is derived from the site's."""
+
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+SEED_BYTES = 32
+SITE_ID_BYTES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An ed25519 key as OpenSSH writes it."""
+
+    private: str
+    public: str
+    """`ssh-ed25519 AAAA...`, without a comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteKeys:
+    """The id of a site and its secret, from which every key of it follows."""
+
+    id: str
+    seed: bytes
+
+    def login(self) -> KeyPair:
+        """The key with which the service logs in everywhere."""
+        return _pair(self._derived("login"))
+
+    def host(self, token: str) -> KeyPair:
+        """The host key of the machines of one purchase; the same again after a restart."""
+        return _pair(self._derived(f"host {token}"))
+
+    def _derived(self, purpose: str) -> bytes:
+        return hmac.digest(self.seed, purpose.encode(), hashlib.sha256)
+
+
+def site_keys(folder: Path) -> SiteKeys:
+    """Those of `folder`, made at first use; readable by its owner alone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / "site.key"
+    if not path.exists():
+        _write(path, secrets.token_hex(SITE_ID_BYTES) + " " + secrets.token_hex(SEED_BYTES) + "\n")
+    site, _, seed = path.read_text(encoding="ascii").strip().partition(" ")
+    return SiteKeys(site, bytes.fromhex(seed))
+
+
+def _write(path: Path, text: str) -> None:
+    """As a whole, durable before it returns."""
+    draft = path.with_suffix(".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def _pair(seed: bytes) -> KeyPair:
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return KeyPair(private.decode("ascii"), public.decode("ascii"))

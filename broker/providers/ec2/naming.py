@@ -1,0 +1,132 @@
+"""What everything of ours in EC2 is called, and the tags it bears; pure."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from broker.model.ids import NodeName
+from broker.model.offer import Offer
+
+PROJECT = "skypurza"
+SITE = "skypurza:site"
+TOKEN = "skypurza:token"
+NODES = "skypurza:nodes"
+NODE = "skypurza:node"
+PRICE = "skypurza:price"
+JOB = "skypurza:job"
+USER = "skypurza:user"
+ACCOUNT = "skypurza:account"
+DEADLINE = "skypurza:deadline"
+LONGEST_VALUE = 256
+"""Characters that EC2 takes for the value of a tag."""
+Identity = tuple[NodeName, int]
+Tags = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Whose things they are: a service acts only on those that bear its own site id."""
+
+    id: str
+    cluster: str
+    stage: str = "prod"
+    extra: tuple[tuple[str, str], ...] = ()
+    """Tags that the site wants on everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """For whom a machine is bought; `seconds` after its launch it ends whatever happens."""
+
+    job: str = ""
+    user: str = ""
+    account: str = ""
+    seconds: int
+
+
+def name(site: Site, component: str, purpose: str) -> str:
+    """`skypurza-STAGE-COMPONENT-PURPOSE`."""
+    return f"{PROJECT}-{site.stage}-{component}-{purpose}"
+
+
+def common(site: Site, component: str, purpose: str) -> dict[str, str]:
+    """The tags of anything of this site."""
+    return {
+        **dict(site.extra),
+        "Name": name(site, component, purpose),
+        "Project": PROJECT,
+        "Stage": site.stage,
+        "ManagedBy": PROJECT,
+        SITE: site.id,
+        "skypurza:cluster": site.cluster,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """What is bought: all of these nodes or none, from one offer; `at` in seconds UTC."""
+
+    offer: Offer
+    nodes: tuple[Identity, ...]
+    token: str
+    purpose: Purpose
+    at: int
+
+
+def of_machines(site: Site, bought: Purchase) -> dict[str, str]:
+    """The tags of machines and their volumes, in the launch call itself."""
+    purpose = bought.purpose
+    deadline = datetime.fromtimestamp(bought.at + purpose.seconds, UTC)
+    return {
+        **common(site, "node", bought.nodes[0][0]),
+        **_chunks([f"{node}.{launch}" for node, launch in bought.nodes]),
+        TOKEN: bought.token,
+        PRICE: str(bought.offer.micro_usd_per_hour),
+        JOB: purpose.job,
+        USER: purpose.user,
+        ACCOUNT: purpose.account,
+        DEADLINE: deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _chunks(words: Iterable[str]) -> dict[str, str]:
+    """A long list over several tags: `skypurza:nodes`, `skypurza:nodes.1`, ..."""
+    values: list[str] = [""]
+    for word in words:
+        longer = f"{values[-1]},{word}".lstrip(",")
+        if len(longer) > LONGEST_VALUE:
+            values.append(word)
+        else:
+            values[-1] = longer
+    return {NODES if n == 0 else f"{NODES}.{n}": value for n, value in enumerate(values)}
+
+
+def nodes_of(tags: Tags) -> tuple[Identity, ...]:
+    """The nodes for which a purchase was made, in their order; empty where tags tell none."""
+    found: list[Identity] = []
+    key, number = NODES, 0
+    while key in tags:
+        words = (word.rpartition(".") for word in tags[key].split(",") if word)
+        found += [(NodeName(node), int(launch)) for node, _, launch in words if launch.isdigit()]
+        number += 1
+        key = f"{NODES}.{number}"
+    return tuple(found)
+
+
+def tag_list(tags: Tags) -> list[dict[str, str]]:
+    """As EC2's calls take them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def tags_of(thing: Mapping[str, object]) -> dict[str, str]:
+    """Of anything that EC2 described."""
+    listed = thing.get("Tags") or []
+    return {tag["Key"]: tag["Value"] for tag in listed}  # type: ignore[attr-defined]
+
+
+def client_token(site: Site, bought: Purchase, pool: str) -> str:
+    """EC2's idempotency token of one purchase from one pool; at most 64 characters."""
+    nodes = (f"{node}.{launch}" for node, launch in bought.nodes)
+    words = [site.id, bought.token, *nodes, str(bought.at), pool]
+    return "spz-" + hashlib.sha256("\0".join(words).encode()).hexdigest()[:40]

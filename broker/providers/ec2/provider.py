@@ -1,0 +1,346 @@
+"""Machines of EC2: bought by one call each, found by their tags, ended for certain."""
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from broker.model.errors import ProviderError, Refusal
+from broker.model.ids import NodeName
+from broker.model.offer import Machine, MachineState, Offer
+from broker.providers.ec2 import errors, naming, requests
+from broker.providers.ec2.clients import Api
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.guard import Guard
+from broker.providers.ec2.holdings import Clocks, Holdings
+from broker.providers.ec2.images import Images, wanted
+from broker.providers.ec2.instances import machines as told
+from broker.providers.ec2.intents import Intents, Regions
+from broker.providers.ec2.keys import SiteKeys
+from broker.providers.ec2.naming import Identity, Purpose
+from broker.providers.ec2.network import Networks
+from broker.providers.ec2.requests import Call, Ground
+from broker.providers.ec2.settings import Ec2Settings
+from broker.providers.ec2.userdata import user_data
+
+ASKED = 4
+"""How often a call whose outcome is not known is made again, with the same client token."""
+THROTTLED = 6
+"""How often one that was throttled is."""
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 8.0
+MOST_AT_ONCE = 500
+"""Machines of one TerminateInstances."""
+WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
+"""After these the next zone is asked; the others would say the same again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What a provider works with."""
+
+    api: Api
+    site: naming.Site
+    keys: SiteKeys
+    settings: Ec2Settings
+    folder: Path
+    """Where its intents are kept."""
+    catalog: Callable[[], Iterable[Offer]]
+    purpose: Callable[[Sequence[Identity], str], Purpose]
+    """For whom a purchase is."""
+    guard: Guard
+    clocks: Clocks
+
+
+class Ec2Provider:
+    """`broker.ports.Provider` on EC2; all of it may be called from any thread."""
+
+    name = "ec2"
+
+    def __init__(self, outside: Outside) -> None:
+        self._with = outside
+        self._intents = Intents(outside.folder / "intents")
+        self._book = Regions(outside.folder / "regions")
+        self.images = Images(outside.api, outside.clocks.monotonic)
+        self.networks = Networks(outside.api, outside.site, outside.settings)
+        self.holdings = Holdings(
+            outside.api,
+            outside.site,
+            regions=lambda: {*self._book.all(), *self._intents.regions()},
+            settings=outside.settings,
+            clocks=outside.clocks,
+        )
+        self._buying = [threading.Lock() for _ in range(64)]
+
+    # --- Provider
+
+    def offers(self) -> Iterable[Offer]:
+        return self._with.catalog()
+
+    def launch(self, offer: Offer, nodes: Sequence[Identity], *, token: str) -> list[Machine]:
+        """The purchase is on disk before it is made.
+
+        Raises OSError where nobody knows whether it was made: asked again with the same token, it
+        is found out before anything else is bought.
+        """
+        with self._alone(token):
+            known = self._bought(nodes, token)
+            if known is not None:
+                return known
+            found = self._found_out(token)
+            if found is not None:
+                return found
+            purpose = self._with.purpose(nodes, token)
+            at = int(self._with.clocks.now())
+            bought = naming.Purchase(
+                offer=offer, nodes=tuple(nodes), token=token, purpose=purpose, at=at
+            )
+            with self._with.guard.admitted(bought, self._living):
+                return self._buy(bought)
+
+    def machines(self) -> list[Machine]:
+        """Raises OSError where a region that may hold some cannot be asked."""
+        return self.holdings.machines()
+
+    def terminate(self, machines: Sequence[Machine]) -> None:
+        """Asks for the end of those that are there and not ending yet."""
+        held = {machine.id: machine for machine in self.machines()}
+        by_region: dict[str, list[str]] = {}
+        for machine in machines:
+            there = held.get(machine.id)
+            if there is None or there.node != machine.node:
+                continue
+            if there.state in _LIVING:
+                by_region.setdefault(there.region, []).append(there.id)
+        for region, ids in by_region.items():
+            for start in range(0, len(ids), MOST_AT_ONCE):
+                self._terminate(region, ids[start : start + MOST_AT_ONCE])
+
+    # --- beyond
+
+    def seen(self, machine: Machine) -> Machine:
+        """As last described, without asking anew while it has an address."""
+        found = self.holdings.remembered(machine.id, machine.region)
+        if found is not None and found.address:
+            return found
+        held = {one.id: one for one in self.machines()}
+        return held.get(machine.id, machine)
+
+    def regions(self) -> list[str]:
+        """Where something was ever bought."""
+        return self._book.all()
+
+    def stop(self) -> None:
+        self.holdings.stop()
+
+    # --- buying
+
+    def _alone(self, token: str) -> threading.Lock:
+        """Two purchases of one token wait for each other."""
+        return self._buying[hash(token) % len(self._buying)]
+
+    def _living(self) -> list[Machine]:
+        return [machine for machine in self.machines() if machine.state in _LIVING]
+
+    def _bought(self, nodes: Sequence[Identity], token: str) -> list[Machine] | None:
+        """What was bought under the token for all of these nodes, in their order."""
+        held = {(m.node, m.launch): m for m in self.machines() if m.token == token}
+        found = [held[node] for node in nodes if node in held]
+        return found if found and len(found) == len(nodes) else None
+
+    def _found_out(self, token: str) -> list[Machine] | None:
+        """What became of a call that was made and not answered: it is made again."""
+        asked = self._intents.open(token)
+        if asked is None:
+            return None
+        try:
+            return self._make(*asked)
+        except AwsError:
+            return None
+
+    def _buy(self, bought: naming.Purchase) -> list[Machine]:
+        """From the first of the offer's zones that has all of it. Raises ProviderError."""
+        try:
+            calls = list(requests.calls(bought, self._ground(bought)))
+        except AwsError as error:
+            raise errors.refused(error, bought.offer, nodes=len(bought.nodes)) from error
+        refusals: list[ProviderError] = []
+        for call in calls:
+            try:
+                return self._make(call, bought)
+            except AwsError as error:
+                refusals.append(self._refusal(error, bought, call))
+                if refusals[-1].refusal not in WALKS_ON:
+                    break
+        raise refusals[-1]
+
+    def _refusal(self, error: AwsError, bought: naming.Purchase, call: Call) -> ProviderError:
+        refusal, _ = errors.meaning(error.code)
+        if refusal is Refusal.TRANSIENT:  # what we know of the region is stale
+            self.networks.forget(call.region)
+            self.images.forget(call.region)
+        zones = "+".join(zone.partition("=")[2] for zone in call.zones)
+        told = errors.refused(error, bought.offer, zone=zones, nodes=len(bought.nodes))
+        self._with.guard.refused(bought, told)
+        return told
+
+    def _ground(self, bought: naming.Purchase) -> Ground:
+        """Raises AwsError, NoAnswerError."""
+        offer, settings = bought.offer, self._with.settings
+        name = wanted(offer, _prefix(bought.nodes[0][0]), settings.images)
+        keys = self._with.keys
+        return Ground(
+            image=self.images.find(offer.region, name),
+            network=self.networks.find(offer.region),
+            settings=settings,
+            site=self._with.site,
+            user_data=user_data(
+                host=keys.host(bought.token),
+                login=keys.login().public,
+                minutes=-(-bought.purpose.seconds // 60),
+            ),
+        )
+
+    def _make(self, call: Call, bought: naming.Purchase) -> list[Machine]:
+        """Raises AwsError where it was refused; NoAnswerError leaves the intent on disk."""
+        self._intents.begin(call, bought)
+        try:
+            instances = list(self._made(call))
+        except AwsError:
+            self._intents.end(bought.token)
+            raise
+        self._book.add(call.region)
+        self._intents.end(bought.token)
+        machines = self._dealt(instances, call, bought)
+        self.holdings.add(machines)
+        return machines
+
+    def _made(self, call: Call) -> Iterator[dict[str, Any]]:
+        """The instances that the call gave, as far as they are described."""
+        if call.group:
+            tags = naming.tag_list(naming.common(self._with.site, "gang", call.group))
+            self._quietly(
+                call.region,
+                "create_placement_group",
+                "InvalidPlacementGroup.Duplicate",
+                GroupName=call.group,
+                Strategy="cluster",
+                TagSpecifications=[{"ResourceType": "placement-group", "Tags": tags}],
+            )
+        if call.template is None:
+            yield from self._ask(call.region, call.operation, call.params)["Instances"]
+            return
+        taken = "InvalidLaunchTemplateName.AlreadyExistsException"
+        self._quietly(call.region, "create_launch_template", taken, **call.template)
+        try:
+            reply = self._ask(call.region, call.operation, call.params)
+        except AwsError:
+            self._drop_template(call)
+            raise
+        self._drop_template(call)
+        yield from self._of_fleet(reply, call)
+
+    def _drop_template(self, call: Call) -> None:
+        """One that stays for want of an answer is found by the sweep."""
+        if call.template is None:
+            return
+        with contextlib.suppress(AwsError, NoAnswerError):
+            name = call.template["LaunchTemplateName"]
+            self._with.api.call(
+                "ec2", call.region, "delete_launch_template", LaunchTemplateName=name
+            )
+
+    def _of_fleet(self, reply: dict[str, Any], call: Call) -> Iterator[dict[str, Any]]:
+        """A fleet tells ids alone, or why there are none."""
+        ids = [id for one in reply.get("Instances") or () for id in one["InstanceIds"]]
+        if not ids:
+            raise _of_pools(reply.get("Errors") or ())
+        try:
+            found = self._with.api.call("ec2", call.region, "describe_instances", InstanceIds=ids)
+        except (AwsError, NoAnswerError):  # not visible yet: what is known must do
+            found = {"Reservations": []}
+        seen = [one for group in found["Reservations"] for one in group["Instances"]]
+        yield from seen
+        known = {one["InstanceId"] for one in seen}
+        yield from ({"InstanceId": id} for id in ids if id not in known)
+
+    def _ask(self, region: str, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The same again while throttled, or while nobody knows: EC2 knows it by its token."""
+        tries, pause = 0, FIRST_PAUSE
+        while True:
+            tries += 1
+            try:
+                return self._with.api.call("ec2", region, operation, **params)
+            except AwsError as error:
+                if error.code not in errors.THROTTLES or tries >= THROTTLED:
+                    raise
+            except NoAnswerError:
+                if tries >= ASKED:
+                    raise
+            self._with.clocks.pause(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _quietly(self, region: str, operation: str, fine: str, **params: Any) -> None:
+        try:
+            self._ask(region, operation, params)
+        except AwsError as error:
+            if error.code != fine:
+                raise
+
+    def _dealt(
+        self, instances: Sequence[dict[str, Any]], call: Call, bought: naming.Purchase
+    ) -> list[Machine]:
+        """Which instance is which node; what is not described yet is as it was asked for."""
+        tags = naming.tag_list(naming.of_machines(self._with.site, bought))
+        zones = dict(pair.split("=") for pair in call.zones)
+        usual = {
+            "InstanceType": bought.offer.instance_type,
+            "State": {"Name": "pending"},
+            "LaunchTime": _moment(bought.at),
+            "InstanceLifecycle": "spot" if bought.offer.market == "spot" else "",
+            "Placement": {"AvailabilityZoneId": next(iter(zones.values()), "")},
+        }
+        whole = [{**usual, **one, "Tags": tags} for one in instances]
+        public = self._with.settings.public
+        found = {(m.node, m.launch): m for m in told(whole, call.region, public=public)}
+        by_id = {one["InstanceId"]: one.get("SubnetId", "") for one in whole}
+        return [
+            replace(machine, zone=zones.get(by_id[machine.id], machine.zone))
+            for machine in (found[node] for node in bought.nodes if node in found)
+        ]
+
+    # --- ending
+
+    def _terminate(self, region: str, ids: list[str]) -> None:
+        try:
+            self._ask(region, "terminate_instances", {"InstanceIds": ids})
+        except AwsError as error:
+            if error.code != "InvalidInstanceID.NotFound":
+                raise NoAnswerError(f"{', '.join(ids)} in {region}: {error}") from error
+            for id in ids if len(ids) > 1 else ():  # none was ended: each by itself
+                self._terminate(region, [id])
+        self.holdings.stale(region)
+
+
+_LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
+
+
+def _of_pools(told: Sequence[dict[str, Any]]) -> AwsError:
+    """Why a fleet gave nothing: of several reasons the one that rules out most."""
+    found = [AwsError(str(one.get("ErrorCode")), str(one.get("ErrorMessage", ""))) for one in told]
+    kinds = list(Refusal)
+    worst = max(found, key=lambda e: kinds.index(errors.meaning(e.code)[0]), default=None)
+    return worst or AwsError("UnfulfillableCapacity", "the fleet gave nothing, and told no reason")
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _prefix(node: NodeName) -> str:
+    """`ec2-` of `ec2-17`: all nodes of a partition bear it."""
+    return node.rstrip("0123456789")

@@ -1,0 +1,272 @@
+"""A small EC2 behind `Api`, in the test's own time: instances, tokens, refusals, lost replies."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.refusals import Rule
+
+REGIONS = ("us-east-1", "eu-west-1")
+SHORT = {"us-east-1": "use1", "eu-west-1": "euw1"}
+STOPS = ("shutting-down", "terminated")
+CODES = {
+    "capacity": "InsufficientInstanceCapacity",
+    "quota": "VcpuLimitExceeded",
+    "auth": "UnauthorizedOperation",
+    "throttled": "RequestLimitExceeded",
+    "invalid": "Unsupported",
+}
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S GMT")
+
+
+@dataclass
+class Instance:
+    id: str
+    region: str
+    subnet: str
+    params: dict[str, Any]
+    index: int
+    at: int
+    boots_at: int
+    hidden_until: float
+    spot: bool
+    ended_at: int | None = None
+    reason: str = ""
+
+    def zone(self) -> str:
+        return self.subnet.removeprefix("subnet-")
+
+    def state(self, now: int) -> str:
+        if self.ended_at is not None:
+            return "terminated"
+        return "running" if now >= self.boots_at else "pending"
+
+    def told(self, now: int) -> dict[str, Any]:
+        state, letter = self.state(now), "abcdef"[int(self.zone()[-1]) - 1]
+        up = self.ended_at is None or self.ended_at > self.boots_at
+        specs = self.params.get("TagSpecifications", [])
+        found = {
+            "InstanceId": self.id,
+            "InstanceType": self.params["InstanceType"],
+            "AmiLaunchIndex": self.index,
+            "State": {"Name": state},
+            "LaunchTime": datetime.fromtimestamp(
+                self.at if state == "pending" else (self.boots_at if up else self.ended_at or 0),
+                UTC,
+            ),
+            "Placement": {"AvailabilityZone": f"{self.region}{letter}"},
+            "SubnetId": self.subnet,
+            "Tags": next((s["Tags"] for s in specs if s["ResourceType"] == "instance"), []),
+            "PrivateIpAddress": "10.0.0.7",
+        }
+        if state == "running":
+            found["PublicIpAddress"] = "198.51.100.7"
+        if self.spot:
+            found["InstanceLifecycle"] = "spot"
+        if self.ended_at is not None:
+            found["StateReason"] = {"Code": self.reason}
+            if self.reason.startswith("Client."):
+                found["StateTransitionReason"] = f"User initiated ({moment(self.ended_at)})"
+        return found
+
+
+@dataclass
+class StubEc2:
+    """Answers what the provider asks; `calls` are all that were made."""
+
+    now: Callable[[], int]
+    boot: int = 30
+    rules: list[tuple[Rule, int | None, str]] = field(default_factory=list)
+    rooms: dict[str, int] = field(default_factory=dict)
+    instances: list[Instance] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    lost_replies: int = 0
+    """So many launches work and are not answered."""
+    hidden: float = 0
+    """Seconds until a new instance is described."""
+    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    templates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    zones: int = 3
+
+    def refuse(self, rule: Rule, code: str = "") -> None:
+        self.rules.append((rule, rule.times, code or CODES[rule.refusal]))
+
+    def interrupt(self, instance: str) -> None:
+        found = next(one for one in self.instances if one.id == instance)
+        found.ended_at, found.reason = self.now(), "Server.SpotInstanceTermination"
+
+    def count(self, operation: str) -> int:
+        return sum(name == operation for name, _ in self.calls)
+
+    # --- Api
+
+    def call(self, service: str, region: str, operation: str, **params: Any) -> dict[str, Any]:
+        self.calls.append((operation, params))
+        found: dict[str, Any] = getattr(self, f"_{operation}")(region, params)
+        return found
+
+    def _get_parameter(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Parameter": {"Value": f"ami-{params['Name'].split('/')[3][:8]}"}}
+
+    def _describe_images(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Images": [{"Name": "al2023-ami", "RootDeviceName": "/dev/xvda"}]}
+
+    def _describe_vpcs(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Vpcs": [{"VpcId": "vpc-1", "CidrBlock": "172.31.0.0/16"}]}
+
+    def _describe_subnets(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        zones = (f"{SHORT[region]}-az{number}" for number in range(1, self.zones + 1))
+        return {
+            "Subnets": [
+                {"SubnetId": f"subnet-{zone}", "AvailabilityZoneId": zone} for zone in zones
+            ]
+        }
+
+    def _describe_availability_zones(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "AvailabilityZones": [
+                {"ZoneName": f"{region}{letter}", "ZoneId": f"{SHORT[region]}-az{number}"}
+                for number, letter in enumerate("abc", 1)
+            ]
+        }
+
+    def _describe_security_groups(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        name = params["Filters"][0]["Values"][0]
+        known = self.groups.get(f"{region} {name}")
+        return {"SecurityGroups": [{"GroupId": known}] if known else []}
+
+    def _create_security_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        made = self.groups[f"{region} {params['GroupName']}"] = f"sg-{len(self.groups)}"
+        return {"GroupId": made}
+
+    def _authorize_security_group_ingress(
+        self, region: str, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {}
+
+    def _create_placement_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _create_launch_template(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.templates[params["LaunchTemplateName"]] = params["LaunchTemplateData"]
+        return {}
+
+    def _delete_launch_template(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.templates.pop(params["LaunchTemplateName"])
+        return {}
+
+    def _run_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        spot = "InstanceMarketOptions" in params
+        subnet = params["NetworkInterfaces"][0]["SubnetId"]
+        return self._once(
+            params["ClientToken"],
+            lambda: self._buy(region, params, [subnet], count=params["MinCount"], spot=spot),
+        )
+
+    def _create_fleet(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        wanted = params["TargetCapacitySpecification"]
+        config = params["LaunchTemplateConfigs"][0]
+        data = dict(self.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]])
+        data["InstanceType"] = config["Overrides"][0]["InstanceType"]
+        subnets = [override["SubnetId"] for override in config["Overrides"]]
+        spot = wanted["DefaultTargetCapacityType"] == "spot"
+
+        def buy() -> dict[str, Any]:
+            try:
+                count = wanted["TotalTargetCapacity"]
+                made = self._buy(region, data, subnets, count=count, spot=spot)
+            except AwsError as error:
+                told = {"ErrorCode": error.code, "ErrorMessage": error.message}
+                return {"Instances": [], "Errors": [told]}
+            return {"Instances": [{"InstanceIds": [i["InstanceId"] for i in made["Instances"]]}]}
+
+        return self._once(params["ClientToken"], buy)
+
+    def _once(self, token: str, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if token not in self.tokens:
+            made = act()
+            if made.get("Instances"):
+                self.tokens[token] = made
+            else:
+                return made
+            if self.lost_replies:
+                self.lost_replies -= 1
+                raise NoAnswerError("the reply was lost")
+        return self.tokens[token]
+
+    def _buy(
+        self, region: str, params: dict[str, Any], subnets: list[str], *, count: int, spot: bool
+    ) -> dict[str, Any]:
+        kind, now = params["InstanceType"], self.now()
+        subnet = self._open(region, kind, subnets, spot=spot)
+        there = sum(i.params["InstanceType"] == kind and i.ended_at is None for i in self.instances)
+        if there + count > self.rooms.get(kind, 10_000):
+            raise AwsError("InsufficientInstanceCapacity", "no room", 500)
+        made = [
+            Instance(
+                f"i-{len(self.instances) + n:017x}",
+                region,
+                subnet,
+                params,
+                index=n,
+                at=now,
+                boots_at=now + self.boot,
+                hidden_until=now + self.hidden,
+                spot=spot,
+            )
+            for n in range(count)
+        ]
+        self.instances += made
+        return {"Instances": [one.told(now) for one in made]}
+
+    def _open(self, region: str, kind: str, subnets: list[str], *, spot: bool) -> str:
+        code = ""
+        met: set[int] = set()
+        for subnet in subnets:
+            number = self._against(region, kind, subnet, spot=spot)
+            if number is None:
+                self._strike(met)
+                return subnet
+            met.add(number)
+            code = code or self.rules[number][2]
+        self._strike(met)
+        raise AwsError(code, "current vCPU limit of 32 allows", 500 if "Insuff" in code else 400)
+
+    def _strike(self, met: set[int]) -> None:
+        for number in met:
+            rule, left, code = self.rules[number]
+            self.rules[number] = (rule, None if left is None else left - 1, code)
+
+    def _against(self, region: str, kind: str, subnet: str, *, spot: bool) -> int | None:
+        for number, (rule, left, _) in enumerate(self.rules):
+            asked = (
+                (rule.instance_type, kind),
+                (rule.region, region),
+                (rule.zone, subnet.removeprefix("subnet-")),
+                (rule.market, "spot" if spot else "on-demand"),
+            )
+            if left != 0 and all(wanted in {None, given} for wanted, given in asked):
+                return number
+        return None
+
+    def _describe_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        now = self.now()
+        seen = [i for i in self.instances if i.region == region and now >= i.hidden_until]
+        if "InstanceIds" in params:
+            missing = set(params["InstanceIds"]) - {one.id for one in seen}
+            if missing:
+                raise AwsError("InvalidInstanceID.NotFound", str(missing))
+            seen = [one for one in seen if one.id in params["InstanceIds"]]
+        return {"Reservations": [{"Instances": [one.told(now) for one in seen]}]}
+
+    def _terminate_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        for one in self.instances:
+            if one.id in params["InstanceIds"] and one.ended_at is None:
+                one.ended_at, one.reason = self.now(), "Client.UserInitiatedShutdown"
+        return {}
