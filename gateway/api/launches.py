@@ -18,10 +18,10 @@ from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, offer_view
 from gateway.translate.skypilot import Task, read
+from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_task import (
     Origin,
     Translated,
-    must_be_possible,
     run_of,
     translate,
     working_directory,
@@ -108,10 +108,16 @@ def _run_in(
     there: Job, owner: Owner, *, asked: LaunchRequest, where: Origin, notes: tuple[str, ...]
 ) -> Planned:
     task = one_task(asked)
-    must_be_possible(task, where)
+    must_be_possible(task, where.provider)
     folder = working_directory(task, where) if task.workdir else there.spec.cwd
     elsewhere = folder if folder != there.spec.cwd else None
-    run = run_of(task, with_setup=asked.setup, folder=elsewhere)
+    run = run_of(
+        task,
+        cluster=str(there.spec.cluster),
+        origin=where,
+        with_setup=asked.setup,
+        folder=elsewhere,
+    )
     if not run.step.phases:
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)

@@ -1,37 +1,48 @@
 """SkyPilot's task YAML (0.14): every key that it has, its value read, or refused by name.
 
-What a key means here is `skypilot_task`'s business; this module only knows what may be written.
+What a key means here is `skypilot_task`'s business; this module only knows what may be written,
+which is what `skypilot_schema` says.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from broker.model.errors import BadSpec
-from gateway.config.problems import UNFIT, near, shown
+from gateway.config.problems import shown
 from gateway.translate import skypilot_values as values
+from gateway.translate.skypilot_documents import (
+    RENAMED,
+    Given,
+    Header,
+    Tree,
+    changed,
+    headed,
+    must_be_group,
+    redacted,
+)
+from gateway.translate.skypilot_fit import fitting
+from gateway.translate.skypilot_problems import told
+from gateway.translate.skypilot_schema import HOOK, HOOKS, SERVICE, TPU
 
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's fast one where it was built with it."""
 LONGEST = 1 << 20
+"""Characters of a task file."""
 MOST_VALUES = 200_000
 LONG_TEXT = 64
 """Characters of a text that count as one value more."""
-"""Characters of a task file."""
-HEADER_KEYS = {"name", "execution", "primary_tasks", "termination_delay", "inter_connection"}
-"""All that the first of several documents has when it is no task itself."""
-RENAMED = {"gpus": "accelerators", "spot_recovery": "job_recovery"}
-"""Older spellings in `resources`."""
-SUBSTITUTED = ("workdir", "file_mounts", "service", "volumes")
-"""Keys in which `$NAME` and `${NAME}` are replaced by `envs`."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+MANAGED = "secrets:"
+"""Before the name of a secret that a store would hold."""
 
-Path = tuple[str | int, ...]
-Tree = dict[str, Any]
 Text = Annotated[str | None, BeforeValidator(values.scalar)]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
 
 
 def _tolerated(raw: object) -> object:
@@ -47,34 +58,41 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, raw: object) -> object:
+        return _tolerated(raw)
+
 
 class Candidate(Section):
     """One set of resources that would do."""
 
     infra: Annotated[values.Place, BeforeValidator(values.place)] | None = None
-    cloud: str | None = None
-    region: str | None = None
-    zone: str | None = None
+    cloud: Annotated[str, BeforeValidator(values.cloud)] | None = None
+    region: Text = None
+    zone: Text = None
     instance_type: str | None = None
     accelerators: Annotated[values.Gpus, BeforeValidator(values.gpus)] | None = None
-    accelerator_args: Tree | None = None
+    accelerator_args: Annotated[Tree, BeforeValidator(fitting(TPU))] | None = None
     cpus: Annotated[values.Cpus, BeforeValidator(values.cpus)] | None = None
     memory: Annotated[values.Memory, BeforeValidator(values.memory)] | None = None
     use_spot: Annotated[bool, BeforeValidator(values.market)] | None = None
-    job_recovery: str | Tree | None = None
+    job_recovery: Annotated[values.Recovery | None, BeforeValidator(values.recovery)] = None
     disk_size: Annotated[int, BeforeValidator(values.disk_gib)] | None = None
     ephemeral_storage: Annotated[int, BeforeValidator(values.disk_gib)] | None = None
-    disk_tier: str | None = None
-    network_tier: str | None = None
+    disk_tier: Annotated[str, BeforeValidator(values.disk_tier)] | None = None
+    network_tier: Annotated[str, BeforeValidator(values.network_tier)] | None = None
     local_disk: Annotated[int, BeforeValidator(values.local_disk_mib)] | None = None
     max_hourly_cost: Annotated[int, BeforeValidator(values.dollars)] | None = None
-    image_id: str | Tree | None = None
+    image_id: str | dict[str, str] | None = None
     ports: Annotated[tuple[str, ...], BeforeValidator(values.ports)] | None = None
     labels: dict[str, Text] | None = None
     autostop: Annotated[values.Autostop | None, BeforeValidator(values.autostop)] = None
-    priority: int | None = None
+    priority: Annotated[int, Field(ge=-1000, le=1000)] | None = None
     priority_class: str | None = None
-    volumes: list[Any] | None = None
+    volumes: list[Tree] | None = None
+    hooks: Annotated[list[Tree], BeforeValidator(fitting(HOOKS))] | None = None
+    termination_hook: Annotated[Tree, BeforeValidator(fitting(HOOK))] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -87,15 +105,14 @@ class Candidate(Section):
                 raise ValueError(f"{old} and {new} are the same: give one")
         if raw.get("infra") is not None and any(raw.get(k) for k in ("cloud", "region", "zone")):
             raise ValueError("infra holds cloud, region and zone: give it or those, not both")
-        named = {RENAMED.get(key, key): value for key, value in raw.items() if value is not None}
-        return _tolerated(named)
+        return {RENAMED.get(key, key): value for key, value in raw.items() if value is not None}
 
     @property
     def place(self) -> values.Place:
         """Where to buy, in either spelling."""
         if self.infra is not None:
             return self.infra
-        return values.Place(self.cloud.lower() if self.cloud else None, self.region, self.zone)
+        return values.Place(self.cloud, self.region, self.zone)
 
 
 class Resources(Candidate):
@@ -125,35 +142,24 @@ class Resources(Candidate):
         outer = {key: getattr(self, key) for key in self.model_fields_set & _CANDIDATE_KEYS}
         if "infra" in given:
             outer = {k: v for k, v in outer.items() if k not in {"cloud", "region", "zone"}}
+        elif {"cloud", "region", "zone"} & set(given) and outer.pop("infra", None) is not None:
+            place = self.place
+            outer |= {"cloud": place.cloud, "region": place.region, "zone": place.zone}
         return Candidate.model_construct(**{**outer, **given})
 
 
 _CANDIDATE_KEYS = set(Candidate.model_fields)
 
 
-class Service(Section):
-    """A service to be kept up (SkyServe)."""
-
-    readiness_probe: str | Tree | None = None
-    replicas: int | None = None
-    replica_policy: Tree | None = None
-    load_balancing_policy: str | None = None
-    ports: int | str | None = None
-    tls: Tree | None = None
-    load_balancer: Tree | None = None
-    pool: bool | None = None
-    workers: int | None = None
-
-
 class Pool(Section):
     """Workers to be kept up for jobs."""
 
-    workers: int | None = None
-    min_workers: int | None = None
-    max_workers: int | None = None
-    queue_length_threshold: int | None = None
-    upscale_delay_seconds: int | None = None
-    downscale_delay_seconds: int | None = None
+    workers: Count | None = None
+    min_workers: Count | None = None
+    max_workers: Count | None = None
+    queue_length_threshold: Count | None = None
+    upscale_delay_seconds: Seconds | None = None
+    downscale_delay_seconds: Seconds | None = None
 
 
 class Git(Section):
@@ -161,6 +167,50 @@ class Git(Section):
 
     url: str
     ref: Text = None
+
+
+class Storage(Section):
+    """A bucket as a mount."""
+
+    name: str | None = None
+    source: str | list[str] | None = None
+    store: Annotated[str, BeforeValidator(values.store)] | None = None
+    persistent: bool | None = None
+    mode: Annotated[str, BeforeValidator(values.storage_mode)] | None = None
+    mount_options: str | None = None
+    type: str | None = None
+    config: Tree | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> "Storage":
+        if self.name is None and self.source is None:
+            raise ValueError("a mount needs a source or a name")
+        return self
+
+
+class Slurm(Section):
+    """What goes to Slurm as it is."""
+
+    sbatch_options: Tree | None = None
+    quota: Tree | None = None
+    cpu_partition: str | None = None
+
+
+class Config(Section):
+    """Settings for one task; those of other clouds and of plug-ins are not looked into."""
+
+    model_config = ConfigDict(extra="allow")
+
+    slurm: Slurm | None = None
+    hooks: Annotated[list[Tree], BeforeValidator(fitting(HOOKS)), Field(max_length=32)] | None = (
+        None
+    )
+
+
+class Experimental(Section):
+    """The older place of `config`."""
+
+    config_overrides: Config | None = None
 
 
 def _names(value: object) -> object:
@@ -171,61 +221,84 @@ def _names(value: object) -> object:
     return value
 
 
+def _secret_names(value: object) -> object:
+    """The same, with names in a store among them: those are the ones without a value."""
+    if isinstance(value, list):
+        return dict.fromkeys(str(one).removeprefix(MANAGED) for one in value)
+    if isinstance(value, Mapping):
+        managed = {str(key) for key in value if str(key).startswith(MANAGED)}
+        kept = {key: text for key, text in value.items() if str(key) not in managed}
+        return {**dict.fromkeys(key.removeprefix(MANAGED) for key in managed), **_checked(kept)}
+    return value
+
+
+def _checked(variables: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    _names(variables)
+    return variables
+
+
 Variables = Annotated[dict[str, Text], BeforeValidator(_names)]
+Secrets = Annotated[dict[str, Text], BeforeValidator(_secret_names)]
 
 
 class Task(Section):
     """One task, as written."""
 
     name: Text = None
-    num_nodes: int = 1
+    num_nodes: Annotated[int, Field(ge=1)] = 1
     workdir: str | Git | None = None
     setup: str | None = None
     run: str | None = None
     envs: Variables | None = None
-    secrets: Variables | list[str] | None = None
-    managed_secrets: list[Any] | Tree | None = None
-    file_mounts: dict[str, str | Tree] | None = None
+    secrets: Secrets | None = None
+    managed_secrets: list[str | Tree] | Tree | None = None
+    file_mounts: dict[str, str | Storage] | None = None
     volumes: Tree | None = None
     resources: Resources = Resources()
-    config: Tree | None = None
-    experimental: Tree | None = None
-    service: Service | None = None
+    config: Config | None = None
+    experimental: Experimental | None = None
+    service: Annotated[Tree, BeforeValidator(fitting(SERVICE))] | None = None
     pool: Pool | None = None
-    inputs: Tree | None = None
-    outputs: Tree | None = None
+    inputs: Annotated[dict[str, float], Field(max_length=1)] | None = None
+    outputs: Annotated[dict[str, float], Field(max_length=1)] | None = None
     event_callback: str | None = None
     api_server_access: bool | None = None
     file_mounts_mapping: Any = None
     volume_mounts: Any = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, raw: object) -> object:
-        return _tolerated(raw)
-
-    @model_validator(mode="after")
-    def _counts(self) -> "Task":
-        if self.num_nodes < 1:
-            raise ValueError(f"num_nodes is {self.num_nodes}: at least 1")
-        return self
+    @property
+    def slurm(self) -> Slurm:
+        """What goes to Slurm as it is, from either place."""
+        old = self.experimental.config_overrides if self.experimental else None
+        found = [one.slurm for one in (self.config, old) if one is not None and one.slurm]
+        return found[0] if found else Slurm()
 
 
-KNOWN: Mapping[str, type[BaseModel]] = {
+MODELS: Mapping[str, type[BaseModel]] = {
     "": Task,
     "resources": Resources,
-    "any_of": Candidate,
-    "ordered": Candidate,
-    "service": Service,
-    "pool": Pool,
+    "file_mounts.PATH": Storage,
     "workdir": Git,
+    "pool": Pool,
+    "config.slurm": Slurm,
 }
-MESSAGES = UNFIT | {
-    "extra_forbidden": "no such key",
-    "dict_type": "not a group of keys",
-    "model_type": "not a group of keys",
-    "list_type": "not a list",
-}
+"""By the sections of the schema that they read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What a file holds: one task, a pipeline, or a group."""
+
+    tasks: tuple[Task, ...]
+    header: Header
+    trees: tuple[Tree, ...]
+    """As written, with what the command line said; secrets without their values."""
+
+    @property
+    def kind(self) -> Literal["task", "pipeline", "group"]:
+        if self.header.parallel:
+            return "group"
+        return "pipeline" if len(self.tasks) > 1 or self.header.name else "task"
 
 
 def read(
@@ -240,20 +313,25 @@ def read(
     `envs` and `secrets` go before the file's, `overrides` are keys of `resources`, `num_nodes`,
     `name` or `workdir`, of which the value `none` clears. Raises BadSpec.
     """
-    trees = _documents(text)
-    if len(trees) > 1 and set(trees[0]) <= HEADER_KEYS:
-        trees = trees[1:]
+    return read_file(text, Given(envs or {}, secrets or {}, overrides or {})).tasks
+
+
+NOT_GIVEN = Given({}, {}, {})
+
+
+def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
+    """The same with what a first document says of the others. Raises BadSpec."""
+    header, trees = headed(_documents(text))
     several = len(trees) > 1
     try:
-        changed = [
-            _changed(tree, envs or {}, secrets=secrets or {}, overrides=overrides or {})
-            for tree in trees
-        ]
+        new = [changed(tree, given) for tree in trees]
     except RecursionError:
         raise BadSpec("", "", "the file refers to itself without end") from None
-    return tuple(
-        _task(tree, f"task {number}: " if several else "") for number, tree in enumerate(changed, 1)
+    tasks = tuple(
+        _task(tree, f"task {number}: " if several else "") for number, tree in enumerate(new, 1)
     )
+    must_be_group(header, [task.name for task in tasks])
+    return TaskFile(tasks, header, tuple(redacted(tree) for tree in new))
 
 
 def _documents(text: str) -> list[Tree]:
@@ -264,8 +342,10 @@ def _documents(text: str) -> list[Tree]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        told = getattr(error, "problem", None) or str(error)
-        raise BadSpec("", "", f"{where}{told}", hint="this is no YAML") from error
+        problem = getattr(error, "problem", None) or str(error)
+        if "nesting depth" in problem:
+            raise BadSpec("", "", "the file is nested too deeply") from None
+        raise BadSpec("", "", f"{where}{problem}", hint="this is no YAML") from error
     except RecursionError:
         raise BadSpec("", "", "the file is nested too deeply") from None
     for tree in found:
@@ -276,13 +356,13 @@ def _documents(text: str) -> list[Tree]:
 
 def _bounded(text: str) -> Iterator[Tree | None]:
     """Each document. Raises YAMLError, RecursionError, BadSpec where aliases make it too much."""
-    loader = yaml.SafeLoader(text)
+    loader = Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             if node is not None and _values(node, {}) > MOST_VALUES:
-                told = f"with its aliases written out the file has more than {MOST_VALUES} values"
-                raise BadSpec("", "", told, hint="use fewer aliases (*name)")
+                much = f"with its aliases written out the file has more than {MOST_VALUES} values"
+                raise BadSpec("", "", much, hint="use fewer aliases (*name)")
             yield loader.construct_document(node)
     finally:
         loader.dispose()
@@ -300,104 +380,25 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _changed(
-    tree: Tree, envs: Mapping[str, str], *, secrets: Mapping[str, str], overrides: Mapping[str, Any]
-) -> Tree:
-    """The task with what the command line says."""
-    tree = dict(tree)
-    for key, given in (("envs", envs), ("secrets", secrets)):
-        if given and isinstance(tree.get(key), dict | None):
-            tree[key] = {**(tree.get(key) or {}), **given}
-    plain = {key: value for key, value in overrides.items() if key in Task.model_fields}
-    tree.update({key: _cleared(value) for key, value in plain.items()})
-    resources = {key: _cleared(v) for key, v in overrides.items() if key not in plain}
-    if resources:
-        tree["resources"] = _overridden(tree.get("resources") or {}, resources)
-    return _substituted(tree)
-
-
-def _cleared(value: Any) -> Any:
-    return None if isinstance(value, str) and value.lower() == "none" else value
-
-
-def _overridden(resources: Any, given: Tree) -> Any:
-    """What the command line says goes before every alternative."""
-    if not isinstance(resources, dict):
-        return resources
-    kept = {key: value for key, value in resources.items() if RENAMED.get(key, key) not in given}
-    if "infra" in given:
-        kept = {key: v for key, v in kept.items() if key not in {"cloud", "region", "zone"}}
-    for key in ("any_of", "ordered"):
-        if isinstance(kept.get(key), list):
-            kept[key] = [_overridden(inner, given) for inner in kept[key]]
-    return {**kept, **given}
-
-
-def _substituted(tree: Tree) -> Tree:
-    envs = tree.get("envs")
-    known = {k: str(v) for k, v in envs.items() if v is not None} if isinstance(envs, dict) else {}
-    found = {key: _filled(tree[key], known) for key in SUBSTITUTED if key in tree}
-    return {**tree, **found}
-
-
-def _filled(value: Any, known: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return _VARIABLE.sub(lambda m: known.get(m[1] or m[2], m[0]), value)
-    if isinstance(value, dict):
-        return {_filled(key, known): _filled(inner, known) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, known) for inner in value]
-    return value
-
-
 def _task(tree: Tree, place: str) -> Task:
     try:
         return Task.model_validate(tree)
     except ValidationError as error:
-        raise _told(error.errors(include_url=False), place) from error
+        raise told(error.errors(include_url=False), place) from error
 
 
-def _told(details: Sequence[ErrorDetails], place: str) -> BadSpec:
-    """The first thing that is wrong, and after it the others."""
-    first, *others = [_problem(detail, place) for detail in _most_telling(details)]
-    if others:
-        first.hint = "; ".join(filter(None, [first.hint, *(f"also {o.message}" for o in others)]))
-    return first
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as blocks."""
 
 
-def _most_telling(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """One for each place: pydantic tells every branch of a union that did not fit."""
-    found: dict[Path, ErrorDetails] = {}
-    for detail in details:
-        found.setdefault(_path(detail["loc"]), detail)
-    deeper = {path[:end] for path in found for end in range(len(path))}
-    return [detail for path, detail in found.items() if path not in deeper]
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-def _problem(detail: ErrorDetails, place: str) -> BadSpec:
-    path, kind, value = _path(detail["loc"]), detail["type"], detail["input"]
-    cause = detail.get("ctx", {}).get("error")
-    message = MESSAGES.get(kind) or detail["msg"].replace("Input should", "must")
-    if isinstance(cause, ValueError):
-        message = str(cause)
-    hint = near(str(path[-1]), _known(path[:-1])) if kind == "extra_forbidden" else ""
-    name = ".".join(map(str, path))
-    bare = isinstance(cause, ValueError) or kind in {"extra_forbidden", "missing"}
-    told = [name, "" if bare or path[:1] == ("secrets",) else shown(value), message]
-    return BadSpec(name, shown(value), place + ": ".join(filter(None, told)), hint=hint)
+_Dumper.add_representer(str, _text_node)
 
 
-def _path(loc: Path) -> Path:
-    """Without the names of types that pydantic puts in for the branches of a union."""
-    tags = re.compile(r"function-.*|dict\[.*|list\[.*|str|int|constrained-.*|Git|nullable\[.*")
-    return tuple(
-        part
-        for number, part in enumerate(loc)
-        if number == 0 or not isinstance(part, str) or not tags.fullmatch(part)
-    )
-
-
-def _known(path: Path) -> list[str]:
-    group = next((part for part in reversed(path) if isinstance(part, str)), "")
-    model = KNOWN.get(group)
-    return list(model.model_fields) if model else []
+def written(trees: Sequence[Tree]) -> str:
+    """Documents as YAML, keys in their order."""
+    return yaml.dump_all(trees, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

@@ -4,10 +4,9 @@ A cluster is an allocation of a whole machine that is kept open; `setup` and `ru
 What cannot be done is refused by name, what is left out is said in a note.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest
@@ -16,22 +15,23 @@ from broker.model.spec import (
     Gres,
     Memory,
     Output,
-    Phase,
     Resources,
     StepSpec,
     TaskSpec,
     Where,
 )
 from gateway.translate.environment import pack
-from gateway.translate.skypilot import Candidate, Git, Task
+from gateway.translate.skypilot import Candidate, Task
+from gateway.translate.skypilot_files import Files
+from gateway.translate.skypilot_notes import EC2, LOCAL, must_be_possible, notes
+from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
+from gateway.translate.skypilot_values import Memory as AskedMemory
 
 BASH = "/bin/bash"
 ENV = "/usr/bin/env"
 LOG_NAME = "%x-%j.%s.log"
 """File of a run's text, in the folder of logs: cluster, job, step."""
-EC2 = frozenset({None, "aws"})
-LOCAL = "local"
 USUAL_CPUS = Cpus(8, exactly=False)
 USUAL_MIB_PER_CPU = 4 * 1024
 """Of a task that asks for no GPU and no type, as in SkyPilot."""
@@ -75,8 +75,8 @@ class Run:
 def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = True) -> Translated:
     """The cluster that the task asks for, with its run in it. Raises BadSpec."""
     must_be_cluster_name(cluster)
-    must_be_possible(task, origin)
-    run = run_of(task, with_setup=with_setup)
+    must_be_possible(task, origin.provider)
+    run = run_of(task, cluster=cluster, origin=origin, with_setup=with_setup)
     environment = _environment(_kept(origin.environ))
     asked, told = _resources(task, origin)
     spec = TaskSpec(
@@ -91,34 +91,75 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         submit_host=origin.host,
         submit_dir=origin.cwd,
         cluster=cluster,
+        idle_seconds=idle_seconds(task),
+        **slurm_fields(task.slurm),
     )
     blobs = {**run.blobs, _digest(environment): environment}
-    return Translated(spec, blobs, (*_ignored(task), *told))
+    return Translated(spec, blobs, (*notes(task), *told))
 
 
-def run_of(task: Task, *, with_setup: bool = True, folder: str | None = None) -> Run:
-    """What runs in a cluster: `setup`, then `run`, each a script of its own for bash.
+def run_of(
+    task: Task,
+    *,
+    cluster: str,
+    origin: Origin,
+    with_setup: bool = True,
+    folder: str | None = None,
+) -> Run:
+    """What runs in a cluster: its files, `setup`, then `run`, each a script of its own for bash.
 
-    In `folder` where that is not the cluster's own.
+    In `folder` where that is not the cluster's own. Without setup only a repository is brought.
     """
-    argv = (BASH, None) if folder is None else (ENV, f"--chdir={folder}", BASH, None)
-    phases, blobs = [], {}
-    for phase, text in (("setup", task.setup if with_setup else None), ("run", task.run)):
-        if text is not None:
-            script = text.encode("utf-8", "surrogateescape")
-            blobs[_digest(script)] = script
-            phases.append(
-                Phase.model_validate({"name": phase, "script": _digest(script), "argv": argv})
-            )
+    files = Files(task, cluster, lambda path: _absolute(path, origin))
+    scripts = (
+        ("setup", files.script(mounts=with_setup)),
+        ("setup", task.setup if with_setup else None),
+        ("run", task.run),
+    )
+    given = [(phase, text) for phase, text in scripts if text is not None]
+    if all(phase == "setup" for phase, _ in given) and not with_setup:
+        given = []
+    blobs = {_digest(_bytes(text)): _bytes(text) for _, text in given}
     environment = _environment(_variables(task))
     blobs[_digest(environment)] = environment
-    step = StepSpec(
-        name=task.name or "run",
-        phases=tuple(phases),
-        environment=_digest(environment),
-        overlap=True,
+    step = StepSpec.model_validate(
+        {
+            "name": task.name or "run",
+            "phases": tuple(
+                _phase(phase, text, folder=folder, after=(files.drain(), cluster))
+                for phase, text in given
+            ),
+            "environment": _digest(environment),
+            "overlap": True,
+            **_spread(task.num_nodes),
+        }
     )
     return Run(step, blobs)
+
+
+def _spread(nodes: int) -> dict[str, int]:
+    """One task on each node."""
+    return {} if nodes == 1 else {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1}
+
+
+THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'
+"""Runs a script, then something more, and exits as the script did."""
+
+
+def _phase(
+    phase: str, text: str, *, folder: str | None, after: tuple[str | None, str]
+) -> dict[str, object]:
+    """A script for bash; after `run` the cached mounts are drained."""
+    drain, cluster = after
+    chdir = () if folder is None else (ENV, f"--chdir={folder}")
+    argv: tuple[str | None, ...] = (BASH, None)
+    if drain is not None and phase == "run":
+        argv = (BASH, "-c", THEN.format(drain), BASH, BASH, None, cluster)
+    return {"name": phase, "script": _digest(_bytes(text)), "argv": (*chdir, *argv)}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def must_be_cluster_name(name: str) -> None:
@@ -153,128 +194,13 @@ def log_pattern(folder: str, cluster: str) -> str:
     return f"{folder.rstrip('/').replace('%', '%%')}/{LOG_NAME.replace('%x', cluster)}"
 
 
-# --- what is not done, and says so
-
-
-def must_be_possible(task: Task, origin: Origin) -> None:
-    """Raises BadSpec for the first thing that cannot be done here, or lacks a value."""
-    for path, hint in _refused(task, origin):
-        raise BadSpec(path, "", f"{path}: not supported yet", hint=hint)
-    missing = [name for name, value in (task.envs or {}).items() if value is None]
-    if missing:
-        raise BadSpec(
-            f"envs.{missing[0]}",
-            None,
-            f"envs.{missing[0]}: needs a value",
-            hint=f'--env {missing[0]}=VALUE, or "" in the file for an empty one',
-        )
-    _must_have_secrets(task)
-
-
-def _must_have_secrets(task: Task) -> None:
-    stored = task.secrets if isinstance(task.secrets, list) else []
-    unset = task.secrets.items() if isinstance(task.secrets, dict) else ()
-    for name in [*stored, *(name for name, value in unset if value is None)]:
-        plain = name.removeprefix("secrets:")
-        raise BadSpec(
-            f"secrets.{plain}",
-            None,
-            f"secrets.{plain}: needs a value, there is no store of secrets here",
-            hint=f"--secret {plain}=VALUE",
-        )
-
-
-REFUSED: tuple[tuple[str, Callable[[Task, Origin], object], str], ...] = (
-    ("num_nodes", lambda task, _: task.num_nodes > 1, "several nodes follow; ask for one"),
-    ("pool", lambda task, _: task.pool, "launch the task itself"),
-    ("workdir.url", lambda task, _: isinstance(task.workdir, Git), "clone it in setup"),
-    (
-        "workdir",
-        lambda task, origin: task.workdir and origin.provider != LOCAL,
-        "folders are not brought to machines elsewhere; fetch it in setup",
-    ),
-    ("volumes", lambda task, _: task.volumes or task.volume_mounts, "there are none to attach"),
-)
-"""What cannot be done here, and the way out."""
-REFUSED_RESOURCES: tuple[tuple[str, Callable[[Candidate], object], str], ...] = (
-    ("image_id", lambda one: _is_container(one.image_id), "run the image from setup"),
-    ("accelerator_args", lambda one: one.accelerator_args, "EC2 has no TPUs"),
-    ("volumes", lambda one: one.volumes, "there are none to attach"),
-)
-
-
-def _refused(task: Task, origin: Origin) -> Iterator[tuple[str, str]]:
-    """What the task asks for that cannot be done here, with the way out."""
-    yield from ((path, hint) for path, asked, hint in REFUSED if asked(task, origin))
-    for target, source in (task.file_mounts or {}).items():
-        if not _is_there(target, source, origin):
-            yield f"file_mounts.{target}", "fetch it in setup"
-    for candidate in task.resources.candidates:
-        for key, wants, hint in REFUSED_RESOURCES:
-            if wants(candidate):
-                yield f"resources.{key}", hint
-
-
-def _is_container(image: object) -> bool:
-    images = image.values() if isinstance(image, dict) else (image,)
-    return any(str(one).startswith("docker:") for one in images)
-
-
-def _is_there(target: str, source: object, origin: Origin) -> bool:
-    """Whether a mount asks for what this host has already under that name."""
-    if not isinstance(source, str) or "://" in source or origin.provider != LOCAL:
-        return False
-    return _absolute(target, origin) == _absolute(source, origin)
-
-
-NOTES: tuple[tuple[str, Callable[[Task], Any], str], ...] = (
-    ("service", lambda task: task.service, "the task itself is run, once"),
-    ("config", lambda task: task.config, "settings of SkyPilot's own"),
-    ("experimental", lambda task: task.experimental, "settings of SkyPilot's own"),
-    ("inputs, outputs", lambda task: task.inputs or task.outputs, "egress is not in the estimate"),
-    ("event_callback", lambda task: task.event_callback, "it is not called"),
-    ("managed_secrets", lambda task: task.managed_secrets, "there is no store of secrets"),
-    ("api_server_access", lambda task: task.api_server_access, "on this host it is there anyway"),
-)
-LEFT_OUT: tuple[tuple[str, str], ...] = (
-    ("disk_size", "machines have the disk that is there"),
-    ("ephemeral_storage", "machines have the disk that is there"),
-    ("disk_tier", "machines have the disk that is there"),
-    ("network_tier", "machines have the network that is there"),
-    ("image_id", "machines have the software that is there"),
-    ("ports", "nothing is closed on this host"),
-    ("labels", "there is nothing to put them on"),
-    ("job_recovery", "it is for managed jobs; a cluster whose machine is lost ends NODE_FAIL"),
-    ("priority", "it is for managed jobs"),
-    ("priority_class", "it is for managed jobs"),
-)
-"""Keys of `resources` that change nothing, and why."""
-
-
-def _ignored(task: Task) -> Iterator[str]:
-    for name, given, why in NOTES:
-        if given(task):
-            yield f"{name}: ignored, {why}"
-    for name, why in LEFT_OUT:
-        if any(getattr(candidate, name) is not None for candidate in task.resources.candidates):
-            yield f"resources.{name}: ignored, {why}"
-    if any(candidate.autostop for candidate in task.resources.candidates):
-        yield "resources.autostop: ignored, the cluster costs money until `spz down`"
-
-
 # --- resources
 
 
 def _resources(task: Task, origin: Origin) -> tuple[Resources, tuple[str, ...]]:
     notes: list[str] = []
     asked = _here(task.resources.candidates, notes)
-    first = asked[0]
-    for name in ("cpus", "memory", "local_disk"):
-        if any(getattr(one, name) != getattr(first, name) for one in asked):
-            path = f"resources.{name}"
-            raise BadSpec(
-                path, "", f"{path}: differs between alternatives", hint="write it once, outside"
-            )
+    first = _least(asked, notes)
     cpus = _cpus(first)
     choices = [where for one in asked for where in _choices(one, notes)]
     counts = {gpu.count for _, gpu in choices if gpu} if choices else set()
@@ -287,14 +213,15 @@ def _resources(task: Task, origin: Origin) -> tuple[Resources, tuple[str, ...]]:
         )
     return (
         Resources(
-            min_nodes=1,
-            max_nodes=1,
+            min_nodes=task.num_nodes,
+            max_nodes=task.num_nodes,
             min_cpus_per_node=cpus.count if cpus else None,
             cpus_exactly=cpus.count if cpus and cpus.exactly else None,
             mem_per_node_mib=_memory(first, cpus, origin=origin, notes=notes),
             tmp_mib=first.local_disk,
             gres=_gres([gpu for _, gpu in choices if gpu]),
             exclusive=True,
+            constraint=dict(options(task.slurm)).get("constraint"),
             any_of=_any_of(choices),
             ordered=_ordered(task),
         ),
@@ -307,17 +234,37 @@ def _ordered(task: Task) -> bool:
     return bool(task.resources.ordered) or listed
 
 
+def idle_seconds(task: Task) -> int | None:
+    """After how long without a run the cluster ends; the shortest of the alternatives."""
+    found = [one.autostop.idle_seconds for one in task.resources.candidates if one.autostop]
+    return min(found) if found else None
+
+
+SIZES = ("cpus", "memory", "local_disk")
+
+
+def _least(asked: list[Candidate], notes: list[str]) -> Candidate:
+    """The first alternative, with the least of each size: one figure holds for all of them."""
+    first = asked[0]
+    for name in SIZES:
+        found = [getattr(one, name) for one in asked]
+        if any(one != found[0] for one in found):
+            least = None if None in found else min(found, key=_size)
+            notes.append(f"resources.{name}: differs between alternatives, the least is asked for")
+            first = first.model_copy(update={name: least})
+    return first
+
+
+def _size(value: object) -> int:
+    if isinstance(value, Cpus):
+        return value.count
+    return (value.mib or value.per_cpu_mib) if isinstance(value, AskedMemory) else int(str(value))
+
+
 def _here(candidates: tuple[Candidate, ...], notes: list[str]) -> list[Candidate]:
-    """The alternatives that EC2 can serve. Raises BadSpec if there is none."""
+    """The alternatives that EC2 can serve."""
     left = [one for one in candidates if one.place.cloud in EC2]
     strange = sorted({str(one.place.cloud) for one in candidates} - {"None", "aws"})
-    if not left:
-        raise BadSpec(
-            "resources.infra",
-            strange[0],
-            f"resources.infra: {strange[0]} is not served, machines come from EC2",
-            hint="leave it out, or write infra: aws (--infra aws)",
-        )
     if strange:
         notes.append(f"resources.infra: alternatives on {', '.join(strange)} are left out")
     return left
@@ -413,8 +360,7 @@ def _kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _variables(task: Task) -> dict[str, str]:
     """`envs`, then `secrets`."""
-    secrets = task.secrets if isinstance(task.secrets, dict) else {}
-    given = {**(task.envs or {}), **secrets}
+    given = {**(task.envs or {}), **(task.secrets or {})}
     return {name: value for name, value in given.items() if value is not None}
 
 

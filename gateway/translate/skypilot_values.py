@@ -5,9 +5,11 @@ Every reader raises ValueError, which names the text and what may stand there.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+
+from gateway.config.problems import near
 
 MIB = 1024 * 1024
 UNITS = {
@@ -32,6 +34,12 @@ UNITS = {
 SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 """A number alone is minutes."""
 ANY = "*"
+CLOUDS = (
+    *("aws", "azure", "cudo", "do", "fluidstack", "gcp", "hyperbolic", "ibm", "kubernetes"),
+    *("lambda", "local", "mithril", "nebius", "oci", "paperspace", "primeintellect", "runpod"),
+    *("scp", "seeweb", "shadeform", "slurm", "ssh", "vast", "verda", "vsphere", "yotta"),
+)
+"""What SkyPilot knows by name; only `aws` can be served here."""
 NOT_PLACES = {"k8s": "kubernetes", "kubernetes": "kubernetes", "ssh": "ssh", "slurm": "slurm"}
 """First words of `infra` behind which no region stands."""
 CLUSTER_NAME = re.compile(r"[a-zA-Z](?:[-_.a-zA-Z0-9]*[a-zA-Z0-9])?")
@@ -95,6 +103,7 @@ class Autostop:
 
     idle_seconds: int
     down: bool = False
+    wait_for: str = "jobs_and_ssh"
 
 
 IDLE_SECONDS = 300
@@ -140,11 +149,18 @@ def gpus(value: object) -> Gpus:
     if isinstance(value, set | frozenset):
         return Gpus(tuple(_gpu(name, None) for name in sorted(value)))
     if isinstance(value, list | tuple):
-        found = tuple(_gpu(name, None) for name in value)
+        found = tuple(_gpu(name, count) for one in value for name, count in _pairs(one))
         if not found:
             raise ValueError("an empty list of accelerators")
         return Gpus(found, ordered=len(found) > 1)
+    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+        return Gpus(tuple(_gpu(name, None) for name in value[1:-1].split(",")))
     return Gpus((_gpu(value, None),))
+
+
+def _pairs(value: object) -> list[tuple[object, object]]:
+    """A name and its count, written `A100:8` or `A100: 8`."""
+    return list(value.items()) if isinstance(value, Mapping) else [(value, None)]
 
 
 def _gpu(name: object, count: object) -> Gpu:
@@ -165,10 +181,46 @@ def place(value: object) -> Place:
     cloud = cloud.lower() if cloud else None
     if cloud in NOT_PLACES:
         return Place(NOT_PLACES[cloud])
+    must_be_cloud(cloud)
     if len(rest) > 2:
         raise ValueError(f"{value!r}: infra is CLOUD, CLOUD/REGION or CLOUD/REGION/ZONE")
     region, zone = [*rest, None, None][:2]
     return Place(cloud, region, zone)
+
+
+def cloud(value: object) -> str:
+    """In lower case."""
+    name = _text(value, "cloud").lower()
+    must_be_cloud(name)
+    return NOT_PLACES.get(name, name)
+
+
+def must_be_cloud(name: str | None) -> None:
+    """Raises ValueError for one that SkyPilot does not know either."""
+    if name is not None and name not in CLOUDS:
+        raise ValueError(f"{name!r} is no cloud; {near(name, CLOUDS)}")
+
+
+def one_of(*known: str) -> Callable[[object], str]:
+    """A reader of one of these words, in any case; told as they are written here."""
+    words = {word.lower(): word for word in known}
+
+    def read(value: object) -> str:
+        text = str(value).lower()
+        if text not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(known)}")
+        return words[text]
+
+    return read
+
+
+disk_tier = one_of("low", "medium", "high", "ultra", "best", "none")
+network_tier = one_of("standard", "best", "none")
+storage_mode = one_of("MOUNT", "COPY", "MOUNT_CACHED")
+store = one_of(
+    *("s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave", "vastdata", "hf"),
+    *("cos", "volume", "tigris"),
+)
 
 
 def autostop(value: object) -> Autostop | None:
@@ -178,11 +230,17 @@ def autostop(value: object) -> Autostop | None:
         unknown = sorted(set(map(str, value)) - known)
         if unknown:
             raise ValueError(f"autostop has no key {unknown[0]!r}: {', '.join(sorted(known))}")
-        seconds = duration(value.get("idle_minutes", IDLE_SECONDS // 60))
-        return Autostop(seconds, down=bool(value.get("down")))
+        idle = value.get("idle_minutes")
+        seconds = IDLE_SECONDS if idle is None else duration(idle)
+        waits = WAITS(value.get("wait_for") or "jobs_and_ssh")
+        return Autostop(seconds, down=bool(value.get("down")), wait_for=waits)
     if value is False or value is None:
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))
+
+
+WAITS = one_of("jobs_and_ssh", "jobs", "none")
+"""What holds an autostop off."""
 
 
 def duration(value: object) -> int:
@@ -226,10 +284,40 @@ def market(value: object) -> bool:
     return known[key]
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a managed job goes on; `strategy` None: as usual."""
+
+    strategy: str | None = None
+    max_restarts: int = 0
+    exit_codes: tuple[int, ...] = ()
+
+
+def recovery(value: object) -> Recovery | None:
+    """A strategy by name, or a map; None for `none`. Other strategies and keys pass: plug-ins'."""
+    if isinstance(value, Mapping):
+        strategy = value.get("strategy")
+        codes = value.get("recover_on_exit_codes")
+        found = codes if isinstance(codes, list | tuple) else [codes]
+        return Recovery(
+            None if strategy is None else str(strategy).upper(),
+            _whole(value.get("max_restarts_on_errors") or 0, "max_restarts_on_errors", 1 << 20),
+            tuple(_whole(code, "exit code", 255) for code in found if code is not None),
+        )
+    text = _text(value, "strategy").upper()
+    return None if text == "NONE" else Recovery(text)
+
+
+def _whole(value: object, what: str, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"{value!r} is no {what}: a whole number from 0 to {most}")
+    return value
+
+
 def scalar(value: object) -> str | None:
     """A variable's value as text; None stays: it has to be given elsewhere."""
     if isinstance(value, Mapping | list | set):
-        raise ValueError(f"{value!r} is no single value")  # noqa: TRY004 - told as a bad value
+        raise ValueError("not a single value")  # noqa: TRY004 - told as a bad value; may be secret
     return None if value is None else str(value)
 
 

@@ -235,7 +235,7 @@ def test_exec_runs_without_setup_where_a_cluster_is(house: House) -> None:
     ("task", "status", "message"),
     [
         ("resources: {accelerator: L4}", 400, "resources.accelerator: no such key"),
-        ("num_nodes: 3", 400, "num_nodes: not supported yet"),
+        ("volumes: {/a: b}", 400, "volumes: not supported here"),
         ("name: a\nrun: x\n---\nname: b\nrun: y", 400, "a pipeline or group of 2 tasks"),
         (
             "resources: {accelerators: 'Z9:1'}",

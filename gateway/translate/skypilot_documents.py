@@ -1,0 +1,147 @@
+"""The trees of a task file before they are read: header, what the command line says, variables."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.model.errors import BadSpec
+from gateway.config.problems import near
+from gateway.translate.skypilot_schema import HEADER, TASK
+
+Tree = dict[str, Any]
+HEADER_KEYS = frozenset(HEADER["properties"])
+TASK_KEYS = frozenset(TASK["properties"])
+EXECUTIONS = ("serial", "parallel")
+RENAMED = {"gpus": "accelerators", "spot_recovery": "job_recovery"}
+"""Older spellings in `resources`."""
+SUBSTITUTED = ("workdir", "file_mounts", "service", "volumes")
+"""Keys in which `$NAME` and `${NAME}` are replaced by `envs` and `secrets`."""
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the first of several documents says of the others."""
+
+    name: str | None = None
+    parallel: bool = False
+    primary: tuple[str, ...] = ()
+    """Tasks whose end ends the group; empty: all are waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line says: it goes before the file."""
+
+    envs: Mapping[str, str]
+    secrets: Mapping[str, str]
+    overrides: Mapping[str, Any]
+
+
+def headed(trees: Sequence[Tree]) -> tuple[Header, Sequence[Tree]]:
+    """The header, and the documents that are tasks. Raises BadSpec."""
+    first = trees[0]
+    announced = "execution" in first or "primary_tasks" in first
+    if not announced and (len(trees) < 2 or set(first) != {"name"}):
+        return Header(), trees
+    unknown = sorted(set(map(str, first)) - HEADER_KEYS)
+    if unknown:
+        hint = near(unknown[0], sorted(HEADER_KEYS))
+        raise BadSpec(unknown[0], "", f"{unknown[0]}: no such key of a header", hint=hint)
+    way = str(first.get("execution") or "serial").lower()
+    if way not in EXECUTIONS:
+        raise BadSpec(
+            "execution", way, f"execution: {way}: serial or parallel", hint=near(way, EXECUTIONS)
+        )
+    if len(trees) < 2:
+        raise BadSpec("", "", "a header without tasks", hint="write them behind it, after ---")
+    name = first.get("name")
+    primary = first.get("primary_tasks") or ()
+    if isinstance(primary, str) or not isinstance(primary, Sequence):
+        raise BadSpec("primary_tasks", primary, "primary_tasks: not a list")
+    named = None if name is None else str(name)
+    return Header(named, way == "parallel", tuple(map(str, primary))), trees[1:]
+
+
+def must_be_group(header: Header, names: Sequence[str | None]) -> None:
+    """Raises BadSpec where a group's tasks cannot be told apart, or a primary task is none."""
+    if not header.parallel:
+        return
+    for number, name in enumerate(names, 1):
+        if name is None or list(names).count(name) > 1:
+            told = "has no name" if name is None else f"is called {name} as another is"
+            raise BadSpec(
+                "name", name, f"task {number} {told}", hint="tasks of a group need their own"
+            )
+    for name in header.primary:
+        if name not in names:
+            known = [one for one in names if one is not None]
+            told = f"primary_tasks: {name}: no such task"
+            raise BadSpec("primary_tasks", name, told, hint=near(name, known))
+
+
+def changed(tree: Tree, given: Given) -> Tree:
+    """The task with what the command line says, and variables replaced."""
+    tree = dict(tree)
+    for key, values in (("envs", given.envs), ("secrets", given.secrets)):
+        if values and isinstance(tree.get(key), dict | None):
+            tree[key] = {**(tree.get(key) or {}), **values}
+        elif values and isinstance(tree.get(key), list):
+            kept = [name for name in tree[key] if str(name).removeprefix("secrets:") not in values]
+            tree[key] = {**dict.fromkeys(kept), **values}
+    plain = {key: value for key, value in given.overrides.items() if key in TASK_KEYS}
+    tree.update({key: _cleared(value) for key, value in plain.items()})
+    resources = {key: _cleared(v) for key, v in given.overrides.items() if key not in plain}
+    if resources:
+        tree["resources"] = _overridden(tree.get("resources") or {}, resources)
+    return _substituted(tree)
+
+
+REDACTED = "<redacted>"
+
+
+def redacted(tree: Tree) -> Tree:
+    """Without the values of secrets; one without a value stays one."""
+    secrets = tree.get("secrets")
+    if not isinstance(secrets, dict):
+        return tree
+    hidden = {name: None if text is None else REDACTED for name, text in secrets.items()}
+    return {**tree, "secrets": hidden}
+
+
+def _cleared(value: Any) -> Any:
+    return None if isinstance(value, str) and value.lower() == "none" else value
+
+
+def _overridden(resources: Any, given: Tree) -> Any:
+    """What the command line says goes before every alternative."""
+    if not isinstance(resources, dict):
+        return resources
+    kept = {key: value for key, value in resources.items() if RENAMED.get(key, key) not in given}
+    if "infra" in given:
+        kept = {key: v for key, v in kept.items() if key not in {"cloud", "region", "zone"}}
+    for key in ("any_of", "ordered"):
+        if isinstance(kept.get(key), list):
+            kept[key] = [_overridden(inner, given) for inner in kept[key]]
+    return {**kept, **given}
+
+
+def _substituted(tree: Tree) -> Tree:
+    known: dict[str, str] = {}
+    for key in ("envs", "secrets"):
+        values = tree.get(key)
+        if isinstance(values, dict):
+            known |= {str(k): str(v) for k, v in values.items() if v is not None}
+    found = {key: _filled(tree[key], known) for key in SUBSTITUTED if key in tree}
+    return {**tree, **found}
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda m: known.get(m[1] or m[2], m[0]), value)
+    if isinstance(value, dict):
+        return {_filled(key, known): _filled(inner, known) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, known) for inner in value]
+    return value

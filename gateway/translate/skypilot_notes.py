@@ -1,0 +1,168 @@
+"""What of a task is not done: what is refused at launch, and what is left out with a note.
+
+The reasons stand in the schema; here is only what depends on values and on where it is launched.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic_core import PydanticUndefined
+
+from broker.model.errors import BadSpec
+from gateway.translate.skypilot import Section, Storage, Task
+from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
+from gateway.translate.skypilot_slurm import unread
+
+EC2 = frozenset({None, "aws"})
+LOCAL = "local"
+OTHER_STORES = ("gs://", "r2://", "cos://", "oci://", "nebius://", "cw://", "hf://", "vastdata://")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A key that cannot be served, why, and the way out."""
+
+    path: str
+    why: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+def refusals(task: Task, provider: str) -> Iterator[Refusal]:
+    """All that would be refused at launch on machines of this provider."""
+    if task.pool is not None:
+        yield Refusal("pool", "workers are no cluster", "`spz jobs pool apply` keeps them up")
+    yield from _of_schema(task)
+    yield from _of_places(task)
+    yield from _of_files(task, provider)
+    yield from _of_images(task)
+
+
+def missing(task: Task) -> list[tuple[str, str]]:
+    """Variables without a value: the option that gives it, and the name."""
+    envs = [("--env", name) for name, value in (task.envs or {}).items() if value is None]
+    return envs + [
+        ("--secret", name) for name, text in (task.secrets or {}).items() if text is None
+    ]
+
+
+def must_be_possible(task: Task, provider: str) -> None:
+    """Raises BadSpec for the first thing that cannot be done here, or lacks a value."""
+    for one in refusals(task, provider):
+        raise BadSpec(one.path, "", f"{one.path}: not supported here: {one.why}", hint=one.hint)
+    for option, name in missing(task):
+        group = "envs" if option == "--env" else "secrets"
+        why = "needs a value" if option == "--env" else "needs a value, no store of secrets is here"
+        out = f'{option} {name}=VALUE, or "" in the file for an empty one'
+        raise BadSpec(f"{group}.{name}", None, f"{group}.{name}: {why}", hint=out)
+
+
+def notes(task: Task) -> Iterator[str]:
+    """One line for each key that changes nothing here, and why."""
+    for path, why in _given(task, NOTED):
+        yield f"{path}: ignored, {why}"
+    yield from autostop_note(task)
+    config = task.config or (task.experimental.config_overrides if task.experimental else None)
+    others = sorted(config.model_extra or {}) if config else []
+    if others:
+        yield f"config.{', '.join(others)}: ignored, only config.slurm is read here"
+    left = list(unread(task.slurm))
+    if left:
+        yield f"config.slurm.sbatch_options.{', '.join(left)}: ignored, not an option of tasks here"
+    if config is not None and config.hooks:
+        yield "config.hooks: ignored, hooks are not run"
+
+
+def _of_schema(task: Task) -> Iterator[Refusal]:
+    for path, why in _given(task, REFUSED):
+        yield Refusal(path, why, HINTS.get(path, ""))
+
+
+HINTS: Mapping[str, str] = {
+    "resources.accelerator_args": "name a GPU in accelerators",
+}
+
+
+def autostop_note(task: Task) -> Iterator[str]:
+    """Stopping is letting go here; without either the cluster stays."""
+    found = [one.autostop for one in task.resources.candidates if one.autostop]
+    if found and not all(one.down for one in found):
+        yield "resources.autostop: the cluster is let go, not stopped: what is on its disks goes"
+
+
+def _given(task: Task, does: str) -> Iterator[tuple[str, str]]:
+    """The keys of that kind which the task gives, each once."""
+    told: dict[str, str] = {}
+    for section, group in _groups(task):
+        for name in _set(group):
+            form = SECTIONS[section]["properties"].get(name, {})
+            if form.get("x-does") == does:
+                told[f"{section}.{name}".lstrip(".")] = form["x-note"]
+    yield from told.items()
+
+
+def _groups(task: Task) -> Iterator[tuple[str, Section]]:
+    yield "", task
+    for candidate in task.resources.candidates:
+        yield "resources", candidate
+    for source in (task.file_mounts or {}).values():
+        if isinstance(source, Storage):
+            yield "file_mounts.PATH", source
+    if task.pool is not None:
+        yield "pool", task.pool
+    yield "config.slurm", task.slurm
+
+
+def _set(group: Section) -> list[str]:
+    """Keys with a value, in the schema's order."""
+    fields = type(group).model_fields
+    return [
+        name
+        for name in fields
+        if name in group.model_fields_set and getattr(group, name, PydanticUndefined) is not None
+    ]
+
+
+def _of_places(task: Task) -> Iterator[Refusal]:
+    """Where no alternative is left that EC2 can serve."""
+    clouds = [candidate.place.cloud for candidate in task.resources.candidates]
+    if not any(cloud in EC2 for cloud in clouds):
+        names = ", ".join(sorted({str(cloud) for cloud in clouds}))
+        why = f"{names} is not served, machines come from EC2"
+        yield Refusal("resources.infra", why, "leave it out, or write infra: aws (--infra aws)")
+
+
+def _of_images(task: Task) -> Iterator[Refusal]:
+    for candidate in task.resources.candidates:
+        images = candidate.image_id
+        names = images.values() if isinstance(images, dict) else (images,)
+        if any(str(name).startswith("docker:") for name in names):
+            why = "machines run the task itself, not in a container"
+            yield Refusal("resources.image_id", why, "run the image from setup or run")
+            return
+
+
+def _of_files(task: Task, provider: str) -> Iterator[Refusal]:
+    if provider != LOCAL and isinstance(task.workdir, str):
+        why = "folders are not brought to machines elsewhere"
+        yield Refusal("workdir", why, "name a repository: workdir: {url: ..., ref: ...}")
+    for target, source in (task.file_mounts or {}).items():
+        yield from _of_mount(f"file_mounts.{target}", source, provider)
+
+
+def _of_mount(path: str, source: str | Storage, provider: str) -> Iterator[Refusal]:
+    if isinstance(source, Storage) and source.store not in {None, "s3"}:
+        yield Refusal(f"{path}.store", f"{source.store} is not served, only s3 is", "store: s3")
+        return
+    given = source.source if isinstance(source, Storage) else source
+    texts = given if isinstance(given, list) else [given]
+    for text in (one for one in texts if one is not None):
+        if text.startswith(OTHER_STORES) or "blob.core.windows.net" in text:
+            yield Refusal(
+                path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"
+            )
+        elif "://" not in text and provider != LOCAL:
+            why = "local files are not brought to machines elsewhere"
+            yield Refusal(path, why, "fetch it in setup")
