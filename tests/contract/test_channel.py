@@ -1,6 +1,7 @@
 """What every channel to a node promises."""
 
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,29 @@ import pytest
 
 from broker.ports import Channel
 from broker.run.agent import wire
+from broker.run.knock import Knocker
 from broker.run.local import LocalChannel
+from broker.run.ssh import Connections, Target
+from tests.contract.sshd import free_port, login, sshd, wait_for
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(scope="module")
+def over_ssh() -> Iterator[Channel]:
+    """To a real sshd of this host."""
+    port, knocker = free_port(), Knocker()
+    with sshd(port):
+        wait_for(port, knocker)
+        connections = Connections(knocker=knocker)
+        yield connections.channel(Target(login=login(port), python=sys.executable))
+        connections.close()
+
+
+@pytest.fixture(params=["local", "ssh"])
 def channel(request: pytest.FixtureRequest) -> Channel:
-    return LocalChannel(lambda: True)
+    if request.param == "local":
+        return LocalChannel(lambda: True)
+    made: Channel = request.getfixturevalue("over_ssh")
+    return made
 
 
 def test_a_program_gets_its_words_and_input_and_gives_all_back(channel: Channel) -> None:
@@ -29,7 +47,7 @@ def test_a_program_that_is_not_there_or_takes_too_long_is_an_os_error(channel: C
     with pytest.raises(OSError, match="nosuchprogram"):
         channel.run(["nosuchprogram"], timeout=10)
     with pytest.raises(TimeoutError):
-        channel.run(["sleep", "10"], timeout=0.05)
+        channel.run(["sleep", "10"], timeout=0.2)
 
 
 def test_what_is_put_is_there_as_a_whole(channel: Channel, tmp_path: Path) -> None:

@@ -1,0 +1,347 @@
+"""The way to a node over SSH: one kept connection each, its host key known from the first byte."""
+
+import errno
+import io
+import os
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import paramiko
+
+from broker.ports import Done
+from broker.run.knock import Knocker
+
+CONNECT_SECONDS = 10.0
+KEEPALIVE_SECONDS = 30
+MOST_KEPT = 64
+"""Connections that stay open: a paramiko transport is a thread that wakes ten times a second."""
+SESSIONS = 8
+"""Commands at a time on one connection: OpenSSH takes ten."""
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 15.0
+"""Seconds until a connection that failed is tried again; doubles in between."""
+ED25519 = "ssh-ed25519"
+BIG = 1 << 20
+"""Input longer than this is written by a thread of its own, lest both sides wait."""
+PUT = """\
+set -e
+folder=$(dirname -- "$1"; echo x)
+folder=${folder%?x}
+[ -d "$folder" ] || { mkdir -p -- "$folder" && chmod 711 -- "$folder"; }
+draft="$folder/.$2"
+trap 'rm -f -- "$draft"' EXIT
+(umask 077 && cat > "$draft")
+chmod "$3" -- "$draft"
+mv -f -- "$draft" "$1"
+"""
+READ = """\
+[ -e "$1" ] || exit 0
+exec tail -c "+$2" -- "$1"
+"""
+ASK = """\
+import os, socket, sys
+path, patience = sys.argv[1], float(sys.argv[2])
+try:
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(patience)
+    s.connect("/proc/self/fd/%d/%s" % (folder, os.path.basename(path)))
+    s.sendall(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(s.makefile("rb").readline())
+except OSError as e:
+    sys.stderr.write("%d %s" % (e.errno or 110, e))
+    sys.exit(75)
+"""
+NOT_ASKED = 75
+"""Exit code of ASK when the socket could not be asked."""
+NOT_FOUND = 127
+
+
+class HostKeyError(ConnectionError):
+    """Somebody else answers at that address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How a host is entered."""
+
+    host: str
+    port: int = 22
+    user: str
+    private_key: str = field(repr=False)
+    """ed25519, as OpenSSH writes it."""
+    host_key: str | None
+    """`ssh-ed25519 AAAA...`; None takes any, which only a bastion of the site's own may."""
+
+    @property
+    def door(self) -> tuple[str, int]:
+        return self.host, self.port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A node: its login, the bastion before it, whether its commands are run as root."""
+
+    login: Login
+    bastion: Login | None = None
+    sudo: bool = False
+    python: str = "/usr/bin/python3"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One host's connection, made when first used; instants in monotonic seconds."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    sessions: threading.BoundedSemaphore = field(
+        default_factory=lambda: threading.BoundedSemaphore(SESSIONS)
+    )
+    transport: paramiko.Transport | None = None
+    home: str = ""
+    users: int = 0
+    used_at: float = 0.0
+    failures: int = 0
+    not_before: float = 0.0
+
+
+class Connections:
+    """Every kept connection of the service; may be used from any thread."""
+
+    def __init__(
+        self,
+        *,
+        knocker: Knocker | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda _text: None,
+        most: int = MOST_KEPT,
+    ) -> None:
+        """`tell` hears of hosts that answer and do not let us in."""
+        self._knocker = knocker or Knocker()
+        self._clock = clock
+        self._tell = tell
+        self._most = most
+        self._kept: dict[Login, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def channel(self, target: Target) -> "SshChannel":
+        return SshChannel(self, target)
+
+    @contextmanager
+    def session(self, target: Target, timeout: float) -> Iterator[tuple[paramiko.Channel, str]]:
+        """An open session and the login's home. Raises OSError."""
+        kept = self._of(target.login)
+        if not kept.sessions.acquire(timeout=timeout):
+            raise TimeoutError(f"{target.login.host} is busy with {SESSIONS} commands")
+        with self._lock:
+            kept.users += 1
+        try:
+            channel = self._opened(kept, target, timeout)
+            with channel:
+                yield channel, kept.home
+        except (paramiko.SSHException, EOFError) as error:
+            raise ConnectionError(f"{target.login.host}: {error or 'connection lost'}") from error
+        finally:
+            with self._lock:
+                kept.users -= 1
+                kept.used_at = self._clock()
+            kept.sessions.release()
+
+    def forget(self, host: str) -> None:
+        """Closes what is kept of a host that is gone."""
+        with self._lock:
+            gone = [login for login in self._kept if login.host == host]
+            kept = [self._kept.pop(login) for login in gone]
+        for login in gone:
+            self._knocker.forget(login.door)
+        _close(kept)
+
+    def close(self) -> None:
+        with self._lock:
+            kept, self._kept = list(self._kept.values()), {}
+        _close(kept)
+
+    # --- connecting
+
+    def _of(self, login: Login) -> _Kept:
+        with self._lock:
+            kept = self._kept.setdefault(login, _Kept())
+            kept.used_at = self._clock()
+            idle = [one for one in self._kept.values() if one.transport and not one.users]
+            spare = sorted(idle, key=lambda one: one.used_at)[: max(0, len(idle) - self._most)]
+        _close([one for one in spare if one is not kept])
+        return kept
+
+    def _opened(self, kept: _Kept, target: Target, timeout: float) -> paramiko.Channel:
+        """A connection that has died unnoticed is made anew, once."""
+        patience = min(timeout, CONNECT_SECONDS)
+        transport, fresh = self._connected(kept, target)
+        try:
+            return transport.open_session(timeout=patience)
+        except (paramiko.SSHException, EOFError, OSError):
+            transport.close()
+            if fresh:
+                raise
+        return self._connected(kept, target)[0].open_session(timeout=patience)
+
+    def _connected(self, kept: _Kept, target: Target) -> tuple[paramiko.Transport, bool]:
+        """And whether it was made just now."""
+        with kept.lock:
+            if kept.transport is not None and kept.transport.is_active():
+                return kept.transport, False
+            if self._clock() < kept.not_before:
+                raise ConnectionError(f"{target.login.host} did not answer a moment ago")
+            try:
+                kept.transport = self._connect(target)
+                kept.home = kept.home or _home(kept.transport)
+            except (OSError, paramiko.SSHException, EOFError) as error:
+                self._failed(kept, target.login, error)
+                raise
+            kept.failures = 0
+            return kept.transport, True
+
+    def _failed(self, kept: _Kept, login: Login, error: Exception) -> None:
+        kept.transport = None
+        pause = min(FIRST_PAUSE * 2**kept.failures, LONGEST_PAUSE)
+        kept.failures, kept.not_before = kept.failures + 1, self._clock() + pause
+        if isinstance(error, HostKeyError | paramiko.AuthenticationException):
+            self._tell(f"{login.user}@{login.host}: {error}")
+        else:
+            self._knocker.forget(login.door)
+
+    def _connect(self, target: Target) -> paramiko.Transport:
+        login, bastion = target.login, target.bastion
+        if bastion is not None:
+            before = self._connected(self._of(bastion), Target(login=bastion))[0]
+            through = before.open_channel(
+                "direct-tcpip", login.door, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
+            )
+            return _entered(paramiko.Transport(through), login)
+        if not self._knocker.answers(login.door):
+            raise OSError(errno.EHOSTUNREACH, f"no SSH server at {login.host} yet")
+        return _entered(paramiko.Transport(login.door), login)
+
+
+def _entered(transport: paramiko.Transport, login: Login) -> paramiko.Transport:
+    """Logged in, after the host has shown its key. Raises OSError, SSHException."""
+    try:
+        if login.host_key is not None:
+            transport.get_security_options().key_types = (ED25519,)
+        transport.start_client(timeout=CONNECT_SECONDS)
+        _check_host(transport.get_remote_server_key(), login.host_key)
+        key = paramiko.Ed25519Key.from_private_key(io.StringIO(login.private_key))
+        transport.auth_publickey(login.user, key)
+        transport.set_keepalive(KEEPALIVE_SECONDS)
+    except BaseException:
+        transport.close()
+        raise
+    return transport
+
+
+def _check_host(shown: paramiko.PKey, wanted: str | None) -> None:
+    if wanted is not None and f"{shown.get_name()} {shown.get_base64()}" != wanted:
+        raise HostKeyError("the host key is not the one that the machine was given")
+
+
+def _home(transport: paramiko.Transport) -> str:
+    """The login's home, as its own shell has it."""
+    with transport.open_session(timeout=CONNECT_SECONDS) as channel:
+        channel.settimeout(CONNECT_SECONDS)
+        channel.exec_command('printf %s "$HOME"')
+        return channel.makefile("rb").read().decode("utf-8", "surrogateescape")
+
+
+def _close(kept: Sequence[_Kept]) -> None:
+    for one in kept:
+        transport, one.transport = one.transport, None
+        if transport is not None:
+            transport.close()
+
+
+class SshChannel:
+    """`broker.ports.Channel` over a kept connection; paths may begin with `~/`."""
+
+    def __init__(self, connections: Connections, target: Target) -> None:
+        self._connections = connections
+        self._target = target
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float) -> Done:
+        """Raises TimeoutError, which is an OSError, when it takes longer."""
+        with self._connections.session(self._target, timeout) as (channel, home):
+            words = [_at_home(word, home) for word in argv]
+            prefix = ["sudo", "-n", "--"] if self._target.sudo else []
+            command = shlex.join([*prefix, *words])
+            done = _exchange(channel, command, stdin=stdin, timeout=timeout)
+        said = done.err.decode("utf-8", "replace")
+        if argv[0] in said and "not found" in said and done.code in {1, NOT_FOUND}:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+        return done
+
+    def put(self, data: bytes, path: str, mode: int) -> None:
+        draft = f"{os.getpid()}.{time.monotonic_ns()}"
+        self._shell(PUT, [path, draft, f"{mode:o}"], data)
+
+    def read(self, path: str, offset: int) -> bytes:
+        return self._shell(READ, [path, str(offset + 1)]).out
+
+    def ask(self, path: str, request: bytes, *, timeout: float) -> bytes:
+        """Raises ConnectionError, which is an OSError, when no answer comes."""
+        argv = [self._target.python, "-IS", "-c", ASK, path, str(timeout)]
+        done = self.run(argv, stdin=request, timeout=timeout + CONNECT_SECONDS)
+        if done.code == NOT_ASKED:
+            number, _, text = done.err.decode("utf-8", "replace").partition(" ")
+            raise OSError(int(number) if number.isdigit() else errno.EIO, text)
+        if done.code != 0:
+            raise OSError(errno.EIO, f"{path} cannot be asked: {_last(done)}")
+        if not done.out:
+            raise ConnectionError(f"{path}: no answer")
+        return done.out
+
+    def _shell(self, script: str, words: Sequence[str], stdin: bytes = b"") -> Done:
+        argv = ["/bin/sh", "-c", script, "sh", *words]
+        done = self.run(argv, stdin=stdin, timeout=CONNECT_SECONDS + len(stdin) / BIG)
+        if done.code != 0:
+            raise OSError(errno.EIO, f"{words[0]} on {self._target.login.host}: {_last(done)}")
+        return done
+
+
+def _at_home(word: str, home: str) -> str:
+    return f"{home}{word[1:]}" if word.startswith("~/") else word
+
+
+def _last(done: Done) -> str:
+    lines = done.err.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {done.code}"
+
+
+def _exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, timeout: float) -> Done:
+    """Runs it to its end. Raises OSError when it takes longer, or the connection is lost."""
+    until = time.monotonic() + timeout
+    channel.settimeout(timeout)
+    channel.exec_command(command.encode("utf-8", "surrogateescape"))
+    writer = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)
+    if len(stdin) > BIG:
+        writer.start()
+    else:
+        _feed(channel, stdin)
+    try:
+        out = channel.makefile("rb").read()
+        err = channel.makefile_stderr("rb").read()
+    except TimeoutError as error:
+        raise TimeoutError(f"{command[:60]} took more than {timeout:g} s") from error
+    if not channel.status_event.wait(max(0.0, until - time.monotonic())):
+        raise TimeoutError(f"{command[:60]} took more than {timeout:g} s")
+    if channel.exit_status < 0:
+        raise ConnectionError("the connection was lost, or the command was killed")
+    return Done(channel.exit_status, out, err)
+
+
+def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
+    """A program that ends without reading all of its input is no error."""
+    with suppress(OSError, EOFError):
+        channel.sendall(stdin)
+    with suppress(OSError, EOFError):
+        channel.shutdown_write()
