@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ import structlog
 import uvicorn
 
 from broker.model.errors import Refused
-from gateway.api.auth import counting
 from gateway.api.crowd import crowd
+from gateway.api.knock import knocking
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.observe.processes import lives
@@ -35,6 +36,12 @@ LOCK_PATIENCE = 3.0
 ALIVE_PATIENCE = 0.5
 """Seconds: one that was just told to end may not know it yet."""
 LOCK_PAUSE = 0.02
+SWITCH_SECONDS = 0.0005
+"""How long one thread keeps the interpreter while another wants it.
+
+The writer asks for it back at each statement; with Python's 5 ms a step of the engine waits longer
+for the threads that read than it works.
+"""
 
 
 def serve(paths: Paths, config: Config) -> int:
@@ -127,7 +134,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     server = uvicorn.Server(
         uvicorn.Config(
             service.app,
-            http=counting(crowd()),
+            http=knocking(crowd()),  # type: ignore[arg-type]
             loop="uvloop",
             lifespan="off",
             log_config=None,
@@ -145,6 +152,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     sockets = [listen(paths.socket)]
     if config.http.port is not None:
         sockets.append(socket.create_server((config.http.host, config.http.port)))
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
     gc.enable()

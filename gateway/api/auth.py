@@ -6,7 +6,7 @@ import struct
 from asyncio import Transport
 from collections.abc import Mapping, MutableMapping
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -26,8 +26,8 @@ Scope = MutableMapping[str, Any]
 class PeerProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, which also puts the caller's `Peer` into the scope of each request."""
 
-    crowd: ClassVar[Crowd | None] = None
-    """Whom `counting` keeps out."""
+    crowd: Crowd | None = None
+    """Keeps users out who have too many connections."""
     peer: Peer | None = None
     entered: bool = False
 
@@ -47,15 +47,6 @@ class PeerProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["peer"] = self.peer  # type: ignore[typeddict-unknown-key]
-
-
-def counting(those: Crowd) -> type[PeerProtocol]:
-    """The protocol that closes connections of users who have too many."""
-
-    class Counting(PeerProtocol):
-        crowd = those
-
-    return Counting
 
 
 def peer_of(connection: socket.socket) -> Peer | None:

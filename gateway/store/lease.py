@@ -30,7 +30,7 @@ def take(cursor: Any, writes: Writes, *, holder: str, at: int) -> int:
 
 def current(cursor: Any, writes: Writes) -> int:
     """0 in a new store; no other session begins an epoch before this transaction ends."""
-    cursor.execute(writes.lease.sql, {"role": ENGINE})
+    writes.lease.run(cursor, [{"role": ENGINE}])
     found = cursor.fetchone()
     return found[0] if found else 0
 

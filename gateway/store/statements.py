@@ -1,13 +1,16 @@
 """Every statement of the store by name, built once from expressions for one database's dialect."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Delete,
+    Insert,
     Select,
     Table,
     Update,
@@ -33,10 +36,13 @@ INSERT: dict[str, Callable[[Table], Any]] = {
 }
 """The two have the same form of ON CONFLICT; SQLAlchemy gives each dialect a class of its own."""
 DIALECTS: dict[str, Callable[[], Dialect]] = {
-    "sqlite": lambda: sqlite.dialect(paramstyle="named"),
-    "postgresql": psycopg.dialect,
+    "sqlite": partial(sqlite.dialect, paramstyle="qmark"),
+    "postgresql": partial(psycopg.dialect, paramstyle="format"),
 }
-"""As the drivers take statements: values by name."""
+"""As the drivers take statements: values by place."""
+ROW = re.compile(r"(?<= VALUES )\([^()]*\)")
+MOST_ROWS = 64
+"""Of one statement; both databases take some hundred times more values."""
 
 Turn = Callable[[Any], Any]
 
@@ -45,10 +51,13 @@ Turn = Callable[[Any], Any]
 class Write:
     """A statement as text for its database's driver.
 
-    Compiled once: what SQLAlchemy does anew at each execution costs ten times the insert itself.
+    Compiled once, and of one piece for many rows: what SQLAlchemy does anew at each execution costs
+    ten times an insert, and the driver gives up the interpreter's lock at each.
     """
 
     sql: str
+    names: tuple[str, ...]
+    """Of the values, by place."""
     turns: tuple[tuple[str, Turn], ...] = ()
     """Columns whose values the driver cannot take as they are."""
 
@@ -57,7 +66,17 @@ class Write:
         for name, turn in self.turns:
             for row in rows:
                 row[name] = turn(row[name])
-        cursor.executemany(self.sql, rows)
+        at_once = MOST_ROWS if ROW.search(self.sql) else 1
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            values = [row[name] for row in some for name in self.names]
+            cursor.execute(_repeated(self.sql, len(some)), values)
+
+
+@lru_cache(1024)
+def _repeated(sql: str, count: int) -> str:
+    """The same insert of so many rows."""
+    return ROW.sub(lambda row: ", ".join([row[0]] * count), sql) if count > 1 else sql
 
 
 class Writes:
@@ -94,15 +113,16 @@ class Writes:
 
     def _ready(self, statement: Any, table: Table, names: Mapping[str, str] | None = None) -> Write:
         """`names` are columns by the parameters that bear another name."""
-        values = names or {column.name: column.name for column in table.c}
-        inserts = None if names or isinstance(statement, Select) else list(values)
-        text = str(statement.compile(dialect=self._dialect, column_keys=inserts))
+        columns = names or {column.name: column.name for column in table.c}
+        inserts = list(columns) if isinstance(statement, Insert) else None
+        compiled = statement.compile(dialect=self._dialect, column_keys=inserts)
         turns = {
             name: table.c[column].type.bind_processor(self._dialect)
-            for name, column in values.items()
-            if isinstance(table.c[column].type, t.AnyText)
+            for name, column in columns.items()
+            if name in compiled.positiontup and isinstance(table.c[column].type, t.AnyText)
         }
-        return Write(text, tuple((name, turn) for name, turn in turns.items() if turn))
+        usable = tuple((name, turn) for name, turn in turns.items() if turn)
+        return Write(str(compiled), tuple(compiled.positiontup), usable)
 
 
 PART_NODE: Update = (

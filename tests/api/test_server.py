@@ -14,8 +14,9 @@ import uvicorn
 
 from broker.model.job import ExitCode, JobState, Owner
 from gateway.api.app import build_app
-from gateway.api.auth import PeerProtocol
+from gateway.api.crowd import crowd
 from gateway.api.desk import Desk
+from gateway.api.knock import knocking
 from gateway.api.programs.table import programs
 from gateway.api.wire import Answer, Call
 from gateway.config.settings import Config
@@ -48,7 +49,7 @@ class Served:
         known = {**programs(Config()), "sacct": longest}
         config = uvicorn.Config(
             build_app(self.office.desk, known, log=self.log),
-            http=PeerProtocol,
+            http=knocking(crowd()),  # type: ignore[arg-type]
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -9,8 +9,8 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from broker.model.errors import Busy
-from gateway.api.auth import counting
 from gateway.api.crowd import Crowd, Held, crowd
+from gateway.api.knock import knocking
 
 ANN, BOB = 2001, 2002
 
@@ -58,8 +58,13 @@ def test_the_door_closes_what_is_too_much_and_counts_who_leaves(short_tmp: Path)
     async def knock() -> None:
         path = str(short_tmp / "s")
         loop = asyncio.get_running_loop()
-        kind = counting(here)
-        served = await loop.create_unix_server(lambda: kind(config, ServerState(), {}), path)
+        make = knocking(here)
+
+        def protocol() -> asyncio.Protocol:
+            return make(config=config, server_state=ServerState(), app_state={})
+
+        config.load()
+        served = await loop.create_unix_server(protocol, path)
         async with served:
             _, first = await asyncio.open_unix_connection(path)
             second, theirs = await asyncio.open_unix_connection(path)
