@@ -32,9 +32,7 @@ def _both(codec: Codec) -> tuple[Turn, Turn]:
 _dump_job, _load_job = _both(record(Job))
 _dump_node, _load_node = _both(record(Node))
 _dump_entry, _load_entry = _both(record(Entry))
-EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in get_args(Event)
-}
+EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 _DUMP_EVENT = {kind: _both(record(kind))[0] for kind in EVENTS.values()}
 _LOAD_EVENT = {name: _both(record(kind))[1] for name, kind in EVENTS.items()}
 

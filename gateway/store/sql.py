@@ -48,7 +48,7 @@ class SqlStore:
     def __init__(self, where: Place, engines: tuple[Engine, Engine], *, clock: Clock) -> None:
         self.where = where
         writer, self._readers = engines
-        self._writer = Writer(writer)
+        self._writer = Writer(writer, keep=where.dialect != "sqlite" or where.file is not None)
         self._name = where.name
         self._clock = clock
         self._writes = do.Writes(where.dialect)
@@ -70,8 +70,10 @@ class SqlStore:
 
     def forget(self, before: int) -> int:
         """Drops requests remembered before an instant; says how many."""
-        with told(self._name), self._writer.engine.begin() as connection:
-            return connection.execute(do.FORGET_REQUESTS, {"before": before}).rowcount
+        with told(self._name), self._writer.transaction() as cursor:
+            self._writes.forget_requests.run(cursor, [{"before": before}])
+            dropped: int = cursor.rowcount
+            return dropped
 
     def counters(self) -> Counters | None:
         """None in a new store."""

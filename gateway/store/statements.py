@@ -96,6 +96,7 @@ class Writes:
         self.put_counters = self._upsert(t.counters)
         self.put_lease = self._upsert(t.leases)
         self.part_node = self._ready(PART_NODE, t.nodes, {"gone_name": "name"})
+        self.forget_requests = self._ready(FORGET_REQUESTS, t.requests, {"before": "at"})
         self.lease = self._ready(LEASE, t.leases)
 
     def _once(self, table: Table) -> Write:

@@ -457,8 +457,8 @@ def test_migrations_from_nothing_make_the_tables_of_a_new_store(home: Home) -> N
 def test_a_connection_that_was_cut_is_busy_once(home: Home) -> None:
     store, other = home.open(), home.open()
     save(store, job(1))
-    with other._writer.engine.begin() as connection:
-        connection.exec_driver_sql(
+    with other._writer.transaction() as cursor:
+        cursor.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where datname = current_database() and pid <> pg_backend_pid()"
         )
