@@ -66,13 +66,6 @@ class Resources(Value):
     tasks_per_socket: int | None = None
     """At most so many."""
     tasks_per_core: int | None = None
-    sockets: int | None = None
-    """At least so many on each node (`--sockets-per-node`, `-B`)."""
-    cores_per_socket: int | None = None
-    threads_per_core: int | None = None
-    tasks_per_socket: int | None = None
-    """At most so many."""
-    tasks_per_core: int | None = None
     cpus_exactly: int | None = None
     """vCPUs that the machine itself must have (SkyPilot's `cpus: 4`, without the plus)."""
     mem_per_node_mib: Memory | None = None
