@@ -82,7 +82,8 @@ def read_line() -> bytes:
 def keep(payload: bytes, typed: "list[bytes]") -> None:
     """Writes a file that was asked for: only where a path that was typed, or a plain name, says."""
     path, _, content = payload.partition(b"\0")
-    if path not in typed and b"/" in path:
+    named = any(word == path or word.endswith(b"=" + path) for word in typed)
+    if not named and b"/" in path:
         raise RefusalError(b"the service wants to write %b, which nobody asked for" % path)
     try:
         file = posix.open(path, NEW_FILE, 0o600)

@@ -2,12 +2,15 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.assoc import USE_PARENT, Account, Qos
+from accounting.assoc import USE_PARENT, Account, Association, Book, Qos
+from accounting.change import coordinated, default_of
+from accounting.ids import UserName
 from accounting.limits import NO_LIMITS, Limits
+from accounting.tres import memory_text
 from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.reports import Field, nothing
@@ -48,7 +51,7 @@ TRES_LIMITS = frozenset(name for name in Limits.__slots__ if "tres" in name)
 
 
 def _size(tres: str, count: int) -> str:
-    return f"{count}M" if tres == "mem" else str(count)
+    return memory_text(count) if tres == "mem" else str(count)
 
 
 def limits_of(row: Row | None) -> Limits:
@@ -59,6 +62,20 @@ def limits_of(row: Row | None) -> Limits:
 
 def _limit(name: str) -> Callable[[Row | None], str]:
     return lambda row: limit_text(limits_of(row), name)
+
+
+def _one(name: str, tres: str) -> Callable[[Row | None], str]:
+    """One TRES of a limit, as an older column has it."""
+    return lambda row: _text(limits_of(row).value(name, tres))
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def holder(row: Row) -> Account | Association:
+    """The record that the row shows."""
+    return row.account if row.user is None else row.user
 
 
 def shares_text(shares: int) -> str:
@@ -76,18 +93,18 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("Partition", "Partition", 10, lambda row: (row.user.partition or "") if row.user else ""),
     ("Fairshare", "Share", 9, lambda row: shares_text(row.shares)),
     ("Share", "Share", 9, lambda row: shares_text(row.shares)),
-    ("Priority", "Priority", 10, nothing),
+    ("Priority", "Priority", 10, lambda row: _text(holder(row).priority)),
     ("GrpJobs", "GrpJobs", 7, _limit("grp_jobs")),
     ("GrpTRES", "GrpTRES", 13, _limit("grp_tres")),
     ("GrpSubmitJobs", "GrpSubmit", 9, _limit("grp_submit_jobs")),
     ("GrpWall", "GrpWall", 11, _limit("grp_wall")),
     ("GrpTRESMins", "GrpTRESMins", 13, _limit("grp_tres_mins")),
     ("GrpTRESRunMins", "GrpTRESRunMins", 13, _limit("grp_tres_run_mins")),
-    ("GrpJobsAccrue", "GrpJobsAccrue", 13, nothing),
-    ("GrpNodes", "GrpNodes", 8, nothing),
-    ("GrpCPUs", "GrpCPUs", 8, nothing),
-    ("GrpMem", "GrpMem", 7, nothing),
-    ("GrpCPUMins", "GrpCPUMins", 11, nothing),
+    ("GrpJobsAccrue", "GrpJobsAccrue", 13, _limit("grp_jobs_accrue")),
+    ("GrpNodes", "GrpNodes", 8, _one("grp_tres", "node")),
+    ("GrpCPUs", "GrpCPUs", 8, _one("grp_tres", "cpu")),
+    ("GrpMem", "GrpMem", 7, _one("grp_tres", "mem")),
+    ("GrpCPUMins", "GrpCPUMins", 11, _one("grp_tres_mins", "cpu")),
     ("MaxJobs", "MaxJobs", 7, _limit("max_jobs")),
     ("MaxTRES", "MaxTRES", 13, _limit("max_tres_per_job")),
     ("MaxTRESPerJob", "MaxTRES", 13, _limit("max_tres_per_job")),
@@ -95,10 +112,10 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("MaxSubmitJobs", "MaxSubmit", 9, _limit("max_submit_jobs")),
     ("MaxWallDurationPerJob", "MaxWall", 11, _limit("max_wall")),
     ("MaxTRESMinsPerJob", "MaxTRESMins", 13, _limit("max_tres_mins_per_job")),
-    ("MaxJobsAccrue", "MaxJobsAccrue", 13, nothing),
-    ("MaxNodes", "MaxNodes", 8, nothing),
-    ("MaxCPUs", "MaxCPUs", 8, nothing),
-    ("MaxCPUMins", "MaxCPUMins", 11, nothing),
+    ("MaxJobsAccrue", "MaxJobsAccrue", 13, _limit("max_jobs_accrue")),
+    ("MaxNodes", "MaxNodes", 8, _one("max_tres_per_job", "node")),
+    ("MaxCPUs", "MaxCPUs", 8, _one("max_tres_per_job", "cpu")),
+    ("MaxCPUMins", "MaxCPUMins", 11, _one("max_tres_mins_per_job", "cpu")),
     ("QOS", "QOS", 20, lambda row: ",".join(row.qos)),
     ("QOSLevel", "QOS", 20, lambda row: ",".join(row.qos)),
     ("DefaultQOS", "Def QOS", 9, lambda row: row.default_qos),
@@ -106,7 +123,7 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("LFT", "LFT", 6, lambda row: str(row.id)),
     ("ParentName", "Par Name", 10, _parent),
     ("Lineage", "Lineage", -20, nothing),
-    ("Comment", "Comment", 20, nothing),
+    ("Comment", "Comment", 20, lambda row: holder(row).comment),
     ("Flags", "Flags", 20, nothing),
 )
 
@@ -133,14 +150,22 @@ def _depth(row: Row) -> int:
     return row.depth
 
 
-def users(cluster: str) -> tuple[Field[User], ...]:
+def users(cluster: str, book: Book) -> tuple[Field[User], ...]:
     """Columns of `show user`."""
+
+    def wckey(user: User) -> str:
+        person = book.people.get(UserName(user.name))
+        return "" if person is None else person.default_wckey
+
+    def held(user: User) -> str:
+        return ",".join(sorted(coordinated(book, user.name)))
+
     return (
         Field("User", "User", 10, lambda user: user.name),
         Field("DefaultAccount", "Def Acct", 10, lambda user: user.account),
-        Field("DefaultWCKey", "Def WCKey", 10, nothing),
+        Field("DefaultWCKey", "Def WCKey", 10, wckey),
         Field("AdminLevel", "Admin", 9, lambda user: user.admin),
-        Field("Coordinators", "Coord Accounts", 20, nothing),
+        Field("Coordinators", "Coord Accounts", 20, held),
         Field("Cluster", "Cluster", 10, lambda user: cluster if user.row else ""),
         *(Field(n, h, w, _of(get)) for n, h, w, get in ROW_COLUMNS if n != "User"),
     )
@@ -152,7 +177,7 @@ def accounts(cluster: str) -> tuple[Field[Owned], ...]:
         Field("Account", "Account", 10, lambda one: one.account.name),
         Field("Description", "Descr", 20, lambda one: one.account.description),
         Field("Organization", "Org", 20, lambda one: one.account.organization),
-        Field("Coordinators", "Coord Accounts", 20, nothing),
+        Field("Coordinators", "Coord Accounts", 20, lambda one: ",".join(one.account.coordinators)),
         Field("Cluster", "Cluster", 10, lambda one: cluster if one.row else ""),
         *(Field(n, h, w, _of(get)) for n, h, w, get in ROW_COLUMNS if n != "Account"),
     )
@@ -162,16 +187,25 @@ def _qos(name: str) -> Callable[[Qos], str]:
     return lambda qos: limit_text(qos.limits, name)
 
 
+def _factor(value: float | None) -> str:
+    return "" if value is None else f"{value:.6f}"
+
+
+def _exempt(qos: Qos) -> str:
+    return "" if qos.exempt_time is None else show_long(qos.exempt_time)
+
+
 QOS: tuple[Field[Qos], ...] = (
     Field("Name", "Name", 10, lambda qos: qos.name),
     Field("Priority", "Priority", 10, lambda qos: str(qos.priority)),
-    Field("GraceTime", "GraceTime", 10, lambda _: "00:00:00"),
-    Field("Preempt", "Preempt", 10, nothing),
-    Field("PreemptExemptTime", "PreemptExemptTime", 19, nothing),
-    Field("PreemptMode", "PreemptMode", 11, lambda _: "cluster"),
+    Field("GraceTime", "GraceTime", 10, lambda qos: show_long(qos.grace_time)),
+    Field("Preempt", "Preempt", 10, lambda qos: ",".join(qos.preempt)),
+    Field("PreemptExemptTime", "PreemptExemptTime", 19, _exempt),
+    Field("PreemptMode", "PreemptMode", 11, lambda qos: qos.preempt_mode),
     Field("Flags", "Flags", 40, lambda qos: ",".join(sorted(qos.flags))),
-    Field("UsageThreshold", "UsageThres", 10, nothing),
-    Field("UsageFactor", "UsageFactor", 11, lambda _: "1.000000"),
+    Field("UsageThreshold", "UsageThres", 10, lambda qos: _factor(qos.usage_threshold)),
+    Field("UsageFactor", "UsageFactor", 11, lambda qos: _factor(qos.usage_factor)),
+    Field("LimitFactor", "LimitFactor", 11, lambda qos: _factor(qos.limit_factor)),
     Field("GrpTRES", "GrpTRES", 13, _qos("grp_tres")),
     Field("GrpTRESMins", "GrpTRESMins", 13, _qos("grp_tres_mins")),
     Field("GrpTRESRunMins", "GrpTRESRunMins", 14, _qos("grp_tres_run_mins")),
@@ -192,10 +226,14 @@ QOS: tuple[Field[Qos], ...] = (
     Field("MaxSubmitPU", "MaxSubmitPU", 11, _qos("max_submit_jobs")),
     Field("MaxTRESPerAccount", "MaxTRESPA", 13, _qos("max_tres_per_account")),
     Field("MaxTRESPA", "MaxTRESPA", 13, _qos("max_tres_per_account")),
-    Field("MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, nothing),
-    Field("MaxTRESRunMinsPA", "MaxTRESRunMinsPA", 15, nothing),
-    Field("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, nothing),
-    Field("MaxTRESRunMinsPU", "MaxTRESRunMinsPU", 15, nothing),
+    Field(
+        "MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, _qos("max_tres_run_mins_per_account")
+    ),
+    Field("MaxTRESRunMinsPA", "MaxTRESRunMinsPA", 15, _qos("max_tres_run_mins_per_account")),
+    Field("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, _qos("max_tres_run_mins_per_user")),
+    Field("MaxTRESRunMinsPU", "MaxTRESRunMinsPU", 15, _qos("max_tres_run_mins_per_user")),
+    Field("GrpJobsAccrue", "GrpJobsAccrue", 13, _qos("grp_jobs_accrue")),
+    Field("MinPrioThreshold", "MinPrioThres", 12, _qos("min_prio_threshold")),
     Field("MaxJobsPerAccount", "MaxJobsPA", 9, _qos("max_jobs_per_account")),
     Field("MaxJobsPA", "MaxJobsPA", 9, _qos("max_jobs_per_account")),
     Field("MaxSubmitJobsPerAccount", "MaxSubmitPA", 11, _qos("max_submit_jobs_per_account")),
@@ -205,6 +243,15 @@ QOS: tuple[Field[Qos], ...] = (
     Field("Description", "Descr", 20, lambda qos: qos.description),
     Field("ID", "ID", 6, nothing),
 )
+
+
+def qos_columns(book: Book) -> tuple[Field[Qos], ...]:
+    """Columns of `show qos`, with the numbers that the QOS of this book have."""
+    ids = {name: str(number) for number, name in enumerate(book.qos, start=1)}
+    own: Field[Qos] = Field("ID", "ID", 6, lambda qos: ids.get(qos.name, ""))
+    return (*(one for one in QOS if one.name != "ID"), own)
+
+
 TRES: tuple[Field[tuple[str, int]], ...] = (
     Field("Type", "Type", 8, lambda one: split(one[0])[0]),
     Field("Name", "Name", 15, lambda one: split(one[0])[1]),
@@ -214,14 +261,7 @@ TRES: tuple[Field[tuple[str, int]], ...] = (
 # ---------------------------------------------------------------- records
 
 
-def default_account(rows: Iterable[Row]) -> str:
-    """The account of a user's rows that is marked, else the first."""
-    owned = [row for row in rows if row.user]
-    marked = [row for row in owned if row.user and row.user.default_account] or owned
-    return marked[0].account.name if marked else ""
-
-
-def user_records(rows: Sequence[Row], *, admins: Mapping[str, str], associated: bool) -> list[User]:
+def user_records(rows: Sequence[Row], book: Book, *, associated: bool) -> list[User]:
     """Users by name, with all of their associations in turn where that is asked for."""
     owned: dict[str, list[Row]] = {}
     for row in rows:
@@ -229,9 +269,9 @@ def user_records(rows: Sequence[Row], *, admins: Mapping[str, str], associated: 
             owned.setdefault(row.user.user, []).append(row)
     found = []
     for name in sorted(owned):
-        account, admin = default_account(owned[name]), admins.get(name, "None")
+        account = default_of(book, UserName(name)) or ""
         shown = owned[name] if associated else [None]
-        found += [User(name, account, admin, row) for row in shown]
+        found += [User(name, account, book.level(name), row) for row in shown]
     return found
 
 

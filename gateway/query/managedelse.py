@@ -1,5 +1,10 @@
 """The rest of what sacctmgr shows: the cluster, machines, events, and lists that are empty here."""
 
+from operator import itemgetter
+
+from accounting.assoc import ROOT
+from accounting.ids import UserName
+from broker.model.events import BookChanged
 from broker.model.node import Node
 from broker.world import Snapshot
 from gateway.query.assocs import Row
@@ -108,7 +113,12 @@ FEDERATIONS = _texts(
     ("Federation", 10), ("Cluster", 10), ("ID", 2), ("Weight", 8), ("Features", 20),
     ("FedState", 12),
 )  # fmt: skip
-PROBLEMS = _texts(("Cluster", 10), ("Account", 10), ("User", 10), ("Problem", 40))
+PROBLEMS: tuple[Field[tuple[str, str, str, str]], ...] = (
+    Field("Cluster", "Cluster", 10, itemgetter(0)),
+    Field("Account", "Account", 10, itemgetter(1)),
+    Field("User", "User", 10, itemgetter(2)),
+    Field("Problem", "Problem", 40, itemgetter(3)),
+)
 RESOURCES = _texts(
     ("Name", 10), ("Server", 10), ("Type", 8), ("Count", 6), ("LastConsumed", 12),
     ("Allocated", 9), ("ServerType", 10), ("Flags", 20),
@@ -117,12 +127,56 @@ RESERVATIONS = _texts(
     ("Cluster", 10), ("Name", 15), ("TRES", 30), ("TimeStart", 19), ("TimeEnd", 19),
     ("UnusedWall", 10),
 )  # fmt: skip
-TRANSACTIONS = _texts(
-    ("Time", 19), ("Action", 20), ("Actor", 10), ("Where", 20), ("Info", 20)
-)  # fmt: skip
-WCKEYS = _texts(("WCKey", 10), ("Cluster", 10), ("User", 10))
-FEDERATION, PROBLEM, RESOURCE = _usual(FEDERATIONS), _usual(PROBLEMS), _usual(RESOURCES)
-RESERVATION, TRANSACTION, WCKEY = _usual(RESERVATIONS), _usual(TRANSACTIONS), _usual(WCKEYS)
+FEDERATION, RESOURCE = _usual(FEDERATIONS), _usual(RESOURCES)
+PROBLEM = "Cluster,Account,User,Problem"
+RESERVATION = _usual(RESERVATIONS)
+TRANSACTION = "Time,Action,Actor,Where,Info"
+WCKEY = "WCKey,Cluster,User"
+
+
+def transactions(ctx: Context) -> tuple[Field[BookChanged], ...]:
+    """Columns of `show transaction`."""
+    return (
+        Field("TimeStamp", "Time", 19, lambda one: show_moment(one.at, ctx)),
+        Field("Time", "Time", 19, lambda one: show_moment(one.at, ctx)),
+        Field("Action", "Action", 20, lambda one: one.action),
+        Field("Actor", "Actor", 10, lambda one: one.by),
+        Field("Where", "Where", 20, lambda one: one.where),
+        Field("Info", "Info", 20, lambda one: one.info),
+        Field("Cluster", "Cluster", 10, lambda _: ctx.site.cluster),
+    )
+
+
+def wckeys(cluster: str) -> tuple[Field[tuple[str, UserName]], ...]:
+    """Columns of `show wckey`."""
+    return (
+        Field("WCKey", "WCKey", 10, lambda pair: pair[0]),
+        Field("Cluster", "Cluster", 10, lambda _: cluster),
+        Field("User", "User", 10, lambda pair: pair[1]),
+    )
+
+
+Problem = tuple[str, str, str, str]
+"""Cluster, account, user, what is wrong."""
+
+
+def problems(ctx: Context) -> list[Problem]:
+    """Accounts without users at or below them, and administrators whom the host does not know."""
+    book, cluster = ctx.site.book, ctx.site.cluster
+    used = {
+        step.name
+        for owned in book.associations.values()
+        for own in owned
+        for step in book.lineage(own.account)
+    }
+    found = [
+        (cluster, str(name), "", "Account has no users")
+        for name in book.accounts
+        if name not in {ROOT, *used}
+    ]
+    strangers = (one for one in book.people.values() if one.admin != "None" and one.uid is None)
+    return found + [("", "", str(one.name), "User does not have a uid") for one in strangers]
+
 
 CONFIG = (
     ("AccountingStorageBackupHost", "(null)"),

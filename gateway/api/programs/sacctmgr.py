@@ -1,88 +1,33 @@
-"""sacctmgr: what it shows, from the configuration; what would change it is refused by name."""
+"""sacctmgr: shows and changes accounts, associations, users and QOS."""
 
-import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
 
-from accounting.assoc import Qos
-from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.reading import fail, finishing, read_options, reader
+from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order
+from gateway.api.programs.sacctmgr_show import DENIED, RECORDS, Asked, conditions_of, entity_of
 from gateway.api.wire import Answer, Call
 from gateway.config.settings import Config
-from gateway.query import managed, managedelse
-from gateway.query.assocs import Row
-from gateway.query.context import Context
 from gateway.query.documents import values
-from gateway.query.managed import Owned, User
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
 from gateway.query.restbook import CONTENT
 from gateway.query.tresnames import numbers
 
 BAD_KEYWORD = "invalid keyword: {}\n"
-BAD_FIELD = "Unknown field '{}'\n"
-BAD_CONDITION = " Unknown condition: {}\n"
-NOT_YET = "sacctmgr: error: {} is not supported by SkyPurza yet: it comes with accounting\n"
+NOT_HERE = "sacctmgr: error: {} is not supported by SkyPurza\n"
 NO_PROMPT = (
     "sacctmgr: error: the prompt (sacctmgr without a command) is not supported by SkyPurza\n"
 )
-DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
-WCKEY_DENIED = DENIED + " Error with request: Access/permission denied\n"
-STATS_DENIED = (
-    "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_get_stats: RC:2002 "
-    "Your user doesn't have privilege to perform this action\n"
-)
-NO_ENTITY = (
-    "No valid entity in list command\n"
-    'Input line must include "Account", "Association", "Cluster", "Configuration",\n'
-    '"Event", "Federation", "Instance", "Problem", "QOS", "Resource", "Reservation",\n'
-    '"RunAwayJobs", "Stats", "Transaction", "TRES", "User", or "WCKey"\n'
-)
-CHANGES = (
-    "add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure",
-    "remove", "shutdown", "update",
-)  # fmt: skip
-"""Commands that change something, which come with the issue on accounting."""
+READ_ONLY = "Can't run this command in readonly mode.\n"
 SHOWS = ("show", "list")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One `show`: who asks, the conditions, the names, the columns."""
-
-    snap: Snapshot
-    ctx: Context
-    options: Options
-    admin: bool
-    admins: Mapping[str, str]
-    tres: Mapping[str, int]
-    settings: Config | None = None
-    host: str = ""
-    conditions: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    flags: frozenset[str] = frozenset()
-    format: str = ""
-
-    @property
-    def associated(self) -> bool:
-        return self.options.has("associations") or "withassoc" in self.flags
-
-    def wants(self, key: str, value: str) -> bool:
-        """Whether a condition allows the value; one that was not set allows any."""
-        chosen = self.conditions.get(key)
-        return chosen is None or value.lower() in chosen
-
-
-View = Callable[[Asked], Answer]
+NOT_OURS = ("archive", "clear", "reconfigure", "shutdown")
+"""Commands to slurmdbd itself, which there is none of; `spz db` archives."""
 
 
 class Sacctmgr:
-    """The command; users' levels and the names of TRES are the configuration's."""
+    """The command; the names of TRES are the configuration's."""
 
     def __init__(self, config: Config) -> None:
-        self.admins = {user.name: user.admin_level for user in config.users}
         self.tres = numbers(config.accounting.tres)
         self.config = config
 
@@ -92,38 +37,30 @@ class Sacctmgr:
         if not options.words:
             raise fail(NO_PROMPT)
         snap = desk.snapshot()
-        asked = Asked(
-            snap,
-            reader(desk, call, snap, options=options),
-            options,
-            call.peer.uid in snap.site.admins,
-            self.admins,
-            self.tres,
-            self.config,
-            desk.host,
-        )
-        shown = _command(options.words[0], asked)
-        if shown is not None:
-            return shown
-        entity = _entity(options.words[1:2])
-        asked = _conditions(asked, options.words[2:], entity)
-        by = await structured.asker(desk, call, options)
-        if by is None:
-            return entity.view(asked)
-        if entity.name not in CONTENT:
-            raise fail(f"sacctmgr: error: --json of {entity.name} is not supported by SkyPurza\n")
-        content = CONTENT[entity.name](RECORDS[entity.name](asked), asked.ctx, asked.tres)
-        return Answer(out=values(content, asked.ctx, asker=by))
+        admin = call.peer.uid in {*snap.site.admins, snap.site.service_uid}
+        ctx = reader(desk, call, snap, options=options)
+        asked = Asked(snap, ctx, options, admin, self.tres, self.config, desk.host)
+        word = options.words[0].lower()
+        if any(name.startswith(word) for name in SHOWS) and len(word) >= 2:
+            return await _shown(desk, call, asked)
+        name = _command(word)
+        if name in {*ORDERS, *FILES}:
+            if options.has("readonly"):
+                raise fail(READ_ONLY)
+            order = Order(desk, call, name, options.words[1:], self.tres, options.has("immediate"))
+            return await order.answer()
+        return _other(word, name, asked)
 
 
-def _command(word: str, asked: Asked) -> Answer | None:
-    """The answer to a command other than show; None for that."""
-    word = word.lower()
-    if any(name.startswith(word) for name in SHOWS) and len(word) >= 2:
-        return None
-    found = next((name for name in CHANGES if len(word) >= 3 and name.startswith(word)), None)
-    if found is not None:
-        raise fail(NOT_YET.format(found) if asked.admin else DENIED)
+def _command(word: str) -> str:
+    """The full name of a command that changes something; empty for others."""
+    known = (*ORDERS, *FILES, *NOT_OURS)
+    return next((name for name in known if len(word) >= 3 and name.startswith(word)), "")
+
+
+def _other(word: str, name: str, asked: Asked) -> Answer:
+    if name:
+        raise fail(NOT_HERE.format(name) if asked.admin else DENIED)
     if word == "ping":
         return Answer(out=f"slurmdbd(primary) at {asked.host} is UP\n")
     if word in {"version", "ver"}:
@@ -131,304 +68,16 @@ def _command(word: str, asked: Asked) -> Answer | None:
     raise fail(BAD_KEYWORD.format(word))
 
 
-# ---------------------------------------------------------------- words
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """What can be shown: its least number of letters, what bare words name, its conditions."""
-
-    name: str
-    least: int
-    view: View
-    named: str = "name"
-    conditions: tuple[str, ...] = ()
-
-
-FLAGS = (
-    "tree", "withassoc", "withassociations", "withcoordinators", "withdeleted", "withrawqoslevel",
-    "withsubaccounts", "withclusters", "onlydefaults", "wopinfo", "woparentinfo", "wolimits",
-    "wopllimits", "all_clusters",
-)  # fmt: skip
-
-
-def _entity(words: Sequence[str]) -> Entity:
-    word = words[0].lower() if words else ""
-    for entity in ENTITIES:
-        short = len(word) >= entity.least and entity.name.startswith(word.removesuffix("s"))
-        if word and (short or word in {entity.name, f"{entity.name}s"}):
-            return entity
-    raise fail(NO_ENTITY)
-
-
-def _conditions(asked: Asked, words: Iterable[str], entity: Entity) -> Asked:
-    """The words behind the entity. Raises Finished for a condition that it does not have."""
-    conditions: dict[str, frozenset[str]] = {}
-    flags, names, shape = set(), set(), ""
-    for word in words:
-        key, equals, value = word.partition("=")
-        low = key.lower().rstrip("!<>")
-        if not equals and (low in {"where", "set"} or _flag(low)):
-            flags |= {_flag(low)} if _flag(low) else set()
-        elif not equals:
-            names |= {part.lower() for part in word.split(",")}
-        elif low.startswith("form"):
-            shape += f",{value}"
-        else:
-            name = _condition(low, entity, word)
-            conditions[name] = frozenset(part.lower() for part in value.split(",") if part)
-    if names:
-        conditions[entity.named] = frozenset(names)
-    return replace(
-        asked, conditions=conditions, names=frozenset(names), flags=frozenset(flags), format=shape
-    )
-
-
-def _flag(word: str) -> str:
-    found = next((flag for flag in FLAGS if len(word) >= 4 and flag.startswith(word)), "")
-    return "withassoc" if found.startswith("withassoc") else found
-
-
-def _condition(word: str, entity: Entity, typed: str) -> str:
-    word = {"names": "name", "ids": "id"}.get(word, word)
-    known = (*entity.conditions, entity.named, "name", "cluster", "id")
-    found = next((one for one in known if one.startswith(word.removesuffix("s")) and word), None)
-    if found is None:
-        raise fail(BAD_CONDITION.format(typed))
-    return entity.named if found == "name" else found
-
-
-# ---------------------------------------------------------------- records
-
-
-def _here(asked: Asked) -> bool:
-    return asked.wants("cluster", asked.ctx.site.cluster)
-
-
-def _rows(asked: Asked) -> list[Row]:
-    """Associations that the conditions allow."""
-    if not _here(asked):
-        return []
-    users = "user" in asked.conditions
-    return [
-        row
-        for row in managed.rows_of(asked.ctx)
-        if asked.wants("account", row.account.name)
-        and (row.user is not None or not users)
-        and asked.wants("user", row.user.user if row.user else "")
-        and asked.wants("id", str(row.id))
-        and _allows_qos(asked, row)
-    ]
-
-
-def _allows_qos(asked: Asked, row: Row) -> bool:
-    chosen = asked.conditions.get("qos")
-    return chosen is None or not chosen.isdisjoint(row.qos)
-
-
-def _users(asked: Asked) -> list[User]:
-    level = asked.conditions.get("adminlevel")
-    found = managed.user_records(_rows(asked), admins=asked.admins, associated=asked.associated)
-    return [user for user in found if level is None or user.admin.lower() in level]
-
-
-def _accounts(asked: Asked) -> list[Owned]:
-    rows = [row for row in _rows(asked) if asked.associated or row.user is None]
-    return managed.account_records(rows, associated=asked.associated)
-
-
-def _qos(asked: Asked) -> list[Qos]:
-    return [qos for qos in asked.ctx.site.book.qos.values() if asked.wants("qos", qos.name)]
-
-
-def _tres(asked: Asked) -> list[tuple[str, int]]:
-    found = sorted(asked.tres.items(), key=lambda pair: pair[1])
-    return [
-        (name, number)
-        for name, number in found
-        if asked.wants("type", name.partition("/")[0]) and asked.wants("id", str(number))
-    ]
-
-
-RECORDS: Mapping[str, Callable[[Asked], Any]] = {
-    "association": _rows,
-    "user": _users,
-    "account": _accounts,
-    "qos": _qos,
-    "tres": _tres,
-}
-
-# ---------------------------------------------------------------- tables
-
-
-def _style(options: Options) -> Style:
-    header = not options.has("noheader")
-    if options.has("parsable2") or options.has("parsable"):
-        return Style("|", ended=not options.has("parsable2"), header=header)
-    return Style(header=header)
-
-
-def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
-    try:
-        fields = fields_of(asked.format or usual, known)
-    except UnknownFieldError as error:
-        raise fail(BAD_FIELD.format(error)) from None
-    return Answer(out=table(fields, rows, _style(asked.options)))
-
-
-ASSOC = (
-    "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,"
-    "MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
-)
-USER, USER_ASSOC = (
-    "User,DefaultAccount,AdminLevel",
-    ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,"
-    "MaxCPUMins,QOS,DefaultQOS",
-)
-ACCOUNT, ACCOUNT_ASSOC = (
-    "Account,Description,Organization",
-    ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmit,GrpWall,"
-    "GrpCPUMins,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS",
-)
-QOS = (
-    "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor,"
-    "GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,"
-    "MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxTRESRunMinsPA,"
-    "MaxTRESRunMinsPU,MaxJobsPA,MaxSubmitPA,MinTRES"
-)
-
-
-def _coordinated(asked: Asked, usual: str) -> str:
-    return f"{usual},Coordinators" if "withcoordinators" in asked.flags else usual
-
-
-def _show_associations(asked: Asked) -> Answer:
-    known = managed.associations(asked.ctx.site.cluster, "tree" in asked.flags)
-    return _table(asked, known, usual=ASSOC, rows=_rows(asked))
-
-
-def _show_users(asked: Asked) -> Answer:
-    usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
-    return _table(asked, managed.users(asked.ctx.site.cluster), usual=usual, rows=_users(asked))
-
-
-def _show_accounts(asked: Asked) -> Answer:
-    usual = _coordinated(asked, ACCOUNT) + (ACCOUNT_ASSOC if asked.associated else "")
-    return _table(
-        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=_accounts(asked)
-    )
-
-
-def _show_qos(asked: Asked) -> Answer:
-    return _table(asked, managed.QOS, usual=QOS, rows=_qos(asked))
-
-
-def _show_tres(asked: Asked) -> Answer:
-    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=_tres(asked))
-
-
-def _show_clusters(asked: Asked) -> Answer:
-    rows = [row for row in managed.rows_of(asked.ctx)[:1] if _here(asked)]
-    known = managedelse.clusters(asked.ctx.site.cluster)
-    return _table(asked, known, usual=managedelse.CLUSTER, rows=rows)
-
-
-def _show_instances(asked: Asked) -> Answer:
-    rows = [node for node in asked.snap.nodes.values() if node.machine is not None]
-    known = managedelse.instances(asked.ctx)
-    return _table(asked, known, usual=managedelse.INSTANCE, rows=rows)
-
-
-def _show_events(asked: Asked) -> Answer:
-    rows = [node for node in asked.snap.nodes.values() if managedelse.is_event(node)]
-    return _table(asked, managedelse.events(asked.ctx), usual=managedelse.EVENT, rows=rows)
-
-
-def _empty(known: Sequence[Field[Any]], usual: str, denied: str = "") -> View:
-    def view(asked: Asked) -> Answer:
-        if denied and not asked.admin:
-            return Answer(err=denied, code=1)
-        return _table(asked, known, usual=usual, rows=())
-
-    return view
-
-
-def _show_config(asked: Asked) -> Answer:
-    host = asked.host or platform.node()
-    return Answer(out=managedelse.config_text(asked.ctx, host))
-
-
-def _show_stats(asked: Asked) -> Answer:
-    if not asked.admin:
-        return Answer(err=STATS_DENIED, code=1)
-    return Answer(out=managedelse.stats_text(asked.snap, asked.ctx))
-
-
-def _show_runaway(asked: Asked) -> Answer:
-    """Jobs that accounting takes for running and the controller does not know: none, by design."""
-    if not asked.admin:
-        return Answer(err=DENIED, code=1)
-    return Answer(out=f"Runaway Jobs: No runaway jobs found on cluster {asked.ctx.site.cluster}\n")
-
-
-ENTITIES = (
-    Entity(
-        "association", 2, _show_associations, "account", ("account", "user", "partition", "qos")
-    ),
-    Entity(
-        "account", 2, _show_accounts, "account", ("account", "user", "description", "organization")
-    ),
-    Entity("cluster", 2, _show_clusters, "cluster"),
-    Entity("configuration", 2, _show_config),
-    Entity(
-        "event",
-        1,
-        _show_events,
-        "node",
-        ("node", "start", "end", "states", "user", "reason", "event"),
-    ),
-    Entity("federation", 1, _empty(managedelse.FEDERATIONS, managedelse.FEDERATION)),
-    Entity(
-        "instance",
-        1,
-        _show_instances,
-        "node",
-        ("node", "start", "end", "instanceid", "instancetype", "extra"),
-    ),
-    Entity("problem", 1, _empty(managedelse.PROBLEMS, managedelse.PROBLEM)),
-    Entity("qos", 1, _show_qos, "qos"),
-    Entity(
-        "resource",
-        4,
-        _empty(managedelse.RESOURCES, managedelse.RESOURCE),
-        "name",
-        ("server", "type"),
-    ),
-    Entity(
-        "reservation",
-        4,
-        _empty(managedelse.RESERVATIONS, managedelse.RESERVATION),
-        "name",
-        ("node", "start", "end"),
-    ),
-    Entity("runawayjob", 2, _show_runaway),
-    Entity("stat", 1, _show_stats),
-    Entity(
-        "transaction",
-        1,
-        _empty(managedelse.TRANSACTIONS, managedelse.TRANSACTION),
-        "name",
-        ("account", "action", "actor", "start", "end", "user"),
-    ),
-    Entity("tres", 2, _show_tres, "name", ("type", "id")),
-    Entity(
-        "user",
-        1,
-        _show_users,
-        "user",
-        ("user", "account", "adminlevel", "defaultaccount", "partition", "qos"),
-    ),
-    Entity(
-        "wckey", 1, _empty(managedelse.WCKEYS, managedelse.WCKEY, WCKEY_DENIED), "name", ("user",)
-    ),
-)
+async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
+    words: Sequence[str] = asked.options.words
+    entity = entity_of(words[1:2])
+    asked = conditions_of(asked, words[2:], entity)
+    if entity.past:
+        asked = asked.with_changes(await desk.read(desk.history.book_changes))
+    by = await structured.asker(desk, call, asked.options)
+    if by is None:
+        return entity.view(asked)
+    if entity.name not in CONTENT:
+        raise fail(f"sacctmgr: error: --json of {entity.name} is not supported by SkyPurza\n")
+    content = CONTENT[entity.name](RECORDS[entity.name](asked), asked.ctx, asked.tres)
+    return Answer(out=values(content, asked.ctx, asker=by))

@@ -66,6 +66,9 @@ class Past:
         del since, until
         return iter(())
 
+    def book_changes(self) -> Sequence[Any]:
+        return ()
+
     def blob(self, digest: Digest) -> bytes:
         try:
             return self.blobs[digest]

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - a row stays on one line
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from gateway.api.programs.sprio import Sprio
 from gateway.api.programs.sreport import sreport
 from gateway.api.programs.sshare import Sshare
 from gateway.api.programs.sstat import sstat
-from gateway.api.wire import Answer
+from gateway.api.wire import LINE, Answer
 from gateway.config.load import load
 from gateway.config.site import site
 from tests.unit.gateway.query.desk import Past, Program, ask, desk_of, snapshot, text
@@ -37,6 +38,7 @@ PROGRAMS: dict[str, Program] = {
     "sstat": sstat,
 }
 OWNERS = {job.owner.uid: job.owner for job in queue()}
+OWNERS[0] = replace(OWNERS[2001], uid=0, user="root")
 
 
 def said(*words: str, uid: int = 2001) -> Answer:
@@ -90,7 +92,10 @@ REFUSED = (
     ("sacctmgr show user format=nosuch", "Unknown field 'nosuch'\n"),
     ("sacctmgr show event format=node", "Unknown field 'node'\n"),
     ("sacctmgr show user where colour=red", " Unknown condition: colour=red\n"),
-    ("sacctmgr add user x", "sacctmgr: error: Your user doesn't have privilege to perform this action\n"),
+    ("sacctmgr -i add user x", " Need name of account to add user to.\n"),
+    ("sacctmgr -i modify user bob set maxjobs=1", "sacctmgr: error: Your user doesn't have privilege to perform this action\n Error with request: Access/permission denied\n"),
+    ("sacctmgr -ir add account x", "Can't run this command in readonly mode.\n"),
+    ("sacctmgr archive dump", "sacctmgr: error: Your user doesn't have privilege to perform this action\n"),
     ("sreport foo", "invalid keyword: foo\n"),
     ("sstat -o nosuch -j 700003", 'sstat: error: Invalid field requested: "nosuch"\n'),
     ("sshare -o nosuch", 'sshare: error: Invalid field requested: "nosuch"\n'),
@@ -105,9 +110,16 @@ def test_what_cannot_be_is_refused_in_slurms_words(line: str, err: str) -> None:
     assert (answer.err, answer.code) == (err, 1)
 
 
-def test_changes_are_refused_by_name_to_administrators() -> None:
-    answer = said("sacctmgr", "modify", "user", "bob", uid=0)
-    assert "modify is not supported by SkyPurza yet" in text(answer.err)
+def test_a_change_that_is_denied_is_shown_all_the_same() -> None:
+    answer = said("sacctmgr", "-i", "add", "user", "x", "account=chem")
+    assert answer.err == " Problem adding users: Access/permission denied\n"
+    assert text(answer.out).startswith(" Adding User(s)\n  x\n")
+
+
+def test_a_question_is_asked_before_anything_is_changed() -> None:
+    answer = said("sacctmgr", "add", "account", "x", uid=0)
+    assert answer.ask == LINE
+    assert text(answer.out).endswith("(You have 30 seconds to decide)\n(N/y): ")
 
 
 def test_unknown_steps_are_complained_about_below_an_empty_table() -> None:

@@ -1,0 +1,430 @@
+"""What sacctmgr shows: entities, their conditions, their tables."""
+
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from accounting.assoc import Book, Qos
+from broker.model.events import BookChanged
+from broker.world import Snapshot
+from gateway.api.programs.reading import Options, fail
+from gateway.api.wire import Answer
+from gateway.config.settings import Config
+from gateway.query import managed, managedelse
+from gateway.query.assocs import Row
+from gateway.query.context import Context
+from gateway.query.managed import Owned, User
+from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
+from sbatch_shim.grammar.instants import InstantError, read_instant
+
+BAD_FIELD = "Unknown field '{}'\n"
+BAD_CONDITION = " Unknown condition: {}\n"
+DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
+WCKEY_DENIED = DENIED + " Error with request: Access/permission denied\n"
+STATS_DENIED = (
+    "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_get_stats: RC:2002 "
+    "Your user doesn't have privilege to perform this action\n"
+)
+NO_ENTITY = (
+    "No valid entity in list command\n"
+    'Input line must include "Account", "Association", "Cluster", "Configuration",\n'
+    '"Event", "Federation", "Instance", "Problem", "QOS", "Resource", "Reservation",\n'
+    '"RunAwayJobs", "Stats", "Transaction", "TRES", "User", or "WCKey"\n'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One `show`: who asks, the conditions, the names, the columns."""
+
+    snap: Snapshot
+    ctx: Context
+    options: Options
+    admin: bool
+    tres: Mapping[str, int]
+    settings: Config | None = None
+    host: str = ""
+    conditions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    format: str = ""
+    changes: Sequence[BookChanged] = ()
+    """What was changed ever, where that is asked for."""
+
+    def with_changes(self, changes: Sequence[BookChanged]) -> "Asked":
+        return replace(self, changes=changes)
+
+    @property
+    def book(self) -> Book:
+        return self.ctx.site.book
+
+    @property
+    def associated(self) -> bool:
+        return self.options.has("associations") or "withassoc" in self.flags
+
+    def wants(self, key: str, value: str) -> bool:
+        """Whether a condition allows the value; one that was not set allows any."""
+        chosen = self.conditions.get(key)
+        return chosen is None or value.lower() in chosen
+
+
+View = Callable[[Asked], Answer]
+
+
+# ---------------------------------------------------------------- words
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What can be shown: its least number of letters, what bare words name, its conditions."""
+
+    name: str
+    least: int
+    view: View
+    named: str = "name"
+    conditions: tuple[str, ...] = ()
+    past: bool = False
+    """Whether it needs what was changed ever."""
+
+
+FLAGS = (
+    "tree", "withassoc", "withassociations", "withcoordinators", "withdeleted", "withrawqoslevel",
+    "withsubaccounts", "withclusters", "onlydefaults", "wopinfo", "woparentinfo", "wolimits",
+    "wopllimits", "all_clusters",
+)  # fmt: skip
+
+
+def entity_of(words: Sequence[str]) -> Entity:
+    word = words[0].lower() if words else ""
+    for entity in ENTITIES:
+        short = len(word) >= entity.least and entity.name.startswith(word.removesuffix("s"))
+        if word and (short or word in {entity.name, f"{entity.name}s"}):
+            return entity
+    raise fail(NO_ENTITY)
+
+
+def conditions_of(asked: Asked, words: Iterable[str], entity: Entity) -> Asked:
+    """The words behind the entity. Raises Finished for a condition that it does not have."""
+    conditions: dict[str, frozenset[str]] = {}
+    flags, names, shape = set(), set(), ""
+    for word in words:
+        key, equals, value = word.partition("=")
+        low = key.lower().rstrip("!<>")
+        if not equals and (low in {"where", "set"} or _flag(low)):
+            flags |= {_flag(low)} if _flag(low) else set()
+        elif not equals:
+            names |= {part.lower() for part in word.split(",")}
+        elif low.startswith("form"):
+            shape += f",{value}"
+        else:
+            name = _condition(low, entity, word)
+            conditions[name] = frozenset(part.lower() for part in value.split(",") if part)
+    if names:
+        conditions[entity.named] = frozenset(names)
+    return replace(
+        asked, conditions=conditions, names=frozenset(names), flags=frozenset(flags), format=shape
+    )
+
+
+def _flag(word: str) -> str:
+    found = next((flag for flag in FLAGS if len(word) >= 4 and flag.startswith(word)), "")
+    return "withassoc" if found.startswith("withassoc") else found
+
+
+def _condition(word: str, entity: Entity, typed: str) -> str:
+    word = {"names": "name", "ids": "id"}.get(word, word)
+    known = (*entity.conditions, entity.named, "name", "cluster", "id")
+    found = next((one for one in known if one.startswith(word.removesuffix("s")) and word), None)
+    if found is None:
+        raise fail(BAD_CONDITION.format(typed))
+    return entity.named if found == "name" else found
+
+
+# ---------------------------------------------------------------- records
+
+
+def _here(asked: Asked) -> bool:
+    return asked.wants("cluster", asked.ctx.site.cluster)
+
+
+def _rows(asked: Asked) -> list[Row]:
+    """Associations that the conditions allow."""
+    if not _here(asked):
+        return []
+    users = "user" in asked.conditions
+    return [
+        row
+        for row in managed.rows_of(asked.ctx)
+        if asked.wants("account", row.account.name)
+        and (row.user is not None or not users)
+        and asked.wants("user", row.user.user if row.user else "")
+        and asked.wants("id", str(row.id))
+        and _allows_qos(asked, row)
+    ]
+
+
+def _allows_qos(asked: Asked, row: Row) -> bool:
+    chosen = asked.conditions.get("qos")
+    return chosen is None or not chosen.isdisjoint(row.qos)
+
+
+def _users(asked: Asked) -> list[User]:
+    level = asked.conditions.get("adminlevel")
+    found = managed.user_records(_rows(asked), asked.book, associated=asked.associated)
+    return [user for user in found if level is None or user.admin.lower() in level]
+
+
+def _accounts(asked: Asked) -> list[Owned]:
+    rows = [row for row in _rows(asked) if asked.associated or row.user is None]
+    return managed.account_records(rows, associated=asked.associated)
+
+
+def _qos(asked: Asked) -> list[Qos]:
+    return [
+        qos
+        for number, qos in enumerate(asked.book.qos.values(), start=1)
+        if asked.wants("qos", qos.name) and asked.wants("id", str(number))
+    ]
+
+
+def _tres(asked: Asked) -> list[tuple[str, int]]:
+    found = sorted(asked.tres.items(), key=lambda pair: pair[1])
+    return [
+        (name, number)
+        for name, number in found
+        if asked.wants("type", name.partition("/")[0]) and asked.wants("id", str(number))
+    ]
+
+
+RECORDS: Mapping[str, Callable[[Asked], Any]] = {
+    "association": _rows,
+    "user": _users,
+    "account": _accounts,
+    "qos": _qos,
+    "tres": _tres,
+}
+
+# ---------------------------------------------------------------- tables
+
+
+def _style(options: Options) -> Style:
+    header = not options.has("noheader")
+    if options.has("parsable2") or options.has("parsable"):
+        return Style("|", ended=not options.has("parsable2"), header=header)
+    return Style(header=header)
+
+
+def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
+    try:
+        fields = fields_of(asked.format or usual, known)
+    except UnknownFieldError as error:
+        raise fail(BAD_FIELD.format(error)) from None
+    return Answer(out=table(fields, rows, _style(asked.options)))
+
+
+ASSOC = (
+    "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,"
+    "MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
+)
+USER, USER_ASSOC = (
+    "User,DefaultAccount,AdminLevel",
+    ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,"
+    "MaxCPUMins,QOS,DefaultQOS",
+)
+ACCOUNT, ACCOUNT_ASSOC = (
+    "Account,Description,Organization",
+    ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmit,GrpWall,"
+    "GrpCPUMins,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS",
+)
+QOS = (
+    "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor,"
+    "GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,"
+    "MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxTRESRunMinsPA,"
+    "MaxTRESRunMinsPU,MaxJobsPA,MaxSubmitPA,MinTRES"
+)
+
+
+def _coordinated(asked: Asked, usual: str) -> str:
+    return f"{usual},Coordinators" if "withcoordinators" in asked.flags else usual
+
+
+def _show_associations(asked: Asked) -> Answer:
+    known = managed.associations(asked.ctx.site.cluster, "tree" in asked.flags)
+    return _table(asked, known, usual=ASSOC, rows=_rows(asked))
+
+
+def _show_users(asked: Asked) -> Answer:
+    usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
+    known = managed.users(asked.ctx.site.cluster, asked.book)
+    return _table(asked, known, usual=usual, rows=_users(asked))
+
+
+def _show_accounts(asked: Asked) -> Answer:
+    usual = _coordinated(asked, ACCOUNT) + (ACCOUNT_ASSOC if asked.associated else "")
+    return _table(
+        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=_accounts(asked)
+    )
+
+
+def _show_qos(asked: Asked) -> Answer:
+    return _table(asked, managed.qos_columns(asked.book), usual=QOS, rows=_qos(asked))
+
+
+def _show_tres(asked: Asked) -> Answer:
+    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=_tres(asked))
+
+
+def _show_clusters(asked: Asked) -> Answer:
+    rows = [row for row in managed.rows_of(asked.ctx)[:1] if _here(asked)]
+    known = managedelse.clusters(asked.ctx.site.cluster)
+    return _table(asked, known, usual=managedelse.CLUSTER, rows=rows)
+
+
+def _show_instances(asked: Asked) -> Answer:
+    rows = [node for node in asked.snap.nodes.values() if node.machine is not None]
+    known = managedelse.instances(asked.ctx)
+    return _table(asked, known, usual=managedelse.INSTANCE, rows=rows)
+
+
+def _show_events(asked: Asked) -> Answer:
+    rows = [node for node in asked.snap.nodes.values() if managedelse.is_event(node)]
+    return _table(asked, managedelse.events(asked.ctx), usual=managedelse.EVENT, rows=rows)
+
+
+def _show_transactions(asked: Asked) -> Answer:
+    since, until = (_moment(asked, key) for key in ("start", "end"))
+    rows = [
+        one
+        for one in asked.changes
+        if asked.wants("action", one.action)
+        and asked.wants("actor", one.by)
+        and (since is None or one.at >= since)
+        and (until is None or one.at < until)
+        and _touches(asked, one)
+    ]
+    known = managedelse.transactions(asked.ctx)
+    return _table(asked, known, usual=managedelse.TRANSACTION, rows=rows)
+
+
+def _moment(asked: Asked, key: str) -> int | None:
+    """The instant of a condition. Raises Finished for what is none."""
+    text = next(iter(asked.conditions.get(key, ())), None)
+    if text is None:
+        return None
+    try:
+        return read_instant(text.upper(), asked.ctx.now, offset=asked.ctx.zone, past=True)
+    except InstantError:
+        raise fail(f"Invalid time specification (pos=0): {text}\n") from None
+
+
+def _touches(asked: Asked, one: BookChanged) -> bool:
+    words = {word.lower() for text in (one.where, one.info) for word in text.split(",")}
+    wanted = asked.conditions.get("user"), asked.conditions.get("account")
+    return all(names is None or not names.isdisjoint(words) for names in wanted)
+
+
+def _show_problems(asked: Asked) -> Answer:
+    rows = managedelse.problems(asked.ctx)
+    return _table(asked, managedelse.PROBLEMS, usual=managedelse.PROBLEM, rows=rows)
+
+
+def _show_wckeys(asked: Asked) -> Answer:
+    """Slurm refuses those whom it does not show all: no list of one's own (25.11.7)."""
+    if not asked.admin:
+        return Answer(err=WCKEY_DENIED, code=1)
+    rows = [
+        (key, one.name)
+        for one in asked.book.people.values()
+        for key in one.wckeys
+        if asked.wants("user", one.name) and asked.wants("name", key)
+    ]
+    known = managedelse.wckeys(asked.ctx.site.cluster)
+    return _table(asked, known, usual=managedelse.WCKEY, rows=rows)
+
+
+def _empty(known: Sequence[Field[Any]], usual: str) -> View:
+    def view(asked: Asked) -> Answer:
+        return _table(asked, known, usual=usual, rows=())
+
+    return view
+
+
+def _show_config(asked: Asked) -> Answer:
+    host = asked.host or platform.node()
+    return Answer(out=managedelse.config_text(asked.ctx, host))
+
+
+def _show_stats(asked: Asked) -> Answer:
+    if not asked.admin:
+        return Answer(err=STATS_DENIED, code=1)
+    return Answer(out=managedelse.stats_text(asked.snap, asked.ctx))
+
+
+def _show_runaway(asked: Asked) -> Answer:
+    """Jobs that accounting takes for running and the controller does not know: none, by design."""
+    if not asked.admin:
+        return Answer(err=DENIED, code=1)
+    return Answer(out=f"Runaway Jobs: No runaway jobs found on cluster {asked.ctx.site.cluster}\n")
+
+
+ENTITIES = (
+    Entity(
+        "association", 2, _show_associations, "account", ("account", "user", "partition", "qos")
+    ),
+    Entity(
+        "account", 2, _show_accounts, "account", ("account", "user", "description", "organization")
+    ),
+    Entity("cluster", 2, _show_clusters, "cluster"),
+    Entity("configuration", 2, _show_config),
+    Entity(
+        "event",
+        1,
+        _show_events,
+        "node",
+        ("node", "start", "end", "states", "user", "reason", "event"),
+    ),
+    Entity("federation", 1, _empty(managedelse.FEDERATIONS, managedelse.FEDERATION)),
+    Entity(
+        "instance",
+        1,
+        _show_instances,
+        "node",
+        ("node", "start", "end", "instanceid", "instancetype", "extra"),
+    ),
+    Entity("problem", 1, _show_problems),
+    Entity("qos", 1, _show_qos, "qos"),
+    Entity(
+        "resource",
+        4,
+        _empty(managedelse.RESOURCES, managedelse.RESOURCE),
+        "name",
+        ("server", "type"),
+    ),
+    Entity(
+        "reservation",
+        4,
+        _empty(managedelse.RESERVATIONS, managedelse.RESERVATION),
+        "name",
+        ("node", "start", "end"),
+    ),
+    Entity("runawayjob", 2, _show_runaway),
+    Entity("stat", 1, _show_stats),
+    Entity(
+        "transaction",
+        1,
+        _show_transactions,
+        "name",
+        ("account", "action", "actor", "start", "end", "user"),
+        past=True,
+    ),
+    Entity("tres", 2, _show_tres, "name", ("type", "id")),
+    Entity(
+        "user",
+        1,
+        _show_users,
+        "user",
+        ("user", "account", "adminlevel", "defaultaccount", "partition", "qos"),
+    ),
+    Entity("wckey", 1, _show_wckeys, "name", ("user",)),
+)

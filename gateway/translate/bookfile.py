@@ -1,0 +1,254 @@
+"""The file of `sacctmgr dump` and `load`: the account tree as lines of names and values."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, Person, lower
+from accounting.change import Change, changed, default_of, place
+from accounting.ids import AccountName, UserName
+from accounting.limits import Limits
+from gateway.translate.bookadd import LEVELS
+from gateway.translate.bookorder import Known, OrderError, associations
+from gateway.translate.bookwords import ASSOC, BadSettingError, Setting, find, put, read, tres_text
+
+HEADER = """\
+# Accounts of cluster {cluster}, as `sacctmgr load` reads them.
+# A line `Parent - 'NAME'` says below which account the lines after it belong.
+# Account - 'NAME':Description='...':Organization='...':Fairshare=N and any limit
+# User - 'NAME':DefaultAccount='NAME':Fairshare=N and any limit
+"""
+BAD_LINE = " error: line {}: {}\n"
+LIMITS = (
+    ("GrpTRESMins", "grp_tres_mins"), ("GrpTRESRunMins", "grp_tres_run_mins"),
+    ("GrpTRES", "grp_tres"), ("GrpJobs", "grp_jobs"), ("GrpJobsAccrue", "grp_jobs_accrue"),
+    ("GrpSubmitJobs", "grp_submit_jobs"), ("GrpWall", "grp_wall"),
+    ("MaxTRESMinsPerJob", "max_tres_mins_per_job"), ("MaxTRESPerJob", "max_tres_per_job"),
+    ("MaxTRESPerNode", "max_tres_per_node"), ("MaxJobs", "max_jobs"),
+    ("MaxJobsAccrue", "max_jobs_accrue"), ("MaxSubmitJobs", "max_submit_jobs"),
+    ("MaxWallDurationPerJob", "max_wall"), ("MinPrioThreshold", "min_prio_threshold"),
+)  # fmt: skip
+WALLS = ("grp_wall", "max_wall")
+
+
+def dumped(book: Book, cluster: str) -> list[str]:
+    """The lines of a dump, without the header."""
+    root = book.accounts[ROOT]
+    return [f"Cluster - '{cluster}'{_shares(root)}", *_below(book, root)]
+
+
+def _below(book: Book, parent: Account) -> Iterator[str]:
+    users = [own for own in associations(book) if own.account == parent.name]
+    children = [
+        one for one in book.accounts.values() if one.parent == parent.name and one.name != ROOT
+    ]
+    if users or children:
+        yield f"Parent - '{parent.name}'"
+    for own in sorted(users, key=lambda own: (own.user, own.partition or "")):
+        yield _user_line(book, own)
+    children.sort(key=lambda one: one.name)
+    for one in children:
+        about = f":Description='{one.description}':Organization='{one.organization}'"
+        held = f":Coordinator='{','.join(one.coordinators)}'" if one.coordinators else ""
+        yield f"Account - '{one.name}'{about}{held}{_shares(one)}"
+    for one in children:
+        yield from _below(book, one)
+
+
+def _user_line(book: Book, own: Association) -> str:
+    person = book.people.get(own.user, Person(name=own.user))
+    parts = [
+        f":Partition='{own.partition}'" if own.partition else "",
+        f":DefaultAccount='{default_of(book, own.user)}'",
+        f":AdminLevel='{person.admin}'" if person.admin != "None" else "",
+        f":DefaultWCKey='{person.default_wckey}'" if person.default_wckey else "",
+        f":WCKeys='{','.join(person.wckeys)}'" if person.wckeys else "",
+    ]
+    return f"User - '{own.user}'{''.join(parts)}{_shares(own)}"
+
+
+def _shares(holder: Account | Association) -> str:
+    shares = "parent" if holder.fairshare == USE_PARENT else str(holder.fairshare)
+    default = f":DefaultQOS='{holder.default_qos}'" if holder.default_qos else ""
+    limits = "".join(_limit(holder.limits, key, field) for key, field in LIMITS)
+    qos = f":QOS='{','.join(sorted(holder.qos))}'" if holder.qos else ""
+    return f"{default}:Fairshare={shares}{limits}{qos}"
+
+
+def _limit(limits: Limits, key: str, field: str) -> str:
+    value = getattr(limits, field)
+    if value is None or value == {}:
+        return ""
+    if field in WALLS:
+        return f":{key}={value // 60}"
+    return f":{key}={value if isinstance(value, int) else tres_text(value)}"
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far a file is read: below which account, what was found."""
+
+    known: Known
+    parent: AccountName = ROOT
+    accounts: dict[AccountName, Account] | None = None
+    owned: list[Association] | None = None
+    people: dict[UserName, Person] | None = None
+    cluster: str = ""
+
+
+def loaded(text: str, known: Known, *, clean: bool) -> tuple[Change, str]:
+    """The change that makes the book what the file says, and what is printed of it.
+
+    `clean` takes away first what the file does not name. Raises OrderError naming the line.
+    """
+    reading = _Reading(known, accounts={}, owned=[], people={})
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            _read_line(line.strip(), reading)
+        except (ValueError, BadSettingError) as error:
+            raise OrderError(BAD_LINE.format(number, error)) from None
+    change = _difference(reading, clean=clean)
+    out = f"For cluster {reading.cluster or known.cluster}\n"
+    if _lines(changed(known.book, change)) == _lines(known.book):
+        return Change(), f"{out} Nothing new added.\n"
+    return change, out + _told(change, known.book)
+
+
+def _lines(book: Book) -> list[str]:
+    return sorted(dumped(book, ""))
+
+
+def _read_line(line: str, into: _Reading) -> None:
+    kind, dash, rest = line.partition("-")
+    parts = list(_parts(rest.strip()))
+    if not dash or not parts:
+        raise ValueError(f"{line!r} is no `Kind - 'name'`")
+    name, values = parts[0].strip("'\""), dict(part.partition("=")[::2] for part in parts[1:])
+    kinds = {"cluster": _cluster, "parent": _parent, "account": _account, "user": _user}
+    take = kinds.get(kind.strip().lower())
+    if take is None:
+        raise ValueError(f"no such kind of line: {kind.strip()}")
+    take(name, values, into)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Pieces between colons that do not stand in quotes."""
+    piece, quote = "", ""
+    for letter in text:
+        if letter == ":" and not quote:
+            yield piece
+            piece = ""
+            continue
+        if letter in "'\"" and quote in {"", letter}:
+            quote = "" if quote else letter
+        piece += letter
+    if piece:
+        yield piece
+
+
+def _settings(values: dict[str, str], into: _Reading, besides: Iterable[str]) -> list[Setting]:
+    found = []
+    for key, value in values.items():
+        if key.lower() in besides:
+            continue
+        what = find(key, ASSOC)
+        if what is None:
+            raise ValueError(f"no such value: {key}")
+        found.append(read(what, "", value, words=into.known.words))
+    return found
+
+
+def _said(values: dict[str, str], key: str) -> str:
+    return next((v.strip("'\"") for k, v in values.items() if k.lower() == key), "")
+
+
+def _cluster(name: str, values: dict[str, str], into: _Reading) -> None:
+    into.cluster = name
+    if into.accounts is not None:
+        root = into.known.book.accounts[ROOT]
+        into.accounts[ROOT] = put(root, _settings(values, into, ("classification",)))
+
+
+def _parent(name: str, _: dict[str, str], into: _Reading) -> None:
+    into.parent = lower(name)
+    known = {**into.known.book.accounts, **(into.accounts or {})}
+    if into.parent not in known:
+        raise ValueError(f"no account {name!r} to be below")
+
+
+def _account(name: str, values: dict[str, str], into: _Reading) -> None:
+    settings = _settings(values, into, ("description", "organization", "coordinator"))
+    users = filter(None, _said(values, "coordinator").split(","))
+    made = Account(
+        name=lower(name),
+        parent=into.parent,
+        description=_said(values, "description") or name,
+        organization=_said(values, "organization"),
+        coordinators=tuple(map(UserName, users)),
+    )
+    if into.accounts is not None:
+        into.accounts[made.name] = put(made, settings)
+
+
+USER_WORDS = ("partition", "defaultaccount", "adminlevel", "defaultwckey", "wckeys", "coordinator")
+
+
+def _user(name: str, values: dict[str, str], into: _Reading) -> None:
+    user = UserName(name)
+    default = lower(_said(values, "defaultaccount"))
+    own = Association(
+        user=user,
+        account=into.parent,
+        partition=_said(values, "partition") or None,
+        default_account=default == into.parent,
+    )
+    before = into.known.book.people.get(user, Person(name=user))
+    person = replace(
+        before,
+        admin=LEVELS.get(_said(values, "adminlevel").lower(), "None"),
+        wckeys=tuple(filter(None, _said(values, "wckeys").split(","))),
+        default_wckey=_said(values, "defaultwckey"),
+    )
+    if into.owned is not None and into.people is not None:
+        into.owned.append(put(own, _settings(values, into, USER_WORDS)))
+        into.people[user] = person
+
+
+def _difference(reading: _Reading, *, clean: bool) -> Change:
+    accounts, owned = reading.accounts or {}, reading.owned or []
+    change = Change(
+        accounts=tuple(accounts.values()),
+        associations=tuple(owned),
+        people=tuple((reading.people or {}).values()),
+    )
+    if not clean:
+        return change
+    book, stays = reading.known.book, {place(own) for own in owned}
+    return replace(
+        change,
+        no_accounts=tuple(name for name in book.accounts if name not in {ROOT, *accounts}),
+        no_associations=tuple(place(own) for own in associations(book) if place(own) not in stays),
+        no_people=tuple(name for name in book.people if name not in (reading.people or {})),
+    )
+
+
+def _told(change: Change, book: Book) -> str:
+    fresh = [one.name for one in change.accounts if one.name not in book.accounts]
+    users = [one.name for one in change.people if one.name not in book.people]
+    had = set(map(place, associations(book)))
+    own = [one for one in change.associations if place(one) not in had]
+    return (
+        _section(" Adding Account(s)\n", [f"  {name}\n" for name in fresh])
+        + _section(" Adding User(s)\n", [f"  {name}\n" for name in users])
+        + _section(" Associations\n", [f"  U = {o.user:<9.9} A = {o.account}\n" for o in own])
+        + _section(" Removing Account(s)\n", [f"  {name}\n" for name in change.no_accounts])
+        + _section(" Removing User(s)\n", [f"  {name}\n" for name in change.no_people])
+    )
+
+
+def _section(head: str, lines: Sequence[str]) -> str:
+    return head + "".join(lines) if lines else ""

@@ -1,0 +1,111 @@
+"""What orders of sacctmgr have in common: the book they are for, and how their words are cut."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from accounting.assoc import Association, Book
+from accounting.change import Change
+from gateway.translate.bookwords import BadSettingError, Name, Setting, Vocabulary, find, read
+
+UNKNOWN_OPTION = " Unknown option: {}\n"
+USE_WHERE = " Use keyword 'where' to modify condition\n"
+UNKNOWN_CONDITION = " Unknown condition: {}\n Use keyword 'set' to modify value\n"
+NO_CLUSTER = (
+    " This cluster '{}' doesn't exist.\n        Contact your admin to add it to accounting.\n"
+)
+
+
+class OrderError(Exception):
+    """An order that cannot be carried out, with what is printed."""
+
+    def __init__(self, err: str = "", *, out: str = "") -> None:
+        super().__init__(err or out)
+        self.err = err
+        self.out = out
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The book as it is, with what words of an order may name."""
+
+    book: Book
+    cluster: str
+    tres: Vocabulary
+
+    @property
+    def words(self) -> Vocabulary:
+        return replace(self.tres, qos=tuple(self.book.qos))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What an order comes to: the change, and what is shown before it is made."""
+
+    change: Change
+    out: str
+    action: str
+    where: str
+    info: str = ""
+    sure: str = ""
+    """A question that comes first."""
+    denied: str = ""
+    """What is said to who may not; the usual words where it is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words of one order: names that stand alone, `key=value` pairs by their full name."""
+
+    names: tuple[str, ...] = ()
+    given: dict[str, str] = field(default_factory=dict)
+    settings: list[Setting] = field(default_factory=list)
+
+    def listed(self, key: str) -> tuple[str, ...]:
+        return names_of(self.given.get(key, ""))
+
+
+def cut(word: str) -> tuple[str, str, str | None]:
+    """Key, sign and value of `qos+=high`; no value for a word that stands alone."""
+    key, equals, value = word.partition("=")
+    sign = key[-1] if equals and key[-1:] in {"+", "-"} else ""
+    return key.removesuffix(sign) if sign else key, sign, value if equals else None
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Names between commas, each once, without quotes."""
+    found = (name.strip().strip("\"'") for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def key_of(word: str, keys: Iterable[tuple[str, int]]) -> str | None:
+    """The key that a word stands for, of keys with the letters that are enough."""
+    low = word.lower()
+    for key, least in keys:
+        if len(low) >= least and (key.startswith(low) or low == f"{key}s"):
+            return key
+    return None
+
+
+def setting_of(word: str, known: Known, table: tuple[Name, ...], *, tail: str = "") -> Setting:
+    """A setting. Raises OrderError for what is none, with `tail` behind the complaint."""
+    key, sign, value = cut(word)
+    what = find(key, table)
+    if what is None or value is None:
+        raise OrderError(UNKNOWN_OPTION.format(word) + tail)
+    try:
+        return read(what, sign, value, words=known.words)
+    except BadSettingError as error:
+        rest = "" if error.whole else UNKNOWN_OPTION.format(word) + tail
+        raise OrderError(error.text + rest) from None
+
+
+def must_be_here(clusters: Sequence[str], known: Known) -> None:
+    """Raises OrderError for a cluster that is not ours."""
+    for name in clusters:
+        if name.lower() != known.cluster.lower():
+            raise OrderError(NO_CLUSTER.format(name))
+
+
+def associations(book: Book) -> list[Association]:
+    """All of them, in the order in which they were made."""
+    return [own for owned in book.associations.values() for own in owned]

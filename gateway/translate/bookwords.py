@@ -1,0 +1,350 @@
+"""What sacctmgr sets: the table of names, how values are read, put into records and shown."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from accounting.assoc import USE_PARENT, Account, Association, Qos
+from accounting.limits import Limits
+from accounting.tres import memory_text
+from sbatch_shim.grammar.values import read_mebibytes, read_time_limit, show_long
+
+Record = TypeVar("Record", Account, Association, Qos)
+CLEAR = "-1"
+"""Takes a limit away."""
+LIMITS = frozenset(one.name for one in fields(Limits))
+QOS_FLAGS = (
+    "DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS",
+    "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit", "Relative",
+    "RequiresReservation", "UsageFactorSafe",
+)  # fmt: skip
+BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
+BAD_QOS = "sacctmgr: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
+BAD_TRES = "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {}\n"
+
+
+class BadSettingError(ValueError):
+    """A value that cannot be taken; the text is what sacctmgr prints."""
+
+    def __init__(self, text: str, *, whole: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.whole = whole
+        """Nothing follows: the word itself is all right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names that values may name."""
+
+    qos: tuple[str, ...]
+    tres: Mapping[str, int]
+    """Number by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Something that can be set: its name, the letters that are enough, its kind, its field."""
+
+    name: str
+    least: int
+    kind: str
+    field: str
+    label: str
+    part: str = ""
+    """The TRES that an older name of a limit stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A name with a sign (``, `+`, `-`) and a value that was read."""
+
+    what: Name
+    sign: str
+    value: Any
+
+
+# fmt: off
+ASSOC = (
+    Name("Fairshare",             1, "shares",  "fairshare", "Fairshare"),
+    Name("Shares",                3, "shares",  "fairshare", "Fairshare"),
+    Name("GrpTRESMins",           8, "tres",    "grp_tres_mins", "GrpTRESMins"),
+    Name("GrpTRESRunMins",        8, "tres",    "grp_tres_run_mins", "GrpTRESRunMins"),
+    Name("GrpTRES",               7, "tres",    "grp_tres", "GrpTRES"),
+    Name("GrpCPUMins",            8, "part",    "grp_tres_mins", "GrpTRESMins", "cpu"),
+    Name("GrpCPURunMins",         7, "part",    "grp_tres_run_mins", "GrpTRESRunMins", "cpu"),
+    Name("GrpCPUs",               7, "part",    "grp_tres", "GrpTRES", "cpu"),
+    Name("GrpMemory",             4, "part",    "grp_tres", "GrpTRES", "mem"),
+    Name("GrpNodes",              4, "part",    "grp_tres", "GrpTRES", "node"),
+    Name("GrpJobsAccrue",         8, "count",   "grp_jobs_accrue", "GrpJobsAccrue"),
+    Name("GrpJobs",               4, "count",   "grp_jobs", "GrpJobs"),
+    Name("GrpSubmitJobs",         4, "count",   "grp_submit_jobs", "GrpSubmitJobs"),
+    Name("GrpWall",               4, "wall",    "grp_wall", "GrpWall"),
+    Name("MaxTRESMinsPerJob",     8, "tres",    "max_tres_mins_per_job", "MaxTRESMins"),
+    Name("MaxTRESPerNode",       11, "tres",    "max_tres_per_node", "MaxTRESPerNode"),
+    Name("MaxTRESPerJob",         7, "tres",    "max_tres_per_job", "MaxTRESPerJob"),
+    Name("MaxCPUMinsPerJob",      7, "part",    "max_tres_mins_per_job", "MaxTRESMins", "cpu"),
+    Name("MaxCPUsPerJob",         7, "part",    "max_tres_per_job", "MaxTRESPerJob", "cpu"),
+    Name("MaxNodesPerJob",        4, "part",    "max_tres_per_job", "MaxTRESPerJob", "node"),
+    Name("MaxJobsAccrue",         8, "count",   "max_jobs_accrue", "MaxJobsAccrue"),
+    Name("MaxJobs",               4, "count",   "max_jobs", "MaxJobs"),
+    Name("MaxSubmitJobs",         4, "count",   "max_submit_jobs", "MaxSubmitJobs"),
+    Name("MaxWallDurationPerJob", 4, "wall",    "max_wall", "MaxWall"),
+    Name("MinPrioThreshold",      4, "count",   "min_prio_threshold", "MinPrioThreshold"),
+    Name("Parent",                4, "text",    "parent", "Parent"),
+    Name("Priority",              3, "count",   "priority", "Priority"),
+    Name("QosLevel",              1, "qos",     "qos", "QOS"),
+    Name("DefaultQOS",            8, "one qos", "default_qos", "DefQOS"),
+    Name("Comment",               3, "text",    "comment", "Comment"),
+)
+QOS = (
+    Name("Description",           2, "text",    "description", "Description"),
+    Name("Flags",                 2, "flags",   "flags", "Flags"),
+    Name("GraceTime",             3, "seconds", "grace_time", "GraceTime"),
+    Name("GrpJobsAccrue",         8, "count",   "grp_jobs_accrue", "GrpJobsAccrue"),
+    Name("GrpJobs",               4, "count",   "grp_jobs", "GrpJobs"),
+    Name("GrpSubmitJobs",         4, "count",   "grp_submit_jobs", "GrpSubmitJobs"),
+    Name("GrpTRESMins",           8, "tres",    "grp_tres_mins", "GrpTRESMins"),
+    Name("GrpTRESRunMins",        8, "tres",    "grp_tres_run_mins", "GrpTRESRunMins"),
+    Name("GrpTRES",               7, "tres",    "grp_tres", "GrpTRES"),
+    Name("GrpCPUMins",            8, "part",    "grp_tres_mins", "GrpTRESMins", "cpu"),
+    Name("GrpCPURunMins",         7, "part",    "grp_tres_run_mins", "GrpTRESRunMins", "cpu"),
+    Name("GrpCPUs",               7, "part",    "grp_tres", "GrpTRES", "cpu"),
+    Name("GrpMemory",             4, "part",    "grp_tres", "GrpTRES", "mem"),
+    Name("GrpNodes",              4, "part",    "grp_tres", "GrpTRES", "node"),
+    Name("GrpWall",               4, "wall",    "grp_wall", "GrpWall"),
+    Name("LimitFactor",           3, "factor",  "limit_factor", "LimitFactor"),
+    Name("MaxJobsPerAccount",    11, "count",   "max_jobs_per_account", "MaxJobsPerAccount"),
+    Name("MaxJobsPA",             9, "count",   "max_jobs_per_account", "MaxJobsPerAccount"),
+    Name("MaxJobsPerUser",        4, "count",   "max_jobs", "MaxJobsPerUser"),
+    Name("MaxJobsPU",             9, "count",   "max_jobs", "MaxJobsPerUser"),
+    Name("MaxSubmitJobsPerAccount", 17, "count", "max_submit_jobs_per_account", "MaxSubmitJobsPerAccount"),
+    Name("MaxSubmitPA",          11, "count",   "max_submit_jobs_per_account", "MaxSubmitJobsPerAccount"),
+    Name("MaxSubmitJobsPerUser",  4, "count",   "max_submit_jobs", "MaxSubmitJobsPerUser"),
+    Name("MaxSubmitPU",          11, "count",   "max_submit_jobs", "MaxSubmitJobsPerUser"),
+    Name("MaxTRESMinsPerJob",     8, "tres",    "max_tres_mins_per_job", "MaxTRESMins"),
+    Name("MaxTRESRunMinsPerAccount", 18, "tres", "max_tres_run_mins_per_account", "MaxTRESRunMinsPA"),
+    Name("MaxTRESRunMinsPA",     16, "tres",    "max_tres_run_mins_per_account", "MaxTRESRunMinsPA"),
+    Name("MaxTRESRunMinsPerUser", 8, "tres",    "max_tres_run_mins_per_user", "MaxTRESRunMinsPU"),
+    Name("MaxTRESRunMinsPU",     16, "tres",    "max_tres_run_mins_per_user", "MaxTRESRunMinsPU"),
+    Name("MaxTRESPerAccount",    11, "tres",    "max_tres_per_account", "MaxTRESPerAccount"),
+    Name("MaxTRESPA",             9, "tres",    "max_tres_per_account", "MaxTRESPerAccount"),
+    Name("MaxTRESPerNode",       11, "tres",    "max_tres_per_node", "MaxTRESPerNode"),
+    Name("MaxTRESPerUser",       11, "tres",    "max_tres_per_user", "MaxTRESPerUser"),
+    Name("MaxTRESPU",             9, "tres",    "max_tres_per_user", "MaxTRESPerUser"),
+    Name("MaxTRESPerJob",         7, "tres",    "max_tres_per_job", "MaxTRESPerJob"),
+    Name("MaxCPUMinsPerJob",      7, "part",    "max_tres_mins_per_job", "MaxTRESMins", "cpu"),
+    Name("MaxCPUsPerUser",       11, "part",    "max_tres_per_user", "MaxTRESPerUser", "cpu"),
+    Name("MaxCPUsPerJob",         7, "part",    "max_tres_per_job", "MaxTRESPerJob", "cpu"),
+    Name("MaxNodesPerUser",      12, "part",    "max_tres_per_user", "MaxTRESPerUser", "node"),
+    Name("MaxNodesPerJob",        4, "part",    "max_tres_per_job", "MaxTRESPerJob", "node"),
+    Name("MinPrioThreshold",      4, "count",   "min_prio_threshold", "MinPrioThreshold"),
+    Name("MinTRESPerJob",         7, "tres",    "min_tres_per_job", "MinTRESPerJob"),
+    Name("MinCPUs",               4, "part",    "min_tres_per_job", "MinTRESPerJob", "cpu"),
+    Name("MinNodes",              4, "part",    "min_tres_per_job", "MinTRESPerJob", "node"),
+    Name("MaxWallDurationPerJob", 4, "wall",    "max_wall", "MaxWall"),
+    Name("PreemptMode",           8, "mode",    "preempt_mode", "PreemptMode"),
+    Name("PreemptExemptTime",     8, "wall",    "exempt_time", "PreemptExemptTime"),
+    Name("Preempt",               3, "qos",     "preempt", "Preempt"),
+    Name("Priority",              3, "whole",   "priority", "Priority"),
+    Name("UsageFactor",           6, "factor",  "usage_factor", "UsageFactor"),
+    Name("UsageThreshold",        6, "factor",  "usage_threshold", "UsageThreshold"),
+)
+# fmt: on
+MODES = ("cluster", "cancel", "requeue", "suspend")
+
+
+def find(word: str, known: tuple[Name, ...]) -> Name | None:
+    """What a name stands for: the one spelled so, else the first of which enough is there."""
+    low = word.lower()
+    exact = next((one for one in known if one.name.lower() == low), None)
+    enough = (one for one in known if len(low) >= one.least and one.name.lower().startswith(low))
+    return exact or next(enough, None)
+
+
+def read(what: Name, sign: str, text: str, *, words: Vocabulary) -> Setting:
+    """The setting. Raises BadSettingError with what sacctmgr says of the value."""
+    return Setting(what, sign, READERS[what.kind](what, text.strip("\"'"), words))
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _count(what: Name, text: str, _: Vocabulary) -> int | None:
+    if text == CLEAR:
+        return None
+    if not text.isdecimal():
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return int(text)
+
+
+def _whole(what: Name, text: str, words: Vocabulary) -> int:
+    return _count(what, text, words) or 0
+
+
+def _shares(what: Name, text: str, words: Vocabulary) -> int:
+    if text.lower() == "parent":
+        return USE_PARENT
+    found = _count(what, text, words)
+    return 1 if found is None else found
+
+
+def _wall(what: Name, text: str, _: Vocabulary) -> int | None:
+    if text == CLEAR:
+        return None
+    found = read_time_limit(text)
+    if found is None:
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return found if isinstance(found, int) else None
+
+
+def _factor(what: Name, text: str, _: Vocabulary) -> float | None:
+    if text == CLEAR:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise BadSettingError(BAD_VALUE.format(what.label, text)) from None
+
+
+def _tres(what: Name, text: str, words: Vocabulary) -> dict[str, int | None]:
+    """Counts by name; None takes one away, and CLEAR alone is all that there is."""
+    if text == CLEAR:
+        return dict.fromkeys(words.tres)
+    found: dict[str, int | None] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, count = part.partition("=")
+        name = name.strip().lower()
+        if name not in words.tres:
+            kind = name.partition("/")[0]
+            raise BadSettingError(BAD_TRES.format(kind), whole=True)
+        found[name] = _amount(what, name, count if equals else "")
+    return found
+
+
+def _amount(what: Name, name: str, text: str) -> int | None:
+    if text == CLEAR:
+        return None
+    number = read_mebibytes(text) if name == "mem" else None
+    if number is None and not text.isdecimal():
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return int(text) if number is None else number
+
+
+def _part(what: Name, text: str, _: Vocabulary) -> dict[str, int | None]:
+    return {what.part: _amount(what, what.part, text)}
+
+
+def _qos(_: Name, text: str, words: Vocabulary) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.lower() for name in text.split(",") if name))
+    for name in names:
+        if name not in words.qos:
+            raise BadSettingError(BAD_QOS.format(name, ",".join(words.qos)))
+    return tuple(sorted(names))
+
+
+def _one_qos(what: Name, text: str, words: Vocabulary) -> str | None:
+    if text in {CLEAR, ""}:
+        return None
+    return next(iter(_qos(what, text, words)), None)
+
+
+def _flags(what: Name, text: str, _: Vocabulary) -> frozenset[str]:
+    if text == CLEAR:
+        return frozenset()
+    known = {name.lower(): name for name in QOS_FLAGS}
+    names = [known.get(word.lower()) for word in text.split(",") if word]
+    if None in names:
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return frozenset(name for name in names if name)
+
+
+def _mode(what: Name, text: str, _: Vocabulary) -> str:
+    if text.lower() not in MODES:
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return text.lower()
+
+
+READERS: Mapping[str, Callable[[Name, str, Vocabulary], Any]] = {
+    "count": _count,
+    "whole": _whole,
+    "seconds": _whole,
+    "shares": _shares,
+    "wall": _wall,
+    "factor": _factor,
+    "tres": _tres,
+    "part": _part,
+    "qos": _qos,
+    "one qos": _one_qos,
+    "flags": _flags,
+    "mode": _mode,
+    "text": lambda _, text, __: text,
+}
+
+# ---------------------------------------------------------------- putting
+
+
+def put(record: Record, settings: list[Setting]) -> Record:
+    """The record with every setting in its place."""
+    for setting in settings:
+        field = setting.what.field
+        if field in LIMITS:
+            before = getattr(record.limits, field)
+            limits = replace(record.limits, **{field: _joined(before, setting)})
+            record = replace(record, limits=limits)
+        else:
+            record = replace(record, **{field: _joined(getattr(record, field), setting)})
+    return record
+
+
+def _joined(before: Any, setting: Setting) -> Any:
+    value = setting.value
+    if setting.what.kind in {"tres", "part"}:
+        counts = {**before, **value}
+        return {name: count for name, count in counts.items() if count is not None}
+    if setting.what.kind == "flags":
+        signs = {"+": before | value, "-": before - value}
+        return signs.get(setting.sign, value)
+    if setting.what.kind == "qos":
+        old = before or ()
+        more, fewer = {*old, *value}, set(old) - set(value)
+        return tuple(sorted({"+": more, "-": fewer}.get(setting.sign, set(value))))
+    if value is None and setting.what.field == "usage_factor":
+        return 1.0
+    return value
+
+
+# ---------------------------------------------------------------- showing
+
+
+def shown(setting: Setting) -> str:
+    """The value as sacctmgr repeats it before it asks."""
+    value = setting.value
+    if value is None:
+        return "NONE"
+    return SHOWN.get(setting.what.kind, str)(value)
+
+
+def tres_text(counts: Mapping[str, int | None]) -> str:
+    """`cpu=100,mem=2G`."""
+    return ",".join(f"{name}={_size(name, count)}" for name, count in counts.items())
+
+
+def _size(name: str, count: int | None) -> str:
+    if count is None:
+        return "NONE"
+    return memory_text(count) if name == "mem" else str(count)
+
+
+SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "tres": tres_text,
+    "part": tres_text,
+    "qos": ",".join,
+    "flags": lambda flags: ",".join(sorted(flags)),
+    "wall": show_long,
+    "factor": lambda value: f"{value:.4f}",
+    "mode": str.upper,
+    "shares": lambda shares: "parent" if shares == USE_PARENT else str(shares),
+}

@@ -1,0 +1,69 @@
+"""Accounts changed by sacctmgr as a process, against a running service that is started again."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.service import CONFIG, Preloaded, Service, service
+
+LIMITED = CONFIG + "accounting: {enforce: [associations, limits, qos]}\n"
+
+
+@pytest.fixture
+def limited(preloaded: Preloaded) -> Service:
+    with service(preloaded, config=LIMITED) as made:
+        yield made
+
+
+def said(served: Service, *words: str, **how: object) -> str:
+    done = served.run("sacctmgr", *words, **how)
+    assert (done.code, done.err) == (0, ""), done
+    return done.out
+
+
+def test_what_sacctmgr_changed_is_enforced_and_stands_after_a_restart(limited: Service) -> None:
+    user = limited.user.name
+    refused = limited.run("sbatch", "--wrap", "true")
+    assert "Invalid account" in refused.err
+    said(limited, "-i", "add", "account", "lab", "maxjobs=1")
+    said(limited, "-i", "add", "user", user, "account=lab")
+    first = limited.wrap("sleep 60")
+    limited.wait(first, "RUNNING")
+    second = limited.wrap("true")
+    limited.restart()
+    limited.wait(first, "RUNNING")
+    assert (
+        said(limited, "-nP", "show", "assoc", f"user={user}", "format=account,user")
+        == f"lab|{user}\n"
+    )
+    reason = limited.run("squeue", "-h", "-o", "%r", "-j", str(second)).out
+    assert reason == "AssocMaxJobsLimit\n"
+    said(limited, "-i", "modify", "account", "lab", "set", "maxjobs=-1")
+    limited.wait(second, "COMPLETED")
+    actions = said(limited, "-nP", "show", "transaction", "format=action,actor,where")
+    assert actions.splitlines()[0].split("|") == ["Add Accounts", user, "lab"]
+    limited.run("scancel", str(first))
+
+
+def test_a_question_is_asked_and_no_changes_nothing(limited: Service) -> None:
+    asked = limited.run("sacctmgr", "add", "account", "lab", stdin=b"n\n")
+    assert " A = lab        C = tests     
+Would you like to commit changes?" in asked.out
+    assert asked.out.endswith("(You have 30 seconds to decide)
+(N/y): 
+ Changes Discarded
+")
+    assert said(limited, "-nP", "show", "account", "format=account") == "root\n"
+    limited.run("sacctmgr", "add", "account", "lab", stdin=b"what\ny\n")
+    assert said(limited, "-nP", "show", "account", "format=account") == "lab\nroot\n"
+
+
+def test_a_dump_is_written_and_loaded_again(limited: Service) -> None:
+    said(limited, "-i", "add", "account", "lab", "grptres=cpu=4", "qos=normal")
+    path = Path(limited.work) / "accounts.cfg"
+    assert limited.run("sacctmgr", "dump", "tests", f"file={path}").code == 0
+    assert "Account - 'lab':" in path.read_text()
+    said(limited, "-i", "delete", "account", "lab")
+    said(limited, "-i", "load", f"file={path}")
+    shown = said(limited, "-nP", "show", "assoc", "account=lab", "format=account,grptres")
+    assert shown == "lab|cpu=4\n"

@@ -1,0 +1,210 @@
+"""sacctmgr's orders: what they say and what the book is afterwards (texts of Slurm 22.05.8)."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from dataclasses import replace
+
+import pytest
+
+from accounting.assoc import Account, Association, Book, Person, Qos, book
+from accounting.change import changed
+from accounting.ids import AccountName, UserName
+from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
+from gateway.translate.bookorder import Known, OrderError, Proposal
+from gateway.translate.bookwords import Vocabulary
+
+TRES = {"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "gres/gpu": 1001}
+MAKE = {"add": bookadd.add, "modify": bookmodify.modify, "delete": bookdelete.delete}
+
+
+def site() -> Book:
+    made = book(
+        [
+            Account(name=AccountName("aa"), description="aa", organization="aa"),
+            Account(name=AccountName("bb"), parent=AccountName("aa"), description="bb"),
+        ],
+        [
+            Association(user=UserName("alice"), account=AccountName("aa")),
+            Association(user=UserName("bob"), account=AccountName("bb")),
+            Association(user=UserName("bob"), account=AccountName("aa")),
+        ],
+        qos=[Qos(name="high", priority=10)],
+    )
+    people = (Person(name=UserName("alice")), Person(name=UserName("bob")))
+    return replace(made, people={one.name: one for one in people})
+
+
+def known(of: Book | None = None) -> Known:
+    return Known(of or site(), "oracle", Vocabulary((), TRES))
+
+
+def ordered(line: str, of: Book | None = None) -> Proposal:
+    word, *words = line.split()
+    return MAKE[word]([one.replace("~", " ") for one in words], known(of))
+
+
+SAID = (
+    (
+        "add account cc",
+        " Adding Account(s)\n  cc\n Settings\n  Description     = Account Name\n"
+        "  Organization    = Parent/Account Name\n Associations\n  A = cc         C = oracle    \n",
+    ),
+    (
+        "add account dd parent=aa description=My~desc organization=Org fairshare=7 GrpTRES=cpu=100,mem=2G MaxJobs=5 MaxWall=1-00:00:00 qos=normal,high",
+        " Adding Account(s)\n  dd\n Settings\n  Description     = my desc\n  Organization    = org\n"
+        " Associations\n  A = dd         C = oracle    \n Settings\n  Fairshare     = 7\n"
+        "  GrpTRES       = cpu=100,mem=2G\n  MaxJobs       = 5\n  MaxWall       = 1-00:00:00\n"
+        "  Parent        = aa\n  QOS           = high,normal\n",
+    ),
+    (
+        "add user u1 account=aa adminlevel=operator defaultaccount=bb",
+        " Adding User(s)\n  u1\n Settings =\n  Default Account = bb\n  Admin Level     = Operator\n"
+        " Associations =\n  U = u1        A = aa         C = oracle    \n"
+        "  U = u1        A = bb         C = oracle    \n Non Default Settings\n",
+    ),
+    (
+        "add user u4 account=aa fairshare=3 maxjobs=4 maxsubmit=9 grptres=cpu=3 qos=high defaultqos=high partition=debug",
+        " Adding User(s)\n  u4\n Associations =\n"
+        "  U = u4        A = aa         C = oracle     P = debug     \n Non Default Settings\n"
+        "  Fairshare     = 3\n  GrpTRES       = cpu=3\n  MaxJobs       = 4\n  MaxSubmitJobs = 9\n"
+        "  QOS           = high\n  DefQOS        = high\n",
+    ),
+    (
+        "add user u9 account=aa wckey=w1",
+        " Adding User(s)\n  u9\n Associations =\n  U = u9        A = aa         C = oracle    \n"
+        " WCKeys =\n  U = u9        W = w1         C = oracle    \n Non Default Settings\n",
+    ),
+    ("add qos q1", " Adding QOS(s)\n  q1\n Settings\n  Description    = q1\n"),
+    (
+        "add coordinator account=aa name=alice",
+        " Adding Coordinator User(s)\n  alice\n To Account(s) and all sub-accounts\n  aa\n",
+    ),
+    ("modify account aa set description=new", " Modified accounts...\n  aa\n"),
+    ("modify account bb set grptres=cpu=5", " Modified account associations...\n  C = oracle     A = bb of aa\n"),
+    (
+        "modify account where name=bb set maxjobs=3",
+        " Modified account associations...\n  C = oracle     A = bb of aa\n"
+        "  C = oracle     A = bb                   U = bob      \n",
+    ),
+    (
+        "modify user bob set maxjobs=3",
+        " Modified user associations...\n  C = oracle     A = aa                   U = bob      \n"
+        "  C = oracle     A = bb                   U = bob      \n",
+    ),
+    ("modify user alice set adminlevel=Operator", " Modified users...\n  alice\n"),
+    ("modify qos high set priority=5 maxwall=10:00", " Modified qos...\n  high\n"),
+    (
+        "modify cluster set grptres=cpu=-1",
+        " Setting\n  Default Limits:\n  GrpTRES       = cpu=NONE\n"
+        " Modified cluster defaults for associations...\n  C = oracle     A = root\n",
+    ),
+    ("delete user bob account=bb", " Deleting user associations...\n  C = oracle     A = bb         U = bob      \n"),
+    ("delete user alice", " Deleting users...\n  alice\n"),
+    ("delete qos high", " Deleting QOS(s)...\n  high\n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "out"), SAID)
+def test_an_order_says_what_it_comes_to(line: str, out: str) -> None:
+    assert ordered(line).out == out
+
+
+WRONG = (
+    ("add account aa", " Nothing new added.\n"),
+    ("add account x parent=nosuch", " Parent account 'nosuch' doesn't exist on cluster oracle\n        Contact your admin to add this account.\n No associations created.\n"),
+    ("add account x cluster=nosuch", " This cluster 'nosuch' doesn't exist.\n        Contact your admin to add it to accounting.\n"),
+    ("add account", " Need name of account to add.\n"),
+    ("add user alice account=aa", " Nothing new added.\n"),
+    ("add user u3", " Need name of account to add user to.\n"),
+    ("add user u3 account=nosuch", " This account 'nosuch' doesn't exist.\n        Contact your admin to add this account.\n No associations or wckeys created.\n"),
+    ("add user u5 account=aa qos=nosuch", "sacctmgr: error: You gave a bad qos 'nosuch'. Valid QOS's are normal,high\n Unknown option: qos=nosuch\n"),
+    ("add qos high", " Nothing new added.\n"),
+    ("add coordinator account=nosuch name=alice", " You specified a non-existent account 'nosuch'.\n"),
+    ("add coordinator account=aa name=nosuch", " You specified a non-existent user 'nosuch'.\n"),
+    ("modify account nosuch set maxjobs=3", " Nothing modified\n"),
+    ("modify user alice set defaultaccount=nosuch", " Can't modify because these users aren't associated with new default account 'nosuch'...\n  U = alice C = oracle\n"),
+    ("modify user alice maxjobs=1", " Unknown condition: maxjobs=1\n Use keyword 'set' to modify value\n"),
+    ("modify user alice set foo=1", " Unknown option: foo=1\n Use keyword 'where' to modify condition\n"),
+    ("modify user alice set maxjobs=x", "sacctmgr: error: Invalid value for MaxJobs (x)\n Unknown option: maxjobs=x\n Use keyword 'where' to modify condition\n"),
+    ("modify qos high set grptres=nosuch=4", "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type nosuch\n"),
+    ("modify qos high set", " You didn't give me anything to set\n"),
+    ("delete user nosuch", " Nothing deleted\n"),
+    ("delete user", " No conditions given to remove, not executing.\n"),
+    ("delete coordinator account=aa name=alice", " Removing Coordinators with user name\n  alice\n From Account(s)\n  aa\n Nothing removed\n"),
+    ("delete account bb", " Changes Discarded\n Error with request: You can not remove the default account of a user\n  C = oracle          A = bb         U = bob      \n Please either remove the accounts listed above from list and resubmit,\n or change these users' default accounts to remove the account(s).\n"),
+    ("delete foo", 'No valid entity in delete command\nInput line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"\n'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG)
+def test_what_cannot_be_done_is_told_in_slurms_words(line: str, said: str) -> None:
+    with pytest.raises(OrderError) as error:
+        ordered(line)
+    assert error.value.out + error.value.err == said
+
+
+def after(*lines: str) -> Book:
+    made = site()
+    for line in lines:
+        made = changed(made, ordered(line, made).change)
+    return made
+
+
+def test_limits_are_set_one_tres_at_a_time_and_taken_away_with_minus_one() -> None:
+    made = after(
+        "modify qos high set grptres=cpu=4,gres/gpu=2", "modify qos high set grptres=cpu=-1"
+    )
+    assert made.qos["high"].limits.grp_tres == {"gres/gpu": 2}
+    made = after("modify account aa set maxjobs=3 maxwall=60", "modify account aa set maxjobs=-1")
+    assert made.accounts[AccountName("aa")].limits.max_jobs is None
+    assert made.accounts[AccountName("aa")].limits.max_wall == 3600
+
+
+def test_lists_of_qos_and_flags_grow_and_shrink() -> None:
+    made = after("modify user alice set qos=normal", "modify user alice set qos+=high")
+    assert made.associations[UserName("alice")][0].qos == ("high", "normal")
+    made = after(
+        "add qos q flags=DenyOnLimit",
+        "modify qos q set flags+=OverPartQOS",
+        "modify qos q set flags-=DenyOnLimit",
+    )
+    assert made.qos["q"].flags == {"OverPartQOS"}
+
+
+def test_the_first_account_of_a_new_user_is_the_default_one_until_another_is_marked() -> None:
+    made = after("add user u1 account=bb,aa", "modify user u1 set defaultaccount=aa")
+    assert [own.account for own in made.associations[UserName("u1")] if own.default_account] == [
+        "aa"
+    ]
+
+
+def test_a_question_comes_first_where_no_condition_was_given() -> None:
+    assert ordered("modify user set maxjobs=3").sure.startswith("You didn't set any conditions")
+    assert ordered("modify cluster set maxjobs=3").sure == ""
+
+
+def test_a_dump_that_is_loaded_again_changes_nothing() -> None:
+    made = after(
+        "add account cc parent=bb fairshare=7 grptres=cpu=100,mem=2G maxwall=1-0 qos=high",
+        "add user carol account=cc maxsubmit=9 adminlevel=Operator wckey=w1",
+        "add user carol account=cc partition=debug",
+        "add coordinator account=cc name=carol",
+        "modify user carol set defaultqos=high fairshare=parent",
+    )
+    text = "\n".join(bookfile.dumped(made, "oracle"))
+    change, out = bookfile.loaded(text, known(made), clean=True)
+    assert (change.empty, out) == (True, "For cluster oracle\n Nothing new added.\n"), text
+
+
+def test_a_dump_loaded_clean_takes_away_what_it_does_not_name() -> None:
+    text = "Cluster - 'oracle':Fairshare=1\nParent - 'root'\nAccount - 'new':Description='it':Organization='us':Fairshare=3\n"
+    change, out = bookfile.loaded(text, known(), clean=True)
+    made = changed(site(), change)
+    assert set(made.accounts) == {"root", "new"}
+    assert not made.associations
+    assert " Adding Account(s)\n  new\n" in out
+
+
+def test_a_line_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(OrderError, match="line 2: no such value: Foo"):
+        bookfile.loaded("Parent - 'root'\nAccount - 'x':Foo=1\n", known(), clean=False)
