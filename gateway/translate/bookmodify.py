@@ -1,6 +1,6 @@
 """`sacctmgr modify`: what stands before `set` chooses, what stands behind it is set."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.assoc import ROOT, Account, Association, Person, lower
@@ -104,7 +104,9 @@ def conditions(words: Sequence[str], bare: str, keys: Keys) -> dict[str, tuple[s
 
 
 def _said(words: Sequence[str], grammar: Grammar, known: Known) -> Said:
-    before, behind, into = [], [], False
+    before: list[str] = []
+    behind: list[str] = []
+    into = False
     for word in words:
         if word.lower() in {"set", "where"}:
             into = word.lower() == "set"
@@ -130,7 +132,7 @@ def _account(said: Said, known: Known) -> Proposal:
         raise OrderError(out=NOTHING)
     _must_be_parent(said, known)
     settings = [_lowered(one) for one in said.settings]
-    made = [replace(put(one, settings), **said.texts) for one in chosen]
+    made = [_described(put(one, settings), said.texts) for one in chosen]
     out = ""
     if said.texts:
         out += " Modified accounts...\n" + "".join(f"  {one.name}\n" for one in chosen)
@@ -140,6 +142,14 @@ def _account(said: Said, known: Known) -> Proposal:
         out += "".join(user_line(own, known.cluster) for own in _heirs(chosen, said, known))
     return _proposal(
         said, Change(accounts=tuple(made)), out=out, names=[str(one.name) for one in chosen]
+    )
+
+
+def _described(one: Account, texts: Mapping[str, str]) -> Account:
+    return replace(
+        one,
+        description=texts.get("description", one.description),
+        organization=texts.get("organization", one.organization),
     )
 
 

@@ -47,12 +47,8 @@ def test_what_sacctmgr_changed_is_enforced_and_stands_after_a_restart(limited: S
 
 def test_a_question_is_asked_and_no_changes_nothing(limited: Service) -> None:
     asked = limited.run("sacctmgr", "add", "account", "lab", stdin=b"n\n")
-    assert " A = lab        C = tests     
-Would you like to commit changes?" in asked.out
-    assert asked.out.endswith("(You have 30 seconds to decide)
-(N/y): 
- Changes Discarded
-")
+    assert " A = lab        C = tests     \nWould you like to commit changes?" in asked.out
+    assert asked.out.endswith("(You have 30 seconds to decide)\n(N/y): \n Changes Discarded\n")
     assert said(limited, "-nP", "show", "account", "format=account") == "root\n"
     limited.run("sacctmgr", "add", "account", "lab", stdin=b"what\ny\n")
     assert said(limited, "-nP", "show", "account", "format=account") == "lab\nroot\n"
