@@ -8,7 +8,7 @@ from broker.model.offer import BuyPolicy, Need, Offer
 from broker.model.site import Elastic, Partition
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.explain import Explanation, explain
-from broker.optimize.rank import rank
+from broker.optimize.rank import ranking
 from broker.schedule.view import Quote
 
 KEPT_SECONDS = 30
@@ -41,10 +41,8 @@ class Quotes:
 
     def _ask(self, need: Need, policy: BuyPolicy, now: int) -> Quote:
         offers = self._offers.get(policy.provider, ())
-        rungs = rank(need, offers, self._cool, target=policy, now=now)
-        if rungs:
-            return Quote(tuple(rungs))
-        return Quote((), told(explain(need, offers, policy)))
+        found = ranking(need, offers, self._cool, target=policy, now=now)
+        return Quote(found, lambda: told(explain(need, offers, policy)))
 
     def heard(self, message: Message, now: int) -> None:
         """Remembers refusals, and opens again what gave a machine."""

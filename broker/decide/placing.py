@@ -13,6 +13,7 @@ from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
 from broker.model.offer import Offer
 from broker.model.site import Elastic
+from broker.optimize.query import warm_seconds
 from broker.schedule.fit import even_shares, room
 from broker.schedule.view import Buy, Plan, Start, Wait
 from broker.world import World
@@ -108,7 +109,7 @@ class Placing:
             cause=payer,
             since=self.now,
             boot_deadline=self.now + elastic.boot_timeout,
-            idle_seconds=elastic.idle_seconds,
+            idle_seconds=warm_seconds(offer, elastic),
         )
 
     def _wait(self, job_id: JobId, wait: Wait) -> None:

@@ -34,8 +34,11 @@ class Elastic:
     prefix: str
     max_nodes: int
     buy: BuyPolicy = BuyPolicy()
-    idle_seconds: int = 300
+    idle_seconds: int | None = 300
+    """None: as long as standing idle costs no more than a new start would."""
     boot_timeout: int = 900
+    share_users: bool = False
+    """Whether jobs of different users may be on one machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from broker.model import constraint
 from broker.model.constraint import Expression
-from broker.model.offer import Alternative, BuyPolicy, Market, Need
+from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
+from broker.model.site import Elastic
 from broker.optimize.catalog import MARKET_WORDS, OPT_IN, Catalog, Region, Shape
 from broker.optimize.gpus import matching
 
@@ -102,6 +103,19 @@ def boot_weight(shape: Shape) -> int:
     if "metal" in shape.features:
         return METAL_BOOT
     return ACCELERATOR_BOOT if shape.gpus else PLAIN_BOOT
+
+
+def warm_seconds(offer: Offer, elastic: Elastic) -> int:
+    """How long an idle machine is kept: as the partition says, else as long as a start costs.
+
+    Who keeps it so long never pays more than twice what knowing the future would cost.
+    """
+    if elastic.idle_seconds is not None:
+        return elastic.idle_seconds
+    weight = METAL_BOOT if "metal" in offer.features else PLAIN_BOOT
+    if dict(offer.gres).get("gpu"):
+        weight = max(weight, ACCELERATOR_BOOT)
+    return elastic.buy.boot_seconds * weight
 
 
 def schedulable_mib(mem_mib: int, policy: BuyPolicy) -> int:

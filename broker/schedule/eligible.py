@@ -25,9 +25,17 @@ def eligible(one: Room, job: Job, partition: Partition) -> bool:
         return False
     if node.name in asked.exclude:
         return False
-    if partition.exclusive_user and one.users - {job.owner.user}:
+    return not _is_anothers(one, job, partition) and is_of_kind(node, asked)
+
+
+def _is_anothers(one: Room, job: Job, partition: Partition) -> bool:
+    """Whether it is kept for other users: bought machines are, unless the partition shares them."""
+    user = job.owner.user
+    if partition.exclusive_user and one.users - {user}:
+        return True
+    if one.node.declared or (partition.elastic is not None and partition.elastic.share_users):
         return False
-    return is_of_kind(node, asked)
+    return one.node.cause.user not in {"", user}
 
 
 def is_of_kind(node: Node, asked: Resources) -> bool:
@@ -144,7 +152,8 @@ def _kind(job: Job, asks: tuple[Ask, ...]) -> object:
 
 def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     asked = job.spec.resources
-    user = job.owner.user if partition.exclusive_user else ""
+    apart = partition.exclusive_user or (partition.elastic and not partition.elastic.share_users)
+    user = job.owner.user if apart else ""
     kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib
     shape = asked.sockets, asked.cores_per_socket, asked.threads_per_core
     return partition.name, ask, kind, shape, asked.nodelist, asked.exclude, user

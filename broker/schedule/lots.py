@@ -106,19 +106,24 @@ def shares_a_machine(job: Job, ask: Demand) -> bool:
     asked = job.spec.resources
     alone = ask.whole_node or ask.min_nodes != 1 or ask.max_nodes not in {None, 1}
     crowded = ask.tasks_per_node is not None and ask.tasks_per_node < ask.tasks
+    laid_out = ask.tasks_per_socket is not None or ask.tasks_per_core is not None
     sized = isinstance(ask.mem_per_node, int) or None not in (ask.mem_per_cpu, 0)
     own = job.het is not None or asked.nodelist or any(where.gpu for where in asked.any_of)
-    return not (alone or crowded or own) and (sized or ask.mem_per_gpu is not None)
+    return not (alone or crowded or laid_out or own) and (sized or ask.mem_per_gpu is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """A machine to be bought: offers that have room for all, and how many of each kind."""
+    """A machine to be bought, by how many of each kind it is for."""
 
-    rungs: tuple[Ranked, ...]
     load: tuple[tuple[Kind, int], ...]
     ratio: float
     """Its cost to what its load would cost on machines of their own."""
+
+    @property
+    def need(self) -> Need:
+        """What all of them need of it."""
+        return together(self.load)
 
     @property
     def count(self) -> int:
@@ -137,8 +142,8 @@ class Market:
 
     def alone(self, kind: Kind) -> float:
         """Micro-dollars for one of them on a machine of its own; infinite where none is sold."""
-        rungs = self.quote(kind.need).rungs
-        return _cost(rungs[0], 1) if rungs else float("inf")
+        first = self.quote(roughly(kind.need)).first
+        return _cost(first, 1) if first else float("inf")
 
     def worth(self, kind: Kind) -> float:
         """The same on the best machine that could be bought now: what a place elsewhere saves."""
@@ -245,13 +250,17 @@ def _best(market: Market, rest: list[tuple[Kind, int]], names: int) -> Bought | 
 
 def _trials(market: Market, rest: list[tuple[Kind, int]]) -> Iterator[Bought]:
     kind, most = rest[0]
+    one = roughly(kind.need)
     for count in dict.fromkeys([n for n in LADDER if n < most] + [min(most, LADDER[-1])]):
-        rungs = market.quote(times(kind.need, count)).rungs
-        if not rungs:
+        first = market.quote(times(one, count)).first
+        if first is None:
             return
-        load = tuple(fill(rest, size_of(rungs[0].offer, market.lot.elastic)))
+        load = tuple(fill(rest, size_of(first.offer, market.lot.elastic)))
         own = sum(market.alone(one) * n for one, n in load)
-        cost = _cost(rungs[0], sum(n for _, n in load))
-        fitting = market.quote(together(load)).rungs
-        if fitting:
-            yield Bought(fitting, load, cost / own)
+        yield Bought(load, _cost(first, sum(n for _, n in load)) / own)
+
+
+def roughly(need: Need) -> Need:
+    """With its seconds rounded up by a quarter at most, so that many jobs ask the same."""
+    step = max(1, (1 << need.run_seconds.bit_length()) // 8)
+    return replace(need, run_seconds=-(-need.run_seconds // step) * step)

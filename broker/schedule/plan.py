@@ -1,6 +1,6 @@
 """`plan(view) -> Plan`: which jobs start where, what is bought for which, why the others wait."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -53,8 +53,8 @@ class _Pass:
         """Jobs that can share machines: they are placed together at the end of the pass."""
         self.wishes = 0
         """How many there are in lots, at most."""
-        self.shapes: dict[tuple[int, int], Shape] = {}
-        """What would be bought for a job, by signature and expected seconds."""
+        self.shapes: dict[object, Shape] = {}
+        """What would be bought for a job, by signature, expected seconds and liking."""
 
     def look_at(self, job: Job) -> None:
         """Starts as much of the job as has room; else notes why it waits."""
@@ -247,16 +247,16 @@ class _Pass:
         names = tuple(self.pool.unused(elastic)[: made.nodes])
         if len(names) < made.nodes:
             return _in_use(elastic, ask.partition)
-        if not made.rungs:
-            return Wait("Resources", made.explain)
+        if not made.quote.first:
+            return Wait("Resources", made.quote.explain)
         self.pool.names.update(names)
         rider = Rider(job.id, task, ask.demand)
-        self.buy.append(Buy(ask.partition.name, names, made.rungs, (rider,)))
+        self.buy.append(Buy(ask.partition.name, names, made.quote.rungs, (rider,)))
         return None
 
     def _shape(self, job: Job, ask: Ask) -> Shape:
         """What would be bought for the job alone."""
-        key = ask.signature, expected_seconds(job)
+        key = ask.signature, expected_seconds(job), job.spec.resources.prefer
         if key not in self.shapes:
 
             def quote(need: Need) -> Quote:
@@ -273,7 +273,7 @@ class _Pass:
         if wish is not None and "*" not in wish + (need.constraint or ""):
             both = wish if need.constraint is None else f"({need.constraint})&({wish})"
             liked = self.view.quote(replace(need, constraint=both), partition, elastic)
-            if liked.rungs:
+            if liked.first:
                 return liked
         return self.view.quote(need, partition, elastic)
 
@@ -291,16 +291,25 @@ class _Pass:
         elastic = ask.partition.elastic
         assert elastic is not None
         made = self._shape(job, ask)
-        if not made.rungs:
-            return Wait("Resources", made.explain)
+        if not made.quote.first:
+            return Wait("Resources", made.quote.explain)
+        if not self.pool.has_bought_room() and not self.pool.unused(elastic):
+            return self._hopeless(ask, _in_use(elastic, ask.partition))
         asked = job.spec.resources
         sort = asked.constraint, asked.prefer, asked.any_of, asked.cpus_exactly, asked.tmp_mib
-        key = ask.partition.name, job.owner.user, sort, asked.exclude, made.need.gpu_type
+        user = "" if elastic.share_users else job.owner.user
+        key = ask.partition.name, user, sort, asked.exclude, made.need.gpu_type
         if key not in self.lots:
             self.lots[key] = Lot(ask.partition, elastic)
         self.lots[key].add(Wish(job, task, ask), made.need)
         self.wishes += 1
         return None
+
+    def _hopeless(self, ask: Ask, waits: Wait) -> Wait:
+        """Notes that nobody who asks alike finds a place any more, however short it runs."""
+        for behind in range(len(self.pool.untils) + 1):
+            self.pool.hopeless[ask.signature, behind] = waits
+        return waits
 
     def settle(self) -> None:
         """Serves all lots; who finds no place tries the partitions that are left, or waits."""
@@ -311,19 +320,20 @@ class _Pass:
             def quote(need: Need, job: Job = job, lot: Lot = lot) -> Quote:
                 return self._quote(need, job, lot.partition)
 
-            self._note(lot, settle(lot, self.pool.ground(job, elastic), quote))
+            self._note(lot, settle(lot, self.pool.ground(job, elastic), quote), quote)
             fresh = gathering(lot, self.view.now)
             for wish in list(lot.left):
                 self._left_over(wish, elastic, fresh=fresh)
         self.wishes = 0
 
-    def _note(self, lot: Lot, done: Settled) -> None:
+    def _note(self, lot: Lot, done: Settled, quote: Callable[[Need], Quote]) -> None:
         self.start += done.starts
         names = self.pool.unused(lot.elastic)
         for name, (bought, riders) in zip(names, done.buys, strict=False):
             self.pool.names.add(name)
             riding = tuple(wish.rider for wish in riders)
-            self.buy.append(Buy(lot.partition.name, (name,), bought.rungs, riding))
+            rungs = quote(bought.need).rungs
+            self.buy.append(Buy(lot.partition.name, (name,), rungs, riding))
         self.pool.tidy()
         for wish, name in done.waits:
             text = f"{name} is free sooner than a new machine, and costs less"

@@ -28,16 +28,25 @@ class Pool:
         """Nodes of the gang under way: its components share none (Slurm 25.11)."""
         self.promised: set[NodeName] = set()
         """Bought machines for which somebody waits because they are free soon."""
-        self._unused: dict[tuple[str, int], list[NodeName]] = {}
+        self._unused: dict[tuple[str, int], tuple[int, list[NodeName]]] = {}
+        """Names that were free when so many were taken."""
 
     def unused(self, elastic: Elastic) -> list[NodeName]:
         """Names that are free, the lowest first."""
         key = elastic.prefix, elastic.max_nodes
         if key not in self._unused:
             numbers = range(1, elastic.max_nodes + 1)
-            self._unused[key] = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
-        free = self._unused[key] = [name for name in self._unused[key] if name not in self.names]
+            every = [NodeName(f"{elastic.prefix}{number}") for number in numbers]
+            self._unused[key] = -1, every
+        taken, free = self._unused[key]
+        if taken != len(self.names):
+            free = [name for name in free if name not in self.names]
+            self._unused[key] = len(self.names), free
         return free
+
+    def has_bought_room(self) -> bool:
+        """Whether a machine that was bought has a cpu free."""
+        return any(not one.node.declared for one in self.rooms.values())
 
     def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
         """Rooms that the job may have; with `declared` none of machines that were bought."""

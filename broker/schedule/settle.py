@@ -1,6 +1,6 @@
 """Where the jobs of a lot go: onto machines that are there, to wait for one, or onto new ones."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from broker.model.ids import NodeName
@@ -51,11 +51,11 @@ def settle(lot: Lot, ground: Ground, quote: Callable[[Need], Quote]) -> Settled:
     """
     market = Market(lot, quote, ground.names)
     done = Settled()
-    for one in ground.rooms:
-        if not any(True for _ in lot.left):
+    kinds = lot.open()
+    for one in _open_to(lot, ground.rooms, ground):
+        if not any(kind.left for kind in kinds):
             return done
-        if one.name not in ground.promised:
-            _into(one, market, ground, done=done)
+        _into(one, _fitting(kinds, one, ground), market, ground=ground, done=done)
     if gathering(lot, ground.now):
         return done
     _wait_for_some(market, ground, done)
@@ -71,9 +71,16 @@ def gathering(lot: Lot, now: int) -> bool:
     return all(wish.job.submitted >= now for wish in lot.left)
 
 
-def _into(one: Room, market: Market, ground: Ground, *, done: Settled) -> None:
+def _open_to(lot: Lot, rooms: Sequence[Room], ground: Ground) -> Iterator[Room]:
+    """Machines that the lot's jobs may have: they are alike in what they ask but for its size."""
+    job = next(lot.left).job
+    for one in rooms:
+        if one.name not in ground.promised and eligible(one, job, lot.partition):
+            yield one
+
+
+def _into(one: Room, kinds: list[Kind], market: Market, *, ground: Ground, done: Settled) -> None:
     """Takes what is free of the machine as far as that costs less than buying."""
-    kinds = _fitting(market.lot, one, ground)
     if not kinds:
         return
     free_at = _free_at(one, ground)
@@ -88,13 +95,18 @@ def _into(one: Room, market: Market, ground: Ground, *, done: Settled) -> None:
             return
 
 
-def _fitting(lot: Lot, one: Room, ground: Ground) -> list[Kind]:
-    """Kinds that may have the machine and of which one has room there."""
-    kept, free = ground.kept(one), _free(one)
-    kinds = [k for k in lot.open() if k.until(ground.now) <= kept and fill([(k, 1)], free)]
-    if not kinds or not eligible(one, next(lot.left).job, lot.partition):
-        return []
-    return kinds
+def _fitting(kinds: Iterable[Kind], one: Room, ground: Ground) -> list[Kind]:
+    """Kinds that still want room, may stay long enough, and of which one has room there."""
+    kept, now, (cpus, memory, gpus) = ground.kept(one), ground.now, _free(one)
+    return [
+        kind
+        for kind in kinds
+        if kind.left
+        and kind.need.cpus <= cpus
+        and kind.need.mem_mib <= memory
+        and kind.need.gpus <= gpus
+        and kind.until(now) <= kept
+    ]
 
 
 def _counts(kinds: Iterable[Kind]) -> list[tuple[Kind, int]]:
@@ -146,13 +158,13 @@ def _place(load: Load, one: Room, done: Settled) -> None:
 
 def _wait_for_some(market: Market, ground: Ground, done: Settled) -> None:
     """Machines whose jobs reach their limits before a new machine would be up."""
-    boot = market.lot.elastic.buy.boot_seconds
-    soon = ground.now + boot - ground.kill_wait
-    for one in [*ground.rooms, *ground.full]:
-        if one.name in ground.promised or not any(True for _ in market.lot.left):
-            continue
+    lot, kinds = market.lot, market.lot.open()
+    soon = ground.now + lot.elastic.buy.boot_seconds - ground.kill_wait
+    if soon <= ground.now or not kinds:
+        return
+    for one in _open_to(lot, [*ground.rooms, *ground.full], ground):
         leaving = [share for end, share in ground.ends(one.name) if end <= soon]
-        if leaving:
+        if leaving and any(kind.left for kind in kinds):
             _wait_for(one, leaving, market, ground=ground, done=done)
 
 
@@ -162,8 +174,7 @@ def _wait_for(
     then = one.copy()
     for share in leaving:
         then.give_back(share)
-    kinds = _fitting(market.lot, then, ground)
-    load = fill(_counts(kinds), _free(then))
+    load = fill(_counts(_fitting(market.lot.open(), then, ground)), _free(then))
     if not load:
         return
     until = ground.now + load[0][0].need.run_seconds

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from broker.model.job import Job
-from broker.model.offer import Need, Ranked
+from broker.model.offer import Need
 from broker.schedule.demand import Demand, expected_seconds, need_of
 from broker.schedule.view import Quote
 
@@ -21,13 +21,13 @@ class Shape:
 
     nodes: int
     need: Need
-    rungs: tuple[Ranked, ...]
-    explain: str = ""
+    quote: Quote
 
     @property
     def micro_usd(self) -> float:
         """Expected for the whole job; infinite where nothing is sold."""
-        return self.rungs[0].expected_micro_usd if self.rungs else float("inf")
+        first = self.quote.first
+        return first.expected_micro_usd if first else float("inf")
 
 
 def shape(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Shape:
@@ -52,8 +52,7 @@ def _shapes(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Iterator[S
         if nodes > ask.min_nodes and not _is_large(spread):
             return
         need = need_of(job.spec, spread, expected_seconds(job))
-        found = quote(need)
-        yield Shape(nodes, need, found.rungs, found.explain)
+        yield Shape(nodes, need, quote(need))
 
 
 def _is_large(ask: Demand) -> bool:

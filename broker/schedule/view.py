@@ -1,7 +1,8 @@
 """What planning looks at and what it decides: the values of `plan(view) -> Plan`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from accounting.ids import JobId
 from broker.model.ids import NodeName
@@ -15,14 +16,36 @@ from broker.schedule.limits import Keeper
 
 FOREVER = 10**12
 """An instant after everything: the end of what has no time limit."""
+MOST_RUNGS = 50
+"""A walk so long has met every kind of refusal."""
 
 
-@dataclass(frozen=True, slots=True)
 class Quote:
-    """Ranked offers for a need, or why there are none."""
+    """Ranked offers for a need, found as they are looked at; or why there are none."""
 
-    rungs: tuple[Ranked, ...]
-    explain: str = ""
+    def __init__(self, ranking: Iterable[Ranked], explain: Callable[[], str] = str) -> None:
+        self._ranking = iter(ranking)
+        self._explain = explain
+        self._found: list[Ranked] = []
+
+    @property
+    def first(self) -> Ranked | None:
+        """The best."""
+        return next(iter(self._until(1)), None)
+
+    @property
+    def rungs(self) -> tuple[Ranked, ...]:
+        """The first MOST_RUNGS."""
+        return tuple(self._until(MOST_RUNGS))
+
+    @property
+    def explain(self) -> str:
+        """Why there is none."""
+        return "" if self.first else self._explain()
+
+    def _until(self, most: int) -> list[Ranked]:
+        self._found += islice(self._ranking, max(0, most - len(self._found)))
+        return self._found
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,13 @@ class Elastic(Settings):
     memory_share: int = Field(
         95, ge=50, le=100, description="Percent of a type's memory that jobs may have."
     )
-    idle_seconds: Seconds = Field(
-        300, description="SuspendTime: how long an idle one is kept before it is let go."
+    idle_seconds: Seconds | None = Field(
+        None,
+        description="SuspendTime: how long an idle one is kept before it is let go; "
+        "absent: as long as that costs no more than a new start.",
+    )
+    share_users: bool = Field(
+        False, description="Whether jobs of different users may be on one machine."
     )
     boot_seconds: Seconds = Field(60, description="Expected time to come up, for expected cost.")
     boot_timeout: Positive = Field(

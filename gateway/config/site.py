@@ -123,4 +123,5 @@ def _elastic(elastic: settings.Elastic) -> broker.Elastic:
         ),
         idle_seconds=elastic.idle_seconds,
         boot_timeout=elastic.boot_timeout,
+        share_users=elastic.share_users,
     )

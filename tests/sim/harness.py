@@ -114,6 +114,7 @@ class Simulation:
     sweep_every: int = 15
     pass_every: int = 1
     """Least seconds between full passes."""
+    full_every: int = PASS_SECONDS
     catalog: Catalog = CATALOG
     check: Callable[["Simulation"], None] = lambda sim: None
     clock: Clock = field(default_factory=Clock)
@@ -241,7 +242,8 @@ class Simulation:
         instants = [errand.at for errand in self.errands]
         instants += [heard for heard, _ in self.reports]
         instants += [asked.at for asked in self.asked]
-        instants += [self.next_sweep, self.last_pass + PASS_SECONDS, self.engine.next_begin]
+        instants += [self.next_sweep, self.last_pass + self.full_every, self.engine.next_begin]
+        instants += self._idle_ends()
         instants += [at for at, _ in self.script[:1]]
         instants += [at for at in (self.cloud.next_event(), self.ground.next_event()) if at]
         wait = self.tries.wait(now)
@@ -252,6 +254,14 @@ class Simulation:
         if self.woken:
             instants.append(now + 1)
         return max(now + (0 if self._due() else 1), min(*instants, FOREVER))
+
+    def _idle_ends(self) -> list[int]:
+        """When machines that stand idle are let go."""
+        return [
+            node.idle_since + node.idle_seconds
+            for node in self.world.nodes.values()
+            if node.idle_since is not None and node.idle_seconds is not None
+        ]
 
     def _due(self) -> bool:
         now = self.clock.time
@@ -286,7 +296,7 @@ class Simulation:
 
     def _engine_step(self, inbox: list[cmd.Message]) -> Outcome:
         now, engine = self.clock.time, self.engine
-        wanted = engine.room_made or now >= min(engine.next_begin, self.last_pass + PASS_SECONDS)
+        wanted = engine.room_made or now >= min(engine.next_begin, self.last_pass + self.full_every)
         full = wanted and now >= self.last_pass + self.pass_every
         if full:
             self.last_pass = now
