@@ -38,17 +38,17 @@ TAIL += terminated(b"%d" % len(VARIABLES), *VARIABLES, b"0")
 HEAD = b"POST /x/sbatch HTTP/1.0\r\nContent-Length: %d\r\n\r\n"
 
 
-def request() -> bytes:
+def request(tail: bytes) -> bytes:
     """One submission as the shim sends it, with a request id of its own."""
-    body = terminated(b"1", os.urandom(16).hex().encode()) + TAIL
+    body = terminated(b"1", os.urandom(16).hex().encode()) + tail
     return HEAD % len(body) + body
 
 
-def submit(address: str) -> bytes:
-    """The whole reply to one submission."""
+def submit(address: str, tail: bytes = TAIL) -> bytes:
+    """The whole reply to one submission; `tail` is its envelope behind the request id."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
-        connection.sendall(request())
+        connection.sendall(request(tail))
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
