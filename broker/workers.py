@@ -21,6 +21,8 @@ THREADS = 32
 FIRST_PAUSE = 0.1
 """Seconds before an effect that came to nothing is tried again; doubles up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 10.0
+LONGEST_OF: Mapping[type, float] = {ef.Prepare: 1.0}
+"""Of what comes true by itself, and somebody waits for: a machine boots."""
 
 
 class Log(Protocol):
@@ -117,7 +119,8 @@ class Tries:
         tried.done = not failed and (seen or isinstance(effect, UNTIL_UNDUE))
         if not tried.done:
             tried.not_before = now + tried.pause
-            tried.pause = min(2 * tried.pause, LONGEST_PAUSE)
+            longest = LONGEST_OF.get(type(effect), LONGEST_PAUSE)
+            tried.pause = min(2 * tried.pause, longest)
 
     def wait(self, now: float) -> float | None:
         """Seconds until something is to be tried again; None if nothing is."""

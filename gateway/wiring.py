@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -16,21 +17,36 @@ from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Cancel, Target
 from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
-from broker.model.events import Event
+from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
+from broker.model.ids import NodeName
 from broker.model.node import Node
-from broker.model.offer import Market
+from broker.model.offer import Machine, Market
+from broker.model.purpose import Purpose
 from broker.model.site import Site
 from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
-from broker.ports import Place, Provider
+from broker.ports import Place, Provider, Reach
+from broker.providers.ec2.clients import BotoApi
+from broker.providers.ec2.guard import Ceilings, Guard
+from broker.providers.ec2.holdings import UNSEEN_SECONDS, Clocks
+from broker.providers.ec2.images import has_nvidia
+from broker.providers.ec2.keys import SiteKeys, site_keys
+from broker.providers.ec2.naming import Site as Ec2Site
+from broker.providers.ec2.provider import Ec2Provider
+from broker.providers.ec2.provider import Outside as Aws
+from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.local import Behaviour, LocalProvider
 from broker.providers.refusals import Rule
-from broker.provision.reconcile import difference
+from broker.provision.purpose import Lifetimes, purpose
+from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node
+from broker.run.reach import AnyReach, SshReach
+from broker.run.ssh import Connections, Login
+from broker.run.ssh import Target as Host
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
@@ -43,6 +59,7 @@ from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
+from gateway.config.site import micro_usd
 from gateway.config.site import site as site_of
 from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
@@ -91,6 +108,32 @@ class LocalReach:
         return Place(channel, node.machine.address, AGENT_PYTHON, (*usual, *slots))
 
 
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """EC2, joined; `nodes` are the latest that were committed."""
+
+    provider: Ec2Provider
+    guard: Guard
+    reach: SshReach
+    nodes: Callable[[], Mapping[NodeName, Node]]
+
+    def hear(self, facts: Sequence[Event]) -> None:
+        """Learns which machines came up and which never did; lets go of those that are gone."""
+        for fact in facts:
+            node = self.nodes().get(fact.node) if isinstance(fact, NodeDoomed) else None
+            if isinstance(fact, NodeBooted) and fact.machine is not None:
+                self.guard.booted(fact.machine)
+            elif node is not None and node.machine is not None and node.booted is None:
+                self.guard.not_booted(node.machine)
+            elif isinstance(fact, NodeGone) and fact.machine is not None:
+                self.guard.room_again(fact.machine)
+                self.reach.connections.forget(fact.machine.address)
+
+    def stop(self) -> None:
+        self.reach.connections.close()
+        self.provider.stop()
+
+
 @dataclass(slots=True)
 class Service:
     """A joined service, not yet running."""
@@ -114,14 +157,25 @@ def build(paths: Paths, config: Config) -> Service:
     )
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
-    market = Quotes({"local": catalog}, Cooldown())
+    offered = {"local": catalog} | ({"ec2": bundled("ec2")} if _uses_ec2(config) else {})
+    market = Quotes(offered, Cooldown())
     now = clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
     providers: dict[str, Provider] = {local.name: local}
-    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
-    reach = LocalReach(paths, _slots(config), local)
+    cloud = _cloud(paths, config, engine, log=log) if _uses_ec2(config) else None
+    reach: Reach = LocalReach(paths, _slots(config), local)
+    if cloud is not None:
+        providers[cloud.provider.name] = cloud.provider
+        reach = AnyReach(reach, cloud.reach)
+    tell = _told(config, engine, log)
+    heart = Heart(
+        engine=engine,
+        clock=clock,
+        log=log,
+        tell=tell if cloud is None else both(tell, cloud.hear),
+    )
     workers = Workers(
         outside=Outside(
             providers=providers,
@@ -176,16 +230,24 @@ class Sweep:
         self._next = time.monotonic() + self.every
         self.local.sweep()
         for provider in self.providers.values():
-            nodes = self.heart.engine.snapshot.nodes
-            found = difference(nodes, provider.machines())
-            for machine in found.stray:
-                if machine.launched_at < self.heart.clock.now() - self.every:
-                    self.log.warning("sweep.stray", machine=machine.id, node=machine.node)
-                    provider.terminate([machine])
-            for lost in found.lost:
-                self.heart.report(lost)
+            try:
+                self._compare(provider)
+            except OSError as error:
+                self.log.warning("sweep.failed", provider=provider.name, error=str(error))
         self._let_go()
         self._prune()
+
+    def _compare(self, provider: Provider) -> None:
+        """What the provider holds is asked first: what is bought meanwhile is known by then."""
+        machines, now = provider.machines(), self.heart.clock.now()
+        nodes = nodes_of(self.heart.engine.snapshot, provider.name)
+        found = difference(nodes, machines, lately=now - UNSEEN_SECONDS)
+        for machine in found.stray:
+            if machine.launched_at < now - self.every:
+                self.log.warning("sweep.stray", machine=machine.id, node=machine.node)
+                provider.terminate([machine])
+        for lost in found.lost:
+            self.heart.report(lost)
 
     def _let_go(self) -> None:
         """Ends allocations whose salloc or srun did not come again after a start of ours."""
@@ -248,6 +310,108 @@ def _key(config: Config) -> bytes | None:
             hint="set http.token, or leave http.port out: then there is only the Unix socket",
         )
     return token.get_secret_value().encode()
+
+
+def _uses_ec2(config: Config) -> bool:
+    return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
+
+
+def _cloud(paths: Paths, config: Config, engine: Engine, *, log: Any) -> Cloud:
+    aws = config.aws
+    keys = site_keys(paths.home / "ec2")
+    boots = [part.elastic.boot_timeout for part in config.partitions if part.elastic]
+    lives = Lifetimes(
+        spare=max(boots, default=0) + config.kill_wait + aws.grace_seconds,
+        unlimited=aws.max_hours * 3600,
+    )
+
+    def whose(nodes: Sequence[tuple[NodeName, int]], _token: str) -> Purpose:
+        return purpose(nodes, engine.snapshot, lives)
+
+    most = config.ceiling
+    limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
+    ceilings = Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
+    guard = Guard(ceilings, whose, time.monotonic)
+    provider = Ec2Provider(
+        Aws(
+            api=BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile),
+            site=Ec2Site(keys.id, config.cluster, aws.stage, tuple(aws.tags.items())),
+            keys=keys,
+            settings=_ec2_settings(config),
+            folder=paths.home / "ec2",
+            catalog=lambda: bundled("ec2"),
+            purpose=whose,
+            guard=guard,
+            clocks=Clocks(),
+        )
+    )
+    reach = SshReach(
+        connections=Connections(
+            most=aws.keep_connections, tell=lambda text: log.warning("ssh.refused", error=text)
+        ),
+        seen=provider.seen,
+        target=_targets(config, provider, keys),
+        folder=aws.node_folder,
+        python=aws.python,
+        options=lambda _node: (),
+    )
+    return Cloud(provider, guard, reach, lambda: engine.snapshot.nodes)
+
+
+def _ec2_settings(config: Config) -> Ec2Settings:
+    aws = config.aws
+    by_prefix = {
+        part.elastic.name_prefix: part.elastic.image
+        for part in config.partitions
+        if part.elastic is not None and part.elastic.image is not None
+    }
+    return Ec2Settings(
+        ssh_port=aws.ssh_port,
+        ssh_from=aws.ssh_from,
+        public=aws.address == "public",
+        vpcs=aws.vpcs,
+        subnets=aws.subnets,
+        security_groups=aws.security_groups,
+        images={**aws.images, **by_prefix},
+        instance_profile=aws.instance_profile,
+        root_gib=aws.root_gb,
+        kms_key=aws.kms_key,
+        efa=aws.efa,
+    )
+
+
+def _targets(
+    config: Config, provider: Ec2Provider, keys: SiteKeys
+) -> Callable[[Node, Machine], Host]:
+    """How a machine is entered."""
+    aws, own = config.aws, keys.login().private
+    bastion = None
+    if aws.bastion is not None:
+        gate = aws.bastion
+        bastion = Login(
+            host=gate.host,
+            port=gate.port,
+            user=gate.user,
+            private_key=Path(gate.key_file).read_text(encoding="ascii"),
+            host_key=gate.host_key,
+        )
+
+    def target(node: Node, machine: Machine) -> Host:
+        nvidia = "gpu" in node.gres_text and has_nvidia(machine.instance_type)
+        user = aws.ssh_user or provider.login(
+            node.name, machine, arm="arm64" in node.features, nvidia=nvidia
+        )
+        login = Login(
+            host=machine.address,
+            port=aws.ssh_port,
+            user=user,
+            private_key=own,
+            host_key=provider.host_key(machine),
+        )
+        sudo = aws.sudo and user != "root"
+        return Host(login=login, bastion=bastion, sudo=sudo, python=aws.python)
+
+    return target
 
 
 def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:

@@ -8,7 +8,9 @@ from broker.model.effects import Terminate
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState
+from broker.model.site import Elastic
 from broker.ports import Provider
+from broker.world import Snapshot
 
 
 def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminated | None:
@@ -41,8 +43,29 @@ class Difference:
     lost: tuple[Vanished, ...]
 
 
-def difference(nodes: Mapping[NodeName, Node], machines: Iterable[Machine]) -> Difference:
-    """Compares by identity (name, launch number). Nodes still being bought are left alone."""
+def nodes_of(seen: Snapshot, provider: str) -> Mapping[NodeName, Node]:
+    """Those whose machines come from this provider: of others it holds none."""
+    names = {
+        part.name for part in seen.site.partitions if part.elastic and _from(part.elastic, provider)
+    }
+    return {
+        name: node
+        for name, node in seen.nodes.items()
+        if not node.declared and names.intersection(node.partitions)
+    }
+
+
+def _from(elastic: Elastic, provider: str) -> bool:
+    return elastic.buy.provider == provider
+
+
+def difference(
+    nodes: Mapping[NodeName, Node], machines: Iterable[Machine], *, lately: int | None = None
+) -> Difference:
+    """Compares by identity (name, launch number). Nodes still being bought are left alone.
+
+    One bought since the instant `lately` may not be shown by its provider yet: it is not lost.
+    """
     seen = {(machine.node, machine.launch): machine for machine in machines}
     known = {node.identity for node in nodes.values()}
     stray = tuple(
@@ -53,7 +76,7 @@ def difference(nodes: Mapping[NodeName, Node], machines: Iterable[Machine]) -> D
     lost = tuple(
         Vanished(node=node.name, launch=node.launch, machine=seen.get(node.identity))
         for node in _ours(nodes.values())
-        if _over(seen.get(node.identity))
+        if _over(seen.get(node.identity)) and not _too_new(node, seen, lately)
     )
     return Difference(stray, lost)
 
@@ -65,3 +88,9 @@ def _ours(nodes: Iterable[Node]) -> Sequence[Node]:
 
 def _over(machine: Machine | None) -> bool:
     return machine is None or machine.state is MachineState.TERMINATED
+
+
+def _too_new(node: Node, seen: Mapping[tuple[NodeName, int], Machine], lately: int | None) -> bool:
+    if lately is None or node.machine is None or node.identity in seen:
+        return False
+    return node.machine.launched_at > lately

@@ -84,7 +84,15 @@ class Ceiling(Settings):
     """What the whole site never goes beyond, whatever the partitions allow."""
 
     max_nodes: Count | None = Field(None, description="Bought machines at a time.")
-    usd_per_hour: Dollars | None = Field(None, description="Sum of their prices.")
+    usd_per_hour: Dollars | None = Field(
+        Decimal(100), description="Sum of the prices of machines of EC2; null: no limit."
+    )
+    account_usd_per_hour: Dollars | None = Field(
+        None, description="The same of those bought for one account."
+    )
+    user_usd_per_hour: Dollars | None = Field(
+        None, description="The same of those bought for one user."
+    )
 
 
 class PassthroughSettings(Settings):

@@ -12,6 +12,7 @@ from gateway.config.accounts import (
     SchedulingSettings,
     User,
 )
+from gateway.config.aws import AwsSettings
 from gateway.config.fields import (
     Count,
     Dollars,
@@ -38,7 +39,7 @@ from gateway.config.service import (
 )
 from sbatch_shim.grammar.hostlist import MOST_NAMES
 
-PROVIDERS = ("local",)
+PROVIDERS = ("local", "ec2")
 MAX_JOB_ID = 0x03FF0000
 """MaxJobId as Slurm has it unless told otherwise."""
 
@@ -57,6 +58,9 @@ class Elastic(Settings):
     )
     arch: Annotated[str, one_of("x86_64", "arm64")] = Field(
         "x86_64", description="Architecture of the image."
+    )
+    image: str | None = Field(
+        None, description="AMI, or SSM parameter that names it; absent: as aws.images says."
     )
     spot: bool = Field(False, description="Also the spot market.")
     burstable: bool = Field(False, description="Also burstable types, such as t3.")
@@ -236,6 +240,7 @@ class Config(Settings):
     priority: PrioritySettings = Field(PrioritySettings(), description="The order of the queue.")
     scheduling: SchedulingSettings = Field(SchedulingSettings(), description="The scheduler.")
     ceiling: Ceiling = Field(Ceiling(), description="Limits of the whole site.")
+    aws: AwsSettings = Field(AwsSettings(), description="EC2.")
     providers: ProviderSettings = Field(ProviderSettings(), description="Providers' own settings.")
     database: DatabaseSettings = Field(DatabaseSettings(), description="The database.")
     log: LogSettings = Field(LogSettings(), description="The log.")

@@ -8,6 +8,7 @@ from broker.model import site as broker
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
 from gateway.config import settings
+from gateway.config.aws import AwsSettings
 from gateway.config.book import book
 from gateway.config.checks import ALL_NODES
 
@@ -83,7 +84,7 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         default=partition.default,
         state=partition.state,
         nodes=tuple(map(NodeName, names)),
-        elastic=_elastic(partition.elastic) if partition.elastic else None,
+        elastic=_elastic(partition.elastic, config.aws) if partition.elastic else None,
         max_time=partition.max_time,
         default_time=partition.default_time,
         min_nodes=partition.min_nodes,
@@ -101,7 +102,8 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
     )
 
 
-def _elastic(elastic: settings.Elastic) -> broker.Elastic:
+def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
+    usual = aws.regions if elastic.provider == "ec2" else ()
     dearest = elastic.max_usd_per_hour
     return broker.Elastic(
         prefix=elastic.name_prefix,

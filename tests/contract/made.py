@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from broker.model.offer import Offer
+from broker.model.purpose import Purpose
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.keys import site_keys
-from broker.providers.ec2.naming import Purpose, Site
+from broker.providers.ec2.naming import Site
 from broker.providers.ec2.provider import Ec2Provider, Outside
 from broker.providers.ec2.settings import Ec2Settings
 

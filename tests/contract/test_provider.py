@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +13,13 @@ from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.ports import Provider
+from broker.providers.ec2.clients import BotoApi
 from broker.providers.fake import Delays, FakeCloud
 from broker.providers.local import BEHAVIOUR, KEPT_SECONDS, Behaviour, LocalProvider
 from broker.providers.refusals import Rule
 from tests.contract.cloud import StubEc2
 from tests.contract.made import ec2_provider
+from tests.lab.running import CREDENTIALS, here
 
 BOOT = 30
 START = 1_800_000_000
@@ -120,11 +123,46 @@ class Ec2:
         self.ec2.rooms[instance_type] = machines
 
 
+CODES = {
+    Refusal.CAPACITY: "InsufficientInstanceCapacity",
+    Refusal.QUOTA: "VcpuLimitExceeded",
+    Refusal.AUTH: "UnauthorizedOperation",
+}
+
+
+class Boxed:
+    """The real provider and boto3 on the cloud in a box, which keeps the test's time."""
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        self.clock = clock
+        self.folder = folder
+        self.opened = ExitStack()
+        self.box = self.opened.enter_context(here(clock.now, boot=BOOT, stop=0, visible=0))
+        self.restart()
+
+    def restart(self) -> None:
+        api = BotoApi(endpoint_url=self.box.endpoint)
+        self.provider = ec2_provider(self.folder, api, self.clock.now, [OFFER])
+
+    def refuse(self, rule: Rule) -> None:
+        named = {
+            name: getattr(rule, name) for name in ("instance_type", "region", "zone", "market")
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        self.box.set("rule", code=CODES[rule.refusal], times=rule.times, **given)
+
+    def room(self, instance_type: str, machines: int) -> None:
+        self.box.set("capacity", instance_type=instance_type, machines=machines)
+
+
 MAKERS: dict[str, Callable[[Clock, Path], Cloud]] = {
     "fake": Fake.make,
     "local": Local,
     "ec2": Ec2,
+    "ec2-box": Boxed,
 }
+SLOW = {"ec2-box": (pytest.mark.e2e,)}
+"""They start servers."""
 
 
 @pytest.fixture
@@ -132,9 +170,19 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=sorted(MAKERS))
-def cloud(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Iterator[Cloud]:
-    yield MAKERS[request.param](clock, tmp_path / "machines")
+@pytest.fixture(params=[pytest.param(name, marks=SLOW.get(name, ())) for name in sorted(MAKERS)])
+def cloud(
+    request: pytest.FixtureRequest,
+    clock: Clock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Cloud]:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    made = MAKERS[request.param](clock, tmp_path / "machines")
+    yield made
+    if isinstance(made, Boxed):
+        made.opened.close()
 
 
 def one(cloud: Cloud, identity: tuple[NodeName, int] = A) -> Machine:

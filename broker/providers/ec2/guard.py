@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from accounting.rates import dollars
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.offer import Machine, Offer
+from broker.model.purpose import Purpose
 from broker.providers.ec2.errors import quota_of
-from broker.providers.ec2.naming import Identity, Purchase, Purpose
+from broker.providers.ec2.naming import Identity, Purchase
 
 QUOTA_SECONDS = 60.0
 """So long a quota that was met is believed without asking EC2 again."""

@@ -33,16 +33,22 @@ class Image:
 
 def wanted(offer: Offer, prefix: str, images: Mapping[str, str]) -> str:
     """The AMI, or the parameter that names it: of the nodes' prefix, else by GPU, else by arch."""
+    nvidia = bool(offer.gres) and has_nvidia(offer.instance_type)
+    return named(prefix, offer.arch, images, nvidia=nvidia)
+
+
+def named(prefix: str, arch: str, images: Mapping[str, str], *, nvidia: bool) -> str:
+    """The same of a machine that is there."""
     if prefix in images:
         return images[prefix]
-    if has_nvidia(offer):
-        return images.get(GPU) or DEEP_LEARNING.format(arch=offer.arch)
-    return images.get(offer.arch) or AMAZON.format(arch=offer.arch)
+    if nvidia:
+        return images.get(GPU) or DEEP_LEARNING.format(arch=arch)
+    return images.get(arch) or AMAZON.format(arch=arch)
 
 
-def has_nvidia(offer: Offer) -> bool:
-    """Whether the type has a GPU that wants NVIDIA's driver; those of g4ad are AMD's."""
-    return bool(offer.gres) and offer.family[:1] in {"g", "p"} and offer.family != "g4ad"
+def has_nvidia(instance_type: str) -> bool:
+    """Whether its accelerators want NVIDIA's driver; those of g4ad are AMD's."""
+    return instance_type[:1] in {"g", "p"} and not instance_type.startswith("g4ad.")
 
 
 class Images:

@@ -111,9 +111,9 @@ def zone_of(raw: Mapping[str, Any]) -> str:
 
 
 def address_of(raw: Mapping[str, Any], *, public: bool) -> str:
-    """How it is reached; empty while it has no address."""
+    """How it is reached; its own id while it has no address."""
     key = "PublicIpAddress" if public else "PrivateIpAddress"
-    return str(raw.get(key) or "")
+    return str(raw.get(key) or raw["InstanceId"])
 
 
 def _ended(raw: Mapping[str, Any], launched: int) -> int | None:

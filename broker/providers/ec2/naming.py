@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from broker.model.ids import NodeName
 from broker.model.offer import Offer
+from broker.model.purpose import Purpose
 
 PROJECT = "skypurza"
 SITE = "skypurza:site"
@@ -33,16 +34,6 @@ class Site:
     stage: str = "prod"
     extra: tuple[tuple[str, str], ...] = ()
     """Tags that the site wants on everything."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purpose:
-    """For whom a machine is bought; `seconds` after its launch it ends whatever happens."""
-
-    job: str = ""
-    user: str = ""
-    account: str = ""
-    seconds: int
 
 
 def name(site: Site, component: str, purpose: str) -> str:

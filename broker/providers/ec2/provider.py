@@ -12,16 +12,17 @@ from typing import Any
 from broker.model.errors import ProviderError, Refusal
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Offer
+from broker.model.purpose import Purpose
 from broker.providers.ec2 import errors, naming, requests
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings
-from broker.providers.ec2.images import Images, wanted
+from broker.providers.ec2.images import Images, named, wanted
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
-from broker.providers.ec2.naming import Identity, Purpose
+from broker.providers.ec2.naming import Identity
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
 from broker.providers.ec2.settings import Ec2Settings
@@ -123,12 +124,25 @@ class Ec2Provider:
     # --- beyond
 
     def seen(self, machine: Machine) -> Machine:
-        """As last described, without asking anew while it has an address."""
+        """As last described, without asking anew while it has an address. Raises OSError."""
         found = self.holdings.remembered(machine.id, machine.region)
-        if found is not None and found.address:
+        if found is not None and found.address != found.id:
             return found
         held = {one.id: one for one in self.machines()}
         return held.get(machine.id, machine)
+
+    def host_key(self, machine: Machine) -> str:
+        """The public host key that it was given."""
+        return self._with.keys.host(machine.token).public
+
+    def login(self, node: NodeName, machine: Machine, *, arm: bool, nvidia: bool) -> str:
+        """Who logs in on its image. Raises OSError while that cannot be looked up."""
+        arch = "arm64" if arm else "x86_64"
+        name = named(_prefix(node), arch, self._with.settings.images, nvidia=nvidia)
+        try:
+            return self.images.find(machine.region, name).user
+        except AwsError as error:
+            raise NoAnswerError(f"{name} in {machine.region}: {error}") from error
 
     def regions(self) -> list[str]:
         """Where something was ever bought."""

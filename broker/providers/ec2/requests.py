@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.model.ids import NodeName
 from broker.model.offer import Market, Offer
+from broker.model.purpose import Purpose
 from broker.providers.ec2 import naming
 from broker.providers.ec2.images import Image
 from broker.providers.ec2.network import Network, Subnet
@@ -214,7 +215,7 @@ def call_from_json(value: Mapping[str, Any]) -> tuple[Call, naming.Purchase]:
             offer=offer,
             nodes=tuple((NodeName(node), int(launch)) for node, launch in bought["nodes"]),
             token=str(bought["token"]),
-            purpose=naming.Purpose(**bought["purpose"]),
+            purpose=Purpose(**bought["purpose"]),
             at=int(bought["at"]),
         ),
     )

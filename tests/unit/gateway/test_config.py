@@ -101,7 +101,7 @@ MISTAKES = {
         "partitions[p].nodes: n1: no such node (none is declared)"
     ],
     "partitions: [{name: p, elastic: {provider: ec3}}]": [
-        "partitions[p].elastic.provider: ec3: not one of the words allowed (one of: local)"
+        "partitions[p].elastic.provider: ec3: not one of the words allowed (one of: local, ec2)"
     ],
     "partitions: [{name: p, default_time: 2:00:00, max_time: 1:00:00}]": [
         "partitions[p].default_time: longer than max_time (at most max_time)"

@@ -1,0 +1,14 @@
+"""For whom a machine is bought."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """Goes on the machine as tags; `seconds` after its launch it ends whatever happens."""
+
+    job: str = ""
+    """Attempt of a job, such as `4711/1`."""
+    user: str = ""
+    account: str = ""
+    seconds: int

@@ -1,0 +1,36 @@
+"""For whom a machine is bought, told from what is known; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accounting.ledger import NOBODY
+from broker.model.ids import NodeName
+from broker.model.purpose import Purpose
+from broker.model.spec import UNLIMITED
+from broker.world import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetimes:
+    """How long machines live at most, in seconds."""
+
+    spare: int
+    """Beyond the time limit of the job: boot, KillWait, and time to fetch results."""
+    unlimited: int
+    """For a job without a limit."""
+
+
+def purpose(nodes: Sequence[tuple[NodeName, int]], seen: Snapshot, lives: Lifetimes) -> Purpose:
+    """Of a purchase for these nodes (name, launch number); nobody's where they are not known."""
+    node = seen.nodes.get(nodes[0][0]) if nodes else None
+    payer = node.cause if node is not None and node.identity == nodes[0] else NOBODY
+    job = seen.jobs.get(payer.job) if payer.job is not None else None
+    limit = lives.unlimited
+    if job is not None and job.time_limit != UNLIMITED:
+        limit = int(job.time_limit)
+    return Purpose(
+        job=payer.label if payer.job is not None else "",
+        user=payer.user,
+        account=payer.account,
+        seconds=limit + lives.spare,
+    )
