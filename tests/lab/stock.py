@@ -1,0 +1,112 @@
+"""How many machines there are to be had, and how many the account may have. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tests.lab.faults import Fault
+from tests.lab.wares import SPOT, Wares, quota_code
+
+ANY = "*"
+PLENTY = 100_000
+DEFAULT_VCPUS = 100_000
+
+
+class Taken(Protocol):
+    """A machine that occupies its place."""
+
+    @property
+    def instance_type(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def market(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Where a machine can come from; `zone` is the zone's id."""
+
+    instance_type: str
+    region: str
+    zone: str
+    market: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many machines of what it names at a time."""
+
+    machines: int
+    instance_type: str = ANY
+    region: str = ANY
+    zone: str = ANY
+    market: str = ANY
+
+    def names(self, pool: Taken | Pool) -> bool:
+        wanted = (self.instance_type, self.region, self.zone, self.market)
+        given = (pool.instance_type, pool.region, pool.zone, pool.market)
+        return all(want in {ANY, have} for want, have in zip(wanted, given, strict=True))
+
+
+@dataclass(slots=True)
+class Stock:
+    wares: Wares
+    limits: list[Limit] = field(default_factory=list)
+    quotas: dict[tuple[str, str], int] = field(default_factory=dict)
+    """vCPUs by quota code and region; the region may be any."""
+
+    def limit(self, limit: Limit) -> None:
+        """Adds it, in place of one that names the same."""
+        same = (limit.instance_type, limit.region, limit.zone, limit.market)
+        self.limits = [
+            old
+            for old in self.limits
+            if (old.instance_type, old.region, old.zone, old.market) != same
+        ] + [limit]
+
+    def free(self, pool: Pool, taken: Sequence[Taken]) -> int:
+        """How many more machines that pool has."""
+        left = [
+            limit.machines - sum(limit.names(machine) for machine in taken)
+            for limit in self.limits
+            if limit.names(pool)
+        ]
+        return max(0, min(left, default=PLENTY))
+
+    def quota(self, code: str, region: str) -> int:
+        return self.quotas.get((code, region), self.quotas.get((code, ANY), DEFAULT_VCPUS))
+
+    def check_quota(self, pool: Pool, count: int, taken: Iterable[Taken]) -> None:
+        """Raises Fault if so many more would be over the account's quota in the region."""
+        code = quota_code(pool.instance_type, pool.market)
+        limit = self.quota(code, pool.region)
+        used = sum(
+            self.vcpus(machine.instance_type)
+            for machine in taken
+            if machine.region == pool.region
+            and quota_code(machine.instance_type, machine.market) == code
+        )
+        if used + count * self.vcpus(pool.instance_type) > limit:
+            spot = pool.market == SPOT
+            raise Fault(
+                "MaxSpotInstanceCountExceeded" if spot else "VcpuLimitExceeded", limit=limit
+            )
+
+    def vcpus(self, instance_type: str) -> int:
+        shape = self.wares.shapes.get(instance_type)
+        return shape.cpus if shape else 1
+
+    def grant(self, pool: Pool, least: int, most: int, taken: Sequence[Taken]) -> int:
+        """How many of `most` are to be had, at least `least`. Raises Fault."""
+        if pool.zone not in self.wares.zones.get((pool.instance_type, pool.region), ()):
+            raise Fault("Unsupported", instance_type=pool.instance_type, zone=pool.zone)
+        self.check_quota(pool, least, taken)
+        count = min(most, self.free(pool, taken))
+        if count < least:
+            raise Fault(
+                "InsufficientInstanceCapacity", instance_type=pool.instance_type, zone=pool.zone
+            )
+        return count

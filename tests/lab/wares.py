@@ -1,0 +1,91 @@
+"""What the box sells and for how much: the figures of the package's own catalog."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from broker.model.offer import Market
+from broker.optimize.bundled import bundled
+from broker.optimize.catalog import Catalog, Shape
+
+ON_DEMAND, SPOT = str(Market.ON_DEMAND), str(Market.SPOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Codes of Service Quotas that count the vCPUs of a group of families."""
+
+    group: str
+    on_demand: str
+    spot: str
+
+
+STANDARD = Quota("Standard (A, C, D, H, I, M, R, T, Z)", "L-1216C47A", "L-34B43A08")
+QUOTAS: Mapping[str, Quota] = {
+    "hpc": Quota("HPC", "L-F7808C92", ""),
+    "inf": Quota("Inf", "L-1945791B", "L-B5D1601B"),
+    "trn": Quota("Trn", "L-2C3B7624", "L-6B0D517C"),
+    "dl": Quota("DL", "L-6E869C2A", "L-85EED4F7"),
+    "vt": Quota("G and VT", "L-DB2E81BA", "L-3819A6DF"),
+    "u": Quota("High Memory", "L-43DA4232", ""),
+    "g": Quota("G and VT", "L-DB2E81BA", "L-3819A6DF"),
+    "p": Quota("P", "L-417A185B", "L-7212CCBC"),
+    "f": Quota("F", "L-74FC7D96", "L-88CF9481"),
+    "x": Quota("X", "L-7295265B", "L-E3A00192"),
+}
+"""By how the family's name begins; longer beginnings stand first."""
+
+
+def quota_code(instance_type: str, market: str) -> str:
+    """The quota that a launch counts against; empty where AWS has none."""
+    starts = (quota for start, quota in QUOTAS.items() if instance_type.startswith(start))
+    quota = next(starts, STANDARD)
+    return quota.spot if market == SPOT else quota.on_demand
+
+
+def quota_names() -> Iterator[tuple[str, str]]:
+    """Each code with its name, as Service Quotas lists them."""
+    for quota in {q.on_demand: q for q in (STANDARD, *QUOTAS.values())}.values():
+        yield quota.on_demand, f"Running On-Demand {quota.group} instances"
+        if quota.spot:
+            yield quota.spot, f"All {quota.group} Spot Instance Requests"
+
+
+@dataclass(slots=True)
+class Wares:
+    """Types, where they are offered, and prices in micro-dollars per hour."""
+
+    shapes: Mapping[str, Shape]
+    zones: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Zone ids by type and region."""
+    prices: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """By type, market and place: the region on demand, the zone id for spot."""
+    changed: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> "Wares":
+        wares = cls({shape.name: shape for shape in catalog.shapes})
+        for offer in catalog:
+            name, where = offer.instance_type, (offer.instance_type, offer.region)
+            spot = offer.market is Market.SPOT
+            place = offer.zones[0] if spot and offer.zones else offer.region
+            wares.prices[name, str(offer.market), place] = offer.micro_usd_per_hour
+            known = wares.zones.get(where, ())
+            wares.zones[where] = known + tuple(zone for zone in offer.zones if zone not in known)
+        return wares
+
+    @classmethod
+    def bundled(cls) -> "Wares":
+        return cls.of(bundled("ec2"))
+
+    def price(self, instance_type: str, market: str, *, region: str, zone: str) -> int | None:
+        """What a launch there costs now; None where nobody told a price."""
+        place = zone if market == SPOT else region
+        key = (instance_type, market, place)
+        return self.changed.get(key, self.prices.get(key))
+
+    def change(self, instance_type: str, market: str, *, place: str, price: int) -> None:
+        """From now on new machines there cost that much."""
+        self.changed[instance_type, market, place] = price
+
+    def types_in(self, region: str) -> list[str]:
+        return sorted(name for name, where in self.zones if where == region)
