@@ -71,7 +71,7 @@ Stream = bytes | Literal[True] | None
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One of several programs of a step that run at the same time; its rank is its place."""
+    """One of several programs of a step that run at the same time."""
 
     variables: bytes = b""
     """`NAME=value` entries over the step's, separated by NUL."""
@@ -80,6 +80,8 @@ class Task:
     stdin: Stream = None
     stdout: Stream = None
     stderr: Stream = None
+    rank: int | None = None
+    """Among the tasks of all nodes; None: its place here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class StepOrder:
     """Seconds after the first task's end when the others are killed; None or 0 is never."""
     in_batch: bool = False
     """Runs in what a batch step has: takes no slot of its own."""
+    further: bool = False
+    """Not the first node of the step's: what is told of all of it is told there."""
     job_ends: int | None = None
     """Instant from which `warn` counts back; None: the end of `time_limit`."""
     cpus: int = 1
@@ -278,6 +282,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "kill_on_bad_exit": order.kill_on_bad_exit,
         "wait": order.wait,
         "in_batch": order.in_batch,
+        "further": order.further,
         "job_ends": order.job_ends,
         "cpus": order.cpus,
         "memory_mib": order.memory_mib,
@@ -292,6 +297,7 @@ def _phase(phase: Phase) -> dict[str, object]:
 
 def _task(task: Task) -> dict[str, object]:
     return {
+        "rank": task.rank,
         "env": _base64(task.variables),
         "argv": None if task.argv is None else [_text(word) for word in task.argv],
         "stdin": _stream(task.stdin),

@@ -155,8 +155,7 @@ def _room(one: Free, spec: StepSpec) -> int:
     whole = not spec.exact or spec.whole
     if whole and one.tres.cpu < one.whole.tres.cpu:
         return 0
-    most = max(0, one.tres.cpu) // (spec.cpus_per_task or 1)
-    return most if spec.tasks_per_node is None else min(most, spec.tasks_per_node)
+    return max(0, one.tres.cpu) // (spec.cpus_per_task or 1)
 
 
 def _chosen(usable: Sequence[Free], spec: StepSpec) -> list[Free]:
@@ -179,7 +178,9 @@ def _counts(chosen: Sequence[Free], spec: StepSpec) -> tuple[int, ...] | None:
     room = [_room(one, spec) for one in chosen]
     if sum(room) < spec.tasks and not spec.overcommit:
         return None
-    return counts(spec, room)
+    most = spec.tasks_per_node
+    capped = room if most is None else [min(one, most) for one in room]
+    return counts(spec, capped if sum(capped) >= spec.tasks else room)
 
 
 def _given(free: Free, tres: Tres, tasks: int) -> Share:

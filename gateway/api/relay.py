@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +18,8 @@ FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.2
 GROWTH = 1.4
 """How the pauses between two looks grow while nothing rings."""
+MANY = 8
+"""Nodes for which the longest pause holds once; for twice as many it is twice as long."""
 HEAD = 9
 """Bytes before a payload: stream, rank, length."""
 ERR, ENDED = b"e", b"x"
@@ -109,33 +111,11 @@ class Relay:
         return f"{self.place.folder}/steps/{self.key.replace('/', '.')}.io"
 
     async def follow(self, over: Callable[[], bool]) -> AsyncIterator[Sequence[Piece]]:
-        """What is written, as it comes, and nothing now and then meanwhile.
+        """As `Gathered.follow`, of one node."""
+        async for found in Gathered(self.desk, self.key, [self]).follow(over):
+            yield found
 
-        Ends when all was read of a step that is `over`.
-        """
-        pause = FIRST_PAUSE
-        with self.desk.bells.listening(self.key, self.node) as bell:
-            while True:
-                last = over()
-                found = await self._read()
-                yield found
-                if found:
-                    pause = FIRST_PAUSE
-                elif last:
-                    return
-                else:
-                    pause = await self._wait(bell, pause)
-
-    async def _wait(self, bell: asyncio.Event, pause: float) -> float:
-        """Until something rings or the pause is over; the next pause."""
-        try:
-            await asyncio.wait_for(bell.wait(), pause)
-        except TimeoutError:
-            return min(pause * GROWTH, LONGEST_PAUSE)
-        bell.clear()
-        return FIRST_PAUSE
-
-    async def _read(self) -> list[Piece]:
+    async def read(self) -> list[Piece]:
         """Nothing while the node cannot be reached: it will be again, or the step ends."""
         try:
             data = await self.desk.read(self.place.channel.read, self.path, self.offset)
@@ -179,6 +159,72 @@ class Relay:
         except (OSError, ValueError):
             return {}
         return answer if isinstance(answer, dict) else {}
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The io files of a step on all of its nodes, read and fed as one."""
+
+    desk: Desk
+    key: str
+    each: list[Relay] = field(default_factory=list)
+    """Empty until it is known which nodes these are."""
+
+    def join(self, nodes: Sequence[NodeName], offsets: Sequence[int] = ()) -> None:
+        """The nodes in their order, and how far each was read before. Raises Unknown."""
+        known = dict(zip(nodes, offsets, strict=False))
+        self.each = [
+            Relay(self.desk, place_of(self.desk, node), self.key, node, known.get(node, 0))
+            for node in nodes
+        ]
+
+    def offsets(self) -> str:
+        """How far each was read, in one word."""
+        return ",".join(str(relay.offset) for relay in self.each)
+
+    async def follow(self, over: Callable[[], bool]) -> AsyncIterator[Sequence[Piece]]:
+        """What is written, as it comes, and nothing now and then meanwhile.
+
+        Ends when all was read of a step that is `over`.
+        """
+        pause = FIRST_PAUSE
+        with self.desk.bells.listening(self.key, *(relay.node for relay in self.each)) as bell:
+            while True:
+                last = over()
+                read = await asyncio.gather(*(relay.read() for relay in self.each))
+                found = [piece for pieces_of_one in read for piece in pieces_of_one]
+                yield found
+                if found:
+                    pause = FIRST_PAUSE
+                elif last:
+                    return
+                else:
+                    pause = await self._wait(bell, pause)
+
+    async def _wait(self, bell: asyncio.Event, pause: float) -> float:
+        """Until something rings or the pause is over; the next pause, longer for many nodes."""
+        try:
+            await asyncio.wait_for(bell.wait(), pause)
+        except TimeoutError:
+            longest = LONGEST_PAUSE * max(1, len(self.each) // MANY)
+            return min(pause * GROWTH, longest)
+        bell.clear()
+        return FIRST_PAUSE
+
+    async def give(self, data: bytes, at: int, *, eof: bool = False) -> int | None:
+        """As `Relay.give`, to all: how much every node has."""
+        taken = await asyncio.gather(*(relay.give(data, at, eof=eof) for relay in self.each))
+        sizes = [size for size in taken if size is not None]
+        return min(sizes) if sizes and len(sizes) == len(taken) else None
+
+    async def resize(self, rows: int, columns: int) -> None:
+        await asyncio.gather(*(relay.resize(rows, columns) for relay in self.each))
+
+    async def note_read(self) -> None:
+        await asyncio.gather(*(relay.note_read() for relay in self.each))
+
+    async def forget(self) -> None:
+        await asyncio.gather(*(relay.forget() for relay in self.each))
 
 
 def place_of(desk: Desk, name: NodeName) -> Place:

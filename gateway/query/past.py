@@ -6,6 +6,7 @@ from accounting.tres import Tres
 from broker.model.ids import BATCH
 from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.spec import Memory
+from broker.schedule.ranks import kind_of
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
@@ -179,7 +180,7 @@ def step_cpu_seconds(job: Job, step: Step, ctx: Context) -> int:
 
 def step_nodes_count(job: Job, step: Step, _: Context) -> int:
     if step.id == BATCH or step.share is not None:
-        return 1
+        return max(len(step.shares), 1)
     return max(len(job.last_node_names), 1)
 
 
@@ -224,7 +225,10 @@ def step_usage(job: Job, step: Step, ctx: Context) -> str:
 
 def step_rss_node(job: Job, step: Step, ctx: Context) -> str | None:
     known = step_rss(job, step, ctx) is not None and job.last_node_names
-    return job.last_node_names[0] if known else None
+    fullest = max(step.parts, key=lambda part: part.usage.max_rss_kib, default=None)
+    if not known:
+        return None
+    return fullest.node if fullest is not None else job.last_node_names[0]
 
 
 def step_rss_task(job: Job, step: Step, ctx: Context) -> int | None:
@@ -236,6 +240,8 @@ def step_layout(job: Job, step: Step, ctx: Context) -> str:
     if step.id == BATCH:
         return "Unknown"
     nodes, tasks = step_nodes_count(job, step, ctx), step.spec.tasks if step.spec else 1
+    if step.spec is not None and step.spec.distribution:
+        return kind_of(step.spec).capitalize()
     return "Block" if tasks > nodes else "Cyclic"
 
 

@@ -64,7 +64,7 @@ def step_tres(job: Job, step: Step, _: Context) -> tuple[Tres, None]:
 def _step_share(job: Job, step: Step) -> Tres:
     whole = job.alloc
     if step.id != BATCH and step.share is not None:
-        return step.share.tres
+        return sum((share.tres for share in step.more), start=step.share.tres)
     if step.id != BATCH or whole.node <= 1:
         return whole
     if job.shares:
@@ -78,7 +78,7 @@ def step_cpus(job: Job, step: Step, _: Context) -> int:
 
 def step_nodes(job: Job, step: Step, _: Context) -> tuple[str, ...] | None:
     if step.id != BATCH and step.share is not None:
-        return (step.share.node,)
+        return tuple(share.node for share in step.shares)
     names = job.last_node_names[:1] if step.id == BATCH else job.last_node_names
     return names or None
 

@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from broker.model.errors import Unknown
-from broker.model.ids import BATCH, Digest, StepId
+from broker.model.ids import BATCH, Digest, NodeName, StepId
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
 from gateway.translate.environment import pack
-from gateway.translate.jobenv import Surroundings, batch_environment, rank_variables
+from gateway.translate.jobenv import Surroundings
+from gateway.translate.stepenv import batch_environment, rank_variables, share_here
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 
@@ -45,25 +46,26 @@ class OrderBook:
     def _tasks(self, job: Job, around: Surroundings, spec: StepSpec) -> launch.StepOrder:
         """One of srun's: its files are its own, or its text passes through srun."""
         mode = (spec.output or job.spec.output).open_mode
-        ranks = enumerate(rank_variables(job, around))
+        variables = rank_variables(job, around)
         return replace(
             self._common(job, around, spec),
             cwd=raw(spec.cwd or job.spec.cwd),
             append=mode == "append",
             time_limit=spec.time_limit,
             job_ends=_ends(job),
-            tasks=tuple(_Task(job, around, spec, rank).order(own) for rank, own in ranks),
+            tasks=tuple(
+                _Task(job, around, spec, int(own["SLURM_PROCID"])).order(own) for own in variables
+            ),
             relay=True,
             unbuffered=spec.unbuffered,
             pty=spec.pty,
             kill_on_bad_exit=spec.kill_on_bad_exit,
-            wait=spec.wait,
         )
 
     def _common(self, job: Job, around: Surroundings, spec: StepSpec | None) -> launch.StepOrder:
         step = around.step
         owner, found = job.owner, job.step(step)
-        share = (found.share if found else None) or job.shares[0]
+        share = (share_here(found, around.node) if found else None) or job.shares[0]
         stdin, stdout, stderr = self._files(job, around)
         return launch.StepOrder(
             uid=owner.uid,
@@ -84,6 +86,7 @@ class OrderBook:
             warn=_warn(job),
             label=f"STEP {job.id}.{step}",
             in_batch=step != BATCH and job.spec.batch is not None,
+            further=bool(found and found.more and found.shares[0].node != around.node),
             cpus=share.tres.cpu,
             memory_mib=share.tres.mem_mib,
             gpus=share.gpu_ids,
@@ -137,6 +140,7 @@ class _Task:
         seen = spec.pty is None or self.rank == 0
         reads = seen and spec.input_rank in (None, self.rank)
         return launch.Task(
+            rank=self.rank,
             variables=pack(variables),
             argv=_program(spec, self.rank),
             stdin=self._stream(output.stdin, relayed=reads),
@@ -147,8 +151,15 @@ class _Task:
     def _stream(self, pattern: str | None, *, relayed: bool) -> launch.Stream:
         if pattern is None:
             return launch.RELAYED if relayed else None
-        of = file_job(self.job, self.around.node, self.around.step)._replace(rank=self.rank)
+        of = file_job(self.job, self.around.node, self.around.step)
+        of = of._replace(rank=self.rank, place=self._place())
         return _path(pattern, of, self.spec.cwd or self.job.spec.cwd)
+
+    def _place(self) -> int:
+        """Of the node among those of the step."""
+        step = self.job.step(self.around.step)
+        names = [share.node for share in step.shares] if step is not None else []
+        return names.index(NodeName(self.around.node)) if self.around.node in names else 0
 
 
 def _program(spec: StepSpec, rank: int) -> tuple[bytes, ...] | None:

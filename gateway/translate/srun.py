@@ -21,6 +21,15 @@ from gateway.translate.sbatch import (
 )
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
+from gateway.translate.stepplace import (
+    Named,
+    cpus_per_task,
+    even_share,
+    gpus_per_task,
+    named,
+    placement,
+    uneven,
+)
 from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
 from sbatch_shim.grammar.options import lookup
@@ -36,7 +45,6 @@ from sbatch_shim.grammar.parse import (
     settle,
 )
 from sbatch_shim.grammar.show import listing, show_given
-from sbatch_shim.grammar.values import NodeCount
 
 Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
@@ -45,10 +53,6 @@ NO_COMMAND = "No command given to execute."
 SEVERAL = "heterogeneous jobs are not supported: ask for one component"
 MPI_TYPES = "MPI plugin types are...\n\tnone\n"
 MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
-NODES_LATER = (
-    "Unable to create step for job {}: steps over several nodes are not supported here yet"
-)
-TOO_FEW_NODES = "Only allocated {} nodes asked for {}"
 MEMORY_VARIABLES = {
     "mem": "SLURM_MEM_PER_NODE",
     "mem-per-cpu": "SLURM_MEM_PER_CPU",
@@ -68,6 +72,8 @@ class Request:
     typed: Typed
     setting: Setting
     spelling: gres.Spelling
+    named: Named = field(default_factory=Named)
+    """Nodes for a step in a job that stands."""
     stderr: str = ""
     blobs: dict[Digest, bytes] = field(default_factory=dict)
 
@@ -137,6 +143,7 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if programs and "ntasks" not in part:
         tasks = 1 + max(rank for one in programs for rank in one.ranks)
         part["ntasks"] = Given(str(tasks), tasks, COMMAND_LINE)
+    names = _named(program, part, typed)
     spelling = gres.Spelling(setting.site, setting.gpu_types)
     if part.get("gres") and part["gres"].text == "help":
         return Early("gres", gres.help_text(spelling))
@@ -148,7 +155,12 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
         typed=typed,
         setting=setting,
         spelling=spelling,
-        stderr=_said(program, part, [*notes, *ignored(_typed(part), setting, program)]),
+        named=names,
+        stderr=_said(
+            program,
+            part,
+            [*notes, *_uneven(program, part), *ignored(_typed(part), setting, program)],
+        ),
     )
 
 
@@ -185,6 +197,19 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
     return read_programs(found.content.decode("utf-8", "surrogateescape"), tasks)
 
 
+def _named(program: Allocator, part: Part, typed: Typed) -> Named:
+    """Nodes of a step in a job that stands; those of an allocation are read with its rest."""
+    if program != "srun" or "jobid" not in part:
+        return Named()
+    return named(part, typed.environ, lambda path: _lines(program, typed, path))
+
+
+def _uneven(program: Allocator, part: Part) -> list[str]:
+    """The warning about `--ntasks-per-node` of a step."""
+    note = uneven(part) if program == "srun" and "jobid" in part else None
+    return [note] if note else []
+
+
 def _said(program: str, part: Part, notes: list[str]) -> str:
     """Warnings, unless -Q; the list of options for -v."""
     quiet = "quiet" in part
@@ -212,7 +237,7 @@ def allocation(request: Request) -> TaskSpec:
             code=request.exit_error,
             program=request.program,
         ),
-        read_nodefile=lambda path: _nodefile(request, path),
+        read_nodefile=lambda path: _lines(request.program, request.typed, path),
         program=request.program,
     )
     return task_spec(asking, _submitter(request))
@@ -243,11 +268,10 @@ def _job_name(request: Request) -> str:
     return posixpath.basename(request.argv[0])
 
 
-def _nodefile(request: Request, path: str) -> str:
-    found = handed(path, request.typed.files)
+def _lines(program: str, typed: Typed, path: str) -> str:
+    found = handed(path, typed.files)
     if found.error:
-        text = error_line(request.program, f"Unable to open file {path}")
-        raise GrammarError(text, FAILURE)
+        raise GrammarError(error_line(program, f"Unable to open file {path}"), FAILURE)
     return found.content.decode("utf-8", "surrogateescape")
 
 
@@ -259,18 +283,25 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
 
     Raises GrammarError.
     """
-    _must_be_one_node(request, job)
     inside = request.job is not None
-    tasks = tasks_of(request, job)
+    at = placement(request.part, job, request.named, spelling=request.spelling)
     return StepSpec(
         name=_step_name(request),
         phases=(Phase(argv=request.argv),),
         programs=request.programs,
-        environment=request.keep(environment.pack(_environment(request, tasks))),
-        tasks=tasks,
-        cpus_per_task=_cpus_per_task(request),
-        gres=_gres(request, tasks) if inside else None,
-        gpus_per_task=_gpus_per_task(request),
+        environment=request.keep(environment.pack(_environment(request, at.tasks))),
+        tasks=at.tasks,
+        nodes=at.nodes,
+        tasks_per_node=at.tasks_per_node,
+        nodelist=at.nodelist,
+        exclude=at.exclude,
+        relative=at.relative,
+        distribution=at.distribution,
+        hosts=at.hosts,
+        cpus_per_task=cpus_per_task(request.part),
+        gres=_gres(request, at.nodes) if inside else None,
+        gpus_per_task=gpus_per_task(request.part, request.spelling),
+        gres_per_task=_gres_per_task(request) if inside else (),
         mem_per_node_mib=_memory(request, "mem") if inside else None,
         mem_per_cpu_mib=_memory(request, "mem-per-cpu") if inside else None,
         overlap=request.has("overlap"),
@@ -299,56 +330,24 @@ def _step_name(request: Request) -> str:
     return posixpath.basename(request.argv[0])
 
 
-def _must_be_one_node(request: Request, job: Job) -> None:
-    have, asked = len(job.shares), _nodes(request, job)
-    if asked > have:
-        text = error_line("srun", TOO_FEW_NODES.format(have, asked))
-        raise GrammarError(text, FAILURE)
-    if asked > 1 or request.number("relative"):
-        raise GrammarError(error_line("srun", NODES_LATER.format(job.id)), FAILURE)
-
-
-def _nodes(request: Request, job: Job) -> int:
-    """As many as asked for; else all of the allocation, if there are tasks for them."""
-    given = request.part.get("nodes")
-    if given is not None and isinstance(given.value, NodeCount):
-        return max(1, int(given.value.low))
-    have = max(1, len(job.shares))
-    tasks = request.number("ntasks")
-    return have if tasks is None else min(have, tasks)
-
-
-def tasks_of(request: Request, job: Job) -> int:
-    """Asked for; else one for each node's share of `-c`, of `--ntasks-per-node`, else one."""
-    told = request.number("ntasks") or request.number("ntasks-per-node")
-    if told:
-        return told
-    gpus = sum(one.count for one in gres.per_job(request.part, request.spelling))
-    each = _gpus_per_task(request)
-    if gpus and each:
-        return max(1, gpus // each)
-    cpus, have = _cpus_per_task(request), job.shares[0].tres.cpu if job.shares else 1
-    return max(1, int(have) // cpus) if cpus else 1
-
-
-def _cpus_per_task(request: Request) -> int | None:
-    return request.number("cpus-per-task") or gres.tres_per_task(request.part).get("cpu")
-
-
-def _gpus_per_task(request: Request) -> int | None:
-    found = gres.per_task(request.part, request.spelling)
-    return sum(one.count for one in found) or None
-
-
-def _gres(request: Request, tasks: int) -> tuple[Gres, ...] | None:
-    """None where nothing is said: then the step may use all that the allocation has."""
+def _gres(request: Request, nodes: int) -> tuple[Gres, ...] | None:
+    """Per node, beside what tasks ask for; None: all that the allocation has."""
     part, spelling = request.part, request.spelling
-    by_task = gres.per_task(part, spelling)
-    asked = (*gres.per_node(part, spelling), *gres.per_job(part, spelling))
-    if by_task and not asked:
-        return tuple(one.model_copy(update={"count": one.count * tasks}) for one in by_task)
-    said = any(long in part for long in ("gres", "gpus", "gpus-per-node"))
-    return asked if said else None
+    whole = (
+        one.model_copy(update={"count": even_share(one.count, nodes)})
+        for one in gres.per_job(part, spelling)
+    )
+    asked = (*gres.per_node(part, spelling), *whole)
+    return asked if _says_gres(request) or gres.per_task(part, spelling) else None
+
+
+def _says_gres(request: Request) -> bool:
+    return any(request.has(long) for long in ("gres", "gpus", "gpus-per-node"))
+
+
+def _gres_per_task(request: Request) -> tuple[Gres, ...]:
+    """A figure for all outweighs those of tasks, which share it out."""
+    return () if _says_gres(request) else gres.per_task(request.part, request.spelling)
 
 
 def _memory(request: Request, long: str) -> int | Literal["ALL"] | None:
@@ -397,7 +396,7 @@ def _environment(request: Request, tasks: int) -> dict[str, str]:
     for long, name in MEMORY_VARIABLES.items():
         if request.said(long):
             found[name] = str(request.part[long].value).replace("ALL", "0")
-    cpus = _cpus_per_task(request)
+    cpus = cpus_per_task(request.part)
     if cpus is not None:
         found |= {"SLURM_CPUS_PER_TASK": str(cpus), "SLURM_TRES_PER_TASK": f"cpu={cpus}"}
     spread = _distribution(request, tasks)

@@ -12,9 +12,12 @@ NONE = "none"
 """A name that stands for /dev/null, in any case of letters."""
 
 FileJob = namedtuple(
-    "FileJob", "id array_id task user name node restarts sluid step rank", defaults=("batch", 0)
+    "FileJob",
+    "id array_id task user name node restarts sluid step rank place",
+    defaults=("batch", 0, 0),
 )
-"""What the patterns of a step are filled from; `task` None outside an array, `rank` of a task."""
+"""What the patterns of a step are filled from; `task` None outside an array, `rank` of a task,
+`place` of its node among those of the step."""
 
 DEFAULT = "slurm-%j.out"
 DEFAULT_ARRAY = "slurm-%A_%a.out"
@@ -30,7 +33,7 @@ NUMBERS: dict[str, Callable[[FileJob], int]] = {
     "b": lambda job: _task(job) % 10,
     "J": lambda job: job.id,
     "j": lambda job: job.id,
-    "n": lambda _: 0,
+    "n": lambda job: job.place,
     "r": lambda job: job.restarts,
     "t": lambda job: job.rank,
 }

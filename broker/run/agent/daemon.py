@@ -7,6 +7,7 @@ import time
 
 from . import clock, identity, procs, spool, supervisor, talk, trouble, version, wire
 from .journal import Journal, load, save
+from .order import Order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -379,9 +380,7 @@ class Agent:
     def fork(self, place: "spool.Place", step: "dict[str, Any]") -> None:
         """No new interpreter; the lock is held without a gap from here to the step's end."""
         place.seize()
-        order = supervisor.Order(
-            place.key, os.path.abspath(place.folder), step=step, node=self.options.node
-        )
+        order = Order(place.key, os.path.abspath(place.folder), step=step, node=self.options.node)
         order.agent_socket = os.path.abspath(SOCKET)
         order.door = place.door
         order.wake = self.options.wake

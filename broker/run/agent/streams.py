@@ -170,9 +170,9 @@ class Streams:
         self.frames.push()
         self.pause_or_go_on()
 
-    def say(self, line: bytes) -> None:
-        """A line of the agent's own: the first task's, as slurmstepd's are."""
-        self.frames.write(ERR, 0, line)
+    def say(self, line: bytes, rank: int) -> None:
+        """A line of the agent's own: that task's, as slurmstepd's are the first one's."""
+        self.frames.write(ERR, rank, line)
 
     # ---------------------------------------------------------------- ending
 

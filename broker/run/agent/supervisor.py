@@ -9,6 +9,7 @@ import time
 from . import child, journal, procs, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
+from .order import Order
 from .slots import Slots
 from .streams import Streams
 
@@ -27,38 +28,6 @@ SAMPLE_LAST = 30.0
 TELL_AGAIN = 0.01
 """Seconds between two words to who follows a step's text."""
 NAME = b"spz-step"
-
-
-class Order:
-    """What a supervisor is given by its agent."""
-
-    __slots__ = (
-        "agent_socket",
-        "door",
-        "folder",
-        "key",
-        "node",
-        "slot_count",
-        "slot_folder",
-        "step",
-        "wake",
-    )
-
-    def __init__(self, key: str, folder: str, *, step: "dict[str, Any]", node: str) -> None:
-        self.key = key
-        self.folder = folder
-        self.step = step
-        self.node = node
-        self.agent_socket = ""
-        self.door = -1
-        """Descriptor of the FIFO on which the agent gives orders."""
-        self.slot_folder = ""
-        self.slot_count = 0
-        self.wake = ""
-        """The service's socket; empty where it cannot be woken."""
-
-    def file(self, name: str) -> str:
-        return os.path.join(self.folder, name)
 
 
 def main(order: Order, keep: "set[int]") -> "NoReturn":
@@ -332,14 +301,16 @@ class Supervisor:
         self.send(pids, number)
 
     def say(self, why: str) -> None:
-        """Where the step's own errors go, as slurmstepd does."""
+        """Where the step's own errors go, as the first node's slurmstepd does."""
+        if self.step.get("further"):
+            return
         who = self.step.get("job_label") or "STEP " + self.order.key
         self.write(words.cancelled(who, self.order.node, why=why, now=time.time()))
 
     def write(self, line: bytes) -> None:
         first = self.crew.tasks[:1]
         if self.streams is not None and first[0].relays("stderr"):
-            self.streams.say(line)
+            self.streams.say(line, self.crew.first())
             return
         for stream in [task.streams[2] for task in first if task.streams]:
             if isinstance(stream, int):

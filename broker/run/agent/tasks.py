@@ -126,6 +126,10 @@ class Crew:
         """Whether any is behind its door."""
         return any(task.door is not None for task in self.tasks)
 
+    def first(self) -> int:
+        """The lowest rank here."""
+        return self.tasks[0].rank if self.tasks else 0
+
     def leaders(self) -> "set[int]":
         """First processes of tasks that live."""
         return {task.pid for task in self.tasks if task.pid is not None}
@@ -153,7 +157,11 @@ def of_step(step: "dict[str, Any]") -> "list[Task]":
         alone = {name: step.get(name) for name in NAMES}
         alone["stderr"] = alone["stderr"] or alone["stdout"]
         orders = [alone]
-    return [Task(rank, order) for rank, order in enumerate(orders)]
+    ranks = [order.get("rank") for order in orders]  # of a gateway of before there are none
+    return [
+        Task(place if rank is None else rank, order)
+        for place, (rank, order) in enumerate(zip(ranks, orders))
+    ]
 
 
 def name_files(tasks: "list[Task]", step: "dict[str, Any]") -> None:

@@ -1,23 +1,27 @@
 """sattach: looks on while a step runs, and types for it."""
 
 from accounting.ids import JobId
-from broker.model.ids import StepId
+from broker.model.ids import StepId, step_key
 from broker.model.job import Job, Step
+from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
 from gateway.api.programs.notes import notes
-from gateway.api.programs.stepping import Manners, Watch
+from gateway.api.programs.srun import place_in
+from gateway.api.programs.stepping import Manners, Watch, passed_on
 from gateway.api.relay import Shown
 from gateway.api.stream import Line
 from gateway.api.wire import Call
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
+from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.parse import Query, parse_query
 
 PROGRAM = "sattach"
 NO_STEP = "Could not get job step info: Invalid job id specified"
 BAD_STEP = "Improperly specified stepid: {}"
 NO_OPERAND = "No step ID was specified"
-LAYOUT = "Job step layout:\n\t{t} tasks, 1 nodes ({n})\n\n\tNode 0 ({n}), {t} task(s): {r}\n"
+LAYOUT = "Job step layout:\n\t{t} tasks, {k} nodes ({n})\n\n"
+LAYOUT_NODE = "\tNode {p} ({n}), {t} task(s): {r}\n"
 
 
 async def run(desk: Desk, call: Call, line: Line) -> int:
@@ -33,11 +37,13 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     owner = await desk.owner(call.peer.uid)
     job, step = _find(desk, query, owner.uid)
     if "layout" in query.given:
-        await line.out(_layout(job, step))
+        await line.out(_layout(step))
         return 0
-    watch = Watch(desk, line, owner, job, step.id, _manners(query, step))
-    offset = line.hello.place.partition("@")[2]
-    watch.relay.offset = int(offset) if offset else desk.relayed.get(watch.relay.key, 0)
+    key = step_key(job.id, job.attempt, step.id)
+    offsets = place_in(line.hello.place)[1] or tuple(
+        desk.relayed.get(passed_on(key, share.node), 0) for share in step.shares
+    )
+    watch = Watch(desk, line, owner, job, step.id, _manners(query, step), offsets=offsets)
     code, _ = await watch.finish(await watch.run(_at_once()))
     return code
 
@@ -88,7 +94,11 @@ def _task(query: Query, long: str) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _layout(job: Job, step: Step) -> str:
+def _layout(step: Step) -> str:
     tasks = step.spec.tasks if step.spec is not None else 1
-    ranks = ", ".join(map(str, range(tasks)))
-    return LAYOUT.format(t=tasks, n=job.shares[0].node, r=ranks)
+    nodes = [share.node for share in step.shares]
+    rows = enumerate(zip(nodes, ranks(step), strict=True))
+    return LAYOUT.format(t=tasks, k=len(nodes), n=fold(nodes)) + "".join(
+        LAYOUT_NODE.format(p=place, n=node, t=len(own), r=", ".join(map(str, own)))
+        for place, (node, own) in rows
+    )

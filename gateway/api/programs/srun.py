@@ -1,13 +1,16 @@
 """srun: tasks in an allocation of its own or in the job that it is called from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from accounting.ids import JobId
 from broker.model.commands import AddStep, TestSubmit
 from broker.model.errors import Conflict, SpzError
-from broker.model.ids import StepId
+from broker.model.ids import NodeName, StepId
 from broker.model.job import ExitCode, Job, Owner, Step, StepState
 from broker.model.spec import StepSpec
+from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.allocating import (
     Allocation,
@@ -18,7 +21,7 @@ from gateway.api.programs.allocating import (
     nodes_of,
 )
 from gateway.api.programs.early import early
-from gateway.api.programs.stepping import Left, Manners, Watch
+from gateway.api.programs.stepping import Left, Manners, Watch, tasks_text
 from gateway.api.programs.typed import translated
 from gateway.api.relay import Shown
 from gateway.api.stream import PLACE, Line
@@ -27,6 +30,7 @@ from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request, allocation, only_task, step
+from gateway.translate.stepplace import listed
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import show_instant
 
@@ -44,12 +48,12 @@ OVER = "Job/step already completing or completed"
 CREATED = "srun: Step created for StepId={s}\n"
 LAUNCHING = (
     "srun: Nodes {n} are ready for job\n"
-    "srun: jobid {j}: nodes({k}):`{n}', cpu counts: {c}(x{k})\n"
+    "srun: jobid {j}: nodes({k}):`{n}', cpu counts: {c}\n"
     "srun: Step created for StepId={s}\n"
     "srun: launch/slurm: launch_p_step_launch: CpuBindType=(null type)\n"
-    "srun: launching StepId={s} on host {h}, {t} tasks: {r}\n"
-    "srun: Node {h}, {t} tasks started\n"
 )
+ON_HOST = "srun: launching StepId={s} on host {h}, {t} tasks: {r}\n"
+STARTED = "srun: Node {h}, {t} tasks started\n"
 """What -v tells."""
 LEAVING = (
     "srun: Received task exit notification for {t} task{x} of StepId={s} (status=0x{w:04x}).\n"
@@ -148,12 +152,12 @@ class Srun:
         request = await self._with_terminal()
         window = self.line.hello.window
         spec = step(request, job, (window.rows, window.columns) if window else None)
-        step_id, offset = place_in(self.line.hello.place)
+        step_id, offsets = place_in(self.line.hello.place)
         began = step_id is not None
         if step_id is None:
             step_id = await self._created(job, spec)
         watch = Watch(
-            self.desk, self.line, self.owner, job, step_id, self._manners(spec), offset=offset
+            self.desk, self.line, self.owner, job, step_id, self._manners(spec), offsets=offsets
         )
         try:
             ended = await watch.run(self._started(job, step_id, told=began))
@@ -161,7 +165,7 @@ class Srun:
         except (Gone, Left):
             await watch.kill()
             raise
-        await self._tell_end(watch.name, job, code=code, spec=spec)
+        await self._tell_end(watch.name, watch.hosts, code=code)
         await watch.relay.forget()
         return code, end
 
@@ -231,39 +235,45 @@ class Srun:
             quits_at_once=request.has("quit-on-interrupt"),
             no_status=request.has("disable-status"),
             kills=spec.kill_on_bad_exit,
+            wait=spec.wait or 0,
             quiet=request.quiet,
         )
 
     # ---------------------------------------------------------------- what -v tells
 
     async def _tell_start(self, name: str, job: Job, found: Step) -> None:
-        tasks = found.spec.tasks if found.spec is not None else 1
-        share = job.shares[0]
+        rows = [(share.node, own) for share, own in zip(found.shares, ranks(found), strict=True)]
+        head = LAUNCHING.format(
+            n=nodes_of(job), j=job.id, k=len(job.shares), c=cpu_counts(job), s=name
+        )
         await self.line.err(
-            LAUNCHING.format(
-                n=nodes_of(job),
-                j=job.id,
-                k=len(job.shares),
-                c=share.tres.cpu,
-                s=name,
-                h=share.node,
-                t=tasks,
-                r=",".join(map(str, range(tasks))),
-            )
+            head
+            + "".join(ON_HOST.format(s=name, h=h, t=len(own), r=listed(own)) for h, own in rows)
+            + "".join(STARTED.format(h=h, t=len(own)) for h, own in rows)
         )
 
-    async def _tell_end(self, name: str, job: Job, *, code: int, spec: StepSpec) -> None:
+    async def _tell_end(self, name: str, hosts: Mapping[int, NodeName], *, code: int) -> None:
         if not self.request.verbose:
             return
-        plural = "s" if spec.tasks > 1 else ""
-        text = LEAVING.format(t=spec.tasks, x=plural, s=name, w=(code & 0xFF) << 8)
-        if not code:
-            ranks = "0" if spec.tasks == 1 else f"0-{spec.tasks - 1}"
-            text += COMPLETED.format(h=job.shares[0].node, t=f"task{plural} {ranks}")
-        await self.line.err(text)
+        by_node: dict[NodeName, list[int]] = {}
+        for rank, node in sorted(hosts.items()):
+            by_node.setdefault(node, []).append(rank)
+        for node, own in by_node.items():
+            plural = "s" if len(own) > 1 else ""
+            text = LEAVING.format(t=len(own), x=plural, s=name, w=(code & 0xFF) << 8)
+            done = "" if code else COMPLETED.format(h=node, t=tasks_text(own))
+            await self.line.err(text + done)
 
 
-def place_in(place: str) -> tuple[StepId | None, int]:
-    """Step and offset of what was said by PLACE before the connection was lost."""
-    name, at, offset = place.partition("@")
-    return (StepId(name.partition(".")[2]), int(offset)) if at else (None, 0)
+def cpu_counts(job: Job) -> str:
+    """`3(x1),1(x2)`: cpus of nodes that follow one another."""
+    same = groupby(share.tres.cpu for share in job.shares)
+    return ",".join(f"{cpus}(x{len(list(times))})" for cpus, times in same)
+
+
+def place_in(place: str) -> tuple[StepId | None, tuple[int, ...]]:
+    """Step and offsets of what was said by PLACE before the connection was lost."""
+    name, at, offsets = place.partition("@")
+    if not at:
+        return None, ()
+    return StepId(name.partition(".")[2]), tuple(int(one) for one in offsets.split(","))

@@ -2,16 +2,18 @@
 
 import asyncio
 import signal as signals
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.model.commands import CancelStep, Signal, Target
 from broker.model.errors import Conflict, Unknown
-from broker.model.ids import StepId, step_key
+from broker.model.ids import NodeName, StepId, step_key
 from broker.model.job import ExitCode, Job, Owner, Step, StepState
+from broker.model.node import NodeState
+from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.allocating import Pause
-from gateway.api.relay import ENDED, NOBODY, Piece, Relay, Shown, place_of
+from gateway.api.relay import ENDED, NOBODY, Gathered, Piece, Shown
 from gateway.api.stream import (
     END,
     INPUT,
@@ -45,6 +47,8 @@ TERMINATING = "{p}: Terminating StepId={s}\n"
 CONTINUED = "{p}: got SIGCONT\n"
 ENDED_BY = "{p}: error: {n}: {t}: {how}\n"
 LOST = "{p}: error: Node failure on {n}\n"
+FIRST_EXITED = "{p}: First task exited {w}s ago\n"
+STANDS = "{p}: StepId={s} {t}: {how}\n"
 EXITED = "Exited with exit code {}"
 OUT_OF_MEMORY = "Out Of Memory"
 CORE = 128
@@ -70,6 +74,8 @@ class Manners:
     """`--disable-status`: an interrupt goes to the tasks without a word."""
     kills: bool = False
     """`--kill-on-bad-exit`."""
+    wait: int = 0
+    """`--wait`: seconds after the first task's end when the others are killed; 0 for never."""
     quiet: bool = False
     verbose: bool = False
     owns: bool = True
@@ -86,8 +92,12 @@ class Watch:
     job: Job
     step: StepId
     manners: Manners
-    offset: int = 0
-    relay: Relay = field(init=False)
+    offsets: Sequence[int] = ()
+    """How far the io file of each node was passed on before."""
+    relay: Gathered = field(init=False)
+    hosts: dict[int, NodeName] = field(default_factory=dict)
+    """The node of each task, once that is known."""
+    first_end: float | None = None
     given: int = 0
     """Bytes of input that the tasks have been given."""
     ended: dict[int, ExitCode] = field(default_factory=dict)
@@ -103,9 +113,8 @@ class Watch:
     """Input for the tasks, which may be slower than signals may be."""
 
     def __post_init__(self) -> None:
-        node = self.job.shares[0].node
         key = step_key(self.job.id, self.job.attempt, self.step)
-        self.relay = Relay(self.desk, place_of(self.desk, node), key, node, self.offset)
+        self.relay = Gathered(self.desk, key)
         self.given = self.line.hello.taken
 
     @property
@@ -123,13 +132,15 @@ class Watch:
             await first_of(self._follow(begun), self._hear(), self._feed())
         finally:
             if self.manners.owns:
-                self.desk.relayed.pop(self.relay.key, None)
+                for relay in self.relay.each:
+                    self.desk.relayed.pop(passed_on(self.relay.key, relay.node), None)
             if self.insisting is not None:
                 self.insisting.cancel()
         return self._look()
 
     async def _follow(self, begun: Awaitable[None]) -> None:
         await begun
+        self._join()
         if self.manners.raw:
             await self.line.say(RAW)
         if self.manners.reads:
@@ -139,14 +150,25 @@ class Watch:
             self._note_ends(found)
             await self._tell_ends(late=True)
             await self._notice_abort()
+            await self._notice_wait()
             if found:
-                await self.line.say(PLACE, f"{self.name}@{self.relay.offset}")
+                await self.line.say(PLACE, f"{self.name}@{self.relay.offsets()}")
                 await self._note_read()
+
+    def _join(self) -> None:
+        """The nodes are known now. Raises Unknown if one is gone."""
+        step = self._look()
+        shares = (step.shares if step is not None else ()) or self.job.shares[:1]
+        self.relay.join([share.node for share in shares], self.offsets)
+        if step is not None:
+            rows = zip(shares, ranks(step), strict=False)
+            self.hosts = {rank: share.node for share, own in rows for rank in own}
 
     async def _note_read(self) -> None:
         """Only the step's own command says what need not be kept."""
         if self.manners.owns:
-            self.desk.relayed[self.relay.key] = self.relay.offset
+            for relay in self.relay.each:
+                self.desk.relayed[passed_on(self.relay.key, relay.node)] = relay.offset
             await self.relay.note_read()
 
     async def _pass_on(self, found: Sequence[Piece]) -> None:
@@ -184,6 +206,24 @@ class Watch:
         for piece in found:
             if piece.stream == ENDED and piece.rank != NOBODY:
                 self.ended[piece.rank] = piece.exit()
+                self.first_end = self.first_end or self.desk.monotonic()
+
+    async def _notice_wait(self) -> None:
+        """The first task ended so long ago that the others are not waited for any more."""
+        late = self.first_end is not None and self.manners.wait and not self.asked_to_end
+        if not late or self.desk.monotonic() - (self.first_end or 0.0) < self.manners.wait:
+            return
+        over = {*self.told, *self.ended}
+        left = sorted(set(range(self._tasks())) - over)
+        if not left or self._over():
+            return
+        self.asked_to_end = True
+        await self._tell(FIRST_EXITED, w=self.manners.wait)
+        await self._tell(STANDS, s=self.name, t=tasks_text(left), how="running")
+        await self._tell(STANDS, s=self.name, t=tasks_text(sorted(over)), how="exited")
+        await self._tell(TERMINATING, s=self.name)
+        await self._tell_aborted()
+        await self.kill()
 
     async def _tell_ends(self, *, late: bool = False, memory: bool = False) -> None:
         """Equal ends in one line; with `late` only what has been gathered for a while."""
@@ -191,17 +231,24 @@ class Watch:
             return
         ends, self.ended = self.ended, {}
         self.told.update(ends)
-        node = self.job.shares[0].node
-        for how, ranks in grouped(ends, memory=memory):
-            await self._tell(ENDED_BY, n=node, t=tasks_text(ranks), how=how)
-            if self.manners.kills and not (self.aborting or self.terminating):
-                self.terminating = True
-                await self._tell(TERMINATING, s=self.name)
+        for node, own in self._by_node(ends).items():
+            for how, tasks in grouped(own, memory=memory):
+                await self._tell(ENDED_BY, n=node, t=tasks_text(tasks), how=how)
+                if self.manners.kills and not (self.aborting or self.terminating):
+                    self.terminating = True
+                    await self._tell(TERMINATING, s=self.name)
+
+    def _by_node(self, ends: Mapping[int, ExitCode]) -> dict[NodeName, dict[int, ExitCode]]:
+        found: dict[NodeName, dict[int, ExitCode]] = {}
+        for rank, end in ends.items():
+            node = self.hosts.get(rank, self.job.shares[0].node)
+            found.setdefault(node, {})[rank] = end
+        return found
 
     async def finish(self, step: Step | None) -> tuple[int, ExitCode]:
         """Srun's last words; its exit status, and the worst of the tasks' ends."""
         if step is None or step.state is StepState.NODE_FAIL:
-            await self._tell(LOST, n=self.job.shares[0].node)
+            await self._tell(LOST, n=self._lost())
             return FAILURE, ExitCode(FAILURE)
         every = ends_of(step)
         self.ended |= {rank: end for rank, end in every.items() if rank not in self.told}
@@ -215,6 +262,16 @@ class Watch:
         if signalled and not self.aborting and self.manners.owns:
             await self._tell(FORCED, s=self.name)
         return status_of(worst), worst
+
+    def _lost(self) -> str:
+        """The nodes of the step that are gone; its first where none is known to be."""
+        nodes = self.desk.snapshot().nodes
+        gone = [
+            relay.node
+            for relay in self.relay.each
+            if (found := nodes.get(relay.node)) is None or found.state is not NodeState.UP
+        ]
+        return fold(gone) or self.job.shares[0].node
 
     # ---------------------------------------------------------------- what comes from the command
 
@@ -328,6 +385,11 @@ class Watch:
             return
 
 
+def passed_on(key: str, node: NodeName) -> str:
+    """The name under which it is kept how far a node's part of a step's text was passed on."""
+    return f"{key}@{node}"
+
+
 class Left(Exception):
     """A third interrupt: the command goes without waiting."""
 
@@ -348,13 +410,13 @@ def grouped(ends: dict[int, ExitCode], *, memory: bool) -> Iterator[tuple[str, l
     by_end: dict[ExitCode, list[int]] = {}
     for rank, end in sorted(ends.items()):
         by_end.setdefault(end, []).append(rank)
-    for end, ranks in sorted(by_end.items(), key=lambda item: item[0].signal > 0):
+    for end, own in sorted(by_end.items(), key=lambda item: item[0].signal > 0):
         if memory:
-            yield OUT_OF_MEMORY, ranks
+            yield OUT_OF_MEMORY, own
         elif end.signal:
-            yield signals.strsignal(end.signal) or f"Signal {end.signal}", ranks
+            yield signals.strsignal(end.signal) or f"Signal {end.signal}", own
         elif end.code:
-            yield EXITED.format(end.code), ranks
+            yield EXITED.format(end.code), own
 
 
 def tasks_text(ranks: Iterable[int]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode
 from broker.ports import Done, Place
-from gateway.api.relay import EVERY, LAG, NOBODY, Piece, Relay, Shown, pieces
+from gateway.api.relay import EVERY, LAG, NOBODY, Gathered, Piece, Relay, Shown, pieces
 from tests.unit.gateway.api.office import Office, wait
 
 KEY = "7/1/0"
@@ -143,3 +143,26 @@ def test_the_node_is_told_now_and_then_what_was_read(node: Node, relay: Relay) -
     wait(relay.note_read())
     wait(relay.note_read())
     assert node.asked == [{"do": "ack", "key": KEY, "at": EVERY}]
+
+
+def test_the_text_of_all_nodes_comes_together_and_input_goes_to_all() -> None:
+    desk, nodes = Office().desk, [Node(), Node()]
+    each = [
+        Relay(desk, Place(node, "/n"), KEY, NodeName(f"ec2-{number}"))
+        for number, node in enumerate(nodes, start=1)
+    ]
+    gathered = Gathered(desk, KEY, each)
+    nodes[0].content, nodes[1].content = frame(b"o", 0, b"one"), frame(b"o", 1, b"other")
+
+    async def whole() -> list[bytes]:
+        seen: list[bytes] = []
+        async for found in gathered.follow(lambda: bool(seen)):
+            seen.extend(piece.data for piece in found)
+        return seen
+
+    assert wait(whole()) == [b"one", b"other"]
+    assert gathered.offsets() == f"{len(nodes[0].content)},{len(nodes[1].content)}"
+    nodes[0].answers, nodes[1].answers = [{"ok": True, "size": 9}], [{"ok": True, "size": 5}]
+    assert wait(gathered.give(b"abcd", 5)) == 5, "what the slowest has is said again to all"
+    nodes[1].down = True
+    assert wait(gathered.give(b"abcd", 5)) is None

@@ -14,8 +14,9 @@ from broker.model.job import ArrayPlace, Job, Owner, Share
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED
 from gateway.translate.environment import unpack
-from gateway.translate.jobenv import Surroundings, batch_environment, runs, variables
+from gateway.translate.jobenv import Surroundings, runs, variables
 from gateway.translate.sbatch import Submission
+from gateway.translate.stepenv import batch_environment
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.hostlist import expand
 

@@ -1,5 +1,6 @@
 """What the agent is told about steps: files, variables and programs of each task."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,13 +120,52 @@ def test_a_step_has_the_part_that_it_was_given(book: OrderBook) -> None:
 
 
 def test_limits_and_wishes_of_srun_are_passed_on(book: OrderBook) -> None:
-    spec = srun(time_limit=60, kill_on_bad_exit=True, wait=5, unbuffered=True)
+    spec = srun(time_limit=60, kill_on_bad_exit=True, unbuffered=True)
     job = job_with(spec, signal=SignalSpec(number=10, before=30))
     order = book.order(job, StepId("0"), NODE)
-    assert (order.time_limit, order.kill_on_bad_exit, order.wait) == (60, True, 5)
+    assert (order.time_limit, order.kill_on_bad_exit) == (60, True)
     assert order.unbuffered
     assert order.warn is not None
     assert order.warn.signal == 10
+
+
+def test_each_node_of_a_step_is_told_of_its_own_tasks(book: OrderBook) -> None:
+    spec = srun(tasks=3, nodes=2, output=Output(stdout="%n-%t-%N"), gpus_per_task=1)
+    shares = [
+        Share(NodeName(name), 0, Tres(cpus, 100, 1), gpu_ids=gpus, tasks=cpus)
+        for name, cpus, gpus in (("n1", 2, (0, 1)), ("n2", 1, (1,)))
+    ]
+    job = job_with(spec, shares[0])
+    step = replace(job.steps[1], more=(shares[1],))
+    job = replace(job, shares=(*job.shares, shares[1]), steps=(job.steps[0], step))
+    orders = [
+        book.order(job, StepId("0"), replace(NODE, name=NodeName(name))) for name in ("n1", "n2")
+    ]
+    assert [order.further for order in orders] == [False, True]
+    assert [order.cpus for order in orders] == [2, 1]
+    assert [[task.rank for task in order.tasks] for order in orders] == [[0, 1], [2]]
+    assert [task.stdout for order in orders for task in order.tasks] == [
+        b"/work/0-0-n1",
+        b"/work/0-1-n1",
+        b"/work/1-2-n2",
+    ]
+    shown = unpack(orders[1].environment) | unpack(orders[1].tasks[0].variables)
+    expected = {
+        "SLURMD_NODENAME": "n2",
+        "SLURM_CPUS_ON_NODE": "1",
+        "SLURM_GTIDS": "2",
+        "SLURM_JOB_NODELIST": "n[1-2]",
+        "SLURM_LOCALID": "0",
+        "SLURM_NNODES": "2",
+        "SLURM_NODEID": "1",
+        "SLURM_PROCID": "2",
+        "SLURM_STEP_NODELIST": "n[1-2]",
+        "SLURM_STEP_NUM_NODES": "2",
+        "SLURM_STEP_TASKS_PER_NODE": "2,1",
+        "SLURM_TASKS_PER_NODE": "2,1",
+        "CUDA_VISIBLE_DEVICES": "1",
+    }
+    assert {name: shown[name] for name in expected} == expected
 
 
 def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:

@@ -13,7 +13,7 @@ from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner, Share
 from broker.model.site import Site
-from broker.model.spec import StepSpec, TaskSpec
+from broker.model.spec import Gres, StepSpec, TaskSpec
 from gateway.translate.environment import unpack
 from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import Early, NeedFile, Setting
@@ -171,13 +171,71 @@ def test_refusals_are_slurms(site: Site, what: str) -> None:
     assert (refused.value.stderr, refused.value.code) == (text, code)
 
 
-def test_more_nodes_than_there_are_and_more_than_one_are_refused(site: Site) -> None:
-    with pytest.raises(GrammarError) as few:
-        step(read(site, "-N2", "-n2", "a", environ=IN_JOB), job(2), None)
-    assert few.value.stderr == "srun: error: Only allocated 1 nodes asked for 2\n"
-    with pytest.raises(GrammarError, match="several nodes are not supported"):
-        step(read(site, "a", environ=IN_JOB), job(2, 2), None)
-    assert step(read(site, "-n1", "-N1", "a", environ=IN_JOB), job(2, 2), None).tasks == 1
+# fmt: off
+PLACES: dict[str, tuple[tuple[str, ...], Mapping[str, str], tuple[int, ...], Mapping[str, object]]] = {
+    # argv, variables, cpus of the job's nodes, fields of the step
+    "all nodes":          ((), {}, (2, 2), {"nodes": 2, "tasks": 2}),
+    "some nodes":         (("-N2",), {"SLURM_JOB_NUM_NODES": "3"}, (2, 2, 2), {"nodes": 2, "tasks": 2}),
+    "fewer tasks":        (("-n1",), {"SLURM_JOB_NUM_NODES": "2"}, (2, 2), {"nodes": 1, "tasks": 1}),
+    "tasks of the job":   ((), {"SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "2"}, (3, 1), {"nodes": 2, "tasks": 4}),
+    "cpus say tasks":     (("-c2",), {}, (4, 2), {"nodes": 2, "tasks": 3}),
+    "tasks of each node": (("--ntasks-per-node=2",), {}, (2, 2), {"nodes": 2, "tasks": 4, "tasks_per_node": 2}),
+    "second node":        (("-r1", "-N1", "-n1"), {}, (2, 2), {"nodes": 1, "relative": 1}),
+    "those behind":       (("-r1",), {}, (2, 2, 2), {"nodes": 2, "relative": 1}),
+    "named":              (("-w", "ec2-2", "-n1"), {}, (2, 2), {"nodes": 1, "nodelist": ("ec2-2",)}),
+    "named more":         (("-w", "ec2-[1-2]", "-n1", "-N1"), {}, (2, 2), {"nodes": 2, "nodelist": ("ec2-1", "ec2-2")}),
+    "but for":            (("-x", "ec2-1"), {}, (2, 2, 2), {"nodes": 2, "tasks": 2, "exclude": ("ec2-1",)}),
+    "arbitrary":          (("-m", "arbitrary", "-w", "ec2-2,ec2-1,ec2-2"), {}, (2, 2), {"nodes": 2, "tasks": 3, "hosts": ("ec2-2", "ec2-1", "ec2-2"), "nodelist": ()}),
+    "spread":             (("-m", "plane=2", "-n4"), {}, (2, 2), {"distribution": "plane=2"}),
+    "gpus of all":        (("-G3",), {}, (2, 2), {"gres": (Gres(name="gpu", count=2),), "gres_per_task": ()}),
+    "gpus of tasks":      (("-n2", "--gpus-per-task=1"), {}, (2, 2), {"gres": (), "gres_per_task": (Gres(name="gpu"),)}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_a_step_is_placed_on_nodes_of_its_job(site: Site, what: str) -> None:
+    argv, environ, cpus, fields = PLACES[what]
+    made = step(read(site, *argv, "a", environ={**IN_JOB, **environ}), job(*cpus), None)
+    assert {name: getattr(made, name) for name in fields} == dict(fields)
+
+
+@pytest.mark.parametrize(
+    ("argv", "cpus", "text"),
+    [
+        (("-N2", "-n2"), (2,), "Only allocated 1 nodes asked for 2"),
+        (
+            ("-r2", "-N1", "-n1"),
+            (2, 2),
+            "--relative and --nodes option incompatible with count of allocated nodes (2+1>2)",
+        ),
+        (("-x", "ec2-1"), (2,), "Hostlist is empty!  Can't run job."),
+    ],
+)
+def test_nodes_that_the_job_has_not_are_refused(
+    site: Site, argv: tuple[str, ...], cpus: tuple[int, ...], text: str
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        step(read(site, *argv, "a", environ=IN_JOB), job(*cpus), None)
+    assert refused.value.stderr == f"srun: error: {text}\n"
+
+
+def test_tasks_of_each_node_that_fit_no_other_count_are_left_out(site: Site) -> None:
+    environ = {**IN_JOB, "SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS": "4"}
+    asked = read(site, "--ntasks-per-node=1", "a", environ=environ)
+    assert asked.stderr == (
+        "srun: warning: can't honor --ntasks-per-node set to 1 which doesn't match the requested "
+        "tasks 4 with the number of requested nodes 2. Ignoring --ntasks-per-node.\n"
+    )
+    assert step(asked, job(2, 2), None).tasks_per_node is None
+
+
+def test_hosts_of_an_arbitrary_layout_come_from_the_file_that_a_variable_names(site: Site) -> None:
+    environ = {**IN_JOB, "SLURM_HOSTFILE": "hosts"}
+    files = {"hosts": b"ec2-2\nec2-1\nec2-2\n"}
+    asked = read(site, "-m", "arbitrary", "-n2", "a", environ=environ, files=files)
+    made = step(asked, job(2, 2), None)
+    assert (made.tasks, made.nodes, made.hosts) == (2, 2, ("ec2-2", "ec2-1", "ec2-2"))
 
 
 def test_what_only_says_something_asks_for_nothing(site: Site) -> None:

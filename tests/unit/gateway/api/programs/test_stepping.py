@@ -46,6 +46,7 @@ def test_sallocs_status_is_its_commands_but_for_what_a_user_did(how: str, code: 
 
 
 def test_a_place_names_the_step_and_how_far_it_was_read() -> None:
-    assert place_in("12.3@456") == (StepId("3"), 456)
-    assert place_in("12") == (None, 0)
-    assert place_in("") == (None, 0)
+    assert place_in("12.3@456") == (StepId("3"), (456,))
+    assert place_in("12.3@456,0,7") == (StepId("3"), (456, 0, 7))
+    assert place_in("12") == (None, ())
+    assert place_in("") == (None, ())
