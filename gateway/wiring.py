@@ -151,42 +151,29 @@ def build(paths: Paths, config: Config) -> Service:
     log = structlog.get_logger()
     clock = WallClock()
     catalog = bundled("local")
-    site = replace(
-        site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price),
-        offered_features=catalog.vocabulary(),
-    )
+    site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
-    offered = {"local": catalog} | ({"ec2": bundled("ec2")} if _uses_ec2(config) else {})
-    market = Quotes(offered, Cooldown())
+    cloudy = _uses_ec2(config)
+    market = Quotes({"local": catalog} | ({"ec2": bundled("ec2")} if cloudy else {}), Cooldown())
     now = clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
     providers: dict[str, Provider] = {local.name: local}
-    cloud = _cloud(paths, config, engine, log=log) if _uses_ec2(config) else None
     reach: Reach = LocalReach(paths, _slots(config), local)
-    if cloud is not None:
+    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
+    if cloudy:
+        cloud = _cloud(paths, config, engine, log=log)
         providers[cloud.provider.name] = cloud.provider
-        reach = AnyReach(reach, cloud.reach)
-    tell = _told(config, engine, log)
-    heart = Heart(
-        engine=engine,
-        clock=clock,
-        log=log,
-        tell=tell if cloud is None else both(tell, cloud.hear),
+        reach, heart.tell = AnyReach(reach, cloud.reach), both(heart.tell, cloud.hear)
+    outside = Outside(
+        providers=providers,
+        reach=reach,
+        orders=OrderBook(site, store.blob, config.submit_host or host()),
+        kill_wait=config.kill_wait,
     )
-    workers = Workers(
-        outside=Outside(
-            providers=providers,
-            reach=reach,
-            orders=OrderBook(site, store.blob, config.submit_host or host()),
-            kill_wait=config.kill_wait,
-        ),
-        report=heart.report,
-        followed=heart.followed,
-        log=log,
-    )
+    workers = Workers(outside, report=heart.report, followed=heart.followed, log=log)
     heart.workers = workers
     desk = Desk(
         engine=heart,
@@ -263,6 +250,11 @@ class Sweep:
         self._next_prune = time.monotonic() + PRUNE_SECONDS
         with contextlib.suppress(Busy):
             self.store.forget(self.heart.clock.now() - DAY)
+
+
+def _site(config: Config, catalog: Catalog) -> Site:
+    site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price)
+    return replace(site, offered_features=catalog.vocabulary())
 
 
 def _programs(config: Config) -> Mapping[str, Program | Interactive]:
