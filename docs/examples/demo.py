@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 SPZ = Path(sys.executable).with_name("spz")
 TASK = Path(__file__).with_name("task.yaml")
@@ -75,19 +76,20 @@ class Wrong(Exception):
 class Demo:
     """Commands as a user types them, in a folder of their own."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, config: str, environ: Mapping[str, str]) -> None:
         self.begun = time.monotonic()
         self.work = place / "work"
         home = place / "home"
         for folder in (self.work, home, place / "state"):
             folder.mkdir()
-        (place / "state" / "config.yaml").write_text(CONFIG)
+        (place / "state" / "config.yaml").write_text(config)
         self.environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SKYPURZA_", "SLURM_"))},
             "SKYPURZA_HOME": str(place / "state"),
             "HOME": str(home),
             "PATH": f"{SPZ.parent}:{os.environ['PATH']}",
             "PWD": str(self.work),
+            **environ,
         }
 
     def title(self, text: str) -> None:
@@ -140,12 +142,13 @@ class Demo:
             raise Wrong(f"{name} is not there") from None
 
 
-def main() -> int:
+def main(config: str = CONFIG, environ: Mapping[str, str] = MappingProxyType({})) -> int:
+    """The demo on a service with this configuration; 1 if anything did not do what it prints."""
     # Not below TMPDIR: a socket's path has to be short.
     place = Path(tempfile.mkdtemp(prefix="spz-demo-", dir="/tmp"))
     place.chmod(0o755)
     try:
-        with service(Demo(place)) as demo:
+        with service(Demo(place, config, environ)) as demo:
             jobs = submitted(demo)
             run = cluster(demo)
             wait(demo, jobs)
