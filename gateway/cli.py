@@ -6,7 +6,7 @@ What a verb needs is imported in the verb, so that help and completion come at o
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -14,6 +14,7 @@ import typer
 
 from broker.model.errors import Refused, SpzError
 from gateway.config.paths import Paths
+from gateway.sdk.verbs.table import BY_NAME, VERBS
 
 if TYPE_CHECKING:
     from gateway.sdk.background import Background
@@ -39,24 +40,8 @@ app.add_typer(db, name="db")
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Detach = Annotated[bool, typer.Option("--detach-run", "-d", help="Do not wait for the run.")]
-TaskWords = Annotated[
-    list[str] | None, typer.Argument(metavar="TASK...", help="A task file, or a command.")
-]
-Env = Annotated[list[str] | None, typer.Option(help="NAME=VALUE, or NAME of this shell's.")]
-EnvFile = Annotated[list[Path] | None, typer.Option(help="File of NAME=VALUE lines.")]
-Secret = Annotated[list[str] | None, typer.Option(help="As --env, and never shown.")]
-Names = Annotated[list[str] | None, typer.Argument(help="Clusters; may hold * and ?.")]
 Target = Annotated[str, typer.Argument(metavar="CLUSTER|JOB", help="A cluster, or a job id.")]
-RunNumber = Annotated[int | None, typer.Argument(help="Of the run; absent: the last.")]
-Name = Annotated[str | None, typer.Option("--name", "-n", help="Name of the task.")]
-Workdir = Annotated[str | None, typer.Option(help="Folder where it runs.")]
-Infra = Annotated[str | None, typer.Option(help="aws, aws/REGION, aws/REGION/ZONE-ID.")]
-Gpus = Annotated[str | None, typer.Option(help="NAME or NAME:COUNT; none clears.")]
-Cpus = Annotated[str | None, typer.Option(help="4 exactly, 4+ at least.")]
-Memory = Annotated[str | None, typer.Option(help="GB: 16, 16+, or 4x times the vCPUs.")]
-InstanceType = Annotated[str | None, typer.Option("--instance-type", "-t", help="g5.xlarge.")]
-Spot = Annotated[bool | None, typer.Option("--use-spot/--no-use-spot", help="Spot only.")]
+Request = Annotated[str | None, typer.Argument(help="What --async printed.")]
 
 
 # --- shared
@@ -86,184 +71,51 @@ def show(data: object, as_json: bool, text: Callable[[], str]) -> None:
     typer.echo(json.dumps(data, indent=2) if as_json else text())
 
 
-# --- launch and exec
+# --- the verbs that speak SkyPilot
 
 
-@app.command()
-def launch(
-    task: TaskWords = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Its name.")] = None,
-    yes: Yes = False,
-    detach: Detach = False,
-    dryrun: Annotated[bool, typer.Option("--dryrun", help="Only show it.")] = False,
-    down: Annotated[bool, typer.Option("--down", help="`spz down` it after the run.")] = False,
-    no_setup: Annotated[bool, typer.Option("--no-setup", help="Leave setup out.")] = False,
-    name: Name = None,
-    workdir: Workdir = None,
-    infra: Infra = None,
-    gpus: Gpus = None,
-    cpus: Cpus = None,
-    memory: Memory = None,
-    instance_type: InstanceType = None,
-    use_spot: Spot = None,
-    num_nodes: Annotated[int | None, typer.Option(help="Nodes.")] = None,
-    env: Env = None,
-    env_file: EnvFile = None,
-    secret: Secret = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a task on a machine bought for it (or on one of that name): a cluster.
-
-    Exits as the run does; 103 if it was cancelled.
-    """
-    from gateway.sdk.launch import Launch
-    from gateway.sdk.sending import body_of
-
-    overrides = {
-        "name": name,
-        "workdir": workdir,
-        "infra": infra,
-        "accelerators": gpus,
-        "cpus": cpus,
-        "memory": memory,
-        "instance_type": instance_type,
-        "use_spot": use_spot,
-        "num_nodes": num_nodes,
+def _groups() -> dict[str, typer.Typer]:
+    """Groups of verbs, by their words."""
+    found = {"": app, "api": api}
+    told = {
+        "task": "Task files: check, show.",
+        "jobs": "Managed jobs.",
+        "jobs pool": "Workers that are kept up for managed jobs.",
+        "storage": "Buckets.",
+        "volumes": "Volumes.",
+        "serve": "Services.",
     }
-    body = body_of(task, overrides, env=env, env_files=env_file, secret=secret)
-    body |= {"cluster": cluster, "setup": not no_setup}
-    ask = None if yes or as_json else confirm
-    made = Launch(client(), say, as_json=as_json)
-    if not made.launch(body, confirm=ask, dry_run=dryrun):
-        return
-    raise typer.Exit(made.finish(detach=detach, down=down))
+    for words, text in told.items():
+        outer, _, name = words.rpartition(" ")
+        found[words] = typer.Typer(help=text, no_args_is_help=True)
+        if words != "serve":
+            found[outer].add_typer(found[words], name=name)
+    return found
 
 
-@app.command("exec")
-def execute(
-    cluster: Annotated[str, typer.Argument(help="A cluster that is up.")],
-    task: TaskWords = None,
-    detach: Detach = False,
-    name: Name = None,
-    workdir: Workdir = None,
-    env: Env = None,
-    env_file: EnvFile = None,
-    secret: Secret = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a task, without its setup, on a cluster that is up."""
-    from gateway.sdk.launch import Launch
-    from gateway.sdk.sending import body_of
-
-    overrides = {"name": name, "workdir": workdir}
-    body = body_of(task, overrides, env=env, env_files=env_file, secret=secret)
-    made = Launch(client(), say, as_json=as_json)
-    made.execute(cluster, body)
-    raise typer.Exit(made.finish(detach=detach, down=False))
+def _list_verbs() -> None:
+    """For help: what they do is done by `verbs.counter.run`, without this library."""
+    groups = _groups()
+    for verb in VERBS:
+        group, _, name = verb.name.rpartition(" ")
+        groups[group].command(name, help=verb.help)(_nothing)
 
 
-@app.command()
-def status(names: Names = None, as_json: AsJson = False) -> None:
-    """Clusters, and jobs that are not over."""
-    from gateway.sdk import show as tables
-
-    service = client()
-    found = tables.matching(service.get("/v1/clusters")["clusters"], names)
-    told = service.get("/v1/jobs")
-    others = [one for one in told["jobs"] if not one["over"] and not one["cluster"]]
-    jobs = [] if names else others
-    data = {"clusters": found, "jobs": jobs}
-    show(data, as_json, lambda: tables.overview(found, jobs, told["at"]))
+def _nothing() -> None:
+    """Stands for a verb in listings."""
 
 
-@app.command()
-def queue(names: Names = None, as_json: AsJson = False) -> None:
-    """The runs of clusters."""
-    from gateway.sdk import show as tables
-
-    service = client()
-    now = service.get("/v1/health")["at"]
-    found = tables.matching(service.get("/v1/clusters")["clusters"], names)
-    queues = {one["name"]: one["runs"] for one in found}
-    show(queues, as_json, lambda: tables.queues(queues, now))
-
-
-@app.command()
-def logs(
-    target: Target,
-    run: RunNumber = None,
-    no_follow: Annotated[bool, typer.Option("--no-follow", help="Only what there is.")] = False,
-    tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
-    only_status: Annotated[bool, typer.Option("--status", "-s", help="Only the status.")] = False,
-) -> None:
-    """The text of a run.
-
-    Exits 0 if it succeeded, 100 failed, 101 is not over, 102 not found, 103 cancelled.
-    """
-    from gateway.sdk.follow import NOT_FOUND, Follower, logs_status
-    from gateway.sdk.launch import is_unknown, state_of, which
-
-    service = client()
-    try:
-        wanted = which(service, target, run)
-        state = state_of(service, wanted)
-    except SpzError as error:
-        if not is_unknown(error):
-            raise
-        _tell(error)
-        raise typer.Exit(NOT_FOUND) from None
-    follower = Follower(service, sys.stdout.buffer, say=say)
-    if only_status:
-        typer.echo(f"{target}: {state['status']}")
-    elif no_follow:
-        state = follower.show(wanted, tail=tail)
-    else:
-        state = follower.follow(wanted, tail=tail)
-    raise typer.Exit(logs_status(state))
+_list_verbs()
 
 
 @app.command()
 def why(job: Target, as_json: AsJson = False) -> None:
     """Why this type, zone and market, and what the runner-up would have cost."""
-    from gateway.sdk.launch import which
+    from gateway.sdk.launching import which
 
     service = client()
     told = service.get(f"/v1/jobs/{which(service, job, None).job}/why")
     show(told, as_json, lambda: "\n".join(told["lines"]))
-
-
-@app.command()
-def down(
-    names: Names = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="All of yours.")] = False,
-    yes: Yes = False,
-) -> None:
-    """End clusters and let their machines go."""
-    if not names and not everything:
-        raise Refused("no cluster named", hint="spz down NAME, or --all")
-    from gateway.sdk.show import matching
-
-    service = client()
-    found = service.get("/v1/clusters")["clusters"]
-    found = matching([one for one in found if names or one["uid"] == os.getuid()], names)
-    question = f"End {', '.join(one['name'] for one in found)}?"
-    if found and not yes and sys.stdin.isatty() and not confirm(question):
-        raise typer.Exit(1)
-    for one in found:
-        service.post(f"/v1/clusters/{one['name']}/down")
-        typer.echo(f"Terminating cluster {one['name']} (job {one['job']})")
-
-
-@app.command()
-def cancel(
-    target: Target,
-    run: RunNumber = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="All its runs.")] = False,
-) -> None:
-    """End a run of a cluster, which stays up; or a job."""
-    from gateway.sdk.launch import cancel as cancelled
-
-    typer.echo(cancelled(client(), target, run, everything=everything))
 
 
 # --- the service
@@ -271,7 +123,10 @@ def cancel(
 
 @app.command()
 def serve() -> None:
-    """Run the service in the foreground, until SIGTERM or Ctrl-C."""
+    """Run the service in the foreground, until SIGTERM or Ctrl-C.
+
+    SkyPilot's `serve up` and its like are not offered, and say why.
+    """
     from gateway.sdk.background import foreground
 
     raise typer.Exit(foreground(paths()))
@@ -294,7 +149,7 @@ def api_start() -> None:
 @api.command("stop")
 def api_stop() -> None:
     """Stop it; what runs on machines goes on, and is taken up again at the next start."""
-    from gateway.sdk.launch import kept_running
+    from gateway.sdk.launching import kept_running
 
     service = _background()
     left = kept_running(service.client)
@@ -303,19 +158,31 @@ def api_stop() -> None:
 
 
 @api.command("status")
-def api_status(as_json: AsJson = False) -> None:
-    """Whether it runs, and what it has to do. Exits 1 if it does not answer."""
+def api_status(request: Request = None, as_json: AsJson = False) -> None:
+    """Whether it runs, and what it has to do; or of one request. Exits 1 without an answer."""
     from gateway.sdk.show import service_text
 
+    if request is not None:
+        raise typer.Exit(_of_request("request_status", request))
     told = client().get("/v1/health")
     show(told, as_json, lambda: service_text(told))
 
 
+def _of_request(name: str, request: str) -> int:
+    from gateway.sdk.verbs import service
+    from gateway.sdk.verbs.counter import here
+
+    return int(getattr(service, name)(here(), request))
+
+
 @api.command("logs")
 def api_logs(
+    request: Request = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last.")] = 50,
 ) -> None:
-    """The end of its log."""
+    """The end of its log; or what a request began says."""
+    if request is not None:
+        raise typer.Exit(_of_request("request_logs", request))
     typer.echo(_background().log_end(lines), nl=False)
 
 
@@ -378,7 +245,7 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Let go of machines that providers hold and nobody knows. Exits 1 if --dry-run finds any."""
-    from gateway.sdk.launch import sweep_text
+    from gateway.sdk.launching import sweep_text
 
     service = client()
     told = service.get("/v1/sweep") if dry_run else service.post("/v1/sweep")
@@ -427,9 +294,24 @@ def _tell(error: SpzError) -> None:
         typer.echo(f"     {error.hint}", err=True)
 
 
+def _by_table(argv: Sequence[str]) -> int | None:
+    """Does the verb of the table that the line begins with; None if there is none."""
+    for length in (3, 2, 1):
+        verb = BY_NAME.get(" ".join(argv[:length])) if len(argv) >= length else None
+        if verb is not None:
+            from gateway.sdk.verbs.counter import run
+
+            return run(verb, argv[length:])
+    return None
+
+
 def main() -> NoReturn:
     """The entry point: a user's mistake is told in words, never by a traceback."""
     try:
+        done = _by_table(sys.argv[1:])
+        if done is not None:
+            sys.stdout.flush()
+            sys.exit(done)
         app()
     except SpzError as error:
         _tell(error)

@@ -75,8 +75,10 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "job": job.id,
         "status": CLUSTER_STATES.get(job.shown_state, "TERMINATING"),
         "infra": infra(nodes[0]) if nodes else None,
-        "resources": resources(nodes[0]) if nodes else None,
+        "resources": resources(nodes[0], len(nodes)) if nodes else None,
         "nodes": [node.name for node in nodes],
+        "addresses": [node.machine.address for node in nodes if node.machine],
+        "idle_seconds": job.spec.idle_seconds,
         "cost_micro_usd": cost,
         "runs": told["runs"],
         **{key: told[key] for key in kept},
@@ -128,13 +130,13 @@ def infra(node: Node) -> str | None:
     return f"AWS ({node.machine.region}/{node.machine.zone})"
 
 
-def resources(node: Node) -> str:
+def resources(node: Node, count: int = 1) -> str:
     """`1x(g5.xlarge, A10G:1)`."""
     if node.machine is None:
-        return f"1x({node.name})"
+        return f"{count}x({node.name})"
     gpus = [f"{name[4:]}:{count}" for name, count in node.whole.gres if name.startswith("gpu:")]
     spot = ["[spot]"] if node.machine.market is Market.SPOT else []
-    return f"1x({', '.join([node.machine.instance_type, *gpus, *spot])})"
+    return f"{count}x({', '.join([node.machine.instance_type, *gpus, *spot])})"
 
 
 def offer_view(offer: Offer, *, expected: int, reason: str, notes: Iterable[str]) -> Json:

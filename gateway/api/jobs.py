@@ -2,40 +2,37 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from accounting.ids import JobId
-from broker.decide.rules import QuoteFor
-from broker.model.commands import AddStep, Cancel, Signal, Target
+from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, Update
 from broker.model.errors import Conflict, Unknown
 from broker.model.ids import BATCH, StepId
-from broker.model.job import Job, StepState
-from broker.ports import Provider
+from broker.model.job import Job, Owner, Step, StepState
+from broker.ports import HistoryQuery, Provider
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
 from gateway.api.errands import Backup, errands
 from gateway.api.job_logs import readable_log, text
 from gateway.api.job_views import Json, cluster_view, clusters, job_view, run_view
 from gateway.api.launches import (
     LaunchRequest,
+    Market,
     Planned,
     candidates,
     must_find,
     planned,
     planned_run,
 )
+from gateway.api.managed import managed_jobs
+from gateway.api.requests import of_requests
 from gateway.api.why import rungs, why
 
 TERM = 15
-
-
-class Market(Protocol):
-    """What could be bought; `broker.quotes.Quotes` is one."""
-
-    def at(self, now: int) -> QuoteFor: ...
+DAY = 86400
 
 
 def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
@@ -44,7 +41,8 @@ def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup)
     `backup` copies the store to a path that does not exist yet, and may block.
     """
     routes = APIRouter(prefix="/v1")
-    for part in (launches(market), of_clusters, of_jobs, errands(providers, backup)):
+    parts = (launches(market), managed_jobs(market), of_clusters, of_requests)
+    for part in (*parts, of_jobs, errands(providers, backup)):
         routes.include_router(part)
     return routes
 
@@ -129,31 +127,62 @@ async def down(request: Request, name: str) -> Json:
     return {"cluster": name, "job": job.id}
 
 
+class IdleRequest(BaseModel):
+    """After how many seconds without a run a cluster is let go; null keeps it."""
+
+    idle_seconds: int | None = Field(default=None, ge=0)
+
+
+@of_clusters.post("/clusters/{name}/autostop")
+async def autostop(request: Request, name: str, asked: IdleRequest) -> Json:
+    """Sets when it is let go."""
+    desk, owner = desk_of(request), await writer(request)
+    job = must_find(desk.snapshot(), owner, name)
+    change = (("idle_seconds", asked.idle_seconds),)
+    await desk.ask(Update(target=Target(job.id), by=owner, spec=change))
+    return {"cluster": name, "job": job.id, "idle_seconds": asked.idle_seconds}
+
+
+@of_clusters.get("/report")
+async def report(request: Request, days: int | None = None) -> Json:
+    """Clusters of the last days, those that are gone too, with what they cost."""
+    desk, seen = desk_of(request), desk_of(request).snapshot()
+    since = None if days is None else seen.at - days * DAY
+    query = HistoryQuery(since=since)
+    past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.cluster])
+    live = {job.id: job for job in [*past, *clusters(seen.jobs)]}
+    costs = await desk.read(desk.history.costs, list(live))
+    jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in live.values()]
+    return {"clusters": jobs, "at": seen.at}
+
+
 @of_clusters.post("/clusters/{name}/cancel")
 async def cancel_runs(request: Request, name: str, run: int | None = None) -> Json:
     """Ends what is running in it, or `run` if that is all; the cluster stays open."""
     desk, owner = desk_of(request), await writer(request)
     job = must_find(desk.snapshot(), owner, name)
     ended = _to_cancel(job, run)
-    await desk.ask(Signal(target=Target(job.id), by=owner, number=TERM, scope="steps"))
-    return {"cluster": name, "job": job.id, "runs": ended}
+    for step in ended:
+        await desk.ask(_end(job, step, by=owner))
+    return {"cluster": name, "job": job.id, "runs": [int(step.id) + 1 for step in ended]}
 
 
-def _to_cancel(job: Job, run: int | None) -> list[int]:
-    """Numbers of the runs that a signal reaches. Raises Unknown, Conflict."""
-    steps = [step for step in job.steps if step.id.isdigit()]
-    live = [int(step.id) + 1 for step in steps if step.state is StepState.RUNNING]
+def _end(job: Job, step: Step, *, by: Owner) -> Signal | CancelStep:
+    """SIGTERM for what runs, so that it can tidy up; what waits never begins."""
+    if step.state is StepState.RUNNING:
+        return Signal(target=Target(job.id), by=by, number=TERM, step=step.id)
+    return CancelStep(job=job.id, step=step.id, by=by)
+
+
+def _to_cancel(job: Job, run: int | None) -> list[Step]:
+    """The runs that are ended. Raises Unknown, Conflict."""
+    live = [step for step in job.steps if step.id.isdigit() and not step.state.final]
+    asked = [step for step in live if run is None or step.id == str(run - 1)]
     if run is not None and job.step(StepId(str(run - 1))) is None:
         raise Unknown(f"cluster {job.spec.cluster!r} has no run {run}")
-    if not live or (run is not None and run not in live):
+    if not asked:
         raise Conflict(f"nothing to cancel in cluster {job.spec.cluster!r}: it is not running")
-    if run is not None and live != [run]:
-        others = ", ".join(str(one) for one in live if one != run)
-        raise Conflict(
-            f"run {run} cannot be cancelled alone while {others} runs",
-            hint="cancel all of them with --all, or `spz down` the cluster",
-        )
-    return live
+    return asked
 
 
 # --- jobs

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,8 @@ from broker.model.spec import TaskSpec
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, offer_view
-from gateway.translate.skypilot import Task, read
+from gateway.translate.skypilot import Task, read_file
+from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_task import (
     Origin,
@@ -30,6 +31,12 @@ from gateway.translate.skypilot_task import (
 SHOWN_CANDIDATES = 5
 EXPECTED_SECONDS = 3600
 """What a run is taken to last where nobody says, as in SkyPilot."""
+
+
+class Market(Protocol):
+    """What could be bought; `broker.quotes.Quotes` is one."""
+
+    def at(self, now: int) -> QuoteFor: ...
 
 
 class LaunchRequest(BaseModel):
@@ -126,12 +133,17 @@ def _run_in(
 
 def one_task(asked: LaunchRequest) -> Task:
     """The only task of the text. Raises BadSpec."""
-    tasks = read(asked.task, envs=asked.envs, secrets=asked.secrets, overrides=asked.overrides)
+    tasks = read_file(asked.task, given_with(asked)).tasks
     if len(tasks) > 1:
         raise BadSpec(
-            "", "", f"a pipeline or group of {len(tasks)} tasks", hint="launch them one by one"
+            "", "", f"a pipeline or group of {len(tasks)} tasks", hint="`spz jobs launch` takes it"
         )
     return tasks[0]
+
+
+def given_with(asked: LaunchRequest) -> Given:
+    """What was typed beside the task."""
+    return Given(asked.envs, asked.secrets, asked.overrides)
 
 
 def origin(asked: LaunchRequest, site: Site) -> Origin:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from broker.model.errors import Unknown
+from broker.model.errors import Refused, Unknown
 from gateway.query.dollars import usd
 
 Json = Mapping[str, Any]
@@ -65,6 +65,13 @@ def _candidate(offer: Json, number: int) -> tuple[object, ...]:
     )
 
 
+def run_number(text: str) -> int:
+    """Raises Refused for what is no number of a run or job."""
+    if not text.isdigit():
+        raise Refused(f"{text!r} is no number")
+    return int(text)
+
+
 def matching(found: Sequence[Json], names: Sequence[str] | None) -> list[Json]:
     """Clusters of these names; all without names. Raises Unknown for a name that is none."""
     if not names:
@@ -98,7 +105,10 @@ def service_text(told: Json) -> str:
 
 
 def clusters(found: Sequence[Json], now: int) -> str:
-    head = ("NAME", "USER", "INFRA", "RESOURCES", "STATUS", "LAUNCHED", "$/HOUR", "COST ($)")
+    head = (
+        *("NAME", "USER", "INFRA", "RESOURCES", "STATUS", "AUTOSTOP", "LAUNCHED"),
+        *("$/HOUR", "COST ($)"),
+    )
     rows = (
         (
             one["name"],
@@ -106,6 +116,7 @@ def clusters(found: Sequence[Json], now: int) -> str:
             one["infra"],
             one["resources"],
             one["status"] if one["status"] != "INIT" else f"INIT ({_waits(one)})",
+            _autostop(one["idle_seconds"]),
             ago(one["submitted"], now),
             money(one["micro_usd_per_hour"]),
             money(one["cost_micro_usd"]),
@@ -113,6 +124,11 @@ def clusters(found: Sequence[Json], now: int) -> str:
         for one in found
     )
     return table(head, rows)
+
+
+def _autostop(seconds: int | None) -> str | None:
+    """As SkyPilot writes it."""
+    return None if seconds is None else f"{seconds // MINUTE}m (down)"
 
 
 def _waits(one: Json) -> str:
@@ -161,3 +177,67 @@ def _duration(one: Json, now: int) -> int | None:
         return None
     end = now if one["ended"] is None else int(one["ended"])
     return max(0, end - int(one["started"]))
+
+
+def managed(found: Sequence[Json], now: int) -> str:
+    """Managed jobs, as SkyPilot lists them."""
+    head = (
+        *("ID", "TASK", "NAME", "REQUESTED", "SUBMITTED", "TOT. DURATION", "JOB DURATION"),
+        *("#RECOVERIES", "STATUS", "COST ($)"),
+    )
+    rows = (
+        (
+            one["id"],
+            one["rank"] if one["rank"] is not None else one["comment"],
+            one["name"],
+            one["tres"],
+            ago(one["submitted"], now),
+            lasted((one["ended"] or now) - one["submitted"]),
+            lasted(_duration(one, now)),
+            one["restarts"],
+            one["status"],
+            money(one["cost_micro_usd"]),
+        )
+        for one in found
+    )
+    return table(head, rows) if found else "No managed jobs."
+
+
+def pools(found: Mapping[str, Sequence[Json]]) -> str:
+    """Workers, by pool."""
+    head = ("POOL", "WORKER", "STATUS", "INFRA", "RESOURCES", "RUNS", "COST ($)")
+    rows = (
+        (
+            name,
+            one["name"].rpartition("-")[2],
+            one["status"],
+            one["infra"],
+            one["resources"],
+            sum(not run["over"] for run in one["runs"]),
+            money(one["cost_micro_usd"]),
+        )
+        for name, workers in found.items()
+        for one in workers
+    )
+    return table(head, rows) if found else "No pools."
+
+
+def report(found: Sequence[Json], now: int) -> str:
+    """What clusters cost, the dearest first."""
+    head = ("NAME", "USER", "LAUNCHED", "DURATION", "RESOURCES", "STATUS", "COST/hr", "COST ($)")
+    dearest = sorted(found, key=lambda one: -(one["cost_micro_usd"] or 0))
+    rows = (
+        (
+            one["cluster"],
+            one["user"],
+            ago(one["submitted"], now),
+            lasted(_duration(one, now)),
+            one["tres"],
+            "UP" if not one["over"] else "TERMINATED",
+            money(one["micro_usd_per_hour"]),
+            money(one["cost_micro_usd"]),
+        )
+        for one in dearest
+    )
+    total = sum(one["cost_micro_usd"] or 0 for one in found)
+    return f"{table(head, rows)}\nTotal: {money(total)}" if found else "No clusters."

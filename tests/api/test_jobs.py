@@ -235,7 +235,7 @@ def test_exec_runs_without_setup_where_a_cluster_is(house: House) -> None:
     ("task", "status", "message"),
     [
         ("resources: {accelerator: L4}", 400, "resources.accelerator: no such key"),
-        ("volumes: {/a: b}", 400, "volumes: not supported here"),
+        ("volumes: {/a: b}", 400, "volumes: not supported here: there are none to attach"),
         ("name: a\nrun: x\n---\nname: b\nrun: y", 400, "a pipeline or group of 2 tasks"),
         (
             "resources: {accelerators: 'Z9:1'}",
@@ -278,7 +278,7 @@ def test_a_run_is_cancelled_and_its_cluster_stays(house: House) -> None:
     house.wait(50)
     assert house.call("POST", "/v1/clusters/dev/cancel")[1]["runs"] == [1]
     (asked,) = (e for _, e in house.sim.store.events if isinstance(e, SignalAsked))
-    assert (asked.signal.number, asked.signal.scope) == (15, "steps")
+    assert (asked.signal.number, asked.signal.step) == (15, "0")
     house.wait(RUN_SECONDS)
     (cluster,) = house.call("GET", "/v1/clusters")[1]["clusters"]
     assert cluster["status"] == "UP"
@@ -286,13 +286,68 @@ def test_a_run_is_cancelled_and_its_cluster_stays(house: House) -> None:
     assert refusal(house.call("POST", "/v1/clusters/dev/cancel?run=7"))[0] == 404
 
 
-def test_one_of_several_runs_cannot_be_cancelled_alone(house: House) -> None:
+def test_one_of_several_runs_is_cancelled_alone(house: House) -> None:
     house.launch("run: x")
     house.wait(50)
     house.launch("run: y")
     house.wait(5)
-    status, message, _ = refusal(house.call("POST", "/v1/clusters/dev/cancel?run=2"))
-    assert (status, message) == (409, "run 2 cannot be cancelled alone while 1 runs")
+    assert house.call("POST", "/v1/clusters/dev/cancel?run=2")[1]["runs"] == [2]
+    (asked,) = (e for _, e in house.sim.store.events if isinstance(e, SignalAsked))
+    assert asked.signal.step == "1"
+
+
+def test_autostop_is_set_on_a_cluster_that_is_up(house: House) -> None:
+    house.launch("run: x")
+    house.wait(50)
+    told = house.call("POST", "/v1/clusters/dev/autostop", {"idle_seconds": 60})[1]
+    assert told == {"cluster": "dev", "job": 1, "idle_seconds": 60}
+    (cluster,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+    assert cluster["idle_seconds"] == 60
+    house.wait(RUN_SECONDS + 130)
+    assert house.call("GET", "/v1/clusters")[1] == {"clusters": []}
+    assert house.call("GET", "/v1/jobs/1")[1]["state"] == "COMPLETED"
+
+
+def test_what_became_of_a_request_is_told(house: House) -> None:
+    body = house.body("run: x")
+    house.call("POST", "/v1/launch", body)
+    told = house.call("GET", f"/v1/requests/{body['request']}")[1]
+    assert (told["job"], told["cluster"], told["run"]) == (1, "dev", 1)
+    assert refusal(house.call("GET", "/v1/requests/none"))[0] == 404
+
+
+def managed(house: House, task: str, **more: Any) -> Any:
+    body = house.body(task)
+    del body["cluster"]
+    return house.call("POST", "/v1/managed", {**body, **more})
+
+
+def test_a_pipeline_is_a_chain_of_jobs_and_a_failure_skips_the_rest(house: House) -> None:
+    told = managed(house, "name: chain\n---\nname: a\nrun: x\n---\nname: b\nrun: y")[1]
+    assert (told["kind"], told["jobs"], told["tasks"]) == ("pipeline", [1, 2], ["a", "b"])
+    jobs = {one["id"]: one for one in house.call("GET", "/v1/managed")[1]["jobs"]}
+    assert (jobs[2]["status"], jobs[2]["reason"]) == ("PENDING", "Dependency")
+    assert jobs[1]["comment"] == "pipeline chain 1/2"
+    house.call("POST", "/v1/jobs/1/cancel")
+    house.wait(200)
+    jobs = {one["id"]: one for one in house.call("GET", "/v1/managed")[1]["jobs"]}
+    assert [jobs[1]["status"], jobs[2]["status"]] == ["CANCELLED", "CANCELLED"]
+
+
+def test_several_jobs_of_one_task_are_an_array(house: House) -> None:
+    told = managed(house, "run: x", num_jobs=3)[1]
+    assert len(told["jobs"]) == 1
+    house.wait(100)
+    ranks = {one["rank"] for one in house.call("GET", "/v1/managed")[1]["jobs"]}
+    assert ranks >= {0, 1, 2}
+
+
+def test_a_dry_run_of_a_managed_job_leaves_nothing(house: House) -> None:
+    told = managed(house, "run: x", dry_run=True)[1]
+    assert (told["jobs"], bool(told["candidates"])) == ([], True)
+    assert house.call("GET", "/v1/managed")[1]["jobs"] == []
+    assert refusal(managed(house, "setup: x\n---\nrun: x", num_jobs=2))[0] == 400
+    assert refusal(managed(house, ""))[:2] == (400, "run: nothing to run")
 
 
 def test_a_job_is_cancelled_by_its_id(house: House) -> None:

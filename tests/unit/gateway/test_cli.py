@@ -18,7 +18,7 @@ from gateway.sdk.background import Background, _usable
 from gateway.sdk.client import Client, NoService
 from gateway.sdk.follow import Follower, Which, logs_status, own_status
 from gateway.sdk.health import findings, lines
-from gateway.sdk.launch import Launch, kept_running, sweep_text, which
+from gateway.sdk.launching import Launch, kept_running, sweep_text, which
 
 
 def test_check_says_what_to_do(short_tmp: Path) -> None:

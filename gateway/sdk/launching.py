@@ -36,7 +36,7 @@ class Launch:
         if dry_run and self.as_json:
             self._print(json.dumps(plan, indent=2))
         if not self.as_json:
-            self._print(_plan_text(plan))
+            self._print(plan_text(plan))
         if dry_run:
             return False
         make_folders(body["home"], plan["cwd"])
@@ -97,8 +97,8 @@ class Launch:
         self.out.flush()
 
 
-def _plan_text(plan: Json) -> str:
-    if plan["reused"]:
+def plan_text(plan: Json) -> str:
+    if plan.get("reused"):
         return f"Cluster {plan['cluster']} is there (job {plan['job']}); the task goes to it."
     offers = plan["candidates"]
     if not offers:

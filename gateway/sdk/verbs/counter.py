@@ -1,0 +1,84 @@
+"""What a verb works with: the service, the terminal, who asks; and how a verb is run."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from broker.model.errors import Refused
+from gateway.config.paths import Paths
+from gateway.sdk.client import Client
+from gateway.sdk.verbs.line import Values, Verb, help_text, read
+
+FORMS = ("table", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The two sides of a command line."""
+
+    paths: Paths
+    environ: Mapping[str, str]
+
+    @property
+    def service(self) -> Client:
+        return Client(self.paths.socket)
+
+    @staticmethod
+    def say(text: str) -> None:
+        """To people, beside what programs read."""
+        print(f"spz: {text}", file=sys.stderr)
+
+    @staticmethod
+    def confirm(question: str, *, usual: bool = True) -> bool:
+        """Asked on standard error; nothing typed is the usual answer, nobody there is no."""
+        print(f"{question} [{'Y/n' if usual else 'y/N'}]: ", end="", file=sys.stderr, flush=True)
+        try:
+            answer = input().strip().lower()
+        except EOFError:
+            print(file=sys.stderr)
+            return False
+        return usual if not answer else answer in {"y", "yes"}
+
+    @staticmethod
+    def show(data: object, given: Values, text: Callable[[], str]) -> None:
+        """JSON where asked for, else a table."""
+        print(json.dumps(data, indent=2) if as_json(given) else text())
+
+
+def as_json(given: Values) -> bool:
+    """Raises Refused for a form that is none."""
+    form = given.get("output") or "table"
+    if form not in FORMS:
+        raise Refused(f"option -o: {form!r} is neither table nor json")
+    return bool(given.get("json")) or form == "json"
+
+
+def here() -> Counter:
+    """The service meant by the environment. Raises Refused."""
+    paths = Paths.from_environ(os.environ, uid=os.getuid(), user_home=Path.home())
+    return Counter(paths, os.environ)
+
+
+Doing = Callable[[Values, Counter], int]
+
+
+def run(verb: Verb, argv: Sequence[str]) -> int:
+    """Reads the line and does it; the exit status. Raises Refused, Told."""
+    if any(word in {"-h", "--help"} for word in _own(verb, argv)):
+        print(help_text(verb))
+        return 0
+    given = read(verb, argv)
+    module, _, name = verb.does.partition(":")
+    does: Any = getattr(import_module(f"gateway.sdk.verbs.{module}"), name)
+    return int(does(given, here()) or 0)
+
+
+def _own(verb: Verb, argv: Sequence[str]) -> Sequence[str]:
+    """Those before `--`: behind it they are the task's."""
+    words = list(argv)
+    return words[: words.index("--")] if "--" in words else words

@@ -1,0 +1,124 @@
+"""status, queue, logs, cost-report: what only looks."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from broker.model.errors import Refused, SpzError
+from gateway.sdk import show
+from gateway.sdk.client import Client, Json
+from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
+from gateway.sdk.launching import is_unknown, state_of, which
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+
+USUAL_TAIL = 1000
+USUAL_DAYS = 30
+ENDPOINTS = "no ports are opened here: a job's own address is told by `spz status --ip`"
+
+
+def status(given: Values, counter: Counter) -> int:
+    """Exits 1 where --ip is asked of a cluster that has none."""
+    service = counter.service
+    found = show.matching(_shown(given, service.get("/v1/clusters")["clusters"]), given["words"])
+    if given["endpoints"] or given["endpoint"] is not None:
+        raise Refused(ENDPOINTS)
+    if given["ip"]:
+        return _addresses(found)
+    told = service.get("/v1/jobs")
+    others = [one for one in told["jobs"] if not one["over"] and not one["cluster"]]
+    jobs = [] if given["words"] or given["no_show_managed_jobs"] else others
+    data = {"clusters": found, "jobs": jobs}
+    counter.show(data, given, lambda: show.overview(found, jobs, told["at"]))
+    return 0
+
+
+def _shown(given: Values, found: list[Json]) -> list[Json]:
+    """The user's own, with `-u` everybody's; a name given finds whoever has it."""
+    if given["all_users"] or given["words"]:
+        return found
+    return [one for one in found if one["uid"] == os.getuid()]
+
+
+def _addresses(found: Sequence[show.Json]) -> int:
+    for one in found:
+        if not one["addresses"]:
+            raise Refused(f"cluster {one['name']} has no address yet ({one['status']})")
+        print(one["addresses"][0])
+    return 0 if found else 1
+
+
+def queue(given: Values, counter: Counter) -> int:
+    service = counter.service
+    now = service.get("/v1/health")["at"]
+    found = show.matching(_shown(given, service.get("/v1/clusters")["clusters"]), given["words"])
+    hidden = given["skip_finished"]
+    queues = {
+        one["name"]: [run for run in one["runs"] if not (hidden and run["over"])] for one in found
+    }
+    counter.show(queues, given, lambda: show.queues(queues, now))
+    return 0
+
+
+def logs(given: Values, counter: Counter) -> int:
+    """0 succeeded, 100 failed, 101 not over, 102 not found, 103 cancelled."""
+    target, *numbers = given["words"]
+    service = counter.service
+    if given["provision"]:
+        job = which(service, target, None).job
+        print("\n".join(service.get(f"/v1/jobs/{job}/why")["lines"]))
+        return 0
+    runs: list[int | None] = [show.run_number(text) for text in numbers]
+    return max(_one_log(given, counter, target, run=run) for run in runs or [None])
+
+
+def _one_log(given: Values, counter: Counter, target: str, *, run: int | None) -> int:
+    try:
+        wanted = which(counter.service, target, run)
+        state = state_of(counter.service, wanted)
+    except SpzError as error:
+        if not is_unknown(error):
+            raise
+        tell(error)
+        return NOT_FOUND
+    return text_of(given, counter, wanted, state=state, title=target)
+
+
+def tell(error: SpzError) -> None:
+    """In words, on standard error."""
+    for line in error.message.splitlines():
+        print(f"spz: error: {line}", file=sys.stderr)
+    if error.hint and not error.message.endswith(error.hint):
+        print(f"     {error.hint}", file=sys.stderr)
+
+
+def text_of(given: Values, counter: Counter, wanted: Which, *, state: Json, title: str) -> int:
+    """Shows, copies or follows a run's text, as the options say; the exit status of `logs`."""
+    if given["status"]:
+        print(f"{title}: {state['status']}")
+        return logs_status(state)
+    if given["sync_down"]:
+        return _copied(counter.service, wanted, state, title=title)
+    tail = USUAL_TAIL if given["tail"] is None else given["tail"] or None
+    follower = Follower(counter.service, sys.stdout.buffer, say=counter.say)
+    ended = follower.show(wanted, tail=tail) if given["no_follow"] else None
+    return logs_status(ended or follower.follow(wanted, tail=tail))
+
+
+def _copied(service: Client, wanted: Which, state: Json, *, title: str) -> int:
+    folder = Path("sky_logs")
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{title}-{wanted.job}{'' if wanted.run is None else f'-{wanted.run}'}.log"
+    with path.open("wb") as file:
+        Follower(service, file).show(wanted)
+    print(path)
+    return logs_status(state)
+
+
+def cost_report(given: Values, counter: Counter) -> int:
+    days = USUAL_DAYS if given["days"] is None else given["days"]
+    told: Any = counter.service.get("/v1/report", days=None if given["all"] else days)
+    counter.show(told, given, lambda: show.report(told["clusters"], told["at"]))
+    return 0

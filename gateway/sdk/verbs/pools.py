@@ -1,0 +1,146 @@
+"""jobs pool: workers that are kept up, and jobs that are sent to them.
+
+A worker is a cluster called POOL-1, POOL-2, ...; a job goes to the one with the fewest runs.
+"""
+
+import os
+import re
+import sys
+from typing import Any
+
+from broker.model.errors import Refused, Unknown
+from gateway.sdk import show
+from gateway.sdk.client import Client, Json
+from gateway.sdk.launching import Launch, state_of, which
+from gateway.sdk.sending import make_folders
+from gateway.sdk.verbs.counter import Counter, as_json
+from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.listing import text_of
+from gateway.sdk.verbs.sent import body_of
+from gateway.sdk.verbs.tasks import text_of as file_text
+from gateway.translate.skypilot import read_file, written
+
+_WORKER = re.compile(r"(.+)-pool-(\d+)")
+
+
+def apply(given: Values, counter: Counter) -> int:
+    """Starts workers until there are as many as asked for, and lets the last ones go."""
+    name, count, body = _asked(given)
+    found = _workers(counter.service).get(name, [])
+    question = f"Pool {name}: {count} workers ({len(found)} are there). Proceed?"
+    if not given["yes"] and sys.stdin.isatty() and not counter.confirm(question):
+        return 1
+    there = {one["name"] for one in found}
+    for number in range(1, count + 1):
+        worker = f"{name}-pool-{number}"
+        if body is not None and worker not in there:
+            _start(counter, {**body, "cluster": worker, "request": os.urandom(16).hex()})
+            print(f"Starting worker {number} of pool {name}")
+    for one in found:
+        if _number(one) > count:
+            counter.service.post(f"/v1/clusters/{one['name']}/down")
+            print(f"Letting worker {_number(one)} of pool {name} go")
+    return 0
+
+
+def _asked(given: Values) -> tuple[str, int, Json | None]:
+    """Name, workers and what each is launched with; None where no file is given. Raises Refused."""
+    if not given["words"]:
+        if not given["pool"] or given["workers"] is None:
+            raise Refused("a pool needs a file, or --pool NAME --workers N")
+        return given["pool"], given["workers"], None
+    file = read_file(file_text(given["words"][0]))
+    (task, *others), (tree, *_) = file.tasks, file.trees
+    if others or task.pool is None:
+        raise Refused(f"{given['words'][0]}: not one task with a `pool`")
+    if task.run:
+        raise Refused("run: a pool has none", hint="`spz jobs launch --pool` sends jobs to it")
+    plain = {key: value for key, value in tree.items() if key not in {"pool", "secrets"}}
+    body = body_of({**_nothing(), **given, "name": None}, [])
+    body["task"] = written([plain])
+    usual = task.pool.workers or task.pool.min_workers or 1
+    name = given["pool"] or task.name or "pool"
+    return name, usual if given["workers"] is None else given["workers"], body
+
+
+def _nothing() -> Values:
+    return {"env": [], "env_file": [], "secret": [], "secret_file": []}
+
+
+def _start(counter: Counter, body: Json) -> None:
+    plan = counter.service.post("/v1/launch", {**body, "dry_run": True})
+    make_folders(body["home"], plan["cwd"])
+    counter.service.persist("/v1/launch", body)
+
+
+def _workers(service: Client) -> dict[str, list[Json]]:
+    """The user's, by pool."""
+    found: dict[str, list[Json]] = {}
+    for one in service.get("/v1/clusters")["clusters"]:
+        named = _WORKER.fullmatch(one["name"])
+        if named and one["uid"] == os.getuid():
+            found.setdefault(named[1], []).append(one)
+    return found
+
+
+def _number(worker: Json) -> int:
+    return int(worker["name"].rpartition("-")[2])
+
+
+def _must_have(service: Client, name: str) -> list[Json]:
+    """Raises Unknown."""
+    found = _workers(service).get(name)
+    if not found:
+        raise Unknown(f"no pool {name!r}", hint="`spz jobs pool status` lists those there are")
+    return found
+
+
+def run_on(given: Values, counter: Counter, body: Json) -> int:
+    """Sends a job to the worker with the fewest runs; so many times as --num-jobs says."""
+    service = counter.service
+    status = 0
+    for _ in range(given["num_jobs"] or 1):
+        up = [one for one in _must_have(service, given["pool"]) if one["status"] == "UP"]
+        if not up:
+            raise Refused(f"no worker of pool {given['pool']} is up yet", hint="try again soon")
+        least = min(up, key=lambda one: sum(not run["over"] for run in one["runs"]))
+        made = Launch(service, counter.say, as_json=as_json(given))
+        made.execute(least["name"], {**body, "request": os.urandom(16).hex()})
+        detached = given["detach_run"] or given["async"] or (given["num_jobs"] or 1) > 1
+        status = status or made.finish(detach=detached, down=False)
+    return status
+
+
+def status(given: Values, counter: Counter) -> int:
+    found = _workers(counter.service)
+    for name in given["words"]:
+        _must_have(counter.service, name)
+    wanted = {
+        name: one for name, one in found.items() if not given["words"] or name in given["words"]
+    }
+    counter.show(wanted, given, lambda: show.pools(wanted))
+    return 0
+
+
+def logs(given: Values, counter: Counter) -> int:
+    name, *rest = given["words"]
+    workers: list[Any] = _must_have(counter.service, name)
+    number = show.run_number(rest[0]) if rest else _number(workers[0])
+    wanted = which(counter.service, f"{name}-pool-{number}", 1)
+    state = state_of(counter.service, wanted)
+    return text_of(given, counter, wanted, state=state, title=f"{name} {number}")
+
+
+def down(given: Values, counter: Counter) -> int:
+    names = given["words"] or (list(_workers(counter.service)) if given["all"] else [])
+    if not names and not given["all"]:
+        raise Refused("no pool named", hint="spz jobs pool down POOL, or --all")
+    workers = [one for name in names for one in _must_have(counter.service, name)]
+    question = f"End pool {', '.join(names)}?"
+    if not given["yes"] and sys.stdin.isatty() and not counter.confirm(question):
+        return 1
+    for one in workers:
+        counter.service.post(f"/v1/clusters/{one['name']}/down")
+    for name in names:
+        print(f"Terminating pool {name}")
+    return 0

@@ -1,0 +1,90 @@
+"""api info, login and requests by id; dashboard; what is not offered, and why."""
+
+import os
+from pathlib import Path
+
+from broker.model.errors import Refused
+from gateway.sdk.follow import Which, part_of
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.listing import text_of
+
+NO_STORAGE = (
+    "storage: buckets are made by tasks, with your own credentials, and are not kept in a list here"
+)
+NO_VOLUMES = "volumes: machines have the disks of their image, no others are attached"
+NO_SERVE = "serve: services are not kept up here"
+
+
+def info(given: Values, counter: Counter) -> int:
+    told = counter.service.get("/v1/health")
+    data = {
+        "socket": str(counter.paths.socket),
+        "user": counter.environ.get("USER", str(os.getuid())),
+        "status": told["status"],
+        "cluster": told["cluster"],
+        "version": told["version"],
+        "pid": told["pid"],
+    }
+    counter.show(data, given, lambda: "\n".join(f"{key}: {data[key]}" for key in data))
+    return 0
+
+
+def login(given: Values, counter: Counter) -> int:
+    """There is nothing to remember: who asks is known by the socket."""
+    socket = given["endpoint"]
+    if socket and not Path(socket).is_socket():
+        raise Refused(
+            f"{socket}: not a socket", hint="services of other hosts follow; name a socket here"
+        )
+    if socket:
+        print(f"export SKYPURZA_SOCKET={socket}")
+        counter.say("put that line into your shell; who you are is known by your uid")
+        return 0
+    counter.say(f"you are known to {counter.paths.socket} by your uid")
+    return 0 if counter.service.answers() else 1
+
+
+def request_status(counter: Counter, request: str) -> int:
+    """One line on what a request became."""
+    told = counter.service.get(f"/v1/requests/{request}")
+    run = "" if told["run"] is None else f", run {told['run']}"
+    cluster = f"cluster {told['cluster']}, " if told["cluster"] else ""
+    print(f"{request}: {cluster}job {told['job']}{run}: {told['state']}")
+    return 0
+
+
+def request_logs(counter: Counter, request: str) -> int:
+    """Follows it; exits as `spz logs`."""
+    told = counter.service.get(f"/v1/requests/{request}")
+    wanted = Which(told["job"], told["run"])
+    state = part_of(counter.service.get(f"/v1/jobs/{told['job']}"), wanted)
+    given = {"status": False, "sync_down": False, "tail": None, "no_follow": False}
+    return text_of(given, counter, wanted, state=state, title=request)
+
+
+def cancel(given: Values, counter: Counter) -> int:
+    for request in given["words"]:
+        told = counter.service.get(f"/v1/requests/{request}")
+        if told["run"] is None or not told["cluster"]:
+            counter.service.post(f"/v1/jobs/{told['job']}/cancel")
+        else:
+            counter.service.post(f"/v1/clusters/{told['cluster']}/cancel", run=told["run"])
+        print(f"Cancelling request {request} (job {told['job']})")
+    return 0
+
+
+def dashboard(given: Values, counter: Counter) -> int:
+    raise Refused("dashboard: this service has no pages yet", hint="`spz status`, `spz queue`")
+
+
+def storage(given: Values, counter: Counter) -> int:
+    raise Refused(NO_STORAGE, hint="`aws s3 ls`, `aws s3 rb`")
+
+
+def volumes(given: Values, counter: Counter) -> int:
+    raise Refused(NO_VOLUMES, hint="keep data in S3: file_mounts")
+
+
+def serve(given: Values, counter: Counter) -> int:
+    raise Refused(NO_SERVE, hint="`spz launch` runs the task once, without its `service`")

@@ -1,0 +1,303 @@
+"""Every verb that speaks SkyPilot: its options, its words, and where it is done."""
+
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
+
+YES = Opt("-y --yes", FLAG, "Do not ask.")
+OUTPUT = Opt("-o --output", TEXT, "table or json.", "FORM")
+AS_JSON = Opt("--json", FLAG, "The same as -o json.")
+ALL_OF_MINE = Opt("-a --all", FLAG, "All of yours.")
+EVERYBODY = Opt("-u --all-users", FLAG, "Of all users.")
+ASYNC = Opt("--async", FLAG, "Print the request's id and come back at once.")
+DETACH = Opt("-d --detach-run", FLAG, "Do not wait for the run.")
+CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
+LISTED = (OUTPUT, AS_JSON)
+
+VARIABLES = (
+    Opt("--env", MANY, "NAME=VALUE, or NAME of this shell's.", "NAME[=VALUE]"),
+    Opt("--env-file", MANY, "File of NAME=VALUE lines.", "FILE"),
+    Opt("--secret", MANY, "As --env, and never shown.", "NAME[=VALUE]"),
+    Opt("--secret-file", MANY, "As --env-file, and never shown.", "FILE"),
+)
+OVERRIDES = (
+    Opt("-n --name", TEXT, "Name of the task.", "NAME"),
+    Opt("--workdir", TEXT, "Folder where it runs.", "DIR"),
+    Opt("--git-url", TEXT, "Repository where it runs.", "URL"),
+    Opt("--git-ref", TEXT, "Its branch, tag or commit.", "REF"),
+    Opt("--infra", TEXT, "aws, aws/REGION, aws/REGION/ZONE-ID; none clears.", "INFRA"),
+    Opt("--cloud", TEXT, "Older spelling of --infra.", "CLOUD"),
+    Opt("--region", TEXT, "Older spelling of --infra.", "REGION"),
+    Opt("--zone", TEXT, "Older spelling of --infra.", "ZONE"),
+    Opt("--gpus", TEXT, "NAME or NAME:COUNT; none clears.", "GPUS"),
+    Opt("--cpus", TEXT, "4 exactly, 4+ at least.", "N"),
+    Opt("--memory", TEXT, "GB: 16, 16+, or 4x times the vCPUs.", "GB"),
+    Opt("-t --instance-type", TEXT, "As g5.xlarge.", "TYPE"),
+    Opt("--num-nodes", NUMBER, "Nodes."),
+    Opt("--use-spot", PAIR, "Spot only."),
+    Opt("--image-id", TEXT, "Image of the machines.", "IMAGE"),
+    Opt("--disk-size", TEXT, "Of the root disk, GB.", "GB"),
+    Opt("--disk-tier", TEXT, "low, medium, high, ultra, best.", "TIER"),
+    Opt("--network-tier", TEXT, "standard or best.", "TIER"),
+    Opt("--local-disk", TEXT, "Instance-store disks: nvme:1000+.", "DISK"),
+    Opt("--ports", MANY, "To be open.", "PORT"),
+    Opt("--priority", NUMBER, "-1000 to 1000."),
+    *VARIABLES,
+    CONFIG,
+)
+LAUNCHED = (
+    Opt("-c --cluster", TEXT, "Its name; absent: one is made up.", "NAME"),
+    Opt("--dryrun", FLAG, "Only show what it would be bought from."),
+    DETACH,
+    Opt("-i --idle-minutes-to-autostop", NUMBER, "Let it go when nothing has run for so long."),
+    Opt("--wait-for", TEXT, "What holds that off: jobs_and_ssh, jobs, none.", "WHAT"),
+    Opt("--down", FLAG, "Let it go when its runs are over."),
+    Opt("-r --retry-until-up", FLAG, "Wait for machines for ever; that is always done."),
+    Opt("--no-setup", FLAG, "Leave setup out."),
+    Opt("--fast", FLAG, "Leave setup out on a cluster that is up."),
+    Opt("-s --detach-setup", FLAG, "Nothing waits for setup alone."),
+    ASYNC,
+    YES,
+)
+LOGS = (
+    Opt("--no-follow", FLAG, "Only what there is."),
+    Opt("--follow", FLAG, "Until it is over; that is usual."),
+    Opt("--tail", NUMBER, "Only the last lines; 0 is all."),
+    Opt("--status", FLAG, "Only the status."),
+    Opt("-s --sync-down", FLAG, "Copy the text to ./sky_logs."),
+    Opt("--provision", FLAG, "What the cluster waits for or was bought from."),
+)
+
+CLUSTERS = (
+    Verb(
+        "launch",
+        "clusters:launch",
+        "Run a task on machines bought for it, or on those of that name: a cluster.",
+        "[TASK...]",
+        (*LAUNCHED, *OVERRIDES, *LISTED),
+    ),
+    Verb(
+        "exec",
+        "clusters:execute",
+        "Run a task, without its setup, on a cluster that is up.",
+        "CLUSTER [TASK...]",
+        (DETACH, ASYNC, *OVERRIDES, *LISTED),
+    ),
+    Verb(
+        "status",
+        "listing:status",
+        "Clusters, and jobs that are not over.",
+        "[CLUSTER...]",
+        (
+            Opt("-r --refresh", FLAG, "Ask the machines; the service does so all the time."),
+            Opt("--ip", FLAG, "Only the address of the head node."),
+            Opt("--endpoints", FLAG, "Addresses with the ports; none are opened here."),
+            Opt("--endpoint", NUMBER, "One of them.", "PORT"),
+            Opt("-v --verbose", FLAG, "More columns."),
+            Opt("--no-show-managed-jobs", FLAG, "Clusters only."),
+            EVERYBODY,
+            *LISTED,
+        ),
+    ),
+    Verb(
+        "queue",
+        "listing:queue",
+        "The runs of clusters.",
+        "[CLUSTER...]",
+        (Opt("-s --skip-finished", FLAG, "Only what is not over."), EVERYBODY, *LISTED),
+    ),
+    Verb(
+        "logs",
+        "listing:logs",
+        "The text of a run. Exits 0 if it succeeded, 100 failed, 101 not over, 102 not found,"
+        " 103 cancelled.",
+        "CLUSTER|JOB [ID...]",
+        LOGS,
+    ),
+    Verb(
+        "cancel",
+        "clusters:cancel",
+        "End runs of a cluster, which stays up; or a job.",
+        "CLUSTER|JOB [ID...]",
+        (Opt("-a --all", FLAG, "All its runs."), EVERYBODY, ASYNC, YES),
+    ),
+    Verb(
+        "down",
+        "clusters:down",
+        "End clusters and let their machines go.",
+        "[CLUSTER...]",
+        (
+            ALL_OF_MINE,
+            EVERYBODY,
+            Opt("-p --purge", FLAG, "Whatever the machines say; no difference here."),
+            Opt("--graceful", FLAG, "Wait for its runs first."),
+            ASYNC,
+            YES,
+        ),
+    ),
+    Verb("stop", "clusters:stop", "Not offered: says why.", "[CLUSTER...]", (ALL_OF_MINE, YES)),
+    Verb(
+        "start",
+        "clusters:start",
+        "Not offered: says why.",
+        "[CLUSTER...]",
+        (ALL_OF_MINE, YES, Opt("-i --idle-minutes-to-autostop", NUMBER, "As for launch.")),
+    ),
+    Verb(
+        "autostop",
+        "clusters:autostop",
+        "Let clusters go when nothing has run in them for so long.",
+        "[CLUSTER...]",
+        (
+            Opt("-i --idle-minutes", NUMBER, "Minutes; 5 if not given."),
+            Opt("--cancel", FLAG, "Keep them."),
+            Opt("--down", FLAG, "That is what happens."),
+            Opt("--wait-for", TEXT, "What holds it off: jobs_and_ssh, jobs.", "WHAT"),
+            ALL_OF_MINE,
+            ASYNC,
+            YES,
+        ),
+    ),
+    Verb(
+        "cost-report",
+        "listing:cost_report",
+        "What clusters cost, those that are gone too.",
+        "",
+        (
+            Opt("--days", NUMBER, "Of so many days; 30 if not given."),
+            Opt("-a --all", FLAG, "However long ago."),
+            *LISTED,
+        ),
+    ),
+)
+TASKS = (
+    Verb(
+        "task check",
+        "tasks:check",
+        "Whether files are tasks, and what each would launch: a line each. Needs no service.",
+        "FILE...",
+        (*VARIABLES, *LISTED),
+    ),
+    Verb(
+        "task show",
+        "tasks:show",
+        "A task or batch script as a task file or as a batch script. Needs no service.",
+        "FILE",
+        (Opt("--as", TEXT, "yaml or sbatch; absent: the other one.", "FORM"), *VARIABLES),
+    ),
+    Verb("task schema", "tasks:schema", "The JSON Schema of task files.", "", ()),
+)
+JOBS = (
+    Verb(
+        "jobs launch",
+        "managed:launch",
+        "A job that goes on elsewhere when its machines are lost; a pipeline; a group.",
+        "[TASK...]",
+        (
+            Opt("-p --pool", TEXT, "On a worker of this pool.", "POOL"),
+            Opt("--num-jobs", NUMBER, "So many, each with its SKYPILOT_JOB_RANK."),
+            Opt("--job-recovery", TEXT, "FAILOVER, EAGER_NEXT_REGION or none.", "STRATEGY"),
+            Opt("--job-group", FLAG, "The file's tasks together."),
+            Opt("--dryrun", FLAG, "Only show what it would be bought from."),
+            DETACH,
+            ASYNC,
+            YES,
+            *OVERRIDES,
+            *LISTED,
+        ),
+    ),
+    Verb(
+        "jobs queue",
+        "managed:queue",
+        "Managed jobs.",
+        "",
+        (
+            Opt("-l --limit", NUMBER, "At most so many; 50 if not given."),
+            Opt("-s --status", MANY, "Only these.", "STATUS"),
+            Opt("--skip-finished", FLAG, "Only what is not over."),
+            Opt("-r --refresh", FLAG, "No difference: it is always fresh."),
+            Opt("-a --all", FLAG, "However many."),
+            EVERYBODY,
+            *LISTED,
+        ),
+    ),
+    Verb(
+        "jobs cancel",
+        "managed:cancel",
+        "End managed jobs.",
+        "[ID...]",
+        (
+            Opt("-n --name", TEXT, "Those of this name.", "NAME"),
+            Opt("-p --pool", TEXT, "Those on this pool.", "POOL"),
+            ALL_OF_MINE,
+            EVERYBODY,
+            Opt("--graceful", FLAG, "They always get their signal first."),
+            YES,
+        ),
+    ),
+    Verb(
+        "jobs logs",
+        "managed:logs",
+        "The text of a managed job; absent: of the last one.",
+        "[ID] [TASK]",
+        (
+            Opt("-n --name", TEXT, "The last of this name.", "NAME"),
+            Opt("--controller", FLAG, "Why it is where it is."),
+            *LOGS,
+        ),
+    ),
+    Verb(
+        "jobs pool apply",
+        "pools:apply",
+        "Keep workers up for `jobs launch --pool`.",
+        "[FILE]",
+        (
+            Opt("-p --pool", TEXT, "Its name; absent: that of the file.", "NAME"),
+            Opt("--workers", NUMBER, "How many."),
+            *VARIABLES,
+            YES,
+        ),
+    ),
+    Verb("jobs pool status", "pools:status", "Pools and their workers.", "[POOL...]", LISTED),
+    Verb("jobs pool logs", "pools:logs", "What a worker said.", "POOL [WORKER]", LOGS),
+    Verb("jobs pool down", "pools:down", "Let pools go.", "[POOL...]", (ALL_OF_MINE, YES)),
+)
+REST = (
+    Verb("api info", "service:info", "Where the service is, and who asks.", "", LISTED),
+    Verb(
+        "api login",
+        "service:login",
+        "Remember the service that -e names.",
+        "",
+        (Opt("-e --endpoint", TEXT, "Its socket.", "SOCKET"),),
+    ),
+    Verb(
+        "api cancel",
+        "service:cancel",
+        "End what a request began.",
+        "REQUEST...",
+        (YES,),
+    ),
+    Verb("dashboard", "service:dashboard", "Where the pages are.", "", ()),
+    Verb("storage ls", "service:storage", "Not offered: says why.", "", ()),
+    Verb(
+        "storage delete",
+        "service:storage",
+        "Not offered: says why.",
+        "[NAME...]",
+        (YES, ALL_OF_MINE),
+    ),
+    Verb("volumes ls", "service:volumes", "Not offered: says why.", "", LISTED),
+    Verb("volumes apply", "service:volumes", "Not offered: says why.", "[FILE]", (YES,)),
+    Verb(
+        "volumes delete",
+        "service:volumes",
+        "Not offered: says why.",
+        "[NAME...]",
+        (YES, ALL_OF_MINE),
+    ),
+    *(
+        Verb(f"serve {word}", "service:serve", "Not offered: says why.", "[WORD...]!", ())
+        for word in ("up", "down", "status", "logs", "update")
+    ),
+)
+VERBS = (*CLUSTERS, *TASKS, *JOBS, *REST)
+BY_NAME = {verb.name: verb for verb in VERBS}

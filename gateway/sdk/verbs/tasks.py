@@ -1,0 +1,90 @@
+"""task check, show and schema: files alone, without a service."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.model.errors import BadSpec, Refused
+from gateway.sdk.client import Json
+from gateway.sdk.sending import variables
+from gateway.sdk.verbs.counter import Counter, as_json
+from gateway.sdk.verbs.line import Values
+from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot_documents import Given
+from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
+from gateway.translate.skypilot_schema import SCHEMA
+from gateway.translate.skypilot_summary import summary
+
+FORMS = ("yaml", "sbatch")
+
+
+def check(given: Values, counter: Counter) -> int:
+    """0 if all can be launched from, else 1; a line for each file."""
+    outcomes = {path: _checked(path, _typed(given)) for path in given["words"]}
+    if as_json(given):
+        found = [{"file": path, "ok": ok, "told": told} for path, (ok, told) in outcomes.items()]
+        print(json.dumps(found, indent=2))
+    else:
+        for path, (ok, told) in outcomes.items():
+            print(f"{path}: {told}", file=sys.stdout if ok else sys.stderr)
+    return 0 if all(ok for ok, _ in outcomes.values()) else 1
+
+
+def _checked(path: str, typed: Given) -> tuple[bool, str]:
+    try:
+        return True, summary(read_file(text_of(path), typed))
+    except BadSpec as error:
+        return False, error.message + (f" ({error.hint})" if error.hint else "")
+    except Refused as error:
+        return False, error.message.removeprefix(f"{path}: ")
+
+
+def _typed(given: Values) -> Given:
+    envs = variables(given["env"], map(Path, given["env_file"]), os.environ, option="--env")
+    secret = variables(
+        given["secret"], map(Path, given["secret_file"]), os.environ, option="--secret"
+    )
+    return Given(envs, secret, {})
+
+
+def text_of(path: str) -> str:
+    """`-` is standard input. Raises Refused."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path}: not UTF-8 (byte {error.start})") from error
+
+
+def show(given: Values, counter: Counter) -> int:
+    """Raises BadSpec, Refused."""
+    (path,) = given["words"]
+    text = text_of(path)
+    script = text.startswith("#!")
+    form = given["as"] or ("yaml" if script else "sbatch")
+    if form not in FORMS:
+        raise Refused(f"option --as: {form!r} is neither yaml nor sbatch")
+    trees: Sequence[Json]
+    if script:
+        trees = (from_sbatch(text, Path(path).name),)
+    else:
+        trees = read_file(text, _typed(given)).trees
+    if form == "yaml":
+        print(written(trees), end="")
+        return 0
+    if len(trees) > 1:
+        raise Refused(
+            f"{path}: {len(trees)} tasks are as many batch scripts", hint="put them in files"
+        )
+    print(to_sbatch(trees[0]), end="")
+    return 0
+
+
+def schema(given: Values, counter: Counter) -> int:
+    print(json.dumps(SCHEMA, indent=2))
+    return 0
