@@ -29,6 +29,9 @@ WHENEVER = frozenset({"comment", "admin_comment"})
 WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
+WHILE_OPEN = frozenset({"idle_seconds"})
+"""Fields of the spec that may be changed while a job runs."""
+
 
 def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor) -> Decision:
     """Raises Denied for what only operators may raise, Refused for what cannot be."""
@@ -51,7 +54,8 @@ def _must_be_allowed(
 ) -> None:
     if job.over and not (given.keys() <= WHENEVER and not asked.spec):
         raise Conflict(OVER)
-    if (given.keys() & WHILE_PENDING or asked.spec) and life(job) is not Life.PENDING:
+    fixed = {path for path, _ in asked.spec} - WHILE_OPEN
+    if (given.keys() & WHILE_PENDING or fixed) and life(job) is not Life.PENDING:
         raise Conflict(NOT_PENDING)
     is_admin = asked.by.uid in site.admins
     if not is_admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
