@@ -1,15 +1,14 @@
 """The variables that a job's steps see: SLURM_* and SKYPILOT_* over the submitter's own."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import groupby
 
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.site import Site
 from broker.model.spec import ALL, UNLIMITED, Memory, TaskSpec
+from gateway.translate.skypilot_env import sky_variables
 from sbatch_shim.grammar.hostlist import fold
 
 YEAR = 365 * 86400
@@ -269,32 +268,14 @@ def _options(job: Job, _around: Surroundings) -> dict[str, str | None]:
 
 
 def _skypilot(job: Job, around: Surroundings) -> dict[str, str | None]:
-    names = [share.node for share in job.shares]
-    rank = names.index(NodeName(around.node)) if around.node in names else 0
-    gpus = max((len(share.gpu_ids) for share in job.shares), default=0)
-    array = job.array
-    cluster = job.spec.cluster or f"job-{job.id}"
-    place = {
-        "cluster_name": cluster,
-        "cloud": around.site.cluster,
-        "region": around.region,
-        "zone": around.zone,
-    }
-    return {
-        "SKYPILOT_CLUSTER_INFO": json.dumps(place),
-        "SKYPILOT_JOB_RANK": str(array.task if array and array.task is not None else 0),
-        "SKYPILOT_NODE_IPS": "\n".join(around.addresses.get(name, name) for name in names),
-        "SKYPILOT_NODE_RANK": str(rank),
-        "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus),
-        "SKYPILOT_NUM_JOBS": str(array.count if array else 1),
-        "SKYPILOT_NUM_NODES": str(len(names)),
-        "SKYPILOT_TASK_ID": f"sky-{_moment(job.submitted)}_{cluster}_{job.id}",
-        "SKYPILOT_USER": job.owner.user,
-    }
-
-
-def _moment(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d-%H-%M-%S-%f")
+    cloud = "AWS" if around.region else around.site.cluster
+    return sky_variables(
+        job,
+        around.node,
+        around.step,
+        addresses=around.addresses,
+        place={"cloud": cloud, "region": around.region, "zone": around.zone},
+    )
 
 
 Part = Callable[[Job, Surroundings], dict[str, str | None]]

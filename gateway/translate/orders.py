@@ -28,7 +28,15 @@ class OrderBook:
         self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
     ) -> launch.StepOrder:
         """Raises Unknown if a blob is missing."""
-        around = Surroundings(self.site, self.submit_host, node.name, step, gang=tuple(gang))
+        around = Surroundings(
+            self.site,
+            self.submit_host,
+            node.name,
+            step,
+            gang=tuple(gang),
+            zone=node.machine.zone if node.machine else "",
+            region=node.machine.region if node.machine else "",
+        )
         if step == BATCH:
             return self._batch(job, around)
         spec = _spec(job, step)

@@ -1,0 +1,60 @@
+"""SkyPilot's variables in a job, and ours beside them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from accounting.ids import JobId
+from broker.model.ids import BATCH, NodeName, StepId
+from broker.model.job import ArrayPlace, Job, Step
+from gateway.translate.skypilot_env import sky_variables, task_id
+
+from .conftest import Submit
+from .test_jobenv import job_of, share
+
+PLACE = {"cloud": "AWS", "region": "us-east-1", "zone": "use1-az1"}
+
+
+@pytest.fixture
+def job(sbatch: Submit) -> Job:
+    return job_of(sbatch("-N2", "--wrap", "true"), share("ec2-2", gpus=(0, 1)), share("ec2-3"))
+
+
+def told(job: Job, node: str = "ec2-3", step: StepId = BATCH) -> dict[str, str | None]:
+    addresses = {NodeName("ec2-2"): "10.0.0.2", NodeName("ec2-3"): "10.0.0.3"}
+    return sky_variables(job, node, step, addresses=addresses, place=PLACE)
+
+
+def test_a_plain_batch_job_has_them_too_under_both_names(job: Job) -> None:
+    found = told(job)
+    ours = {name.removeprefix("SKYPURZA_"): text for name, text in found.items() if "PURZA" in name}
+    theirs = {
+        name.removeprefix("SKYPILOT_"): text for name, text in found.items() if "PILOT" in name
+    }
+    assert ours == theirs
+    assert (ours["NODE_RANK"], ours["NUM_NODES"], ours["NUM_GPUS_PER_NODE"]) == ("1", "2", "2")
+    assert ours["NODE_IPS"] == ours["SETUP_NODE_IPS"] == "10.0.0.2\n10.0.0.3"
+    assert json.loads(ours["CLUSTER_INFO"] or "") == {"cluster_name": "job-700001", **PLACE}
+    assert (ours["JOB_RANK"], ours["NUM_JOBS"]) == ("0", "1")
+    assert "MANAGED_JOB_ID" not in ours
+
+
+def test_a_run_of_a_cluster_is_known_by_its_number(job: Job) -> None:
+    spec = job.spec.model_copy(update={"cluster": "dev"})
+    step = Step(id=StepId("1"), name="x", asked=1_800_000_000)
+    cluster = replace(job, spec=spec, steps=(step,))
+    assert task_id(cluster, StepId("1")) == "sky-2027-01-15-08-00-00-000000_dev_2"
+
+
+def test_a_managed_job_keeps_its_id_over_attempts(job: Job) -> None:
+    spec = job.spec.model_copy(update={"submit_line": "spz jobs launch -n fit", "name": "fit"})
+    array = ArrayPlace(JobId(700001), 3, count=4, first=0, last=3, step=1)
+    first = replace(job, spec=spec, array=array)
+    again = replace(first, attempt=2, restarts=1)
+    assert told(first)["SKYPILOT_TASK_ID"] == told(again)["SKYPILOT_TASK_ID"]
+    found = told(again)
+    assert (found["SKYPILOT_TASK_ID"] or "").endswith("_fit_700001-3")
+    assert (found["SKYPILOT_JOB_RANK"], found["SKYPILOT_NUM_JOBS"]) == ("3", "4")
+    assert found["SKYPILOT_ROOT_JOB_ID"] == "700001"
+    assert found["SKYPILOT_TASK_IDS"] == found["SKYPILOT_TASK_ID"]
