@@ -84,6 +84,7 @@ class Market(Protocol):
     """Where offers come from; hears how purchases went."""
 
     def at(self, now: int) -> QuoteFor: ...
+    def buying(self, now: int) -> QuoteFor: ...
     def heard(self, message: cmd.Message, now: int) -> None: ...
 
 
@@ -332,7 +333,7 @@ class Engine:
             taken_names=frozenset(world.nodes) | world.held_names(),
             running_elements=world.running_elements,
             task_waits=lambda job, task: element_waits(world, job, task, now=now),
-            quote=self.quote,
+            quote=self.market.buying(now),
             asks=self.asks,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
             limits=Keeper(world.site.book, world.tally),

@@ -1,32 +1,62 @@
 """What could be bought now: the catalogue and the cool-down behind one question, answers kept."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from broker.decide.rules import QuoteFor
-from broker.model.commands import Launched, Message, NotLaunched
-from broker.model.offer import BuyPolicy, Need, Offer
+from broker.model.commands import Launched, Message, NotLaunched, Terminated, Vanished
+from broker.model.errors import Refusal, Width, quota_reason
+from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
 from broker.model.site import Elastic, Partition
-from broker.optimize.cooldown import Cooldown
+from broker.optimize.cooldown import Cooldown, Cooling, places
 from broker.optimize.explain import Explanation, explain
-from broker.optimize.rank import ranking
+from broker.optimize.rank import paid_for, ranking
 from broker.schedule.view import Quote
 
 KEPT_SECONDS = 30
 """How long an answer stands at most: cool-downs end with time."""
+PROBE_SECONDS = 10
+"""Where all that would do was refused lately, the best is tried again no sooner."""
+GIVES_ROOM = frozenset({Refusal.CAPACITY, Refusal.QUOTA})
+"""Refusals that may be over when a machine is given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenBack:
+    """Why a spot pool is better left alone for a while."""
+
+    refusal: Refusal = Refusal.CAPACITY
+    width: Width = Width.TYPE_IN_ZONE
+    message: str = "a machine was taken back"
 
 
 class Quotes:
     """Ranked offers of every provider; forgets its answers when a refusal changes them."""
 
-    def __init__(self, offers: Mapping[str, Iterable[Offer]], cool: Cooldown) -> None:
+    def __init__(
+        self,
+        offers: Mapping[str, Iterable[Offer]],
+        cool: Cooldown,
+        *,
+        reserved: Callable[[str], Sequence[Offer]] = lambda _provider: (),
+    ) -> None:
         self._offers = offers
         self._cool = cool
+        self._reserved = reserved
+        """Offers of a provider's reservations as they stand; read from memory, asked often."""
         self._kept: dict[tuple[Need, BuyPolicy], Quote] = {}
         self._since = 0
 
+    def replace(self, provider: str, offers: Iterable[Offer]) -> None:
+        """From now on these are what the provider sells: its catalogue was refreshed."""
+        self._offers = {**self._offers, provider: offers}
+        self._kept.clear()
+
     def at(self, now: int) -> QuoteFor:
         """The question as of now."""
-        if now - self._since >= KEPT_SECONDS and not self._cool.quiet():
+        if now - self._since >= KEPT_SECONDS:
             self._cool.forget(now)
             self._kept.clear()
             self._since = now
@@ -41,11 +71,43 @@ class Quotes:
 
     def _ask(self, need: Need, policy: BuyPolicy, now: int) -> Quote:
         offers = self._offers.get(policy.provider, ())
-        found = ranking(need, offers, self._cool, target=policy, now=now)
+        reserved = self._reserved(policy.provider)
+        found = chain(
+            paid_for(need, reserved, self._cool, target=policy, now=now),
+            ranking(need, offers, self._cool, target=policy, now=now),
+        )
         return Quote(found, lambda: told(explain(need, offers, policy)))
 
+    def buying(self, now: int) -> QuoteFor:
+        """The same to buy from: nothing while all that would do was refused a moment ago."""
+        asked = self.at(now)
+
+        def quote(need: Need, partition: Partition, elastic: Elastic) -> Quote:
+            found = asked(need, partition, elastic)
+            best = found.first
+            if best is None or best.cooling_until is None or best.cooling_until <= now:
+                return found
+            against = self._latest_against(best.offer, need, now)
+            if against is None or now - against.since >= PROBE_SECONDS:
+                return Quote((best,))
+            reason = quota_reason([against]) or "Resources"
+            return Quote((), lambda: refused_lately(against), reason=reason)
+
+        return quote
+
+    def _latest_against(self, offer: Offer, need: Need, now: int) -> Cooling | None:
+        """The latest refusal of it."""
+        found = [self._cool.against(p, now=now, nodes=need.nodes) for p in places(offer)]
+        return max(filter(None, found), key=lambda entry: entry.since, default=None)
+
+    def cooling(self, now: int) -> tuple[Cooling, ...]:
+        """What is left alone for a while, for operators."""
+        return self._cool.entries(now)
+
     def heard(self, message: Message, now: int) -> None:
-        """Remembers refusals, and opens again what gave a machine."""
+        """Remembers refusals, and opens again what gave a machine, or got one back."""
+        if isinstance(message, Terminated | Vanished):
+            self._ended(message, now)
         if not isinstance(message, Launched | NotLaunched):
             return
         for tried in message.tried:
@@ -55,6 +117,39 @@ class Quotes:
                 self._cool.succeeded(message.offer, now=now, zone=machine.zone)
         if message.tried or not self._cool.quiet():
             self._kept.clear()
+
+    def _ended(self, message: Terminated | Vanished, now: int) -> None:
+        machine = message.machine
+        if machine is None or (self._cool.quiet() and not machine.ended_by_provider):
+            return
+        for provider in self._offers:
+            offer = _pool(machine, provider)
+            if machine.ended_by_provider and machine.market is Market.SPOT:
+                self._cool.refused(offer, _TakenBack(), now=now)
+            else:
+                self._cool.room_again(offer, GIVES_ROOM, now=now)
+        self._kept.clear()
+
+
+def _pool(machine: Machine, provider: str) -> Offer:
+    """Where a machine was bought, as far as a refusal can be about it."""
+    return Offer(
+        provider=provider,
+        region=machine.region,
+        zones=(machine.zone,),
+        instance_type=machine.instance_type,
+        market=machine.market,
+        micro_usd_per_hour=machine.micro_usd_per_hour,
+        cpus=0,
+        mem_mib=0,
+        family=machine.instance_type.partition(".")[0],
+    )
+
+
+def refused_lately(entry: Cooling) -> str:
+    """Why nothing is bought now, and when it is tried again."""
+    at = datetime.fromtimestamp(entry.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"all that would do was refused lately: {entry.message}; next try by {at}"
 
 
 def told(why: Explanation | None) -> str:

@@ -1,6 +1,6 @@
 """What was seen outside, turned into facts; late and repeated words change nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model.errors import quota_reason
 from broker.model.ids import BATCH, NodeName, parse_step_key
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.lifecycle import Life, life
@@ -19,6 +20,9 @@ from broker.model.offer import Machine
 from broker.schedule.demand import demand
 from broker.schedule.fit import Room, even_shares, room
 from broker.world import World
+
+TOLD_REFUSALS = 3
+"""So many of a purchase's refusals are told in the job's record."""
 
 
 def _of_group(world: World, group: str) -> list[Node]:
@@ -72,19 +76,29 @@ def _resized(
 
 def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decision:
     """Nothing was bought: those who were to have the nodes go back to the queue."""
-    detail = "; ".join(f"{t.offer.instance_type} {t.offer.region}: {t.message}" for t in seen.tried)
+    detail = _refusals(seen.tried)
+    reason = quota_reason(seen.tried) or "Resources"
     facts: list[ev.Event] = []
     for node in _of_group(world, seen.group):
-        facts += _unplace(world, node, now, detail=detail)
+        facts += _unplace(world, node, now, detail=detail, reason=reason)
         facts.append(ev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
     return Decision(_once(facts))
 
 
-def _unplace(world: World, node: Node, now: int, *, detail: str) -> list[ev.Event]:
+def _refusals(tried: Sequence[cmd.Tried]) -> str:
+    """Each text once, the first few of them."""
+    texts = list(dict.fromkeys(one.message for one in tried))
+    more = len(texts) - TOLD_REFUSALS
+    return "; ".join(texts[:TOLD_REFUSALS]) + (f"; and {more} more refusals" if more > 0 else "")
+
+
+def _unplace(
+    world: World, node: Node, now: int, *, detail: str, reason: str = "Resources"
+) -> list[ev.Event]:
     facts: list[ev.Event] = []
     for job in world.holders_of(node.name):
         if life(job) is Life.CONFIGURING:
-            facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=detail))
+            facts.append(ev.Unplaced(job=job.id, at=now, reason=reason, detail=detail))
         elif job.completing:
             facts.append(ev.Released(job=job.id, at=now))
     return facts

@@ -14,7 +14,9 @@ SpzError            message, hint, slurm_errno
 └── ProviderError   refusal, width, offer                             (never leaves the broker)
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import Protocol
 
 
 class SpzError(Exception):
@@ -113,3 +115,25 @@ class ProviderError(SpzError):
         super().__init__(message)
         self.refusal = refusal
         self.width = width
+
+
+class HasKind(Protocol):
+    """A refusal as it is told, or as it is remembered."""
+
+    @property
+    def refusal(self) -> Refusal: ...
+    @property
+    def message(self) -> str: ...
+
+
+CEILING = "ceiling of "
+"""How the message of a refusal begins that is our own, for money."""
+
+
+def quota_reason(told: Iterable[HasKind]) -> str | None:
+    """Slurm's word where nothing but quotas and ceilings is in the way, None where more is."""
+    found = list(told)
+    if not found or any(one.refusal is not Refusal.QUOTA for one in found):
+        return None
+    money = any(one.message.startswith(CEILING) for one in found)
+    return "AssocGrpBilling" if money else "AssocGrpCpuLimit"

@@ -4,7 +4,7 @@ A refusal is evidence with an age: it starts with a short pause, doubles with ea
 is forgotten by and by. A refusal of 64 machines says nothing about one; of one it speaks for 64.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -104,11 +104,16 @@ def struck(before: Cooling | None, fresh: Cooling, now: int) -> Cooling:
 
 def _keys(zones: tuple[str, ...], offer: Offer, widths: Iterable[Width]) -> list[Key]:
     """Each key of these widths once, though it covers several of the zones."""
-    places = [
+    there = places(offer, zones)
+    return list(dict.fromkeys(place.key(width) for width in widths for place in there))
+
+
+def places(offer: Offer, zones: tuple[str, ...] | None = None) -> list[Place]:
+    """Where it can be had: in each of its zones, or of these."""
+    return [
         Place(offer.provider, offer.region, zone, offer.instance_type, offer.family, offer.market)
-        for zone in zones or ("",)
+        for zone in (offer.zones if zones is None else zones) or ("",)
     ]
-    return list(dict.fromkeys(place.key(width) for width in widths for place in places))
 
 
 class Cooldown:
@@ -133,6 +138,13 @@ class Cooldown:
         """Opens at once what gave a machine, and halves its count of refusals."""
         for key in _keys((zone,) if zone else offer.zones, offer, RULED_OUT):
             self._relent(key, now)
+
+    def room_again(self, offer: Offer, kinds: Container[Refusal], *, now: int) -> None:
+        """A machine of it was given back: refusals of these kinds may be over."""
+        for key in _keys(offer.zones, offer, RULED_OUT):
+            entry = self._entries.get(key)
+            if entry is not None and entry.refusal in kinds:
+                self._relent(key, now)
 
     def _relent(self, key: Key, now: int) -> None:
         entry = self._entries.get(key)

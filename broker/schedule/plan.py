@@ -248,7 +248,7 @@ class _Pass:
         if len(names) < made.nodes:
             return _in_use(elastic, ask.partition)
         if not made.quote.first:
-            return Wait("Resources", made.quote.explain)
+            return Wait(made.quote.reason, made.quote.explain)
         self.pool.names.update(names)
         rider = Rider(job.id, task, ask.demand)
         self.buy.append(Buy(ask.partition.name, names, made.quote.rungs, (rider,)))
@@ -292,7 +292,7 @@ class _Pass:
         assert elastic is not None
         made = self._shape(job, ask)
         if not made.quote.first:
-            return Wait("Resources", made.quote.explain)
+            return Wait(made.quote.reason, made.quote.explain)
         if not self.pool.has_bought_room() and not self.pool.unused(elastic):
             return self._hopeless(ask, _in_use(elastic, ask.partition))
         asked = job.spec.resources

@@ -23,9 +23,17 @@ MOST_RUNGS = 50
 class Quote:
     """Ranked offers for a need, found as they are looked at; or why there are none."""
 
-    def __init__(self, ranking: Iterable[Ranked], explain: Callable[[], str] = str) -> None:
+    def __init__(
+        self,
+        ranking: Iterable[Ranked],
+        explain: Callable[[], str] = str,
+        *,
+        reason: str = "Resources",
+    ) -> None:
         self._ranking = iter(ranking)
         self._explain = explain
+        self.reason = reason
+        """Why those wait for whom there is none, in Slurm's word."""
         self._found: list[Ranked] = []
 
     @property

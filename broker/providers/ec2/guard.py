@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from accounting.rates import dollars
-from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.errors import CEILING, ProviderError, Refusal, Width
 from broker.model.offer import Machine, Offer
 from broker.model.purpose import Purpose
 from broker.providers.ec2.errors import quota_of
@@ -125,9 +125,9 @@ class Guard:
                 # What costs more than all that is allowed is never bought: others are asked on.
                 never = wanted > most
                 raise ProviderError(
-                    Refusal.INVALID if never else Refusal.TRANSIENT,
-                    Width.TYPE_IN_REGION if never else Width.NOTHING,
-                    f"ceiling of {name}: {dollars(spent)} of {dollars(most)} USD an hour in use, "
+                    Refusal.INVALID if never else Refusal.QUOTA,
+                    Width.TYPE_IN_REGION if never else Width.PROVIDER,
+                    f"{CEILING}{name}: {dollars(spent)} of {dollars(most)} USD an hour in use, "
                     f"{dollars(wanted)} more wanted",
                 )
 
