@@ -2,15 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from accounting.ids import JobId
 from broker.model import effects as ef
-from broker.model.commands import Report
-from broker.model.ids import NodeName
-from broker.ports import Provider, Reach
+from broker.model.commands import Report, StepRefused
+from broker.model.errors import Refused
+from broker.model.ids import NodeName, step_key
+from broker.ports import Files, Provider, Reach
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
 from broker.run import steps
@@ -37,6 +39,8 @@ class Outside:
     reach: Reach
     orders: Orders
     kill_wait: int
+    files: Files | None = None
+    """None: every node shares the login node's."""
 
 
 def perform(effect: ef.Effect, outside: Outside) -> Report | None:
@@ -58,9 +62,9 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
 def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:
     match effect:
         case ef.StartStep():
-            return steps.start(effect, outside.reach, outside.orders)
+            return _start(effect, outside)
         case ef.KillStep():
-            steps.kill_step(effect, outside.reach)
+            steps.kill_step(effect, outside.reach, grace=outside.kill_wait)
             return None
         case ef.Kill():
             steps.kill(effect, outside.reach, grace=outside.kill_wait)
@@ -72,7 +76,43 @@ def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:
         case ef.TellLimit():
             return steps.tell_limit(effect, outside.reach)
         case ef.Follow():
-            return steps.follow(effect, outside.reach)
+            return _follow(effect, outside)
+
+
+def _start(effect: ef.StartStep, outside: Outside) -> Report:
+    """Where the node has no files of the login node's own, they are brought first."""
+    job, node = effect.job, effect.node
+    place = outside.reach.place(node)
+    if outside.files is not None and not place.shared:
+        try:
+            outside.files.bring(job, node, place)
+        except Refused as error:
+            key = step_key(job.id, job.attempt, effect.step)
+            hint = f" ({error.hint})" if error.hint else ""
+            return StepRefused(key=key, message=f"{error.message}{hint}", node=node.name)
+    return steps.start(effect, outside.reach, outside.orders)
+
+
+def _follow(effect: ef.Follow, outside: Outside) -> Report | None:
+    """An end is told of once its results are here: until then the journal is read again."""
+    found, node = steps.follow(effect, outside.reach), effect.node
+    place = outside.reach.place(node)
+    if outside.files is None or place.shared:
+        return found
+    ended = {job for record in found.records for job in _ended(record)} if found else set()
+    if ended:
+        outside.files.fetch(sorted(ended), node, place)
+    elif effect.check:
+        outside.files.pass_on(node, place)
+    return found
+
+
+def _ended(record: Mapping[str, object]) -> Iterator[JobId]:
+    """Whose step, or all of whose steps, came to an end by this line of a journal."""
+    if record.get("kind") in {"exited", "gone"}:
+        job = str(record.get("attempt", "")).partition("/")[0]
+        if job.isdecimal():
+            yield JobId(int(job))
 
 
 UNTIL_UNDUE = (ef.StartStep, ef.KillStep, ef.Kill)

@@ -49,10 +49,18 @@ def ended(
     if all(share.node in over for share in step.shares):
         whole = merged(step, parts)
         return [*facts, _end(job, step, whole, now=now)], _outcome_of(step, whole)
-    if own.cause in DOOMING and not step.kill_cause:
-        doom = ev.StepDoomed(job=job.id, at=now, step=step.id, cause=own.cause)
-        facts.append(doom)
+    doom = _doom(step, own)
+    if doom:
+        facts.append(ev.StepDoomed(job=job.id, at=now, step=step.id, cause=doom))
     return facts, None
+
+
+def _doom(step: Step, part: Part) -> str:
+    """Why the step is to be ended on its other nodes; empty where it is not."""
+    if step.kill_cause:
+        return ""
+    failed = part.exit != ExitCode() and step.spec is not None and step.spec.kill_on_bad_exit
+    return part.cause if part.cause in DOOMING else "task_failure" if failed else ""
 
 
 def replace_phase(end: ev.StepEnded, record: Mapping[str, Any]) -> ev.StepEnded:

@@ -22,7 +22,7 @@ from broker.run import launch
 from broker.run.bootstrap import bring_up
 
 ASK_SECONDS = 10.0
-SIGKILL = 9
+SIGKILL, SIGTERM = 9, 15
 
 
 class Orders(Protocol):
@@ -60,12 +60,15 @@ def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
         _ask_living(node, reach.place(node), request)
 
 
-def kill_step(effect: ef.KillStep, reach: Reach) -> None:
-    """By SIGKILL at once, as `scancel` of a step does."""
+def kill_step(effect: ef.KillStep, reach: Reach, *, grace: int) -> None:
+    """By SIGKILL at once, as `scancel` of a step does; after SIGTERM where another task failed."""
     key = step_key(effect.job.id, effect.job.attempt, effect.step)
     found = effect.job.step(effect.step)
     cause = found.kill_cause if found else ""
-    request = launch.kill_step(key, grace=0, cause=cause, number=SIGKILL)
+    gently = cause == "task_failure"
+    request = launch.kill_step(
+        key, grace=grace if gently else 0, cause=cause, number=SIGTERM if gently else SIGKILL
+    )
     _ask_living(effect.node, reach.place(effect.node), request)
 
 

@@ -10,6 +10,7 @@ from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
+from broker.schedule.ranks import shares_files
 from gateway.translate.environment import pack
 from gateway.translate.jobenv import Surroundings
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
@@ -45,6 +46,12 @@ class OrderBook:
         plain = self._common(job, around, spec)
         return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
 
+    def outputs(self, job: Job, node: Node) -> list[str]:
+        """Full paths of what the batch step of a job writes there."""
+        around = Surroundings(self.site, self.submit_host, node.name, BATCH)
+        _, *written = self._files(job, around)
+        return [path.decode("utf-8", "surrogateescape") for path in written if path is not None]
+
     def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
         spec = job.spec.batch if job.runs_batch else None
         plain = self._common(job, around, spec)
@@ -54,11 +61,14 @@ class OrderBook:
     def _tasks(self, job: Job, around: Surroundings, spec: StepSpec) -> launch.StepOrder:
         """One of srun's: its files are its own, or its text passes through srun."""
         mode = (spec.output or job.spec.output).open_mode
+        common = self._common(job, around, spec)
+        found = job.step(around.step)
+        begun = common.further and found is not None and shares_files(found)
         variables = rank_variables(job, around)
         return replace(
-            self._common(job, around, spec),
+            common,
             cwd=raw(spec.cwd or job.spec.cwd),
-            append=mode == "append",
+            append=begun or mode == "append",
             time_limit=spec.time_limit,
             job_ends=_ends(job),
             tasks=tuple(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
-from broker.model.commands import Cancel, Command, Signal, Target, Update
+from broker.model.commands import Cancel, CancelStep, Command, Signal, Target, Update
 from broker.model.errors import Denied, SpzError
+from broker.model.ids import StepId
 from broker.model.job import Job, Owner
 from broker.model.site import Site
 from gateway.api.desk import Desk
@@ -174,10 +175,11 @@ async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None)
     """What stood in the way of one job, None if nothing did."""
     if barred is not None:
         return barred
-    if named.step is not None:
-        return _no_step(desk, named)
+    command = wish.command(named) if named.step is None else _of_step(desk, wish, named)
+    if command is None:
+        return None
     try:
-        await desk.ask(wish.command(named))
+        await desk.ask(command)
         if wish.comment is not None:
             told = Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
             await desk.ask(told)
@@ -186,12 +188,19 @@ async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None)
     return None
 
 
-def _no_step(desk: Desk, named: Named) -> SpzError | None:
-    """A step that does not exist is passed over; ending one alone is not there yet."""
-    job = desk.snapshot().jobs.get(named.target.job)
-    if job is None or named.step is None or all(s.id != named.step for s in job.steps):
+def _of_step(desk: Desk, wish: Wish, named: Named) -> Command | None:
+    """For one step; one that does not exist is passed over."""
+    jobs = desk.snapshot().jobs
+    target = _target(named)
+    job = jobs.get(target.job)
+    if target.tasks is not None:
+        job = next((one for one in jobs.values() if _names(target, one)), None)
+    step = None if job is None else job.step(StepId(named.step or ""))
+    if job is None or step is None:
         return None
-    return Denied("ending one step alone is not supported by SkyPurza yet", hint="cancel the job")
+    if wish.ends:
+        return CancelStep(job=job.id, step=step.id, by=wish.by)
+    return Signal(target=Target(job.id), by=wish.by, number=wish.number, step=step.id)
 
 
 def _bad_switches(asked: Query) -> Iterable[str]:

@@ -168,6 +168,15 @@ def test_each_node_of_a_step_is_told_of_its_own_tasks(book: OrderBook) -> None:
     assert {name: shown[name] for name in expected} == expected
 
 
+def test_a_file_that_all_nodes_write_is_begun_anew_by_the_first_alone(book: OrderBook) -> None:
+    spec = srun(tasks=2, nodes=2, output=Output(stdout="all"))
+    shares = [Share(NodeName(name), 0, Tres(1, 100, 1)) for name in ("n1", "n2")]
+    job = job_with(spec, shares[0])
+    job = replace(job, steps=(job.steps[0], replace(job.steps[1], more=(shares[1],))))
+    nodes = [replace(NODE, name=NodeName(name)) for name in ("n1", "n2")]
+    assert [book.order(job, StepId("0"), node).append for node in nodes] == [False, True]
+
+
 def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:
     spec = StepSpec(name="run", phases=(Phase(argv=("true",)),), overlap=True)
     job = job_with(spec, batch=None, output=Output(stdout="%j-%s.log"))

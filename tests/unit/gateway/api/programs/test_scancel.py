@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.tres import Tres
-from broker.model.commands import Cancel, Signal
+from broker.model.commands import Cancel, CancelStep, Signal
 from broker.model.job import JobState, Share
 from broker.model.spec import ArraySpec
 from gateway.api.programs.scancel import run
@@ -222,6 +222,20 @@ def test_an_unknown_step_is_passed_over_and_the_job_stays(office: Office) -> Non
     answer = office.run(run, f"{job}.7")
     assert (answer.err, answer.code) == ("", 0)
     assert office.states() == {job: "PENDING"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind", "number"),
+    [((), CancelStep, None), (("-s", "USR1"), Signal, 10), (("-s", "KILL"), CancelStep, None)],
+)
+def test_a_step_is_ended_or_signalled_alone(
+    office: Office, argv: tuple[str, ...], kind: type, number: int | None
+) -> None:
+    job = office.submit(hold=False)
+    office.run(run, *argv, f"{job}.batch")
+    (asked,) = office.asked
+    assert isinstance(asked, kind)
+    assert (getattr(asked, "step", None), getattr(asked, "number", None)) == ("batch", number)
 
 
 def test_questions_are_asked_one_after_the_other(office: Office) -> None:

@@ -1,0 +1,134 @@
+"""Steps over several nodes on a real service: ranks, files, input, ends, kills."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import CONFIG, Preloaded, Service, service
+from tests.e2e.test_srun import on_path, started
+
+THREE = CONFIG.replace("own-[1-2]", "own-[1-3]").replace("cpus: 4", "cpus: 2")
+WHERE = "echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME $SLURM_GTIDS"
+
+
+@pytest.fixture(scope="module")
+def served(preloaded: Preloaded) -> Iterator[Service]:
+    with service(preloaded, config=THREE) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def alone(served: Service) -> None:
+    """The nodes are free: each test begins on the first of them."""
+    until(lambda: not served.run("squeue", "-h").out, "jobs of before to be over")
+
+
+def lines(text: str) -> list[str]:
+    return sorted(text.splitlines())
+
+
+def test_every_task_knows_its_place(served: Service) -> None:
+    ran = served.run("srun", "-N3", "-n5", "-l", "bash", "-c", WHERE)
+    assert (ran.code, ran.err) == (0, "")
+    assert lines(ran.out) == [
+        "0: 0 0 0 own-1 0,1",
+        "1: 1 1 0 own-1 0,1",
+        "2: 2 0 1 own-2 2,3",
+        "3: 3 1 1 own-2 2,3",
+        "4: 4 0 2 own-3 4",
+    ]
+
+
+# fmt: off
+INSIDE = {
+    "cyclic":     ("srun -n4 -m cyclic", ["0 0 0 own-1 0,3", "1 0 1 own-2 1", "2 0 2 own-3 2", "3 1 0 own-1 0,3"]),
+    "some nodes": ("srun -N2 -n2", ["0 0 0 own-1 0", "1 0 1 own-2 1"]),
+    "behind":     ("srun -r1 -N2 -n2", ["0 0 0 own-2 0", "1 0 1 own-3 1"]),
+    "named":      ("srun -N1 -n1 -w own-3", ["0 0 0 own-3 0"]),
+    "but for":    ("srun -N1 -n1 -x own-1", ["0 0 0 own-2 0"]),
+    "arbitrary":  ("srun -m arbitrary -w own-2,own-1,own-2 -n3", ["0 0 1 own-2 0,2", "1 0 0 own-1 1", "2 1 1 own-2 0,2"]),
+    "each node":  ("srun --ntasks-per-node=2", ["0 0 0 own-1 0,1", "1 1 0 own-1 0,1", "2 0 1 own-2 2,3", "3 1 1 own-2 2,3", "4 0 2 own-3 4,5", "5 1 2 own-3 4,5"]),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", INSIDE)
+def test_steps_are_placed_within_their_job(served: Service, what: str) -> None:
+    command, expected = INSIDE[what]
+    script = f"{command} bash -c '{WHERE}'"
+    ran = served.run(
+        "salloc", "-Q", "-N3", "--exclusive", "bash", "-c", script, env=on_path(served)
+    )
+    assert lines(ran.out) == expected
+
+
+def test_files_of_all_nodes_are_whole(served: Service) -> None:
+    text = "for i in $(seq 200); do echo $SLURM_PROCID $i; done"
+    (served.work / "whole").write_text("of before\n")
+    ran = served.run("srun", "-N3", "-n6", "-o", "whole", "bash", "-c", text)
+    assert ran.code == 0
+    found = lines((served.work / "whole").read_text())
+    assert found == sorted(f"{rank} {n}" for rank in range(6) for n in range(1, 201))
+    served.run("srun", "-N2", "-n3", "-o", "each-%n-%t", "bash", "-c", "echo $SLURMD_NODENAME")
+    each = {path.name: path.read_text() for path in served.work.glob("each-*")}
+    assert each == {"each-0-0": "own-1\n", "each-0-1": "own-1\n", "each-1-2": "own-2\n"}
+
+
+def test_input_reaches_the_tasks_of_all_nodes(served: Service) -> None:
+    with started(served, "srun", "-N2", "-n3", "-l", "cat") as process:
+        out, _ = process.communicate(b"hello\n" * 1000, timeout=20)
+    assert lines(out.decode()) == sorted(f"{rank}: hello" for rank in range(3) for _ in range(1000))
+
+
+def test_ends_are_told_by_node_and_the_worst_counts(served: Service) -> None:
+    ran = served.run("srun", "-N2", "-n2", "bash", "-c", "exit $((SLURM_PROCID + 2))")
+    assert ran.code == 3
+    assert lines(ran.err) == [
+        "srun: error: own-1: task 0: Exited with exit code 2",
+        "srun: error: own-2: task 1: Exited with exit code 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "code", "said"),
+    [
+        ("-K", "[ $SLURM_PROCID = 1 ] && exit 3; sleep 60", 143, "own-1: task 0: Terminated"),
+        ("-W1", "[ $SLURM_PROCID = 1 ] && exit 0; sleep 60", 137, "own-1: task 0: Killed"),
+    ],
+)
+def test_tasks_of_other_nodes_are_ended_where_that_is_wished(
+    served: Service, option: str, command: str, code: int, said: str
+) -> None:
+    began = time.monotonic()
+    ran = served.run("srun", "-N2", "-n2", option, "bash", "-c", command)
+    assert time.monotonic() - began < 15
+    assert ran.code == code
+    assert f"srun: error: {said}\n" in ran.err
+    assert ran.err.count("*** STEP") == 1, "only the first node tells it"
+
+
+def test_a_cancelled_step_leaves_nothing_on_any_node(served: Service) -> None:
+    with started(served, "srun", "-N3", "-n3", "sleep", "987") as process:
+        until(lambda: served.run("squeue", "-h", "-s").out.count(".0") == 1, "the step to run")
+        found = served.run("squeue", "-h", "-s", "-o", "%i %N")
+        step, nodes = found.out.split()
+        assert nodes == "own-[1-3]"
+        served.run("scancel", step)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 137
+    assert lines(err.decode())[-3:] == [
+        f"srun: error: own-{n}: task {n - 1}: Killed" for n in (1, 2, 3)
+    ]
+    until(lambda: not served.run("squeue", "-h").out, "the job to be over")
+
+
+def test_the_accounts_of_a_step_have_all_of_its_nodes(served: Service) -> None:
+    served.run("srun", "-N2", "-n3", "true")
+    fields = "jobname,alloctres,nodelist,ntasks,layout"
+    last = served.run("sacct", "-nPX", "-o", "jobid").out.split()[-1]
+    rows = served.run("sacct", "-nP", "-j", last, "-o", fields).out.splitlines()
+    assert rows[-1] == "true|cpu=3,mem=300M,node=2|own-[1-2]|3|Block"
