@@ -1,9 +1,9 @@
 """What could be bought now: the catalogue and the cool-down behind one question, answers kept."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 from broker.decide.rules import QuoteFor
 from broker.model.commands import Launched, Message, NotLaunched, Terminated, Vanished

@@ -36,6 +36,14 @@ class Offer:
     estimate: bool = False
     tmp_mib: int = 0
     """Instance store, all disks together; what `--tmp` asks for."""
+    band: str = ""
+    """Share of such spot machines that is taken back in a month, such as `5-10%`."""
+    reservation: str = ""
+    """Id of the capacity reservation or block that it is bought from: paid for already."""
+    free: int = 0
+    """Machines that are left of the reservation."""
+    until: int | None = None
+    """When the reservation ends, instant; a block ends its machines then."""
 
 
 class MachineState(StrEnum):
@@ -104,6 +112,10 @@ class Need:
     run_seconds: int = 3600
     """Expected length of the run, for expected cost."""
     whole_node: bool = False
+    data_gib: int = 0
+    """Data that has to be where the job runs."""
+    data_region: str = ""
+    """Where it lies now; "" where that makes no difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,10 @@ class BuyPolicy:
     """`cost` or `time`."""
     boot_seconds: int = 60
     max_micro_usd_per_hour: int | None = None
+    root_gib: int = 0
+    """Root volume that each machine is billed for."""
+    public_address: bool = False
+    """Whether each machine has a public address, which is billed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,8 @@ class Ranked:
 
     offer: Offer
     expected_micro_usd: int
-    """Expected cost of the whole job on it: nodes x price x (run + boot, at least 60 s)."""
+    """Expected cost of the whole job on it: nodes x (price + volume + address) x (run + boot, at
+    least 60 s, and what spot is expected to lose) + bringing its data there."""
     reason: str
     notes: tuple[str, ...] = field(default=())
     cooling_until: int | None = None

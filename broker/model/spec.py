@@ -86,6 +86,10 @@ class Resources(Value):
     contiguous: bool = False
     any_of: tuple[Where, ...] = ()
     ordered: bool = False
+    data_gib: int | None = None
+    """Data that has to be brought to where the job runs (SkyPilot's `inputs`)."""
+    data_region: str | None = None
+    """The region where that lies."""
 
 
 class DependencyKind(StrEnum):

@@ -163,6 +163,7 @@ class Catalog:
             as_of=source.as_of,
             estimate=source.estimate,
             tmp_mib=of.tmp_mib,
+            band=self.bands[lines.band[row]] if lines.band[row] else "",
         )
 
     def shape(self, name: str) -> Shape | None:

@@ -12,6 +12,7 @@ from broker.model.constraint import Expression
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.model.site import Elastic
 from broker.optimize.catalog import MARKET_WORDS, OPT_IN, Catalog, Region, Shape
+from broker.optimize.costs import beside, lost_seconds, moving
 from broker.optimize.gpus import matching
 
 MINIMUM_SECONDS = 60
@@ -44,6 +45,10 @@ class Query:
     """Whether each region has a place that the constraint and the zones asked for allow."""
     max_price: int | None
     """Micro-dollars per hour and machine."""
+    beside: int
+    """Micro-dollars per hour and machine for what is billed beside its price."""
+    moved: tuple[int, ...]
+    """Micro-dollars for bringing the data to each region of the catalogue."""
 
     def order(self, market: Market) -> Iterable[int]:
         """Numbers of the shapes that may fit, those first that have the cheapest line."""
@@ -86,9 +91,10 @@ class Query:
             return False
         return self.expression is None or constraint.holds(self.expression, common | {zone})
 
-    def seconds(self, weight: int) -> int:
-        """What is paid for each machine: boot, run, and what lacks to the minimum."""
-        return max(MINIMUM_SECONDS, self.need.run_seconds + self.policy.boot_seconds * weight)
+    def seconds(self, weight: int, band: int = 0) -> int:
+        """What is paid for each machine: boot, run, what lacks to the minimum, what is lost."""
+        paid = max(MINIMUM_SECONDS, self.need.run_seconds + self.policy.boot_seconds * weight)
+        return paid + lost_seconds(self.catalog.bands[band], paid, self.need.nodes)
 
     def affords(self, price: int) -> bool:
         """Whether a machine may cost so many micro-dollars an hour."""
@@ -96,7 +102,7 @@ class Query:
 
     def cost(self, price: int, seconds: int) -> int:
         """Micro-dollars for all machines, a started one counting whole."""
-        return -(-price * seconds * self.need.nodes // 3600)
+        return -(-(price + self.beside) * seconds * self.need.nodes // 3600)
 
 
 def boot_weight(shape: Shape) -> int:
@@ -158,6 +164,8 @@ def _query(
         regions=tuple(_left_out(of, where, policy=policy, named=named) for of in catalog.regions),
         within=_within(catalog, where, expression),
         max_price=min((cap for cap in caps if cap is not None), default=None),
+        beside=beside(policy),
+        moved=tuple(moving(need.data_gib, need.data_region, of.name) for of in catalog.regions),
     )
 
 

@@ -7,7 +7,7 @@ the least that it could cost.
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain, count, islice
 
 from broker.model.offer import BuyPolicy, Market, Need, Offer, Ranked
@@ -40,6 +40,24 @@ def ranking(
     for place, candidate in zip(count(), _cooled_last(asked, cool, now), strict=False):
         first = first or candidate
         yield _ranked(candidate, asked, first=first, place=place)
+
+
+def paid_for(
+    need: Need, offers: Iterable[Offer], cool: Cooldown, *, target: BuyPolicy, now: int
+) -> Iterator[Ranked]:
+    """Of these reservations and capacity blocks those that have room for the job, as rungs.
+
+    They cost the same whether they are used or not: they go before everything that is bought.
+    """
+    seconds = need.run_seconds + target.boot_seconds
+    usable = [
+        offer
+        for offer in offers
+        if offer.free >= need.nodes and (offer.until is None or offer.until >= now + seconds)
+    ]
+    for rung in ranking(need, usable, cool, target=target, now=now) if usable else ():
+        if rung.cooling_until is None:
+            yield replace(rung, reason=f"paid for already: {rung.offer.reservation}")
 
 
 def _cooled_last(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator[Candidate]:
@@ -81,65 +99,91 @@ def _by_target(asked: list[tuple[int, Query]]) -> Iterator[Found]:
     by_time = policy.prefer == "time" and policy.boot_seconds > 0
     for weights in [(weight,) for weight in BOOT_WEIGHTS] if by_time else [BOOT_WEIGHTS]:
         walks = [
-            _Walk(query, number, market, weights)
+            _Walk(query, number, market, weights=weights)
             for number, query in asked
             for market in query.markets
         ]
         yield from heapq.merge(*walks)
 
 
-@dataclass(frozen=True, slots=True)
 class _Walk:
-    """Price lines of one market that serve a query, by cost, of shapes with these boot weights."""
+    """Price lines of one market that serve a query, by cost, of shapes with these boot weights.
 
-    query: Query
-    number: int
-    market: Market
-    weights: tuple[int, ...]
+    Lines of a shape stand by price. What else a line costs (work that spot is expected to lose,
+    data to be moved) is only looked at when nothing found so far costs less than its price alone.
+    """
+
+    def __init__(
+        self, query: Query, number: int, market: Market, *, weights: tuple[int, ...]
+    ) -> None:
+        self._query = query
+        self._number = number
+        self._market = market
+        self._weights = weights
+        self._lines = query.catalog.prices[market]
+        self._paid: dict[tuple[int, int], int] = {}
+        """Seconds by boot weight and band."""
+        self._found: list[Found] = []
+        self._waiting: list[tuple[int, int, int]] = []
+        """The least that a shape's next line costs, the shape, the line."""
 
     def __iter__(self) -> Iterator[Found]:
-        query, lines = self.query, self.query.catalog.prices[self.market]
-        heap: list[Found] = []
-        seconds = query.seconds(self.weights[0])
-        for number in query.order(self.market):
+        query, lines = self._query, self._lines
+        seconds = query.seconds(self._weights[0])
+        for number in query.order(self._market):
             shape = query.catalog.shapes[number]
-            least = query.cost(lines.price[lines.start[number]], seconds)
-            while heap and heap[0].cost < least:
-                yield self._take(heap)
-            if boot_weight(shape) in self.weights and query.fits(shape):
-                self._put(heap, number, lines.start[number])
-        while heap:
-            yield self._take(heap)
+            yield from self._below(query.cost(lines.price[lines.start[number]], seconds))
+            if boot_weight(shape) in self._weights and query.fits(shape):
+                self._put(number, lines.start[number])
+        yield from self._below(None)
 
-    def _take(self, heap: list[Found]) -> Found:
-        cheapest = heapq.heappop(heap)
-        self._put(heap, cheapest.shape, cheapest.row + 1)
-        return cheapest
-
-    def _put(self, heap: list[Found], number: int, row: int) -> None:
-        """Adds the shape's next line that serves, from `row` on."""
-        query, lines = self.query, self.query.catalog.prices[self.market]
-        shape, end = query.catalog.shapes[number], lines.start[number + 1]
-        while row < end and query.affords(lines.price[row]):
-            if (zones := query.zones(shape, self.market, row)) is not None:
-                heapq.heappush(heap, self._found(number, row, zones))
+    def _below(self, limit: int | None) -> Iterator[Found]:
+        """Everything that costs less, the cheapest first."""
+        while self._waiting or self._found:
+            least = self._waiting[0][0] if self._waiting else None
+            if self._found and (least is None or self._found[0].cost < least):
+                if limit is not None and self._found[0].cost >= limit:
+                    return
+                yield heapq.heappop(self._found)
+            elif least is not None and (limit is None or least < limit):
+                self._look()
+            else:
                 return
-            row += 1
 
-    def _found(self, number: int, row: int, zones: tuple[str, ...]) -> Found:
-        query, lines = self.query, self.query.catalog.prices[self.market]
-        price = lines.price[row]
-        seconds = query.seconds(boot_weight(query.catalog.shapes[number]))
+    def _look(self) -> None:
+        """At the line that could be the cheapest: it is found if it serves."""
+        _, number, row = heapq.heappop(self._waiting)
+        shape = self._query.catalog.shapes[number]
+        if (zones := self._query.zones(shape, self._market, row)) is not None:
+            heapq.heappush(self._found, self._line(number, row, zones))
+        self._put(number, row + 1)
+
+    def _put(self, number: int, row: int) -> None:
+        price = self._lines.price
+        if row < self._lines.start[number + 1] and self._query.affords(price[row]):
+            least = self._query.cost(price[row], self._seconds(number, 0))
+            heapq.heappush(self._waiting, (least, number, row))
+
+    def _seconds(self, number: int, band: int) -> int:
+        weight = boot_weight(self._query.catalog.shapes[number])
+        known = self._paid.get((weight, band))
+        if known is None:
+            known = self._paid[weight, band] = self._query.seconds(weight, band)
+        return known
+
+    def _line(self, number: int, row: int, zones: tuple[str, ...]) -> Found:
+        query, lines = self._query, self._lines
+        price, band, region = lines.price[row], lines.band[row], lines.region[row]
         return Found(
-            cost=query.cost(price, seconds),
+            cost=query.cost(price, self._seconds(number, band)) + query.moved[region],
             price=price,
             estimate=query.catalog.sources[lines.source[row]].estimate,
-            band=lines.band[row],
-            region=lines.region[row],
+            band=band,
+            region=region,
             shape=number,
-            market=MARKETS.index(self.market),
+            market=MARKETS.index(self._market),
             row=row,
-            query=self.number,
+            query=self._number,
             zones=zones,
         )
 

@@ -95,8 +95,16 @@ def notes(candidate: Candidate, query: Query) -> Iterator[str]:
         yield f"price of {offer.as_of}"
     if offer.market is Market.SPOT and found.band:
         yield f"taken back in a month: {query.catalog.bands[found.band]}"
+        if lost := query.seconds(boot_weight(shape), found.band) - query.seconds(
+            boot_weight(shape)
+        ):
+            yield f"expected to lose {lost} s of work to that"
+    if moved := query.moved[found.region]:
+        yield f"bringing {query.need.data_gib} GiB of data there: {moved / 1_000_000:.2f} USD"
     if not offer.zones:
         yield "zones not known"
+    if query.need.nodes > 1 and "efa" in shape.features:
+        yield "all nodes in one zone and placement group, with EFA"
     yield from _gpu_notes(shape, query.gpus)
 
 

@@ -14,6 +14,7 @@ from broker.optimize.catalog import (
     by_gpu,
     prices,
 )
+from broker.optimize.costs import likelihood
 from broker.optimize.gpus import gpu_key
 
 _Line = tuple[int, bool, str, tuple[str, ...]]
@@ -35,6 +36,7 @@ def shelve(offers: Iterable[Offer]) -> Catalog:
         regions=sorted(zones),
         zone_sets=sorted({offer.zones for _, offer in stock}),
         sources=sorted({(offer.as_of, offer.estimate) for _, offer in stock}),
+        bands=["", *sorted({offer.band for _, offer in stock} - {""}, key=likelihood)],
     )
     lines = {market: _lines(stock, numbers, market) for market in Market}
     return Catalog(
@@ -45,6 +47,7 @@ def shelve(offers: Iterable[Offer]) -> Catalog:
         sources=tuple(Source(as_of, "", estimate) for as_of, estimate in shelf.sources),
         prices={market: shelf.prices(rows) for market, rows in lines.items()},
         by_gpu=by_gpu(shapes),
+        bands=tuple(shelf.bands),
         given={
             (market, row): offer
             for market, rows in lines.items()
@@ -63,16 +66,19 @@ class _Shelf:
         regions: list[str],
         zone_sets: list[tuple[str, ...]],
         sources: list[tuple[str, bool]],
+        bands: list[str],
     ) -> None:
         self.shapes = shapes
         self.regions = regions
         self.zone_sets = zone_sets
         self.sources = sources
+        self.bands = bands
 
     def prices(self, rows: Sequence[tuple[int, Offer]]) -> Prices:
         region = {name: number for number, name in enumerate(self.regions)}
         zones = {group: number for number, group in enumerate(self.zone_sets)}
         source = {value: number for number, value in enumerate(self.sources)}
+        band = {name: number for number, name in enumerate(self.bands)}
         counts = [0] * self.shapes
         for number, _ in rows:
             counts[number] += 1
@@ -80,7 +86,7 @@ class _Shelf:
             counts,
             {
                 "price": [offer.micro_usd_per_hour for _, offer in rows],
-                "band": [0] * len(rows),
+                "band": [band[offer.band] for _, offer in rows],
                 "region": [region[offer.region] for _, offer in rows],
                 "zones": [zones[offer.zones] for _, offer in rows],
                 "source": [source[offer.as_of, offer.estimate] for _, offer in rows],

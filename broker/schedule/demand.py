@@ -194,6 +194,8 @@ def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
         ordered=spec.resources.ordered,
         run_seconds=run_seconds,
         whole_node=ask.whole_node,
+        data_gib=spec.resources.data_gib or 0,
+        data_region=spec.resources.data_region or "",
     )
 
 

@@ -24,7 +24,7 @@ REQUESTS = {
     "H100:8x2": Need(cpus=1, gpu_type="H100", gpus=8, nodes=2),
 }
 POLICIES = {"": BuyPolicy(), "-spot": BuyPolicy(spot=True)}
-RANK_BUDGET_MS = 5.0
+RANK_BUDGET_MS = 2.0
 LOAD_BUDGET_MS = 150.0
 MEMORY_BUDGET_MIB = 25.0
 

@@ -1,5 +1,6 @@
 """The same ranking by looking at every offer: slow, plain, and written apart from the real one."""
 
+import math
 from dataclasses import dataclass, replace
 
 from broker.model.constraint import Both, Expression, Feature, parse
@@ -43,7 +44,7 @@ def _key(fit: Fit, need: Need, policy: BuyPolicy) -> tuple[object, ...]:
     offer = fit.offer
     liking = fit.liking if need.ordered else 0
     time = fit.seconds if policy.prefer == "time" else 0
-    price = (fit.cost, offer.micro_usd_per_hour, offer.estimate)
+    price = (fit.cost, offer.micro_usd_per_hour, offer.estimate, BANDS.index(offer.band))
     place = (offer.region, offer.instance_type, offer.market, fit.liking, offer.zones)
     return liking, time, *price, *place
 
@@ -55,8 +56,30 @@ def _fit(offer: Offer, need: Need, policy: BuyPolicy, liking: int) -> Fit:
     elif dict(offer.gres).get("gpu"):
         boot *= 2
     paid = max(60, need.run_seconds + boot)
-    cost, rest = divmod(offer.micro_usd_per_hour * paid * need.nodes, 3600)
-    return Fit(liking, boot, cost + bool(rest), offer)
+    paid += _lost(offer.band, paid, need.nodes)
+    hourly = offer.micro_usd_per_hour + policy.root_gib * 80_000 // 730
+    hourly += 5_000 if policy.public_address else 0
+    cost, rest = divmod(hourly * paid * need.nodes, 3600)
+    return Fit(liking, boot, cost + bool(rest) + _moved(need, offer.region), offer)
+
+
+BANDS = ["", "<5%", "5-10%", "10-15%", "15-20%", ">20%", "unknown"]
+MONTHLY = {"<5%": 0.025, "5-10%": 0.075, "10-15%": 0.125, "15-20%": 0.175, ">20%": 0.25}
+FROM = {"eu-west-1": 20_000, "af-south-1": 147_000, "us-east-1": 20_000}
+
+
+def _lost(band: str, paid: int, nodes: int) -> int:
+    if not band:
+        return 0
+    survival = (1 - MONTHLY.get(band, 0.125)) ** (nodes * paid / (730 * 3600))
+    return math.ceil((1 - survival) * paid / 2)
+
+
+def _moved(need: Need, region: str) -> int:
+    if not need.data_gib or region == need.data_region:
+        return 0
+    near = {need.data_region, region} == {"us-east-1", "us-east-2"}
+    return need.data_gib * (10_000 if near else FROM[need.data_region])
 
 
 def _zones(offer: Offer, expression: Expression | None, where: Alternative) -> set[str]:

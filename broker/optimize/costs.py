@@ -1,0 +1,75 @@
+"""What a job costs beside the price of its machines: volumes, addresses, data, lost work.
+
+List prices of US East (N. Virginia), as published in 2025; they move by parts of a cent.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil, exp, log
+
+from broker.model.offer import BuyPolicy
+
+MONTH_HOURS = 730
+VOLUME_MICRO_USD_GIB_MONTH = 80_000
+"""gp3."""
+ADDRESS_MICRO_USD_HOUR = 5_000
+"""A public IPv4 address, since February 2024."""
+NEAR = frozenset({("us-east-1", "us-east-2"), ("us-east-2", "us-east-1")})
+NEAR_MICRO_USD_GIB = 10_000
+ROUTE_MICRO_USD_GIB: Mapping[str, int] = {
+    "us": 20_000,
+    "ca": 20_000,
+    "eu": 20_000,
+    "mx": 20_000,
+    "ap": 90_000,
+    "il": 80_000,
+    "me": 110_000,
+    "sa": 138_000,
+    "af": 147_000,
+}
+"""A GiB from a region of this area to another region: who sends pays."""
+FARTHEST_MICRO_USD_GIB = max(ROUTE_MICRO_USD_GIB.values())
+TAKEN_BACK: Mapping[str, float] = {
+    "": 0.0,
+    "<5%": 0.025,
+    "5-10%": 0.075,
+    "10-15%": 0.125,
+    "15-20%": 0.175,
+    ">20%": 0.25,
+}
+"""Share of spot machines that are taken back in a month: the middle of each of AWS's bands."""
+UNKNOWN = 0.125
+
+
+def beside(policy: BuyPolicy) -> int:
+    """Micro-dollars an hour for the root volume and the public address of a machine."""
+    volume = policy.root_gib * VOLUME_MICRO_USD_GIB_MONTH // MONTH_HOURS
+    return volume + (ADDRESS_MICRO_USD_HOUR if policy.public_address else 0)
+
+
+def moving(gib: int, source: str, target: str) -> int:
+    """Micro-dollars for bringing so much data from one region to another."""
+    if not gib or not source or source == target:
+        return 0
+    if (source, target) in NEAR:
+        return gib * NEAR_MICRO_USD_GIB
+    area = source.split("-", maxsplit=1)[0]
+    return gib * ROUTE_MICRO_USD_GIB.get(area, FARTHEST_MICRO_USD_GIB)
+
+
+def likelihood(band: str) -> tuple[bool, float, str]:
+    """What bands are sorted by: those that say nothing last."""
+    return band not in TAKEN_BACK, TAKEN_BACK.get(band, UNKNOWN), band
+
+
+@lru_cache(maxsize=4096)
+def lost_seconds(band: str, seconds: int, nodes: int) -> int:
+    """Seconds of each machine that are expected to be paid for in vain on spot.
+
+    One of the machines is taken back now and then, and half of the work of all is lost then.
+    """
+    share = TAKEN_BACK.get(band, UNKNOWN)
+    if not share:
+        return 0
+    rate = -log(1 - share) / (MONTH_HOURS * 3600) * nodes
+    return ceil((1 - exp(-rate * seconds)) * seconds / 2)
