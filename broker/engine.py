@@ -30,6 +30,8 @@ from broker.model.errors import Busy, Conflict, IllegalTransition, LostLease, Sp
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.node import Node
+from broker.model.reservation import ReservationGone, ReservationSet
+from broker.model.reservation import folded as folded_reservations
 from broker.model.site import with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
@@ -52,7 +54,7 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced)
+MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced, ReservationSet, ReservationGone)
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
 SETTLE_SECONDS = 300
@@ -126,6 +128,7 @@ class Engine:
         kept = [one.change for one in store.book_changes()]
         if kept:
             world.site = with_book(world.site, folded(world.site.book, kept))
+        world.reservations = folded_reservations(store.reservation_facts())
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine
@@ -335,6 +338,7 @@ class Engine:
             task_waits=lambda job, task: element_waits(world, job, task, now=now),
             quote=self.market.buying(now),
             asks=self.asks,
+            reservations=world.reservations,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
             limits=Keeper(world.site.book, world.tally),
         )

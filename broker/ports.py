@@ -12,6 +12,7 @@ from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
+from broker.model.reservation import ReservationEvent
 
 
 class Clock(Protocol):
@@ -101,6 +102,10 @@ class Store(Protocol):
     def live_nodes(self) -> Sequence[Node]: ...
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""
+        ...
+
+    def reservation_facts(self) -> Sequence[ReservationEvent]:
+        """What ever became of reservations, in order."""
         ...
 
     def replies(self, since: int) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from broker.model.job import Job, JobState, Run, Share, Step, StepState
 from broker.model.lifecycle import apply, left_behind
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
+from broker.model.reservation import Reservation, ReservationGone, ReservationSet
 from broker.model.site import Site, with_book
 from broker.model.spec import DependencyKind
 from broker.model.tally import Party, Used, party_of, used_by
@@ -30,6 +31,8 @@ class Snapshot:
     next_job_id: int
     site: Site
     started_at: int
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
+    """By name, in the order in which they were made."""
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _Undo:
     next_job_id: int = 0
     last_event: int = 0
     site: Site | None = None
+    reservations: dict[str, Reservation] = field(default_factory=dict)
 
 
 class World:
@@ -67,6 +71,8 @@ class World:
         """Job, or (user, name) of a singleton, to those whose dependencies name it."""
         self.singletons: dict[tuple[str, str], set[JobId]] = {}
         """(user, name) to live jobs of that name."""
+        self.reservations: dict[str, Reservation] = {}
+        """Never changed in place: readers share it."""
         self.tally: dict[Party, Used] = {}
         """What users' live jobs come to, by user, account and QOS: for limits."""
         self.ended: dict[JobId, int] = {}
@@ -81,7 +87,12 @@ class World:
     def begin(self) -> None:
         """Starts to collect what changes."""
         self.facts, self.runs, self.gone = [], [], []
-        self._undo = _Undo(next_job_id=self.next_job_id, last_event=self.last_event, site=self.site)
+        self._undo = _Undo(
+            next_job_id=self.next_job_id,
+            last_event=self.last_event,
+            site=self.site,
+            reservations=self.reservations,
+        )
 
     def apply(self, event: ev.Event) -> None:
         """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
@@ -90,6 +101,11 @@ class World:
             self._apply_node(event)
         elif isinstance(event, ev.BookChanged):
             self.site = with_book(self.site, changed(self.site.book, event.change))
+        elif isinstance(event, ReservationSet):
+            self.reservations = {**self.reservations, event.record.name: event.record}
+        elif isinstance(event, ReservationGone):
+            others = self.reservations.items()
+            self.reservations = {name: one for name, one in others if name != event.name}
         else:
             self._apply_job(event, number)
         self.last_event = number
@@ -127,6 +143,7 @@ class World:
             self._put_node(name, node)
         self.next_job_id, self.last_event = self._undo.next_job_id, self._undo.last_event
         self.site = self._undo.site or self.site
+        self.reservations = self._undo.reservations
         self.begin()
 
     # --- loading and forgetting
@@ -265,6 +282,7 @@ class World:
             next_job_id=self.next_job_id,
             site=self.site,
             started_at=started_at,
+            reservations=self.reservations,
         )
 
 

@@ -6,12 +6,14 @@ from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book
+from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
 from broker.decide.telling import decide_notify, decide_told
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
+from broker.model.reservation import DropReservation, SetReservation
 from broker.world import World
 
 
@@ -36,12 +38,28 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             return _of_jobs(world, message, now)
         case cmd.AddStep() | cmd.UpdateStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
+        case cmd.SetNode() | cmd.ChangeBook() | SetReservation() | DropReservation():
+            return _of_the_site(world, message, now)
+        case _:
+            return _of_report(world, message, now)
+
+
+def _of_the_site(
+    world: World,
+    message: cmd.SetNode | cmd.ChangeBook | SetReservation | DropReservation,
+    now: int,
+) -> Decision:
+    match message:
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
         case cmd.ChangeBook():
             return decide_book(world, message, now)
+        case SetReservation():
+            return decide_reservation(world, message, now)
+        case DropReservation():
+            return decide_drop(world, message, now)
         case _:
-            return _of_report(world, message, now)
+            assert_never(message)
 
 
 OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue

@@ -8,6 +8,7 @@ from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled
 from broker.decide.mail import near_limit
 from broker.decide.possible import declared
+from broker.decide.reserving import reservations_due
 from broker.decide.stepping import idle_end
 from broker.decide.submit import fresh_ids
 from broker.model import events as ev
@@ -131,7 +132,7 @@ def due(world: World, now: int) -> list[ev.Event]:
         facts += _active_due(world, world.jobs[job_id], now) or idle_end(world.jobs[job_id], now)
     for name in sorted(world.nodes):
         facts += _node_due(world, world.nodes[name], now)
-    return facts
+    return facts + reservations_due(world, now)
 
 
 def _pending_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:

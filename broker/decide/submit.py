@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
 from accounting.ids import JobId, UserName
-from broker.decide.possible import must_be_possible, must_know_features, must_start_somewhere
+from broker.decide.possible import must_know_features, must_start_somewhere
+from broker.decide.reserved import must_admit, possible_here, within_reservation
 from broker.decide.rules import Decision, QuoteFor
 from broker.model import events as ev
 from broker.model.commands import StartEstimate, Submit, TestSubmit
@@ -35,7 +36,7 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
     if asked.more:
         return _heterogeneous(world, asked, record, quote=quote)
     try:
-        must_be_possible(world.site, record, quote)
+        possible_here(world, record, quote)
     except BadOption as refusal:
         if not world.site.keep_refused_jobs:
             raise
@@ -54,7 +55,7 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
         place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
         value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
         component = replace(record, id=job_id, het=place, priority=value)
-        must_be_possible(world.site, component, quote)
+        possible_here(world, component, quote)
         facts.append(_queued(component))
     return Decision(facts, first.id)
 
@@ -82,7 +83,8 @@ def _kept(site: Site, record: Job) -> list[ev.Event]:
 def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -> Decision:
     """When and where the job would start, for `--test-only`."""
     record = _record(world, asked.spec, asked.owner, now=now)
-    partition, nodes = must_start_somewhere(world.site, record, quote)
+    site, bound = within_reservation(world, record)
+    partition, nodes = must_start_somewhere(site, bound, quote)
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
@@ -123,6 +125,7 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
         eligible=None if spec.hold or spec.after else max(now, spec.begin or now),
         comment=spec.comment,
     )
+    must_admit(world, record)
     _must_be_within_limits(world, record, stands)
     return record
 

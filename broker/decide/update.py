@@ -9,6 +9,7 @@ from accounting.ids import UserName
 from accounting.tres import Tres
 from broker.decide.commands import DENIED, NOT_PENDING, OVER, each
 from broker.decide.possible import must_be_possible, must_know_features
+from broker.decide.reserved import must_admit
 from broker.decide.rules import Decision, QuoteFor
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -44,7 +45,7 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
         stands = _standing(world.site, job, asked)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
-        change = given | stands | _new_spec(world.site, job, asked, quote=quote)
+        change = given | stands | _new_spec(world, job, asked, quote=quote)
         facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)]
     return Decision(facts)
 
@@ -96,13 +97,16 @@ def _standing(site: Site, job: Job, asked: cmd.Update) -> dict[str, Any]:
     return {"account": str(stands.account), "qos": stands.qos.name}
 
 
-def _new_spec(site: Site, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> dict[str, Any]:
+def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> dict[str, Any]:
     """The spec with what was asked, and what it wants then. Raises BadOption if no node has it."""
+    site = world.site
     partition = site.partition((asked.partitions or job.partitions)[0])
     if partition is None or not (asked.spec or asked.partitions):
         return {}
     patch = patch_of(dict(asked.spec) | _memory_as_it_was(job, asked))
     spec = patched(job.spec, patch)
+    if spec.reservation != job.spec.reservation:
+        must_admit(world, replace(job, spec=spec))
     if spec.resources == job.spec.resources:
         return {"patch": patch}
     return {"patch": patch, "want": _want(site, job, spec, partition=partition, quote=quote)}

@@ -10,6 +10,7 @@ from broker.model.errors import Refusal, Width
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.offer import Machine, Offer
+from broker.model.reservation import DropReservation, SetReservation
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 
 
@@ -237,6 +238,8 @@ Command = (
     | FinishAllocation
     | SetNode
     | ChangeBook
+    | SetReservation
+    | DropReservation
 )
 
 

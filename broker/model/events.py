@@ -22,6 +22,7 @@ from broker.model.job import (
 )
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
+from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
 
 SYSTEM = -1
@@ -437,4 +438,4 @@ class BookChanged:
     info: str = ""
 
 
-Event = JobEvent | NodeEvent | BookChanged
+Event = JobEvent | NodeEvent | BookChanged | ReservationSet | ReservationGone

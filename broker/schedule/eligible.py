@@ -156,4 +156,5 @@ def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     user = job.owner.user if apart else ""
     kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib
     shape = asked.sockets, asked.cores_per_socket, asked.threads_per_core
-    return partition.name, ask, kind, shape, asked.nodelist, asked.exclude, user
+    where = asked.nodelist, asked.exclude, job.spec.reservation
+    return partition.name, ask, kind, shape, where, user

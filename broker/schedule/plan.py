@@ -9,6 +9,7 @@ from broker.model.job import ArrayPlace, Job, Share
 from broker.model.offer import Need
 from broker.model.site import Elastic, Partition
 from broker.model.spec import UNLIMITED
+from broker.schedule import reserved
 from broker.schedule.demand import expected_seconds
 from broker.schedule.eligible import Ask, is_preferred
 from broker.schedule.fit import Room, choose
@@ -39,6 +40,7 @@ class _Pass:
     def __init__(self, view: View) -> None:
         self.view = view
         self.pool = Pool(view)
+        self.edges = reserved.edges(view.reservations.values())
         self.searches = 0
         self.alike: dict[int | None, Wait] = {}
         """Why jobs of a kind wait, by kind; never of None."""
@@ -66,7 +68,7 @@ class _Pass:
             self.wait[job.id] = alike
 
     def _look_closely(self, job: Job, kind: int | None) -> None:
-        reason = gate(job, self.view.now)
+        reason = self._gate(job)
         if reason is not None:
             self.wait[job.id] = GATED.get(reason) or Wait(reason)
             if reason == "BeginTime":
@@ -84,6 +86,10 @@ class _Pass:
             self._note_wait(job, waits)
             if kind is not None and waits is not FIRST:
                 self.alike[kind] = waits
+
+    def _gate(self, job: Job) -> str | None:
+        view = self.view
+        return gate(job, view.now) or reserved.gate(job, view.reservations, view.now)
 
     def _note_wait(self, job: Job, waits: Wait) -> None:
         self.wait[job.id] = waits
@@ -120,7 +126,7 @@ class _Pass:
     def _place_apart(self, members: Sequence[Job]) -> tuple[int, Wait | None]:
         """Places them, the last one first, until one has to wait: how many, and why it waits."""
         for placed, one in enumerate(reversed(members)):
-            reason = gate(one, self.view.now)
+            reason = self._gate(one)
             waits = Wait(reason) if reason else self._place(one, None)
             if waits is not None:
                 return placed, waits
@@ -192,7 +198,7 @@ class _Pass:
     def _in_partition(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         ends = FOREVER if job.time_limit == UNLIMITED else self.view.now + int(job.time_limit)
         pool = self.pool
-        behind = sum(ends > until for until in pool.untils) if pool.untils else 0
+        behind = sum(ends > until for until in (*pool.untils, *self.edges))
         kind = ask.signature, behind
         if kind in pool.hopeless:
             return pool.hopeless[kind]
@@ -210,8 +216,10 @@ class _Pass:
             return None
         if joins:
             return self._join(job, task, ask)
-        elastic = ask.partition.elastic
-        waits = self._purchase(job, task, ask) if elastic else self._keep(job, ask)
+        buys = ask.partition.elastic is not None and not job.spec.reservation
+        waits = self._purchase(job, task, ask) if buys else self._keep(job, ask)
+        if waits is not None and pool.reserved_away(job, ask):
+            waits = Wait(reserved.AWAY)
         if waits is not None:
             pool.hopeless[kind] = BEHIND if waits is FIRST else waits
         return waits
@@ -282,7 +290,7 @@ class _Pass:
     def _joins(self, job: Job, ask: Ask) -> bool:
         """Whether it is planned together with its like."""
         elastic = ask.partition.elastic
-        if elastic is None or not shares_a_machine(job, ask.demand):
+        if elastic is None or job.spec.reservation or not shares_a_machine(job, ask.demand):
             return False
         return self._shape(job, ask).nodes == 1
 

@@ -8,6 +8,7 @@ from broker.model.job import Job, Share
 from broker.model.site import Elastic
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
+from broker.schedule.reserved import may_have
 from broker.schedule.settle import Ground
 from broker.schedule.view import FOREVER, View, Wait
 
@@ -50,11 +51,23 @@ class Pool:
 
     def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
         """Rooms that the job may have; with `declared` none of machines that were bought."""
+        view = self.view
         for one in self.rooms.values():
             if one.name in self.apart or one.name in self.promised:
                 continue
-            if (one.node.declared or not declared) and eligible(one, job, ask.partition):
+            if not (one.node.declared or not declared) or not eligible(one, job, ask.partition):
+                continue
+            if not view.reservations or may_have(one.name, job, view.reservations, now=view.now):
                 yield one
+
+    def reserved_away(self, job: Job, ask: Ask) -> bool:
+        """Whether too few nodes are left because others are kept for reservations."""
+        view = self.view
+        if not view.reservations:
+            return False
+        suited = [one for one in self.rooms.values() if eligible(one, job, ask.partition)]
+        left = [one for one in suited if may_have(one.name, job, view.reservations, now=view.now)]
+        return len(left) < min(ask.demand.min_nodes, len(suited))
 
     def keeps(self, one: Room) -> int:
         """Until when whoever takes the room has to be gone."""

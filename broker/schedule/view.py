@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
 from broker.model.offer import Need, Ranked
+from broker.model.reservation import Reservations
 from broker.model.site import Elastic, Partition, Site
 from broker.schedule.demand import Demand
 from broker.schedule.eligible import Asks
@@ -79,6 +80,7 @@ class View:
     limits: Keeper
     """Limits of QOS and associations; the pass notes there what it starts."""
     asks: Asks
+    reservations: Reservations = field(default_factory=dict)
     full: Sequence[Room] = ()
     """Bought nodes that take work and have no cpu free now."""
     most_searches: int = 1000

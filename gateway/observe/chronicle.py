@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from broker.model import events as ev
+from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
 from sbatch_shim.grammar.hostlist import fold
 
 Told = Callable[[Any], Mapping[str, object]]
@@ -74,6 +75,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.NodeDoomed: ("node.let_go", _why),
     ev.NodeGone: ("node.gone", _why),
     ev.BookChanged: ("book.changed", _book),
+    ReservationSet: ("reservation.set", lambda fact: {"reservation": fact.record.name}),
+    ReservationGone: ("reservation.gone", lambda fact: {"reservation": fact.name}),
 }
 WARNING: Mapping[type, tuple[str, Told]] = {
     ev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
@@ -101,6 +104,6 @@ def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event
 def _subject(fact: ev.Event) -> Mapping[str, object]:
     if isinstance(fact, ev.JobFact):
         return {"job": fact.job}
-    if isinstance(fact, ev.BookChanged):
+    if isinstance(fact, ev.BookChanged | ReservationEvent):
         return {}
     return {"node": fact.node, "launch": fact.launch}

@@ -1,13 +1,14 @@
 """Nodes as sinfo and scontrol see them: declared ones, bought ones, and names still unused."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntFlag
 
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
+from broker.model.reservation import Reservation, Reservations
 from broker.model.site import Partition, Site
 from broker.world import Snapshot
 from gateway.query.context import Context
@@ -16,12 +17,14 @@ from gateway.query.context import Context
 class Flag(IntFlag):
     """A node's flags beside its base state, in the order of Slurm's bits (sinfo sorts by them)."""
 
+    RESERVED = 1 << 5
     CLOUD = 1 << 7
     DRAIN = 1 << 9
     COMPLETING = 1 << 10
     NOT_RESPONDING = 1 << 11
     POWERED_DOWN = 1 << 12
     POWERING_UP = 1 << 14
+    MAINTENANCE = 1 << 15
     POWERING_DOWN = 1 << 18
 
 
@@ -31,6 +34,8 @@ SHOWN_FLAGS = (
     Flag.CLOUD,
     Flag.COMPLETING,
     Flag.DRAIN,
+    Flag.MAINTENANCE,
+    Flag.RESERVED,
     Flag.POWERED_DOWN,
     Flag.POWERING_UP,
     Flag.POWERING_DOWN,
@@ -42,6 +47,7 @@ MARKS = (
     (Flag.POWERED_DOWN, "~"),
     (Flag.POWERING_UP, "#"),
     (Flag.NOT_RESPONDING, "*"),
+    (Flag.MAINTENANCE, "$"),
 )
 """What stands behind a short state."""
 STATE_FLAGS = {
@@ -65,6 +71,8 @@ class NodeView:
     base: str
     flags: Flag
     reason_user: str = ""
+    reservation: str = ""
+    """One that is active on it."""
 
     @property
     def whole(self) -> Tres:
@@ -78,16 +86,20 @@ class NodeView:
     @property
     def long(self) -> str:
         """sinfo's %T: `mixed`, `draining`, `idle~`."""
-        return self._word(self.base.lower(), ("drained", "draining", "completing"))
+        return self._word(self.base.lower(), ("drained", "draining", "completing", "reserved"))
 
     @property
     def short(self) -> str:
         """sinfo's %t: `mix`, `drng`, `idle~`."""
-        return self._word(SHORT[self.base], ("drain", "drng", "comp"))
+        return self._word(SHORT[self.base], ("drain", "drng", "comp", "resv"))
 
-    def _word(self, base: str, flagged: tuple[str, str, str]) -> str:
+    def _word(self, base: str, flagged: tuple[str, str, str, str]) -> str:
+        """A mark stands behind it; a reserved node that is idle says only that."""
         word = base
-        drained, draining, completing = flagged
+        drained, draining, completing, reserved = flagged
+        kept = self.flags & (Flag.RESERVED | Flag.MAINTENANCE)
+        if kept and self.base == "IDLE" and not self.flags & (Flag.DRAIN | Flag.COMPLETING):
+            return "maint" if Flag.MAINTENANCE in kept else reserved
         if Flag.DRAIN in self.flags:
             word = drained if self.base in {"IDLE", "DOWN"} else draining
         elif Flag.COMPLETING in self.flags and self.base != "ALLOCATED":
@@ -142,12 +154,30 @@ def free_of(view: NodeView, ctx: Context) -> int | None:
 def node_views(snap: Snapshot) -> list[NodeView]:
     """Every node of the site, declared ones first, then elastic names by number."""
     used, completing = _usage(snap.jobs.values())
+    held = holding(snap.reservations, snap.at)
     homes = _homes(snap.site)
     names = [*homes, *(name for name in snap.nodes if name not in homes)]
-    return [
+    views = [
         _view(name, snap.nodes.get(name), used.get(name, Tres()), homes=homes, busy=completing)
         for name in names
     ]
+    return [_reserved(view, held[view.name]) if view.name in held else view for view in views]
+
+
+def holding(known: Reservations, now: int) -> dict[NodeName, list[Reservation]]:
+    """Of each node the reservations that are active on it."""
+    found: dict[NodeName, list[Reservation]] = {}
+    for one in known.values():
+        for name in one.nodes if one.active(now) else ():
+            found.setdefault(name, []).append(one)
+    return found
+
+
+def _reserved(view: NodeView, active: list[Reservation]) -> NodeView:
+    flags = view.flags | Flag.RESERVED
+    if any(one.has("MAINT") for one in active):
+        flags |= Flag.MAINTENANCE
+    return replace(view, flags=flags, reservation=active[0].name)
 
 
 def _homes(site: Site) -> dict[NodeName, list[str]]:

@@ -219,7 +219,7 @@ NODE = {
     "reason_changed_at": Leaf(_record("reason_at", None), ZERO),
     "reason_set_by_user": Leaf(_reason_user, TEXT),
     "resume_after": number(0),
-    "reservation": "",
+    "reservation": Leaf(lambda view, _: view.reservation, TEXT),
     "alloc_memory": Leaf(lambda view, _: view.used.mem_mib, COUNT),
     "alloc_cpus": Leaf(lambda view, _: view.used.cpu, COUNT),
     "alloc_idle_cpus": Leaf(lambda view, _: view.whole.cpu - view.used.cpu, COUNT),

@@ -6,6 +6,7 @@ from typing import Any
 
 from accounting.ids import JobId
 from broker.model.job import Job, JobState
+from broker.model.reservation import names_of
 from gateway.query.context import Context
 from gateway.query.fields import BY_LETTER
 from gateway.query.job import state_code, waits
@@ -138,10 +139,12 @@ def _label_tests(wanted: Wanted) -> Iterator[Test]:
     for chosen, label in (
         (wanted.accounts, lambda job: job.account),
         (wanted.qos, lambda job: job.qos),
-        (wanted.reservations, lambda job: job.spec.reservation),
     ):
         if chosen is not None:
             yield _label_test(chosen, label)
+    if wanted.reservations is not None:
+        names = wanted.reservations
+        yield lambda job: not names.isdisjoint(names_of(job.spec.reservation))
     if wanted.licenses is not None:
         licenses = wanted.licenses
         yield lambda job: not licenses.isdisjoint(_license_names(job))

@@ -55,6 +55,7 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
         f"AllocTRES={used_tres(view)}",
         "CurrentWatts=0 AveWatts=0",
         f"InstanceId={machine.id} InstanceType={machine.instance_type}" if machine else None,
+        f"ReservationName={view.reservation}" if view.reservation else None,
         _reason(view, ctx),
     ]
     return _record(lines, oneliner=oneliner)

@@ -122,6 +122,10 @@ def long_state(group: Group, _: Context) -> str:
     return group.first.long if group.first else NOTHING
 
 
+def reserved_by(group: Group, _: Context) -> str:
+    return group.first.reservation if group.first else ""
+
+
 def joined_state(group: Group, _: Context) -> str:
     return group.first.joined if group.first else NOTHING
 
@@ -299,7 +303,7 @@ COLUMNS = (
     Column("I", "PriorityJobFactor", "PRIO_JOB_FACTOR",   job_factor),
     Column("p", "PriorityTier",      "PRIO_TIER",         tier),
     Column("E", "Reason",            "REASON",            reason, apart=reason),
-    Column("i", "Reservation",       "RESERVATION",       always("")),
+    Column("i", "Reservation",       "RESERVATION",       reserved_by, apart=reserved_by),
     Column("r", "Root",              "ROOT",              root_only),
     Column("",  "Share",             "OVERSUBSCRIBE",     always("NO")),
     Column("s", "Size",              "JOB_SIZE",          job_size),

@@ -12,11 +12,13 @@ from broker.model.errors import Unknown
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest
 from broker.model.job import Job, Run
+from broker.model.reservation import ReservationEvent
 from broker.ports import HistoryQuery
 from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
+from gateway.store.reservations import RESERVATION_FACTS
 
 PAGE = 250
 """Rows read at a time; no lock is held in between."""
@@ -76,6 +78,12 @@ class SqlHistory:
         """All that sacctmgr ever changed, in order."""
         found = (records.event("BookChanged", doc, None) for (doc,) in self.read(BOOK_CHANGES, {}))
         return [fact for fact in found if isinstance(fact, BookChanged)]
+
+    def reservation_facts(self) -> Sequence[ReservationEvent]:
+        """What ever became of reservations, in order."""
+        rows = self.read(RESERVATION_FACTS, {})
+        found = (records.event(kind, doc, None) for kind, doc in rows)
+        return [fact for fact in found if isinstance(fact, ReservationEvent)]
 
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""

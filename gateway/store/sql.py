@@ -15,6 +15,7 @@ from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
+from broker.model.reservation import ReservationEvent
 from broker.ports import Clock, Counters, HistoryQuery
 from gateway.store import lease, records, rows
 from gateway.store import statements as do
@@ -104,6 +105,10 @@ class SqlStore:
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
         return self.history.book_changes()
+
+    def reservation_facts(self) -> Sequence[ReservationEvent]:
+        """What ever became of reservations, in order."""
+        return self.history.reservation_facts()
 
     def close(self) -> None:
         self._readers.dispose()

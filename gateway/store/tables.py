@@ -89,6 +89,8 @@ runs = Table(
 OF_THE_BOOK = text("kind = 'BookChanged'")
 """Few among many, and all read at a start."""
 
+OF_RESERVATIONS = text("kind IN ('ReservationSet', 'ReservationGone')")
+
 events = Table(
     "events",
     METADATA,
@@ -102,6 +104,12 @@ events = Table(
     _doc(),
     Index("events_job", "job"),
     Index("events_book", "seq", sqlite_where=OF_THE_BOOK, postgresql_where=OF_THE_BOOK),
+    Index(
+        "events_reservations",
+        "seq",
+        sqlite_where=OF_RESERVATIONS,
+        postgresql_where=OF_RESERVATIONS,
+    ),
 )
 
 nodes = Table(

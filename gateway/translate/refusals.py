@@ -12,7 +12,6 @@ BAD_GRES = "Invalid generic resource (gres) specification"
 BAD_LICENSE = "Invalid license specification"
 BAD_NICE = "Invalid --nice value"
 BAD_NODE = "Invalid node name specified"
-BAD_RESERVATION = "Requested reservation is invalid"
 BAD_TRES = "Invalid Trackable RESource (TRES) specification"
 BAD_WCKEY = "Invalid wckey specification"
 NOT_SUPPORTED = "Requested operation not supported on this system"
@@ -24,6 +23,7 @@ FIRST_LINES = {
     "mem": "Memory specification can not be satisfied",
     "mincpus": "CPU count per node can not be satisfied",
     "tmp": "Temporary disk specification can not be satisfied",
+    "reservation": "Problem using reservation",
 }
 """Lines that come before the refusal of an option's value."""
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from broker.model.ids import Digest
 from broker.model.spec import (
+    UNLIMITED,
     ArraySpec,
     Dependency,
     DependencyKind,
@@ -147,8 +148,6 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
         raise asked.refuse(refusals.BAD_NICE)
     if asked.text("licenses") or asked.text("resources"):
         raise asked.refuse(refusals.BAD_LICENSE)
-    if asked.text("reservation"):
-        raise asked.refuse(refusals.BAD_RESERVATION)
     _must_fit_together(asked)
 
 
@@ -164,8 +163,8 @@ def _must_fit_together(asked: Asking) -> None:
         raise asked.refuse(refusals.BAD_TRES)
     if (asked.text("batch") or "") not in (asked.text("constraint") or ""):
         raise asked.refuse(BATCH_FEATURES)
-    limit, least = asked.value("time") or _usual_limit(asked), asked.number("time-min")
-    if least is not None and isinstance(limit, int) and least > limit:
+    limit, least = asked.value("time") or _usual_limit(asked), asked.value("time-min")
+    if least is not None and isinstance(limit, int) and (least == UNLIMITED or least > limit):
         raise asked.refuse("Invalid time-min specification (exceeds job's time or other limits)")
 
 

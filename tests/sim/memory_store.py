@@ -11,6 +11,7 @@ from broker.model.errors import Busy, LostLease, Unknown
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
+from broker.model.reservation import ReservationEvent
 from broker.ports import Counters
 
 
@@ -64,6 +65,9 @@ class MemoryStore:
 
     def book_changes(self) -> Sequence[ev.BookChanged]:
         return [fact for _, fact in self.events if isinstance(fact, ev.BookChanged)]
+
+    def reservation_facts(self) -> Sequence[ReservationEvent]:
+        return [fact for _, fact in self.events if isinstance(fact, ReservationEvent)]
 
 
 class MemoryTx:

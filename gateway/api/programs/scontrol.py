@@ -211,8 +211,6 @@ VERBS: Mapping[str, Verb] = {
     "resume": suspend,
     "reconfigure": reconfigure,
     "abort": refused,
-    "create": refused,
-    "delete": refused,
     "reboot": refused,
     "setdebug": refused,
     "shutdown": refused,

@@ -80,13 +80,20 @@ Keywords = Mapping[str, tuple[int, View]]
 
 
 class Show:
-    """Every scontrol command that changes nothing; `settings` are lines of `show config`."""
+    """Every scontrol command that changes nothing; `settings` are lines of `show config`.
+
+    `lists` are further commands, `entities` further things to show.
+    """
 
     def __init__(
-        self, settings: Mapping[str, str] | None = None, lists: Keywords | None = None
+        self,
+        settings: Mapping[str, str] | None = None,
+        lists: Keywords | None = None,
+        entities: Keywords | None = None,
     ) -> None:
         self.settings = settings or {}
-        self.keywords = {**KEYWORDS, **(lists or {})}
+        shown = (3, _showing({**ENTITIES, **(entities or {})}))
+        self.keywords = {"show": shown, **KEYWORDS, **(lists or {})}
 
     @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
@@ -121,15 +128,18 @@ def _short_for(word: str, name: str, least: int) -> bool:
     return len(word) >= least and name.startswith(word)
 
 
-async def _show(asked: Asked) -> Answer:
-    if not asked.words:
-        raise fail(TOO_FEW.format("show"))
-    entity, equals, value = asked.words[0].partition("=")
-    found = _begins(entity, ENTITIES)
-    if found is None:
-        raise fail(BAD_ENTITY.format(asked.words[0], "show"))
-    rest = ((value,) if equals else ()) + asked.words[1:]
-    return await found(replace(asked, words=rest))
+def _showing(entities: Keywords) -> View:
+    async def show(asked: Asked) -> Answer:
+        if not asked.words:
+            raise fail(TOO_FEW.format("show"))
+        entity, equals, value = asked.words[0].partition("=")
+        found = _begins(entity, entities)
+        if found is None:
+            raise fail(BAD_ENTITY.format(asked.words[0], "show"))
+        rest = ((value,) if equals else ()) + asked.words[1:]
+        return await found(replace(asked, words=rest))
+
+    return show
 
 
 # ---------------------------------------------------------------- jobs
@@ -361,7 +371,6 @@ def script_digest(job: Job) -> Digest | None:
 
 
 KEYWORDS: Keywords = {
-    "show": (3, _show),
     "ping": (3, _ping),
     "version": (4, _version),
     "write": (5, _write),
@@ -383,7 +392,6 @@ ENTITIES: Mapping[str, tuple[int, View]] = {
     "steps": (2, _steps),
     "daemons": (1, _says("slurmctld slurmd\n")),
     "licenses": (2, _says("No licenses configured in Slurm.\n")),
-    "reservations": (1, _says("No reservations in the system\n")),
     "topology": (1, _says()),
     "aliases": (1, _says()),
     "federation": (2, _says()),

@@ -143,6 +143,7 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
     ("prefer",          3,  _text("resources.prefer")),
     ("reqnodelist",     8,  _hosts("resources.nodelist")),
     ("reqnodes",        8,  _nodes),
+    ("reservationname", 3,  _text("reservation")),
     ("stderr",          6,  _text("output.stderr")),
     ("stdin",           5,  _text("output.stdin")),
     ("stdout",          6,  _text("output.stdout")),

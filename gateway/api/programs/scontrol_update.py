@@ -1,7 +1,7 @@
 """`scontrol update`: KEY=VALUE words to changes of jobs and nodes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.model.commands import Command, SetHold, SetNode, Update, UpdateStep
 from broker.model.errors import SpzError
@@ -9,7 +9,9 @@ from broker.model.ids import NodeName, StepId
 from broker.model.job import Hold, Job
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
 from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
+from gateway.api.programs.scontrol_reservations import change as _reservation
 from gateway.api.programs.scontrol_spec import Context, Reader, WrongValue, reader_of
+from gateway.api.programs.scontrol_words import BadValue, Word, read_word
 from gateway.api.programs.targets import Named
 from gateway.api.wire import Answer
 from gateway.translate.gres import Spelling
@@ -28,27 +30,6 @@ UNSUPPORTED = "Update of this parameter is not supported: {}\nRequest aborted\n"
 BARE_NICE = 100
 MINUTE = 60
 HELD = "Job is in held state, pending scheduler release"
-
-
-class BadValue(Exception):
-    """Ends the command: what is printed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One KEY=VALUE; `sign` is that of `KEY+=VALUE`, `KEY-=VALUE`."""
-
-    key: str
-    value: str | None
-    sign: str
-    text: str
-
-
-def read_word(text: str) -> Word:
-    """A word taken apart; value None where there is no `=`."""
-    key, equals, value = text.partition("=")
-    sign = key[-1:] if equals and key[-1:] in ("+", "-") else ""
-    return Word(key.removesuffix(sign).lower(), value if equals else None, sign, text)
 
 
 async def update(asked: Asked) -> Answer:
@@ -277,7 +258,7 @@ SETTERS: tuple[tuple[str, int, Setter], ...] = (
     ("userid", 3, _unchanged),
 )
 """Keys of a job, the letters that are enough, and what they set."""
-OPERATORS_ONLY = ("oversubscribe", "shared", "contiguous", "deadline", "reservation")
+OPERATORS_ONLY = ("oversubscribe", "shared", "contiguous", "deadline")
 NODE_STATES: Mapping[str, str] = {
     "drain": "drain",
     "down": "down",
@@ -371,7 +352,7 @@ ENTITIES = (
     ("jobid", _jobs),
     ("nodename", _nodes),
     ("partitionname", _partitions),
-    ("reservationname", _unknown),
+    ("reservationname", _reservation),
     ("slurmctlddebug", _unknown),
 )
 """What a line may change, by the key that names it."""

@@ -27,6 +27,7 @@ from gateway.query.documents import document
 from gateway.query.layout import Layout
 from gateway.query.moments import headline
 from gateway.query.nodes import Flag, NodeView, node_views
+from gateway.query.reservations import listed
 from gateway.query.restnode import SINFO_KIND
 from gateway.query.sinfo import Group
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
@@ -81,9 +82,12 @@ STATES: dict[str, StateTest] = {
     "power_down": _flag(Flag.POWERING_DOWN),
     "powering_up": _flag(Flag.POWERING_UP),
     "power_up": _flag(Flag.POWERING_UP),
+    "reserved": _flag(Flag.RESERVED),
+    "resv": _flag(Flag.RESERVED),
+    "maint": _flag(Flag.MAINTENANCE),
 }
 NO_NODES = (
-    "unknown future reserved resv planned plnd blocked inval fail maint reboot reboot^ external "
+    "unknown future planned plnd blocked inval fail reboot reboot^ external "
     "dynamic_future dynamic_norm"
 )
 """States that Slurm knows and no node of ours is ever in."""
@@ -123,7 +127,9 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     _check_iterate(options)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):
-        return Answer(out=top + "No reservations in the system\n"), False
+        return Answer(
+            out=top + _reservations(options, snap, reader(desk, call, snap, options=options))
+        ), False
     uids = {node.reason_uid for node in snap.nodes.values() if node.reason}
     ctx = reader(desk, call, snap, options=options)
     ctx = replace_names(ctx, await user_names(desk, uids))
@@ -142,6 +148,12 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     errors = "".join(BAD_COLUMN.format(name) for name in listing.layout.unknown)
     timed = dated or listing.layout.timed or ctx.time_format == "relative"
     return Answer(out=top + "".join(f"{line}\n" for line in lines), err=errors), timed
+
+
+def _reservations(options: Options, snap: Snapshot, ctx: Context) -> str:
+    if not snap.reservations:
+        return "No reservations in the system\n"
+    return listed(snap.reservations.values(), ctx, header=not options.has("noheader"))
 
 
 def _check_iterate(options: Options) -> None:

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from gateway.api.programs import salloc, sattach, sbatch, scancel, scontrol, scontrol_jobs, srun
+from gateway.api.programs import (
+    salloc,
+    sattach,
+    sbatch,
+    scancel,
+    scontrol,
+    scontrol_jobs,
+    scontrol_reservations,
+    srun,
+)
 from gateway.api.programs.notes import noting
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
@@ -22,12 +31,18 @@ from gateway.api.text import Program
 from gateway.config.settings import Config
 from gateway.query.siteconfig import settings_lines
 
-_VERBS = {**scontrol.VERBS, **scontrol_jobs.VERBS, "update": update}
+_VERBS = {
+    **scontrol.VERBS,
+    **scontrol_jobs.VERBS,
+    **scontrol_reservations.VERBS,
+    "update": update,
+}
 
 
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
-    show = Show(settings_lines(config), LISTS)
+    shown = {"reservations": (1, scontrol_reservations.show)}
+    show = Show(settings_lines(config), LISTS, shown)
     known: dict[str, Program | Interactive] = {
         "sacct": Sacct(config.accounting.tres),
         "sacctmgr": Sacctmgr(config),

@@ -1,0 +1,20 @@
+"""Facts of reservations are found among the events without reading all of them."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    own = sa.text("kind IN ('ReservationSet', 'ReservationGone')")
+    op.create_index(
+        "events_reservations", "events", ["seq"], sqlite_where=own, postgresql_where=own
+    )
+
+
+def downgrade() -> None:
+    op.drop_index("events_reservations", "events")
