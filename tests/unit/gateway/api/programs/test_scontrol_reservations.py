@@ -1,5 +1,7 @@
 """Reservations as an operator makes them and jobs meet them, in Slurm's words."""
 
+# ruff: noqa: E501 - a row stays on one line
+
 from dataclasses import replace
 
 import pytest
