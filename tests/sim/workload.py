@@ -16,6 +16,7 @@ from broker.model.spec import (
     Dependency,
     DependencyKind,
     Gres,
+    Output,
     Resources,
     StepSpec,
     TaskSpec,
@@ -189,6 +190,12 @@ ACTS: Mapping[str, Act] = {
     ),
     "add overlapping step": lambda target, by: cmd.AddStep(
         job=target.job, by=by, step=StepSpec(name="o", overlap=True), request=f"over {target}"
+    ),
+    "add wide step": lambda target, by: cmd.AddStep(
+        job=target.job,
+        by=by,
+        step=StepSpec(name="w", nodes=2, tasks=2, output=Output(stdout="all")),
+        request=f"wide {target} {by.uid}",
     ),
     "cancel step": lambda target, by: cmd.CancelStep(job=target.job, by=by, step=StepId("0")),
     "signal step": lambda target, by: cmd.Signal(target=target, by=by, number=9, step=StepId("1")),
