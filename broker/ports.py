@@ -203,6 +203,13 @@ class Place:
     python: str = "/usr/bin/python3"
     options: tuple[str, ...] = ()
     """Further words for the agent's `serve`, such as whom to wake."""
+    shared: bool = True
+    """Whether the node sees the login node's own files; else they are brought and fetched."""
+
+    @property
+    def archive(self) -> str:
+        """The agent's program on the node."""
+        return f"{self.folder}/agent.pyz"
 
 
 class Reach(Protocol):
@@ -210,4 +217,20 @@ class Reach(Protocol):
 
     def place(self, node: Node) -> Place:
         """Raises Unknown if its machine is not known yet."""
+        ...
+
+
+class Files(Protocol):
+    """Files of jobs on nodes that do not share them; every call may block."""
+
+    def bring(self, job: Job, node: Node, place: Place) -> None:
+        """Before a step begins; safe to repeat. Raises Refused, OSError."""
+        ...
+
+    def pass_on(self, node: Node, place: Place) -> None:
+        """What the outputs of jobs there have grown by. Raises OSError."""
+        ...
+
+    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
+        """Results of jobs of which something ended there. Raises OSError."""
         ...

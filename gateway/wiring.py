@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -17,36 +16,23 @@ from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Cancel, Target
 from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
-from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
-from broker.model.ids import NodeName
+from broker.model.events import Event
 from broker.model.node import Node
-from broker.model.offer import Machine, Market
-from broker.model.purpose import Purpose
+from broker.model.offer import Market
 from broker.model.site import Site
 from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
-from broker.ports import Place, Provider, Reach
-from broker.providers.ec2.clients import BotoApi
-from broker.providers.ec2.guard import Ceilings, Guard
-from broker.providers.ec2.holdings import UNSEEN_SECONDS, Clocks
-from broker.providers.ec2.images import has_nvidia
-from broker.providers.ec2.keys import SiteKeys, site_keys
-from broker.providers.ec2.naming import Site as Ec2Site
-from broker.providers.ec2.provider import Ec2Provider
-from broker.providers.ec2.provider import Outside as Aws
-from broker.providers.ec2.settings import Ec2Settings
+from broker.ports import Files, Place, Provider, Reach
+from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.providers.local import Behaviour, LocalProvider
 from broker.providers.refusals import Rule
-from broker.provision.purpose import Lifetimes, purpose
 from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node
-from broker.run.reach import AnyReach, SshReach
-from broker.run.ssh import Connections, Login
-from broker.run.ssh import Target as Host
+from broker.run.reach import AnyReach
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
@@ -57,9 +43,9 @@ from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
+from gateway.cloud import cloud, uses_ec2
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
-from gateway.config.site import micro_usd
 from gateway.config.site import site as site_of
 from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
@@ -108,32 +94,6 @@ class LocalReach:
         return Place(channel, node.machine.address, AGENT_PYTHON, (*usual, *slots))
 
 
-@dataclass(frozen=True, slots=True)
-class Cloud:
-    """EC2, joined; `nodes` are the latest that were committed."""
-
-    provider: Ec2Provider
-    guard: Guard
-    reach: SshReach
-    nodes: Callable[[], Mapping[NodeName, Node]]
-
-    def hear(self, facts: Sequence[Event]) -> None:
-        """Learns which machines came up and which never did; lets go of those that are gone."""
-        for fact in facts:
-            node = self.nodes().get(fact.node) if isinstance(fact, NodeDoomed) else None
-            if isinstance(fact, NodeBooted) and fact.machine is not None:
-                self.guard.booted(fact.machine)
-            elif node is not None and node.machine is not None and node.booted is None:
-                self.guard.not_booted(node.machine)
-            elif isinstance(fact, NodeGone) and fact.machine is not None:
-                self.guard.room_again(fact.machine)
-                self.reach.connections.forget(fact.machine.address)
-
-    def stop(self) -> None:
-        self.reach.connections.close()
-        self.provider.stop()
-
-
 @dataclass(slots=True)
 class Service:
     """A joined service, not yet running."""
@@ -154,7 +114,7 @@ def build(paths: Paths, config: Config) -> Service:
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
-    cloudy = _uses_ec2(config)
+    cloudy = uses_ec2(config)
     market = Quotes({"local": catalog} | ({"ec2": bundled("ec2")} if cloudy else {}), Cooldown())
     now = clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
@@ -163,15 +123,19 @@ def build(paths: Paths, config: Config) -> Service:
     providers: dict[str, Provider] = {local.name: local}
     reach: Reach = LocalReach(paths, _slots(config), local)
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
+    orders = OrderBook(site, store.blob, config.submit_host or host())
+    files: Files | None = None
     if cloudy:
-        cloud = _cloud(paths, config, engine, log=log)
-        providers[cloud.provider.name] = cloud.provider
-        reach, heart.tell = AnyReach(reach, cloud.reach), both(heart.tell, cloud.hear)
+        ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
+        providers[ec2.provider.name] = ec2.provider
+        reach, heart.tell = AnyReach(reach, ec2.reach), both(heart.tell, ec2.hear)
+        files = ec2.files
     outside = Outside(
         providers=providers,
         reach=reach,
-        orders=OrderBook(site, store.blob, config.submit_host or host()),
+        orders=orders,
         kill_wait=config.kill_wait,
+        files=files,
     )
     workers = Workers(outside, report=heart.report, followed=heart.followed, log=log)
     heart.workers = workers
@@ -302,108 +266,6 @@ def _key(config: Config) -> bytes | None:
             hint="set http.token, or leave http.port out: then there is only the Unix socket",
         )
     return token.get_secret_value().encode()
-
-
-def _uses_ec2(config: Config) -> bool:
-    return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
-
-
-def _cloud(paths: Paths, config: Config, engine: Engine, *, log: Any) -> Cloud:
-    aws = config.aws
-    keys = site_keys(paths.home / "ec2")
-    boots = [part.elastic.boot_timeout for part in config.partitions if part.elastic]
-    lives = Lifetimes(
-        spare=max(boots, default=0) + config.kill_wait + aws.grace_seconds,
-        unlimited=aws.max_hours * 3600,
-    )
-
-    def whose(nodes: Sequence[tuple[NodeName, int]], _token: str) -> Purpose:
-        return purpose(nodes, engine.snapshot, lives)
-
-    most = config.ceiling
-    limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
-    ceilings = Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
-    guard = Guard(ceilings, whose, time.monotonic)
-    provider = Ec2Provider(
-        Aws(
-            api=BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile),
-            site=Ec2Site(keys.id, config.cluster, aws.stage, tuple(aws.tags.items())),
-            keys=keys,
-            settings=_ec2_settings(config),
-            folder=paths.home / "ec2",
-            catalog=lambda: bundled("ec2"),
-            purpose=whose,
-            guard=guard,
-            clocks=Clocks(),
-        )
-    )
-    reach = SshReach(
-        connections=Connections(
-            most=aws.keep_connections, tell=lambda text: log.warning("ssh.refused", error=text)
-        ),
-        seen=provider.seen,
-        target=_targets(config, provider, keys),
-        folder=aws.node_folder,
-        python=aws.python,
-        options=lambda _node: (),
-    )
-    return Cloud(provider, guard, reach, lambda: engine.snapshot.nodes)
-
-
-def _ec2_settings(config: Config) -> Ec2Settings:
-    aws = config.aws
-    by_prefix = {
-        part.elastic.name_prefix: part.elastic.image
-        for part in config.partitions
-        if part.elastic is not None and part.elastic.image is not None
-    }
-    return Ec2Settings(
-        ssh_port=aws.ssh_port,
-        ssh_from=aws.ssh_from,
-        public=aws.address == "public",
-        vpcs=aws.vpcs,
-        subnets=aws.subnets,
-        security_groups=aws.security_groups,
-        images={**aws.images, **by_prefix},
-        instance_profile=aws.instance_profile,
-        root_gib=aws.root_gb,
-        kms_key=aws.kms_key,
-        efa=aws.efa,
-    )
-
-
-def _targets(
-    config: Config, provider: Ec2Provider, keys: SiteKeys
-) -> Callable[[Node, Machine], Host]:
-    """How a machine is entered."""
-    aws, own = config.aws, keys.login().private
-    bastion = None
-    if aws.bastion is not None:
-        gate = aws.bastion
-        bastion = Login(
-            host=gate.host,
-            port=gate.port,
-            user=gate.user,
-            private_key=Path(gate.key_file).read_text(encoding="ascii"),
-            host_key=gate.host_key,
-        )
-
-    def target(node: Node, machine: Machine) -> Host:
-        nvidia = "gpu" in node.gres_text and has_nvidia(machine.instance_type)
-        user = aws.ssh_user or provider.login(
-            node.name, machine, arm="arm64" in node.features, nvidia=nvidia
-        )
-        login = Login(
-            host=machine.address,
-            port=aws.ssh_port,
-            user=user,
-            private_key=own,
-            host_key=provider.host_key(machine),
-        )
-        sudo = aws.sudo and user != "root"
-        return Host(login=login, bastion=bastion, sudo=sudo, python=aws.python)
-
-    return target
 
 
 def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:

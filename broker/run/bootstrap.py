@@ -37,9 +37,8 @@ def bring_up(node: Node, place: Place) -> None:
     said = _hello(place)
     if said is not None and not _gave_way(said, place):
         return
-    archive = f"{place.folder}/{ARCHIVE}"
-    place.channel.put(agent_zipapp(), archive, 0o755)
-    argv = serve_argv(place.python, archive, folder=place.folder, node=node.name)
+    place.channel.put(agent_zipapp(), place.archive, 0o755)
+    argv = serve_argv(place.python, place.archive, folder=place.folder, node=node.name)
     done = place.channel.run([*argv, *place.options], timeout=START_SECONDS)
     if done.code != 0:
         raise ValueError(f"the agent of {node.name} does not start: {_last_line(done.err)}")

@@ -22,6 +22,8 @@ class SshReach:
     python: str
     options: Callable[[Node], tuple[str, ...]]
     """Further words for the agent."""
+    shares: Callable[[Node], bool] = lambda node: False
+    """Whether the node has mounted the login node's files."""
 
     def place(self, node: Node) -> Place:
         """Raises Unknown while its machine is not known, OSError while it has no address."""
@@ -31,7 +33,8 @@ class SshReach:
         if machine.address in {"", machine.id}:
             raise OSError(f"{machine.id} has no address yet")
         channel = self.connections.channel(self.target(node, machine))
-        return Place(channel, self.folder, self.python, self.options(node))
+        options, shared = self.options(node), self.shares(node)
+        return Place(channel, self.folder, self.python, options, shared=shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class AwsSettings(Settings):
         None, description="Name or ARN of what machines may do in AWS; absent: nothing."
     )
     root_gb: Positive = Field(30, description="Size of the root volume.")
+    sync_gb: Positive = Field(10, description="Most of one submit directory that is brought.")
+    sync_files: Positive = Field(200_000, description="Most files of one submit directory.")
     kms_key: str | None = Field(None, description="Key of root volumes; absent: AWS's own.")
     efa: bool = Field(True, description="EFA and a placement group for several nodes that can.")
     lease_seconds: Seconds = Field(

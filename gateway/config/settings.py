@@ -85,6 +85,11 @@ class Elastic(Settings):
     share_users: bool = Field(
         False, description="Whether jobs of different users may be on one machine."
     )
+    files: Annotated[str, one_of("sync", "shared")] = Field(
+        "sync",
+        description="sync: submit directories are brought to machines and changes fetched; "
+        "shared: machines have mounted what the login node has.",
+    )
     boot_seconds: Seconds = Field(60, description="Expected time to come up, for expected cost.")
     boot_timeout: Positive = Field(
         900, description="ResumeTimeout: seconds after which one that has not come up is given up."

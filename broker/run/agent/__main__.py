@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import daemon, spool, wire
+from . import carry, daemon, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 USAGE = """usage: agent serve --dir DIR --node NAME [--wake SOCKET] [--slots DIR --slot-count N]
                    [--idle-exit SECONDS] [--foreground]
        agent ask --dir DIR [--timeout SECONDS] < one line of JSON
+       agent carry VERB UID GID GROUPS UMASK FOLDER < what is asked
 """
 READY = b"ready\n"
 LOCK_PATIENCE = 3.0
@@ -57,6 +58,8 @@ class Arguments(daemon.Options):
 
 
 def main(argv: "list[str]") -> int:
+    if argv and argv[0] == "carry":
+        return carry.main(argv[1:])
     act = COMMANDS.get(argv[0]) if argv else None
     if act is None:
         sys.stderr.write(USAGE)

@@ -1,0 +1,376 @@
+"""Files of one folder, listed, packed and unpacked; the same program on node and login node.
+
+Runs with the rights of the user whose files they are. Every name is looked up below the folder
+one component at a time without following links, so that nothing outside it is written.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import sys
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Optional
+
+    Header = dict[str, Any]
+
+PIECE = 1 << 18
+MOST_READ = 4 << 20
+FAST = 1
+"""zlib's level: the network is slower, and most of what is large is packed already."""
+DRAFT = ".{}.spz-{}"
+"""By the time of what is coming: another version is another draft."""
+BESIDE = "{}.spz-{}"
+
+
+class BadName(Exception):
+    """A path that does not stay below the folder."""
+
+
+# ---------------------------------------------------------------- names
+
+
+def encode(value: "Any") -> bytes:
+    return json.dumps(value).encode("ascii")
+
+
+def decode(data: bytes) -> "Any":
+    return json.loads(data.decode("ascii")) if data else {}
+
+
+def parts(path: str) -> "list[str]":
+    """Components of a relative path. Raises BadName."""
+    found = path.split("/")
+    if path.startswith("/") or any(part in ("", ".", "..") for part in found) or "\0" in path:
+        raise BadName(path)
+    return found
+
+
+class Below:
+    """The folder that holds a path, opened from `root` on without following links."""
+
+    def __init__(self, root: int, path: str, make: bool = False) -> None:
+        *self.above, self.name = parts(path)
+        self.root = root
+        self.make = make
+        self.fd = -1
+
+    def __enter__(self) -> "Below":
+        self.fd = os.dup(self.root)
+        try:
+            for part in self.above:
+                self._enter(part)
+        except BaseException:
+            os.close(self.fd)
+            raise
+        return self
+
+    def _enter(self, part: str) -> None:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            deeper = os.open(part, flags, dir_fd=self.fd)
+        except FileNotFoundError:
+            if not self.make:
+                raise
+            os.mkdir(part, 0o777, dir_fd=self.fd)
+            deeper = os.open(part, flags, dir_fd=self.fd)
+        os.close(self.fd)
+        self.fd = deeper
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def stat(self, name: "Optional[str]" = None) -> "Optional[os.stat_result]":
+        try:
+            return os.stat(name or self.name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+
+# ---------------------------------------------------------------- listing
+
+
+def entry(found: os.stat_result, target: "Optional[str]") -> "Optional[list[Any]]":
+    """Kind, size, time in ns, mode, a link's target; None for what is not carried."""
+    mode = stat.S_IMODE(found.st_mode)
+    if stat.S_ISREG(found.st_mode):
+        return ["f", found.st_size, found.st_mtime_ns, mode, None]
+    if stat.S_ISDIR(found.st_mode):
+        return ["d", 0, 0, mode, None]
+    if stat.S_ISLNK(found.st_mode):
+        return ["l", 0, 0, 0, target]
+    return None
+
+
+def listing(folder: str, prune: "set[str]") -> "Iterator[tuple[str, list[Any]]]":
+    """Everything below, folders before what they hold; `prune` are names of folders left out."""
+    waiting = [""]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(os.path.join(folder, here)) as found:
+                items = sorted(found, key=lambda item: item.name)
+        except OSError:
+            continue  # not readable for its owner, or gone meanwhile
+        for item in items:
+            path = os.path.join(here, item.name)
+            row = _row(item)
+            if row is None or (row[0] == "d" and item.name in prune) or ".spz-" in item.name:
+                continue
+            yield path, row
+            if row[0] == "d":
+                waiting.append(path)
+
+
+def _row(item: "os.DirEntry[str]") -> "Optional[list[Any]]":
+    try:
+        target = os.readlink(item.path) if item.is_symlink() else None
+        return entry(item.stat(follow_symlinks=False), target)
+    except OSError:
+        return None
+
+
+def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
+    prune = set(decode(asked).get("prune", ()))
+    rows = dict(listing(folder, prune))
+    yield zlib.compress(encode(rows), FAST)
+
+
+def do_sizes(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """Bytes of each file; null where there is none, or it is no file."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    yield encode({path: _size(root, path) for path in decode(asked)})
+
+
+def _size(root: int, path: str) -> "Optional[int]":
+    try:
+        with Below(root, path) as place:
+            found = place.stat()
+    except OSError:
+        return None
+    return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
+
+
+def do_tail(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """Of each file that is asked for what stands behind an offset, at most MOST_READ bytes."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for path, offset in decode(asked):
+        data = _tail(root, path, offset)
+        yield b"%d\n" % len(data) + data
+
+
+def _tail(root: int, path: str, offset: int) -> bytes:
+    try:
+        with Below(root, path) as place, _reading(place) as file:
+            file.seek(offset)
+            return bytes(file.read(MOST_READ))
+    except OSError:
+        return b""
+
+
+def do_digest(folder: str, asked: bytes) -> "Iterator[bytes]":
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    yield encode({path: _digest(root, path) for path in decode(asked)})
+
+
+def _digest(root: int, path: str) -> "Optional[str]":
+    sum_ = hashlib.sha256()
+    try:
+        with Below(root, path) as place, _reading(place) as file:
+            for piece in iter(lambda: file.read(PIECE), b""):
+                sum_.update(piece)
+    except OSError:
+        return None
+    return sum_.hexdigest()
+
+
+def _reading(place: Below) -> "Any":
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return open(os.open(place.name, flags, dir_fd=place.fd), "rb")
+
+
+# ---------------------------------------------------------------- packing
+
+
+def do_pack(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """Of each header that is asked for, itself on a line and its piece of the file behind it."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    packer = zlib.compressobj(FAST)
+    for header in decode(asked):
+        data = _piece(root, header)
+        if data is None:
+            continue
+        header["length"] = len(data)
+        yield packer.compress(encode(header) + b"\n" + data)
+    yield packer.flush()
+
+
+def _piece(root: int, header: "Header") -> "Optional[bytes]":
+    """None for a file that is no longer what it was when it was listed."""
+    if header["kind"] != "f":
+        return b""
+    try:
+        with Below(root, header["path"]) as place, _reading(place) as file:
+            now = os.fstat(file.fileno())
+            if [now.st_size, now.st_mtime_ns] != [header["size"], header["mtime"]]:
+                return None
+            file.seek(header["offset"])
+            data = file.read(header["length"])  # type: bytes
+    except OSError:
+        return None
+    return data if len(data) == header["length"] else None
+
+
+# ---------------------------------------------------------------- unpacking
+
+
+def do_unpack(folder: str, stream: bytes) -> "Iterator[bytes]":
+    """What became of each path: `done`, `part`, `beside` (somebody changed it) or an error."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    data, at, told = zlib.decompress(stream), 0, {}
+    while at < len(data):
+        end = data.index(b"\n", at)
+        header = decode(data[at:end])
+        at = end + 1 + header["length"]
+        told[header["path"]] = _unpack(root, header, data[end + 1 : at])
+    yield encode(told)
+
+
+def _unpack(root: int, header: "Header", data: bytes) -> str:
+    try:
+        with Below(root, header["path"], make=True) as place:
+            return MAKERS[header["kind"]](place, header, data)
+    except BadName as error:
+        return "error: {!r} leads out of the folder".format(str(error))
+    except OSError as error:
+        return "error: {}".format(error.strerror)
+
+
+def _folder(place: Below, header: "Header", _data: bytes) -> str:
+    if place.stat() is None:
+        os.mkdir(place.name, 0o700, dir_fd=place.fd)
+        os.chmod(place.name, header["mode"] | 0o700, dir_fd=place.fd)
+    return "done"
+
+
+def _link(place: Below, header: "Header", _data: bytes) -> str:
+    draft = DRAFT.format(place.name, "link")
+    if place.stat(draft) is not None:
+        os.unlink(draft, dir_fd=place.fd)
+    os.symlink(header["target"], draft, dir_fd=place.fd)
+    return _settle(place, header, draft)
+
+
+def _file(place: Below, header: "Header", data: bytes) -> str:
+    """A part of it into the draft, which takes the name when it is whole."""
+    draft = DRAFT.format(place.name, header["mtime"])
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(draft, flags, 0o600, dir_fd=place.fd)
+    try:
+        if header["offset"] == 0:
+            os.ftruncate(fd, 0)
+        elif os.fstat(fd).st_size < header["offset"]:
+            return "error: the part before it is missing"
+        _write(fd, data, header["offset"])
+        if header["offset"] + len(data) < header["size"]:
+            return "part"
+        os.ftruncate(fd, header["size"])
+        os.fchmod(fd, header["mode"])
+        os.utime(fd, ns=(header["mtime"], header["mtime"]))
+    finally:
+        os.close(fd)
+    return _settle(place, header, draft)
+
+
+def _write(fd: int, data: bytes, offset: int) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], offset + done)
+
+
+def _settle(place: Below, header: "Header", draft: str) -> str:
+    """The draft takes the name, or one beside it where the name is not as it was expected."""
+    found = place.stat()
+    now = None if found is None else entry(found, None)
+    mark = None if now is None else now[:3]
+    if mark == header["expect"] or (mark or ["l"])[0] == header["kind"] == "l":
+        os.rename(draft, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
+        return "done"
+    name = BESIDE.format(place.name, header["tag"])
+    os.rename(draft, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
+    return "beside"
+
+
+def _more(place: Below, header: "Header", data: bytes) -> str:
+    """Adds to a file that has exactly `offset` bytes; offset 0 begins it anew."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(place.name, flags, 0o666, dir_fd=place.fd)
+    try:
+        if header["offset"] == 0 and header.get("anew"):
+            os.ftruncate(fd, 0)
+        size = os.fstat(fd).st_size
+        if size != header["offset"]:
+            return "error: it has {} bytes, not {}".format(size, header["offset"])
+        _write(fd, data, size)
+    finally:
+        os.close(fd)
+    return "done"
+
+
+def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
+    """Nothing more: `main` has made the folder, with the rights that this takes."""
+    return iter(())
+
+
+MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
+VERBS = {
+    "make": do_make,
+    "list": do_list,
+    "sizes": do_sizes,
+    "tail": do_tail,
+    "digest": do_digest,
+    "pack": do_pack,
+    "unpack": do_unpack,
+}
+
+# ---------------------------------------------------------------- as whom
+
+
+def make_folder(path: str, uid: int, gid: int) -> None:
+    """The folder and what is above it; the last one is the user's. Done before rights drop."""
+    if os.path.isdir(path):
+        return
+    os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+    os.mkdir(path, 0o755)
+    if os.geteuid() == 0:
+        os.chown(path, uid, gid)
+
+
+def become(uid: int, gid: int, groups: "list[int]") -> None:
+    """For good. Raises OSError."""
+    if os.geteuid() != 0:
+        return
+    os.setgroups(groups)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def main(argv: "list[str]") -> int:
+    """`carry VERB UID GID GROUPS UMASK FOLDER`; what is asked comes on standard input."""
+    verb, uid, gid, groups, umask, folder = argv
+    asked = sys.stdin.buffer.read()
+    try:
+        if verb == "make":
+            make_folder(folder, int(uid), int(gid))
+        become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
+        os.umask(int(umask, 8))
+        for piece in VERBS[verb](folder, asked):
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        sys.stderr.write("{}: {}\n".format(error.filename or folder, error.strerror))
+        return 1
+    return 0

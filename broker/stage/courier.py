@@ -1,0 +1,190 @@
+"""A job's files on its nodes: brought before a step, passed on as they grow, fetched at the end."""
+
+import json
+import posixpath
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from accounting.ids import JobId
+from broker.model.errors import Refused
+from broker.model.ids import NodeName
+from broker.model.job import Job
+from broker.model.node import Node
+from broker.ports import Place
+from broker.stage.sides import Far, HereError, Side, Where, tails
+from broker.stage.sync import Folder, Sync, Told
+
+FAST = 1
+
+
+class Log(Protocol):
+    def warning(self, event: str, **fields: object) -> object: ...
+
+
+Outputs = Callable[[Job, Node], Sequence[str]]
+"""Full paths of what a job's batch step writes."""
+
+
+@dataclass(slots=True)
+class Courier:
+    """Keeps the submit directories of jobs on nodes that do not share them; may block.
+
+    One call at a time for each node: jobs of one directory share one copy there.
+    """
+
+    sync: Sync
+    jobs: Callable[[], Mapping[JobId, Job]]
+    outputs: Outputs
+    log: Log
+    _locks: dict[NodeName, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
+    _grown: dict[NodeName, set[JobId]] = field(default_factory=lambda: defaultdict(set))
+    """Whose output is passed on, by node."""
+
+    def bring(self, job: Job, node: Node, place: Place) -> None:
+        """Before a step begins there; safe to repeat.
+
+        Raises Refused where the folder is too large or cannot be read, OSError where the node
+        cannot be reached.
+        """
+        with self._locks[node.name]:
+            try:
+                self._bring(job, node, _far(place))
+            except HereError as error:
+                raise Refused(f"files cannot be brought to {node.name}: {error}") from error
+            except FileNotFoundError as error:
+                raise Refused(
+                    f"{error.filename}: no such folder to bring to {node.name}"
+                ) from error
+        self._grown[node.name].add(job.id)
+
+    def pass_on(self, node: Node, place: Place) -> None:
+        """What outputs have grown by. Raises OSError."""
+        with self._locks[node.name]:
+            for job in self._on(node):
+                self._pass_on(job, node, _far(place))
+
+    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
+        """Results of jobs of which something ended there, before anybody hears of the end.
+
+        Raises OSError: then the end is heard of later. What cannot be written here is told in the
+        log and left on the node.
+        """
+        with self._locks[node.name]:
+            for job in filter(None, map(self.jobs().get, ended)):
+                self._pass_on(job, node, _far(place))
+                self._fetch(job, node, _far(place))
+
+    def forget(self, node: NodeName, launch: int) -> None:
+        """The machine is gone."""
+        self.sync.marks.forget(f"{node}.{launch}")
+        self._grown.pop(node, None)
+
+    # --- bringing
+
+    def _bring(self, job: Job, node: Node, far: Side) -> None:
+        self._note(
+            self.sync.push(self._folder(job, node), far), "files.brought", job=job, node=node
+        )
+        for where, name in self._outputs(job, node):
+            with suppress(FileNotFoundError):  # the agent says so, as on any node
+                self._begin(job, where, name=name, far=far)
+
+    def _begin(self, job: Job, where: Where, *, name: str, far: Side) -> None:
+        """An output is there, empty or as it was, before the job's first line."""
+        self.sync.near.carry("sizes", where, b"[]")
+        far.carry("make", where)
+        if job.spec.output.open_mode != "append":
+            self._append(where, name, _more(name, b"", at=0, anew=True))
+            return
+        at = 0
+        while data := _tail(self.sync.near, where, name=name, at=at):
+            far.carry("unpack", where, _more(name, data, at=at, anew=at == 0))
+            at += len(data)
+
+    # --- passing on
+
+    def _pass_on(self, job: Job, node: Node, far: Side) -> None:
+        for where, name in self._outputs(job, node):
+            try:
+                self._pass_on_one(where, name, far)
+            except (HereError, FileNotFoundError) as error:
+                self.log.warning("output.lost", job=job.id, path=name, error=str(error))
+
+    def _pass_on_one(self, where: Where, name: str, far: Side) -> None:
+        asked = json.dumps([name]).encode("ascii")
+        at = json.loads(self.sync.near.carry("sizes", where, asked))[name] or 0
+        while data := _tail(far, where, name=name, at=at):
+            self._append(where, name, _more(name, data, at=at))
+            at += len(data)
+
+    def _append(self, where: Where, name: str, stream: bytes) -> None:
+        said = json.loads(self.sync.near.carry("unpack", where, stream))[name]
+        if said != "done":
+            raise HereError(f"{where.path}/{name}: {said.removeprefix('error: ')}")
+
+    # --- fetching
+
+    def _fetch(self, job: Job, node: Node, far: Side) -> None:
+        try:
+            told = self.sync.pull(self._folder(job, node), far)
+        except (HereError, FileNotFoundError) as error:
+            self.log.warning("files.lost", job=job.id, node=node.name, error=str(error))
+            return
+        self._note(told, "files.fetched", job=job, node=node)
+        if job.over or not job.state.holds_nodes:
+            self._grown[node.name].discard(job.id)
+
+    def _note(self, told: Told, event: str, *, job: Job, node: Node) -> None:
+        if told.failed or told.beside:
+            facts = {"kept_beside": told.beside[:9], "failed": dict(list(told.failed.items())[:9])}
+            self.log.warning(event, job=job.id, node=node.name, **facts)
+
+    # --- what and where
+
+    def _on(self, node: Node) -> list[Job]:
+        jobs = self.jobs()
+        return [jobs[job] for job in sorted(self._grown[node.name]) if job in jobs]
+
+    def _folder(self, job: Job, node: Node) -> Folder:
+        root = job.spec.cwd
+        below = (posixpath.join(where.path, name) for where, name in self._outputs(job, node))
+        inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
+        return Folder(_where(job, root), _name(node), str(job.id), frozenset(inside))
+
+    def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
+        """Of the job's first node alone; those that name no file of their own are left out."""
+        first = not job.shares or job.shares[0].node == node.name
+        for path in dict.fromkeys(self.outputs(job, node) if first else ()):
+            folder, name = posixpath.split(path)
+            if name and not path.startswith("/dev/"):
+                yield _where(job, folder), name
+
+
+def _far(place: Place) -> Far:
+    return Far(place.channel, place.python, place.archive)
+
+
+def _where(job: Job, path: str) -> Where:
+    owner = job.owner
+    return Where(path, owner.uid, owner.gid, owner.groups, job.spec.umask)
+
+
+def _name(node: Node) -> str:
+    return f"{node.name}.{node.launch}"
+
+
+def _tail(side: Side, where: Where, *, name: str, at: int) -> bytes:
+    asked = json.dumps([[name, at]]).encode("ascii")
+    return tails(side.carry("tail", where, asked))[0]
+
+
+def _more(name: str, data: bytes, *, at: int, anew: bool = False) -> bytes:
+    header = {"path": name, "kind": "more", "offset": at, "length": len(data), "anew": anew}
+    return zlib.compress(json.dumps(header).encode("ascii") + b"\n" + data, FAST)

@@ -1,0 +1,144 @@
+"""Which file goes where: three views of one folder (here, there, as both had it last) compared.
+
+Pure. A file travels when its side changed it and the other did not; nothing is ever deleted.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+PART = 8 << 20
+"""Bytes of a file that travel in one piece: an interrupted transfer goes on behind the last one."""
+BATCH = 16 << 20
+"""Bytes that travel together."""
+
+
+class Entry(NamedTuple):
+    """A file, folder or link below the folder."""
+
+    kind: str
+    """`f`, `d` or `l`."""
+    size: int
+    mtime: int
+    """Nanoseconds; kept on the way, so that both sides show the same."""
+    mode: int
+    target: str | None
+    """Of a link."""
+
+
+Manifest = Mapping[str, Entry]
+"""By path relative to the folder; folders before what they hold."""
+
+
+class Mark(NamedTuple):
+    """How a path looked on both sides when its content was the same."""
+
+    here: Entry
+    there: Entry
+
+    def turned(self) -> "Mark":
+        """Seen from the other side."""
+        return Mark(self.there, self.here)
+
+
+def alike(one: Entry, other: Entry) -> bool:
+    """Whether nothing has to travel between these."""
+    if one.kind != other.kind or one.kind == "d":
+        return one.kind == other.kind
+    return one[:3] == other[:3] and one.target == other.target
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One path that travels; `over` is what it may replace there, None for nothing."""
+
+    path: str
+    entry: Entry
+    over: Entry | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one way of a synchronisation comes to."""
+
+    moves: list[Move] = field(default_factory=list)
+    settled: dict[str, Mark] = field(default_factory=dict)
+    """Alike on both sides: the giver's is `here`."""
+    clashes: list[Move] = field(default_factory=list)
+    """Changed on both sides since they were alike."""
+
+    @property
+    def size(self) -> int:
+        return sum(move.entry.size for move in self.moves)
+
+
+def one_way(giver: Manifest, taker: Manifest, last: Mapping[str, Mark]) -> Plan:
+    """What the giver has that the taker should get; of the marks the giver's are `here`."""
+    plan = Plan()
+    for path, entry in giver.items():
+        there, before = taker.get(path), last.get(path)
+        if there is not None and alike(entry, there):
+            plan.settled[path] = Mark(entry, there)
+        elif before is not None and alike(entry, before.here):
+            continue  # only the taker changed it, or took it away
+        elif there is None or (before is not None and alike(there, before.there)):
+            plan.moves.append(Move(path, entry, there))
+        else:
+            plan.clashes.append(Move(path, entry, there))
+    return plan
+
+
+def doubtful(clashes: Sequence[Move]) -> list[str]:
+    """Files that differ in time alone: their content decides."""
+    return [
+        move.path
+        for move in clashes
+        if move.over is not None
+        and move.entry.kind == move.over.kind == "f"
+        and move.entry.size == move.over.size
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some bytes of a move."""
+
+    move: Move
+    offset: int
+    length: int
+
+
+def draft(move: Move) -> str:
+    """Where a file that takes several pieces grows on the other side."""
+    folder, slash, name = move.path.rpartition("/")
+    return f"{folder}{slash}.{name}.spz-{move.entry.mtime}"
+
+
+def long_ones(moves: Iterable[Move]) -> list[Move]:
+    """Files that take several pieces: of these some may be there already."""
+    return [move for move in moves if move.entry.kind == "f" and move.entry.size > PART]
+
+
+def batches(moves: Iterable[Move], begun: Mapping[str, int]) -> Iterator[list[Piece]]:
+    """The moves in their order, cut into pieces that travel together.
+
+    `begun` are bytes by path that an earlier transfer has brought.
+    """
+    batch: list[Piece] = []
+    room = BATCH
+    for piece in _pieces(moves, begun):
+        if batch and piece.length > room:
+            yield batch
+            batch, room = [], BATCH
+        batch.append(piece)
+        room -= piece.length
+    if batch:
+        yield batch
+
+
+def _pieces(moves: Iterable[Move], begun: Mapping[str, int]) -> Iterator[Piece]:
+    for move in moves:
+        size = move.entry.size if move.entry.kind == "f" else 0
+        start = min(begun.get(move.path, 0) // PART, max(0, size - 1) // PART) * PART
+        for offset in range(start, max(size, 1), PART):
+            yield Piece(move, offset, min(PART, size - offset))

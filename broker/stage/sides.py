@@ -1,0 +1,95 @@
+"""The two ends of a synchronised folder: each runs the same small program as the files' user."""
+
+import errno
+import subprocess
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.ports import Channel
+
+LEAST_SECONDS = 60.0
+BYTES_PER_SECOND = 1 << 20
+"""The slowest way that is waited for."""
+
+
+class HereError(Exception):
+    """The login side cannot read or write: no other try makes it better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A folder, and with whose rights it is read and written."""
+
+    path: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+    umask: int = 0o022
+
+    def words(self) -> list[str]:
+        """As the program takes them."""
+        groups = ",".join(map(str, self.groups or (self.gid,)))
+        return [str(self.uid), str(self.gid), groups, f"{self.umask:o}", self.path]
+
+
+class Side(Protocol):
+    """One end."""
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        """What the program says (`broker/run/agent/carry.py`).
+
+        Raises FileNotFoundError where the folder does not exist, OSError where a node is out of
+        reach or its disk is full, HereError for the same on the login side.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """This host: a process that gives up its rights before it looks at anything."""
+
+    python: str
+    archive: str
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        argv = [self.python, "-IS", self.archive, "carry", verb, *where.words()]
+        done = subprocess.run(argv, input=asked, capture_output=True, check=False, cwd="/")
+        if done.returncode != 0:
+            raise _failure(where.path, done.stderr, HereError)
+        return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """A node, by the agent's own archive."""
+
+    channel: Channel
+    python: str
+    archive: str
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        argv = [self.python, self.archive, "carry", verb, *where.words()]
+        patience = LEAST_SECONDS + len(asked) / BYTES_PER_SECOND
+        done = self.channel.run(argv, stdin=asked, timeout=patience)
+        if done.code != 0:
+            raise _failure(where.path, done.err, OSError)
+        return done.out
+
+
+def tails(said: bytes) -> list[bytes]:
+    """The pieces that `tail` answers with, in the order that they were asked for."""
+    found, at = [], 0
+    while at < len(said):
+        end = said.index(b"\n", at)
+        size = int(said[at:end])
+        found.append(said[end + 1 : end + 1 + size])
+        at = end + 1 + size
+    return found
+
+
+def _failure(folder: str, said: bytes, kind: type[Exception]) -> Exception:
+    text = said.decode("utf-8", "replace").strip().splitlines()
+    reason = text[-1] if text else "it says nothing"
+    if "No such file or directory" in reason:
+        return FileNotFoundError(errno.ENOENT, "No such file or directory", folder)
+    return kind(f"{folder}: {reason}")

@@ -1,0 +1,213 @@
+"""One folder brought to a node and back: only what changed, never over what was changed here."""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.model.errors import Refused
+from broker.stage.ignore import FILE, Ignored
+from broker.stage.marks import Marks
+from broker.stage.plan import (
+    Entry,
+    Mark,
+    Move,
+    Piece,
+    Plan,
+    batches,
+    doubtful,
+    draft,
+    long_ones,
+    one_way,
+)
+from broker.stage.sides import Side, Where, tails
+
+GIB = 1 << 30
+BESIDE = "beside"
+"""What a side says of a file that it kept beside one that had changed meanwhile."""
+DONE = "done"
+FINE = frozenset((DONE, "part", BESIDE))
+CONFLICT: Entry = Entry("?", 0, 0, 0, None)
+"""Nothing looks like this: what comes is kept beside whatever is there."""
+
+
+class TooMuch(Refused):
+    """A folder has more than may be brought to a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most of one folder that travels: bytes, and files."""
+
+    size: int = 10 * GIB
+    files: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A submit directory as one attempt uses it on one node."""
+
+    where: Where
+    """The same path on both sides."""
+    node: str
+    """Name and launch number: another machine under the same name has another copy."""
+    tag: str
+    """In the names of files that are kept beside others."""
+    outputs: frozenset[str] = frozenset()
+    """Paths below the folder that are passed on as they grow instead."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What one way came to."""
+
+    moved: int = 0
+    size: int = 0
+    beside: list[str] = field(default_factory=list)
+    """Changed on both sides: the node's stands beside ours, with a suffix."""
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Brings folders to nodes and their changes back; for each node one call at a time."""
+
+    near: Side
+    marks: Marks
+    limits: Limits = Limits()
+
+    def push(self, folder: Folder, far: Side) -> Told:
+        """Raises TooMuch, FileNotFoundError for a folder that is not there, HereError, OSError."""
+        ignored = self._ignored(folder)
+        here = _listed(self.near, folder, ignored)
+        self._must_be_allowed(folder, here)
+        far.carry("make", folder.where)
+        there = _listed(far, folder, ignored)
+        marks = self.marks.load(folder.node, folder.where.path)
+        plan = _decided(one_way(here, there, marks), folder, giver=self.near, taker=far)
+        told = _carried(plan.moves, folder, giver=self.near, taker=far)
+        self._keep(folder, marks, _marks(plan, told))
+        return told
+
+    def pull(self, folder: Folder, far: Side) -> Told:
+        """What the node changed. Raises FileNotFoundError as `push`, HereError, OSError."""
+        ignored = self._ignored(folder)
+        there = _listed(far, folder, ignored, may_be_absent=True)
+        here = _listed(self.near, folder, ignored)
+        marks = self.marks.load(folder.node, folder.where.path)
+        turned = {path: mark.turned() for path, mark in marks.items()}
+        plan = _decided(one_way(there, here, turned), folder, giver=far, taker=self.near)
+        clashes = [Move(one.path, one.entry, CONFLICT) for one in plan.clashes]
+        told = _carried([*plan.moves, *clashes], folder, giver=far, taker=self.near)
+        new = _marks(plan, told)
+        new |= {one.path: Mark(one.entry, here[one.path]) for one in plan.clashes}
+        self._keep(folder, marks, {path: mark.turned() for path, mark in new.items()})
+        return told
+
+    def _ignored(self, folder: Folder) -> Ignored:
+        asked = json.dumps([[FILE, 0]]).encode("ascii")
+        (data,) = tails(self.near.carry("tail", folder.where, asked))
+        return Ignored(data.decode("utf-8", "surrogateescape").splitlines())
+
+    def _must_be_allowed(self, folder: Folder, here: Mapping[str, Entry]) -> None:
+        size, most = sum(entry.size for entry in here.values()), self.limits
+        found = ""
+        if size > most.size:
+            found = f"{size / GIB:.1f} GiB, at most {most.size / GIB:g} GiB"
+        elif len(here) > most.files:
+            found = f"{len(here)} files, at most {most.files}"
+        if found:
+            raise TooMuch(
+                f"{folder.where.path} has {found} are brought to a node",
+                hint=f"submit from a smaller folder, or name what is not needed in {FILE}",
+            )
+
+    def _keep(self, folder: Folder, old: Mapping[str, Mark], new: Mapping[str, Mark]) -> None:
+        self.marks.save(folder.node, folder.where.path, {**old, **new})
+
+
+def _listed(
+    side: Side, folder: Folder, ignored: Ignored, *, may_be_absent: bool = False
+) -> dict[str, Entry]:
+    asked = json.dumps({"prune": ignored.prune()}).encode("ascii")
+    try:
+        said = side.carry("list", folder.where, asked)
+    except FileNotFoundError:
+        if may_be_absent:
+            return {}
+        raise
+    rows = json.loads(zlib.decompress(said))
+    found = ignored.kept({path: Entry(*row) for path, row in rows.items()})
+    return {path: entry for path, entry in found.items() if path not in folder.outputs}
+
+
+def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:
+    """Clashes in time alone are none where the content is the same."""
+    unsure = doubtful(plan.clashes)
+    if not unsure:
+        return plan
+    asked = json.dumps(unsure).encode("ascii")
+    given, there = (
+        json.loads(side.carry("digest", folder.where, asked)) for side in (giver, taker)
+    )
+    same = {path for path in unsure if given[path] is not None and given[path] == there[path]}
+    for move in plan.clashes:
+        if move.path in same and move.over is not None:
+            plan.settled[move.path] = Mark(move.entry, move.over)
+    plan.clashes = [move for move in plan.clashes if move.path not in same]
+    return plan
+
+
+def _carried(moves: Sequence[Move], folder: Folder, *, giver: Side, taker: Side) -> Told:
+    told = Told()
+    for batch in batches(moves, _begun(moves, folder, taker)):
+        asked = json.dumps([_header(piece, folder) for piece in batch]).encode("ascii")
+        stream = giver.carry("pack", folder.where, asked)
+        said = json.loads(taker.carry("unpack", folder.where, stream))
+        for piece in batch:
+            _note(told, piece, said.get(piece.move.path, "error: it changed while it was read"))
+    return told
+
+
+def _begun(moves: Sequence[Move], folder: Folder, taker: Side) -> dict[str, int]:
+    """Bytes of long files that an interrupted transfer has brought."""
+    drafts = {move.path: draft(move) for move in long_ones(moves)}
+    if not drafts:
+        return {}
+    asked = json.dumps(list(drafts.values())).encode("ascii")
+    sizes = json.loads(taker.carry("sizes", folder.where, asked))
+    return {path: sizes[name] or 0 for path, name in drafts.items()}
+
+
+def _note(told: Told, piece: Piece, said: str) -> None:
+    path = piece.move.path
+    if said not in FINE:
+        told.failed.setdefault(path, said.removeprefix("error: "))
+        return
+    told.size += piece.length
+    told.moved += said == DONE
+    if said == BESIDE:
+        told.beside.append(path)
+
+
+def _header(piece: Piece, folder: Folder) -> dict[str, object]:
+    entry, over = piece.move.entry, piece.move.over
+    return {
+        "path": piece.move.path,
+        "kind": entry.kind,
+        "size": entry.size,
+        "mtime": entry.mtime,
+        "mode": entry.mode,
+        "target": entry.target,
+        "offset": piece.offset,
+        "length": piece.length,
+        "expect": None if over is None else list(over[:3]),
+        "tag": folder.tag,
+    }
+
+
+def _marks(plan: Plan, told: Told) -> dict[str, Mark]:
+    """What is alike from now on, the giver's as `here`."""
+    left = told.failed.keys() | set(told.beside)
+    moved = {m.path: Mark(m.entry, m.entry) for m in plan.moves if m.path not in left}
+    return plan.settled | moved

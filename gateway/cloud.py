@@ -1,0 +1,190 @@
+"""EC2 joined: the provider and its guard, the way to machines, files to and from them."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from broker.engine import Engine
+from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
+from broker.model.ids import NodeName
+from broker.model.node import Node
+from broker.model.offer import Machine
+from broker.model.purpose import Purpose
+from broker.optimize.bundled import bundled
+from broker.providers.ec2.clients import BotoApi
+from broker.providers.ec2.guard import Ceilings, Guard
+from broker.providers.ec2.holdings import Clocks
+from broker.providers.ec2.images import has_nvidia
+from broker.providers.ec2.keys import SiteKeys, site_keys
+from broker.providers.ec2.naming import Site as Ec2Site
+from broker.providers.ec2.provider import Ec2Provider
+from broker.providers.ec2.provider import Outside as Aws
+from broker.providers.ec2.settings import Ec2Settings
+from broker.provision.purpose import Lifetimes, purpose
+from broker.run.launch import agent_zipapp
+from broker.run.reach import SshReach
+from broker.run.ssh import Connections, Login
+from broker.run.ssh import Target as Host
+from broker.stage.courier import Courier, Outputs
+from broker.stage.marks import Marks
+from broker.stage.sides import Near
+from broker.stage.sync import Limits, Sync
+from gateway.config.paths import Paths
+from gateway.config.settings import Config
+from gateway.config.site import micro_usd
+
+NEAR_PYTHON = "/usr/bin/python3"
+"""Every user of the login node can run it, which the service's own need not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """EC2, joined; `nodes` are the latest that were committed."""
+
+    provider: Ec2Provider
+    guard: Guard
+    reach: SshReach
+    files: Courier
+    nodes: Callable[[], Mapping[NodeName, Node]]
+
+    def hear(self, facts: Sequence[Event]) -> None:
+        """Learns which machines came up and which never did; lets go of those that are gone."""
+        for fact in facts:
+            node = self.nodes().get(fact.node) if isinstance(fact, NodeDoomed) else None
+            if isinstance(fact, NodeBooted) and fact.machine is not None:
+                self.guard.booted(fact.machine)
+            elif node is not None and node.machine is not None and node.booted is None:
+                self.guard.not_booted(node.machine)
+            elif isinstance(fact, NodeGone) and fact.machine is not None:
+                self.guard.room_again(fact.machine)
+                self.reach.connections.forget(fact.machine.address)
+                self.files.forget(fact.node, fact.launch)
+
+    def stop(self) -> None:
+        self.reach.connections.close()
+        self.provider.stop()
+
+
+def uses_ec2(config: Config) -> bool:
+    """Whether any partition's machines come from there."""
+    return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
+
+
+def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log: Any) -> Cloud:
+    """Everything of EC2 joined. Raises Refused or OSError where it cannot be."""
+    aws = config.aws
+    keys = site_keys(paths.home / "ec2")
+    boots = [part.elastic.boot_timeout for part in config.partitions if part.elastic]
+    lives = Lifetimes(
+        spare=max(boots, default=0) + config.kill_wait + aws.grace_seconds,
+        unlimited=aws.max_hours * 3600,
+    )
+
+    def whose(nodes: Sequence[tuple[NodeName, int]], _token: str) -> Purpose:
+        return purpose(nodes, engine.snapshot, lives)
+
+    most = config.ceiling
+    limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
+    ceilings = Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
+    guard = Guard(ceilings, whose, time.monotonic)
+    provider = Ec2Provider(
+        Aws(
+            api=BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile),
+            site=Ec2Site(keys.id, config.cluster, aws.stage, tuple(aws.tags.items())),
+            keys=keys,
+            settings=_ec2_settings(config),
+            folder=paths.home / "ec2",
+            catalog=lambda: bundled("ec2"),
+            purpose=whose,
+            guard=guard,
+            clocks=Clocks(),
+        )
+    )
+    sharing = tuple(
+        part.elastic.name_prefix
+        for part in config.partitions
+        if part.elastic is not None and part.elastic.files == "shared"
+    )
+    reach = SshReach(
+        connections=Connections(
+            most=aws.keep_connections, tell=lambda text: log.warning("ssh.refused", error=text)
+        ),
+        seen=provider.seen,
+        target=_targets(config, provider, keys),
+        folder=aws.node_folder,
+        python=aws.python,
+        options=lambda _node: (),
+        shares=lambda node: node.name.startswith(sharing),
+    )
+    files = _courier(paths, config, engine, outputs=outputs)
+    return Cloud(provider, guard, reach, files, lambda: engine.snapshot.nodes)
+
+
+def _courier(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs) -> Courier:
+    """Files to and from machines, each with its user's rights."""
+    archive = paths.home / "carry.pyz"
+    archive.write_bytes(agent_zipapp())
+    archive.chmod(0o644)
+    limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
+    sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
+    return Courier(sync, lambda: engine.snapshot.jobs, outputs, structlog.get_logger())
+
+
+def _ec2_settings(config: Config) -> Ec2Settings:
+    aws = config.aws
+    by_prefix = {
+        part.elastic.name_prefix: part.elastic.image
+        for part in config.partitions
+        if part.elastic is not None and part.elastic.image is not None
+    }
+    return Ec2Settings(
+        ssh_port=aws.ssh_port,
+        ssh_from=aws.ssh_from,
+        public=aws.address == "public",
+        vpcs=aws.vpcs,
+        subnets=aws.subnets,
+        security_groups=aws.security_groups,
+        images={**aws.images, **by_prefix},
+        instance_profile=aws.instance_profile,
+        root_gib=aws.root_gb,
+        kms_key=aws.kms_key,
+        efa=aws.efa,
+    )
+
+
+def _targets(
+    config: Config, provider: Ec2Provider, keys: SiteKeys
+) -> Callable[[Node, Machine], Host]:
+    """How a machine is entered."""
+    aws, own = config.aws, keys.login().private
+    bastion = None
+    if aws.bastion is not None:
+        gate = aws.bastion
+        bastion = Login(
+            host=gate.host,
+            port=gate.port,
+            user=gate.user,
+            private_key=Path(gate.key_file).read_text(encoding="ascii"),
+            host_key=gate.host_key,
+        )
+
+    def target(node: Node, machine: Machine) -> Host:
+        nvidia = "gpu" in node.gres_text and has_nvidia(machine.instance_type)
+        user = aws.ssh_user or provider.login(
+            node.name, machine, arm="arm64" in node.features, nvidia=nvidia
+        )
+        login = Login(
+            host=machine.address,
+            port=aws.ssh_port,
+            user=user,
+            private_key=own,
+            host_key=provider.host_key(machine),
+        )
+        sudo = aws.sudo and user != "root"
+        return Host(login=login, bastion=bastion, sudo=sudo, python=aws.python)
+
+    return target

@@ -1,0 +1,276 @@
+"""Folders brought to a node and back by the real program, the node being another root here."""
+
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from broker.run.launch import agent_zipapp
+from broker.stage.marks import Marks
+from broker.stage.plan import PART
+from broker.stage.sides import HereError, Near, Side, Where
+from broker.stage.sync import Folder, Limits, Sync, TooMuch
+
+ODD = os.fsdecode(b"caf\xe9\n\"'$(x)")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The same program on the same paths below another root; may lose the connection."""
+
+    side: Side
+    root: Path
+    calls: list[str]
+    fails_at: Callable[[int], bool] = lambda nth: False
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        self.calls.append(verb)
+        if self.fails_at(len(self.calls)):
+            raise OSError("connection lost")
+        return self.side.carry(verb, replace(where, path=f"{self.root}{where.path}"), asked)
+
+
+class Pair:
+    """A folder here and its copy there."""
+
+    def __init__(self, home: Path, **limits: int) -> None:
+        archive = home / "agent.pyz"
+        archive.write_bytes(agent_zipapp())
+        self.here, self.root = home / "work", home / "node"
+        self.here.mkdir()
+        self.root.mkdir()
+        self.there = Path(f"{self.root}{self.here}")
+        self.near = Near(sys.executable, str(archive))
+        self.calls: list[str] = []
+        self.far = Elsewhere(self.near, self.root, self.calls)
+        self.sync = Sync(self.near, Marks(home / "marks"), Limits(**limits))
+        where = Where(str(self.here), os.getuid(), os.getgid())
+        self.folder = Folder(where, "n1.1", "42")
+
+    def push(self) -> int:
+        return self.sync.push(self.folder, self.far).moved
+
+    def pull(self) -> int:
+        return self.sync.pull(self.folder, self.far).moved
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def write(path: Path, text: str, *, at: int | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    if at is not None:
+        os.utime(path, (at, at))
+
+
+def tree(root: Path) -> dict[str, object]:
+    """Paths with content, link or None for a folder; permissions beside files' content."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        elif path.is_dir():
+            found[name] = None
+        else:
+            found[name] = (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns)
+    return found
+
+
+def filled(here: Path) -> None:
+    write(here / "a.txt", "a")
+    write(here / "deep/er/b.txt", "b" * 10_000)
+    write(here / ODD, "odd")
+    write(here / "empty.txt", "")
+    (here / "empty").mkdir()
+    (here / "link").symlink_to("deep/er/b.txt")
+    (here / "dangling").symlink_to("nowhere")
+    write(here / "run.sh", "#!/bin/sh\n")
+    (here / "run.sh").chmod(0o750)
+    (here / "large").write_bytes(os.urandom(2 * PART + 17))
+
+
+def test_a_folder_arrives_as_it_is(pair: Pair) -> None:
+    filled(pair.here)
+    pair.push()
+    assert tree(pair.there) == tree(pair.here)
+
+
+def test_only_what_changed_travels(pair: Pair) -> None:
+    filled(pair.here)
+    pair.push()
+    assert pair.push() == 0
+    write(pair.here / "a.txt", "another")
+    write(pair.here / "new/c.txt", "c")
+    assert pair.push() == 3  # the folder of the new one, too
+    assert tree(pair.there) == tree(pair.here)
+
+
+def test_results_come_back_and_nothing_else_is_touched(pair: Pair) -> None:
+    filled(pair.here)
+    pair.push()
+    write(pair.there / "out/result.txt", "42")
+    write(pair.there / "a.txt", "changed by the job")
+    (pair.there / "run.sh").unlink()
+    before = (pair.here / "deep/er/b.txt").stat().st_ino
+    assert pair.pull() == 3
+    assert (pair.here / "out/result.txt").read_text() == "42"
+    assert (pair.here / "a.txt").read_text() == "changed by the job"
+    assert (pair.here / "run.sh").exists()
+    assert (pair.here / "deep/er/b.txt").stat().st_ino == before
+    assert pair.pull() == 0
+
+
+def test_what_was_changed_here_meanwhile_is_kept_and_theirs_stands_beside_it(pair: Pair) -> None:
+    write(pair.here / "a.txt", "first")
+    pair.push()
+    write(pair.there / "a.txt", "theirs", at=10)
+    write(pair.here / "a.txt", "ours", at=20)
+    told = pair.sync.pull(pair.folder, pair.far)
+    assert told.beside == ["a.txt"]
+    assert (pair.here / "a.txt").read_text() == "ours"
+    assert (pair.here / "a.txt.spz-42").read_text() == "theirs"
+    assert pair.sync.pull(pair.folder, pair.far).beside == []
+
+
+def test_what_was_taken_away_here_does_not_come_back(pair: Pair) -> None:
+    write(pair.here / "a.txt", "a")
+    pair.push()
+    (pair.here / "a.txt").unlink()
+    assert pair.pull() == 0
+    assert not (pair.here / "a.txt").exists()
+
+
+def test_two_jobs_of_one_folder_do_not_undo_each_others_results(pair: Pair) -> None:
+    write(pair.here / "a.txt", "a")
+    pair.push()
+    write(pair.there / "a.txt", "the first job's")
+    pair.push()
+    assert (pair.there / "a.txt").read_text() == "the first job's"
+    assert pair.pull() == 1
+
+
+def test_same_content_with_another_time_does_not_travel(pair: Pair, tmp_path: Path) -> None:
+    for number in range(9):
+        write(pair.here / f"{number}.txt", "same", at=10)
+        write(pair.there / f"{number}.txt", "same", at=20)
+    assert pair.push() == 0
+    assert pair.calls == ["make", "list", "digest"]
+    assert pair.push() == 0
+    assert pair.calls[3:] == ["make", "list"]
+    write(pair.there / "3.txt", "more", at=30)
+    assert pair.pull() == 1
+
+
+def test_links_do_not_lead_out_of_the_folder(pair: Pair, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (pair.here / "out").symlink_to(outside)
+    pair.there.mkdir(parents=True)
+    write(pair.there / "out/stolen.txt", "x")
+    told = pair.sync.pull(pair.folder, pair.far)
+    assert "out/stolen.txt" in told.failed
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", "a//b", ".", "a/\0b"])
+def test_names_that_lead_out_are_refused(pair: Pair, path: str, tmp_path: Path) -> None:
+    header = {"path": path, "kind": "f", "size": 1, "mtime": 1, "mode": 0o644, "target": None}
+    header |= {"offset": 0, "length": 1, "expect": None, "tag": "1"}
+    stream = zlib.compress(json.dumps(header).encode() + b"\nx")
+    said = json.loads(pair.near.carry("unpack", pair.folder.where, stream))
+    assert "leads out of the folder" in said[path]
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_interrupted_transfer_goes_on_where_it_stopped(pair: Pair) -> None:
+    filled(pair.here)
+    seen: list[int] = []
+
+    def lost(nth: int) -> bool:
+        seen.append(nth)
+        return nth == 5
+
+    broken = Elsewhere(pair.near, pair.root, [], lost)
+    with pytest.raises(OSError, match="connection lost"):
+        pair.sync.push(pair.folder, broken)
+    told = pair.sync.push(pair.folder, pair.far)
+    assert told.size < PART + 20_000
+    assert tree(pair.there) == tree(pair.here)
+
+
+def test_what_is_ignored_stays(pair: Pair) -> None:
+    filled(pair.here)
+    write(pair.here / ".spzignore", "# data\nbig/\n*.tmp\n!keep.tmp\n")
+    for name in ("big/x", "sub/big/y", "a.tmp", "keep.tmp"):
+        write(pair.here / name, name)
+    pair.push()
+    assert not (pair.there / "big").exists()
+    assert not (pair.there / "sub/big").exists()
+    assert not (pair.there / "a.tmp").exists()
+    assert (pair.there / "keep.tmp").exists()
+    write(pair.there / "job.tmp", "x")
+    pair.pull()
+    assert not (pair.here / "job.tmp").exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [({"size": 9}, "0.0 GiB, at most"), ({"files": 1}, "2 files, at most 1")],
+)
+def test_too_much_is_refused_by_name(tmp_path: Path, limits: dict[str, int], words: str) -> None:
+    pair = Pair(tmp_path, **limits)
+    write(pair.here / "a", "a" * 10)
+    write(pair.here / "b", "b" * 10)
+    with pytest.raises(TooMuch, match=words) as refused:
+        pair.push()
+    assert ".spzignore" in str(refused.value.hint)
+    assert list(pair.there.iterdir() if pair.there.exists() else ()) == []
+
+
+def test_a_folder_that_is_not_there_is_named(pair: Pair) -> None:
+    pair.here.rmdir()
+    with pytest.raises(FileNotFoundError) as missing:
+        pair.push()
+    assert missing.value.filename == str(pair.here)
+
+
+def test_lost_marks_lose_no_file(pair: Pair, tmp_path: Path) -> None:
+    filled(pair.here)
+    pair.push()
+    pair.sync.marks.forget("n1.1")
+    write(pair.there / "a.txt", "theirs", at=5)
+    told = pair.sync.pull(pair.folder, pair.far)
+    assert told.beside == ["a.txt"]
+    assert (pair.here / "a.txt").read_text() == "a"
+
+
+@pytest.mark.root
+def test_files_are_read_and_written_as_their_user(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for above in tmp_path.parents[:3]:
+        above.chmod(0o755)
+    pair = Pair(tmp_path)
+    os.chown(pair.here, 12345, 12345)
+    pair.root.chmod(0o777)
+    where = Where(str(pair.here), 12345, 12345)
+    pair.folder = replace(pair.folder, where=where)
+    write(pair.here / "secret", "root's")
+    (pair.here / "secret").chmod(0o600)
+    told = pair.sync.push(pair.folder, pair.far)
+    assert "secret" in told.failed
+    write(pair.there / "result", "x")
+    pair.pull()
+    assert (pair.here / "result").stat().st_uid == 12345
+    pair.here.chmod(0o500)
+    os.chown(pair.here, 0, 0)
+    with pytest.raises(HereError):
+        pair.pull()
