@@ -113,8 +113,13 @@ def test_no_module_is_longer_than_450_lines() -> None:
     assert [item for item in lengths if item[1] > MAX_LINES_OF_MODULE] == []
 
 
+FACES = {"gateway/sdk/__init__.py"}
+"""What programs import: `from gateway import sdk`; it loads nothing by itself."""
+
+
 def test_init_files_are_empty() -> None:
-    assert [name_of(p) for p in modules() if p.name == "__init__.py" and p.read_bytes()] == []
+    full = {name_of(p) for p in modules() if p.name == "__init__.py" and p.read_bytes()}
+    assert full <= FACES
 
 
 def test_modules_say_what_they_know() -> None:

@@ -1,5 +1,6 @@
 """What a verb works with: the service, the terminal, who asks; and how a verb is run."""
 
+import io
 import json
 import os
 import sys
@@ -73,6 +74,8 @@ def run(verb: Verb, argv: Sequence[str]) -> int:
         print(help_text(verb))
         return 0
     given = read(verb, argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # texts of runs go beside it, as bytes
     module, _, name = verb.does.partition(":")
     does: Any = getattr(import_module(f"gateway.sdk.verbs.{module}"), name)
     return int(does(given, here()) or 0)

@@ -1,0 +1,164 @@
+"""Task and Resources for programs, under SkyPilot's names: what a task file says, as values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from broker.model.errors import BadSpec, Refused
+from gateway.translate.skypilot import read_file, written
+
+Json = dict[str, Any]
+Accelerators = str | Mapping[str, float | None] | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What each node has to give; every field is a key of `resources` and None is not asked."""
+
+    infra: str | None = None
+    cloud: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
+    cpus: int | float | str | None = None
+    memory: int | float | str | None = None
+    accelerators: Accelerators | None = None
+    accelerator_args: Mapping[str, Any] | None = None
+    use_spot: bool | None = None
+    job_recovery: str | Mapping[str, Any] | None = None
+    disk_size: int | str | None = None
+    disk_tier: str | None = None
+    network_tier: str | None = None
+    local_disk: str | None = None
+    max_hourly_cost: float | None = None
+    image_id: str | Mapping[str, str] | None = None
+    ports: int | str | list[int | str] | None = None
+    labels: Mapping[str, str] | None = None
+    autostop: bool | int | str | Mapping[str, Any] | None = None
+    priority: int | None = None
+    any_of: "tuple[Resources, ...]" = ()
+    ordered: "tuple[Resources, ...]" = ()
+
+    def copy(self, **override: Any) -> "Resources":
+        """The same with other values. Raises TypeError for a key that is none."""
+        return replace(self, **override)
+
+    def to_yaml_config(self) -> Json:
+        """As a task file has it."""
+        found: Json = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in {"any_of", "ordered"}:
+                value = [inner.to_yaml_config() for inner in value] or None
+            elif one.name == "accelerators" and not isinstance(value, str | Mapping | None):
+                kind = dict.fromkeys if isinstance(value, set | frozenset) else list
+                value = kind(value)
+            if value is not None:
+                found[one.name] = dict(value) if isinstance(value, Mapping) else value
+        return found
+
+    @classmethod
+    def from_yaml_config(cls, config: Mapping[str, Any]) -> "Resources":
+        """Raises BadSpec for a key that is none."""
+        known = {one.name for one in fields(cls)}
+        unknown = sorted(set(config) - known)
+        if unknown:
+            raise BadSpec(unknown[0], "", f"resources.{unknown[0]}: no such key")
+        given = dict(config)
+        for key in ("any_of", "ordered"):
+            given[key] = tuple(cls.from_yaml_config(one) for one in given.get(key) or ())
+        return cls(**given)
+
+
+@dataclass(slots=True)
+class Task:
+    """One task: what runs, on how many nodes, with what."""
+
+    name: str | None = None
+    setup: str | None = None
+    run: str | None = None
+    envs: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    workdir: str | Mapping[str, str] | None = None
+    num_nodes: int = 1
+    resources: Resources | None = None
+    file_mounts: dict[str, str | Mapping[str, Any]] = field(default_factory=dict)
+    others: Json = field(default_factory=dict)
+    """Keys of the file that have no field here, as written."""
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> "Task":
+        """Of a file. Raises BadSpec, Refused."""
+        try:
+            text = Path(path).expanduser().read_text(encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"{path}: {error.strerror}") from error
+        return cls.from_yaml_str(text)
+
+    @classmethod
+    def from_yaml_str(cls, text: str) -> "Task":
+        """Of a text. Raises BadSpec."""
+        file = read_file(text)
+        if len(file.tasks) > 1:
+            raise BadSpec("", "", f"{len(file.tasks)} tasks, not one")
+        tree = dict(file.trees[0])
+        if file.tasks[0].secrets:
+            tree["secrets"] = {k: v for k, v in file.tasks[0].secrets.items() if v is not None}
+        return cls.from_yaml_config(tree)
+
+    @classmethod
+    def from_yaml_config(cls, config: Mapping[str, Any]) -> "Task":
+        """Of a tree. Raises BadSpec."""
+        read_file(written([dict(config)]))
+        known = {one.name for one in fields(cls)} - {"others", "resources"}
+        given = {key: value for key, value in config.items() if key in known and value is not None}
+        asked = config.get("resources")
+        others = {k: v for k, v in config.items() if k not in known and k != "resources"}
+        try:
+            resources = Resources.from_yaml_config(asked) if asked else None
+        except BadSpec:
+            resources, others = None, {**others, "resources": asked}  # older spellings stay
+        return cls(**given, resources=resources, others=others)
+
+    def to_yaml_config(self) -> Json:
+        """As a task file has it."""
+        found: Json = dict(self.others)
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name not in {"others", "resources"} and value not in (None, {}):
+                found[one.name] = value
+        if self.resources is not None:
+            found["resources"] = self.resources.to_yaml_config()
+        if found.get("num_nodes") == 1:
+            del found["num_nodes"]
+        return found
+
+    def to_yaml_str(self) -> str:
+        """Its file."""
+        return written([self.to_yaml_config()])
+
+    def set_resources(self, resources: Resources | Iterable[Resources]) -> "Task":
+        """One, a set of alternatives (any will do), or a list of them (in order of liking)."""
+        if isinstance(resources, Resources):
+            self.resources = resources
+        elif isinstance(resources, set | frozenset):
+            self.resources = Resources(any_of=tuple(resources))
+        else:
+            self.resources = Resources(ordered=tuple(resources))
+        return self
+
+    def update_envs(self, envs: Mapping[str, str]) -> "Task":
+        """Adds variables."""
+        self.envs.update(envs)
+        return self
+
+    def update_secrets(self, secrets: Mapping[str, str]) -> "Task":
+        """Adds variables that are never shown."""
+        self.secrets.update(secrets)
+        return self
+
+    def set_file_mounts(self, mounts: Mapping[str, str | Mapping[str, Any]] | None) -> "Task":
+        """What is brought, by where it goes."""
+        self.file_mounts = dict(mounts or {})
+        return self

@@ -1,0 +1,261 @@
+"""`spz` as a process against a running service: clusters, runs, managed jobs, pools, files."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Ran, Service, service
+
+pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+cluster: tests
+kill_wait: 1
+partitions:
+  - {name: ec2, default: true, elastic: {max_nodes: 6, idle_seconds: 1}, def_mem_per_cpu: 1024}
+providers:
+  local: {boot_seconds: 0.2}
+scheduling: {requeue_delay: 0}
+"""
+SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
+
+
+class Terminal:
+    """A user who types `spz`."""
+
+    def __init__(self, served: Service, home: Path) -> None:
+        self.served, self.home = served, home
+        self.environ = {
+            **served.variables(),
+            "HOME": str(home),
+            "PATH": f"{home}/bin:/usr/bin:/bin",
+            "SPZ_TEST_MARK": served.mark,
+        }
+
+    def __call__(self, *argv: str, text: str = "") -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway.cli", *argv],
+            env={**self.environ, "PYTHONPATH": str(ROOT)},
+            cwd=self.home,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *argv: str) -> Any:
+        done = self(*argv, "-o", "json")
+        assert done.code == 0, done
+        return json.loads(done.out)
+
+    def file(self, name: str, text: str) -> str:
+        (self.home / name).write_text(text)
+        return name
+
+
+@pytest.fixture(scope="module")
+def served(preloaded: Preloaded) -> Iterator[Service]:
+    with service(preloaded, config=CONFIG) as made:
+        yield made
+
+
+@pytest.fixture
+def spz(served: Service, short_tmp: Path) -> Terminal:
+    return Terminal(served, short_tmp)
+
+
+def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
+    task = spz.file(
+        "t.yaml",
+        "name: hi\nresources: {cpus: 2+}\nenvs: {WHO: null}\nsecrets: {KEY: null}\n"
+        "setup: echo ready\nrun: echo hello $WHO $KEY rank $SKYPURZA_NODE_RANK\n",
+    )
+    assert "needs a value" in spz("launch", "-y", "-c", "one", task).err
+    dry = spz("launch", "--dryrun", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
+    assert (dry.code, "CHOSEN" in dry.out) == (0, True)
+    assert spz("status").out == "No clusters.\n"
+
+    done = spz("launch", "-y", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
+    assert (done.code, done.out.splitlines()[-2:]) == (0, ["ready", "hello you k rank 0"])
+    (cluster,) = spz.json("status")["clusters"]
+    assert (cluster["name"], cluster["status"]) == ("one", "UP")
+
+    assert spz("exec", "one", "exit 3").code == 3
+    assert spz("logs", "one", "1", "--status").code == SUCCEEDED
+    assert spz("logs", "one", "2", "--no-follow").code == FAILED
+    assert spz("logs", "one", "9").code == NOT_FOUND
+    assert spz("logs", "none").code == NOT_FOUND
+    assert [run["status"] for run in spz.json("queue", "one")["one"]] == ["SUCCEEDED", "FAILED"]
+
+    request = spz("exec", "one", "--async", "echo begun; sleep 60").out.strip()
+    until(lambda: "begun" in spz("logs", "one", "3", "--no-follow").out, "the run", 30)
+    assert spz("logs", "one", "3", "--no-follow", "--tail", "1").code == UNFINISHED
+    assert "cluster one" in spz("api", "status", request).out
+    assert spz("api", "cancel", request).code == 0
+    until(lambda: spz("logs", "one", "3", "--status").code == CANCELLED, "the end", 30)
+
+    assert (
+        spz("launch", "-y", "-c", "one", "--fast", task, "--env=WHO=x", "--secret=KEY=y").code == 0
+    )
+    assert spz("down", "one", "-y").out.startswith("Terminating cluster one")
+    assert spz("status", "one").code == 1
+    assert "one" in [row["cluster"] for row in spz.json("cost-report")["clusters"]]
+
+
+def test_an_idle_cluster_is_let_go(spz: Terminal) -> None:
+    assert spz("launch", "-y", "-d", "-c", "idle", "--down", "--cpus", "2+", "echo x").code == 0
+    until(lambda: spz("status", "idle").code == 1, "the cluster's end", 40)
+
+
+def test_a_name_asked_for_and_refused_launches_nothing(spz: Terminal) -> None:
+    done = spz("launch", "-c", "no", "--cpus", "2+", "echo x", text="n\n")
+    assert (done.code, "nothing was launched" in done.err) == (1, True)
+    assert spz("status", "no").code == 1
+
+
+def test_a_managed_job_a_pipeline_and_an_array(spz: Terminal) -> None:
+    one = spz(
+        "jobs",
+        "launch",
+        "-y",
+        "-n",
+        "fit",
+        "--cpus",
+        "2+",
+        "echo $SKYPILOT_TASK_ID $X",
+        "--env=X=1",
+    )
+    assert one.code == 0, one
+    assert "_fit_" in one.out and one.out.rstrip().endswith(" 1")
+    again = spz.file(
+        "again.yaml",
+        "resources: {cpus: 2+, job_recovery: {max_restarts_on_errors: 1}}\n"
+        "run: '[ -e tried ] || { touch tried; exit 9; }; echo second'\n",
+    )
+    retried = spz("jobs", "launch", "-y", again)
+    assert (retried.code, "second" in retried.out) == (0, True), retried
+    chain = spz.file(
+        "chain.yaml",
+        "name: chain\n---\nname: a\nresources: {cpus: 2+}\nrun: exit 4\n"
+        "---\nname: b\nresources: {cpus: 2+}\nrun: echo never\n",
+    )
+    assert spz("jobs", "launch", "-y", "-d", chain).code == 0
+
+    def ended() -> bool:
+        jobs = {row["name"]: row["status"] for row in spz.json("jobs", "queue")}
+        return jobs.get("a") == "FAILED" and jobs.get("b") == "CANCELLED"
+
+    until(ended, "the pipeline's end", 40)
+    assert spz("jobs", "logs", "-n", "a", "--no-follow").code == FAILED
+    many = spz(
+        "jobs",
+        "launch",
+        "-y",
+        "--num-jobs",
+        "2",
+        "-n",
+        "many",
+        "--cpus",
+        "2+",
+        "echo $SKYPILOT_JOB_RANK",
+    )
+    assert many.code == 0
+
+    def all_done() -> bool:
+        rows = [row for row in spz.json("jobs", "queue") if row["name"] == "many"]
+        return len(rows) == 2 and {row["status"] for row in rows} == {"SUCCEEDED"}
+
+    until(all_done, "the array", 40)
+    assert "managed job" in spz("jobs", "cancel", "-y", "--all").err
+
+
+def test_a_pool_of_workers_takes_jobs(spz: Terminal) -> None:
+    pool = spz.file(
+        "pool.yaml", "name: p\npool: {workers: 1}\nresources: {cpus: 2+}\nsetup: echo up\n"
+    )
+    assert spz("jobs", "pool", "apply", "-y", pool).code == 0
+    up = lambda: "UP" in spz("jobs", "pool", "status").out  # noqa: E731
+    until(up, "the worker", 40)
+    done = spz("jobs", "launch", "-y", "-p", "p", "echo on $SKYPILOT_NUM_NODES")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "on 1")
+    assert "up" in spz("jobs", "pool", "logs", "p", "--no-follow").out
+    assert spz("jobs", "pool", "down", "p", "-y").code == 0
+
+
+def test_files_are_brought(spz: Terminal) -> None:
+    (spz.home / "data" / "in").mkdir(parents=True)
+    (spz.home / "data" / "in" / "a").write_text("local")
+    calls = spz.home / "bin"
+    calls.mkdir()
+    aws = calls / "aws"
+    aws.write_text(
+        '#!/bin/sh\ncase "$1 $2" in "s3api head-object") exit 1;; esac\n'
+        'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/called"\n'
+    )
+    aws.chmod(0o755)
+    repository = spz.home / "repo"
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(repository)]
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    (repository / "code").write_text("cloned")
+    subprocess.run([*git, "add", "code"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "x"], check=True)
+    tree = {
+        "resources": {"cpus": "2+"},
+        "workdir": {"url": f"file://{repository}"},
+        "file_mounts": {f"{spz.home}/to": "./data", f"{spz.home}/s3": "s3://box/part"},
+        "envs": {"AT": str(spz.home)},
+        "run": 'cat code "$AT/to/in/a" "$AT/s3/called"',
+    }
+    task = spz.file("f.yaml", json.dumps(tree))
+    done = spz("launch", "-y", "-c", "files", "--down", task)
+    assert done.code == 0, done
+    assert "clonedlocals3 sync --only-show-errors s3://box/part" in done.out
+
+
+def test_programs_have_the_same(spz: Terminal) -> None:
+    program = (
+        "from gateway import sdk\n"
+        "task = sdk.Task(name='p', run='echo from $WHERE', envs={'WHERE': 'here'})\n"
+        "task.set_resources(sdk.Resources(cpus='2+'))\n"
+        "asked = sdk.launch(task, 'api', down=True)\n"
+        "run, ended = sdk.stream_and_get(asked)\n"
+        "print(ended['status'], [one['name'] for one in sdk.status()])\n"
+        "job = sdk.jobs.launch(sdk.Task(run='exit 2', resources=sdk.Resources(cpus='2+')), 'bad')\n"
+        "print(sdk.jobs.tail_logs(job_id=job.job))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**spz.environ, "PYTHONPATH": str(ROOT)},
+        cwd=spz.home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert (said[0], said[-1]) == ("from here", "100")
+    assert said[1].startswith("SUCCEEDED")
+
+
+@pytest.mark.parametrize("line", ["stop x", "start x", "serve up", "storage ls", "volumes ls"])
+def test_what_is_not_offered_says_why(spz: Terminal, line: str) -> None:
+    done = spz(*line.split())
+    assert (done.code, done.err.startswith("spz: error: ")) == (1, True)
+    assert "Traceback" not in done.err
+
+
+def test_who_asks_and_where_is_told(spz: Terminal) -> None:
+    told = spz.json("api", "info")
+    assert (told["status"], told["cluster"]) == ("ok", "tests")
+    assert spz("api", "login").code == 0
+    assert os.path.basename(told["socket"]) == "gateway.sock"  # noqa: PTH119
