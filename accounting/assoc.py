@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from accounting.ids import OVERHEAD, AccountName, UserName
-from accounting.limits import NO_LIMITS, Limits
+from accounting.limits import NO_LIMITS, Limits, scaled
 
 ROOT = AccountName("root")
 DEFAULT_ACCOUNT = AccountName("default")
@@ -136,6 +136,8 @@ class LevelKind(StrEnum):
     """Where a limit was found; it decides whether the reason is a QOS… or an Assoc… one."""
 
     QOS = "qos"
+    PARTITION = "partition"
+    """The partition's own QOS."""
     USER = "user"
     ACCOUNT = "account"
 
@@ -162,10 +164,11 @@ class Standing:
     others: tuple[Qos, ...]
     """Further QOS that were asked for, the higher priority first."""
     levels: tuple[Level, ...]
-    """In Slurm's order of search: QOS, the user's association, its accounts upwards.
-
-    Empty unless limits are enforced.
+    """In Slurm's order of search: the partition's QOS, the job's (first where it says
+    OverPartQOS), the user's association, its accounts upwards; empty unless limits are enforced.
     """
+    denies: bool = False
+    """Whether a job that is too large by itself is refused at once (DenyOnLimit)."""
 
     def limit(self, name: str, tres: str | None = None) -> Found | None:
         """The first level that sets the limit, which rules, with its value."""
@@ -262,6 +265,7 @@ def standing(
         qos=grades[0],
         others=grades[1:],
         levels=_levels(known, association, grades[0]),
+        denies="DenyOnLimit" in grades[0].flags,
     )
 
 
@@ -269,14 +273,25 @@ def _levels(known: Book, association: Association, qos: Qos) -> tuple[Level, ...
     if Enforce.LIMITS not in known.enforce:
         return ()
     above = (
-        Level(LevelKind.ACCOUNT, step.name, step.limits)
+        Level(LevelKind.ACCOUNT, step.name, scaled(step.limits, qos.limit_factor))
         for step in known.lineage(association.account)
     )
     return (
         Level(LevelKind.QOS, qos.name, qos.limits),
-        Level(LevelKind.USER, association.user, association.limits),
+        Level(LevelKind.USER, association.user, scaled(association.limits, qos.limit_factor)),
         *above,
     )
+
+
+def in_partition(known: Book, stands: Standing, qos: str | None) -> Standing:
+    """The standing in a partition that has a QOS of its own; that one's limits rule first."""
+    wider = known.qos.get((qos or "").lower())
+    if wider is None or wider.name == stands.qos.name or not stands.levels:
+        return stands
+    own, more = stands.levels[0], Level(LevelKind.PARTITION, wider.name, wider.limits)
+    first = (own, more) if "OverPartQOS" in stands.qos.flags else (more, own)
+    denies = stands.denies or "DenyOnLimit" in wider.flags
+    return replace(stands, levels=(*first, *stands.levels[1:]), denies=denies)
 
 
 def _association(

@@ -1,7 +1,8 @@
 """The limits that an association or a QOS may set."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 TresLimit = Mapping[str, int]
 """Counts by TRES name (`cpu`, `mem` in MiB, `gres/gpu`); a name that is absent is not limited."""
@@ -44,3 +45,19 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+
+
+def scaled(limits: Limits, factor: float | None) -> Limits:
+    """The limits with those of TRES multiplied by a QOS's LimitFactor."""
+    if factor is None:
+        return limits
+    found: dict[str, Any] = {
+        name: {tres: int(count * factor) for tres, count in getattr(limits, name).items()}
+        for name in OF_TRES
+        if getattr(limits, name)
+    }
+    return replace(limits, **found)
+
+
+OF_TRES = tuple(one.name for one in fields(Limits) if "tres" in one.name)
+"""Limits that are a count for each TRES."""

@@ -340,7 +340,7 @@ class Engine:
             asks=self.asks,
             reservations=world.reservations,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
-            limits=Keeper(world.site.book, world.tally),
+            limits=Keeper(world.site, world.tally, world.charges, now=now),
         )
 
     def _room(self, node: Node) -> Room:

@@ -13,9 +13,9 @@ from broker.model.lifecycle import apply, left_behind
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
 from broker.model.reservation import Reservation, ReservationGone, ReservationSet
-from broker.model.site import Site, with_book
+from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind
-from broker.model.tally import Party, Used, party_of, used_by
+from broker.model.tally import Charge, Party, Used, party_of, used_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,9 @@ class World:
     """The only home of live state. Reads are free; writes go through `apply` of an event."""
 
     def __init__(self, site: Site, *, next_job_id: int = 1, last_event: int = 0) -> None:
-        self.site = site
+        self.site, self.next_job_id, self.last_event = site, next_job_id, last_event
         self.jobs: dict[JobId, Job] = {}
         self.nodes: dict[NodeName, Node] = {}
-        self.next_job_id = next_job_id
-        self.last_event = last_event
         self.pending: set[JobId] = set()
         self.timed: set[JobId] = set()
         """Pending jobs for which the mere passing of time means something."""
@@ -74,7 +72,9 @@ class World:
         self.reservations: dict[str, Reservation] = {}
         """Never changed in place: readers share it."""
         self.tally: dict[Party, Used] = {}
-        """What users' live jobs come to, by user, account and QOS: for limits."""
+        """What users' live jobs come to, by user, account, QOS and partition: for limits."""
+        self.charges: dict[Party, Charge] = {}
+        """What the past jobs of each used."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
         self.facts: list[tuple[int, ev.Event]] = []
@@ -224,7 +224,8 @@ class World:
 
     def _count(self, job: Job, sign: int) -> None:
         if not job.over:
-            self.tally.setdefault(party_of(job), Used()).add(used_by(job), sign)
+            billed = units(self.site, job.alloc, job.partition) if job.shares else 0
+            self.tally.setdefault(party_of(job), Used()).add(used_by(job, billed), sign)
 
     def _keys(self, job: Job) -> Iterator[tuple[object, dict[object, set[JobId]]]]:
         """Every (key, index) under which this record stands."""

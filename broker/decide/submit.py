@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
-from accounting.ids import JobId, UserName
+from accounting.assoc import InvalidAccount, InvalidQos, Standing
+from accounting.ids import JobId
 from broker.decide.possible import must_know_features, must_start_somewhere
 from broker.decide.reserved import must_admit, possible_here, within_reservation
 from broker.decide.rules import Decision, QuoteFor
@@ -14,11 +14,10 @@ from broker.model.errors import BadOption, Denied, OverLimit, Refused
 from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
-from broker.model.tally import party_of
 from broker.schedule import priority
 from broker.schedule.demand import demand, wanted
 from broker.schedule.gates import limit_of
-from broker.schedule.limits import Asking, at_submit
+from broker.schedule.limits import asking, at_submit, known_of, stands_in
 from broker.world import World
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
@@ -153,12 +152,8 @@ def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
 
 def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:
     try:
-        return standing(
-            site.book,
-            UserName(owner.user),
-            account=spec.account,
-            partition=partition.name,
-            qos=spec.qos,
+        return stands_in(
+            site, owner.user, partition=partition.name, account=spec.account, qos=spec.qos
         )
     except InvalidAccount as error:
         raise BadOption("account", spec.account or "", str(error)) from error
@@ -168,8 +163,9 @@ def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition)
 
 def _must_be_within_limits(world: World, record: Job, stands: Standing) -> None:
     tasks = len(record.array.waiting) if record.array else 1
-    ask = Asking(party_of(record), record.want, record.time_limit, tasks)
-    broken = at_submit(world.site.book, stands, ask=ask, tally=world.tally)
+    ask = asking(world.site, record, record.partitions[0], tasks=tasks)
+    known = known_of(world.site, world.tally, world.charges, now=record.submitted)
+    broken = at_submit(known, stands, ask=ask)
     if broken is not None:
         raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), message=OVER_LIMIT)
 

@@ -1,10 +1,12 @@
 """What a site is configured with, as the broker sees it: partitions, declared nodes, limits."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from accounting.assoc import Book, book
 from accounting.change import ADMINISTRATOR, OPERATOR
-from accounting.tres import Tres
+from accounting.order import RANKING, Ranking
+from accounting.tres import BillingMode, Tres, Weights, billing, parse_weights
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
 from broker.model.spec import UNLIMITED, Limit
@@ -65,6 +67,8 @@ class Partition:
     priority_job_factor: int = 1
     priority_tier: int = 1
     exclusive_user: bool = False
+    qos: str | None = None
+    """The QOS whose limits hold for all of its jobs together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Site:
     max_array_size: int = 1001
     min_job_age: int = 300
     kill_wait: int = 30
+    constrain_memory: bool = False
+    """Whether nodes hold steps to their memory."""
     job_requeue: bool = True
     partitions: tuple[Partition, ...] = ()
     nodes: tuple[DeclaredNode, ...] = ()
@@ -94,6 +100,8 @@ class Site:
     keep_refused_jobs: bool = False
     """Whether a request that no node could ever meet leaves a FAILED record, as Slurm does."""
     priority_flags: tuple[str, ...] = ()
+    ranking: Ranking = RANKING
+    """How waiting jobs are put in order, and how use fades."""
     book: Book = field(default_factory=book)
     """Accounts, associations and QOS."""
 
@@ -118,3 +126,24 @@ def with_book(site: Site, known: Book) -> Site:
 def _uids(known: Book, level: str) -> frozenset[int]:
     people = known.people.values()
     return frozenset(one.uid for one in people if one.admin == level and one.uid is not None)
+
+
+def units(site: Site, tres: Tres, partition: str) -> int:
+    """Billing units of what runs in a partition, as its weights have it (Slurm 25.11)."""
+    weights = _weights(site, partition)
+    return billing(tres, weights, billing_mode(site.priority_flags))
+
+
+def billing_mode(flags: tuple[str, ...]) -> BillingMode:
+    named = (mode for mode in (BillingMode.MAX_TRES_GRES, BillingMode.MAX_TRES) if mode in flags)
+    return next(named, BillingMode.SUM)
+
+
+def _weights(site: Site, name: str) -> Weights | None:
+    partition = site.partition(name)
+    return _parsed(partition.billing_weights) if partition else None
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Weights | None:
+    return parse_weights(text)

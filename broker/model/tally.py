@@ -1,11 +1,19 @@
-"""What users' live jobs come to, counted by user, account and QOS, for limits."""
+"""What users' live jobs come to, and what was used before, by party: for limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from accounting.tres import Tres
 from broker.model.job import Job
+from broker.model.spec import UNLIMITED
+
+FOREVER = 10**12
+"""An instant after everything: the end of what has no time limit."""
+WALL = "wall"
+"""Among counts of TRES: 1 for each running job, so that its seconds are wall time."""
+Counts = dict[str, int]
+"""Amounts as limits name them: `cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`, WALL."""
 
 
 class Party(NamedTuple):
@@ -14,6 +22,7 @@ class Party(NamedTuple):
     user: str
     account: str
     qos: str
+    partition: str = ""
 
 
 @dataclass(slots=True)
@@ -23,28 +32,100 @@ class Used:
     queued: int = 0
     """Waiting and running; every task of an array counts."""
     running: int = 0
-    tres: Tres = Tres()
-    """Held by the running ones."""
+    held: Counts = field(default_factory=dict)
+    """By the running ones."""
+    begins: Counts = field(default_factory=dict)
+    """What is held, times the instant since when."""
+    ends: Counts = field(default_factory=dict)
+    """What is held, times the instant at which its time limit is reached."""
 
     def add(self, other: "Used", sign: int = 1) -> None:
         """Counts more, or with a sign of -1 less."""
         self.queued += sign * other.queued
         self.running += sign * other.running
         if other.running:
-            self.tres = self.tres + other.tres if sign > 0 else self.tres - other.tres
+            _merge(self.held, other.held, sign)
+            _merge(self.begins, other.begins, sign)
+            _merge(self.ends, other.ends, sign)
+
+    def copy(self) -> "Used":
+        return Used(self.queued, self.running, dict(self.held), dict(self.begins), dict(self.ends))
+
+    def seconds(self, name: str, now: int) -> int:
+        """TRES-seconds that the running jobs have used so far."""
+        return self.held.get(name, 0) * now - self.begins.get(name, 0)
+
+    def ahead(self, name: str, now: int) -> int:
+        """TRES-seconds that the running jobs may still use within their time limits."""
+        return max(0, self.ends.get(name, 0) - self.held.get(name, 0) * now)
+
+
+def _merge(into: Counts, other: Counts, sign: int) -> None:
+    for name, count in other.items():
+        into[name] = into.get(name, 0) + sign * count
 
 
 Tally = Mapping[Party, Used]
 
 
+@dataclass(slots=True)
+class Charge:
+    """TRES-seconds that the past jobs of one party used, as of an instant."""
+
+    at: int = 0
+    faded: dict[str, float] = field(default_factory=dict)
+    """What is past counts less."""
+    whole: dict[str, float] = field(default_factory=dict)
+    """For QOS that say NoDecay."""
+
+    def add(self, counts: Mapping[str, float], at: int, *, keep: float) -> None:
+        """More was used, at an instant; `keep` is what a second leaves of what was before."""
+        self.fade(at, keep=keep)
+        late = keep ** max(0, self.at - at)
+        for name, count in counts.items():
+            self.faded[name] = self.faded.get(name, 0.0) + count * late
+            self.whole[name] = self.whole.get(name, 0.0) + count
+
+    def fade(self, now: int, *, keep: float) -> None:
+        if now <= self.at:
+            return
+        part = keep ** (now - self.at) if self.at else 1.0
+        self.faded = {name: count * part for name, count in self.faded.items()}
+        self.at = now
+
+
+Charges = Mapping[Party, Charge]
+
+
 def party_of(job: Job) -> Party:
-    return Party(job.owner.user, job.account, job.qos)
+    """A job that waits for several partitions counts for the first."""
+    return Party(job.owner.user, job.account, job.qos, job.partitions[0] if job.partitions else "")
 
 
-def used_by(job: Job) -> Used:
-    """What one live record adds to its party."""
+def counts_of(tres: Tres, billing: int) -> Counts:
+    """Amounts by the names that limits have."""
+    counts = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node, "billing": billing, WALL: 1}
+    return counts | {f"gres/{name}": count for name, count in tres.gres}
+
+
+def used_by(job: Job, billing: int = 0) -> Used:
+    """What one live record adds to its party; `billing` in units, as it runs."""
     if job.shares:
-        return Used(queued=1, running=1, tres=job.alloc)
+        return running(job, job.alloc, billing=billing, started=job.started or 0)
     if job.array is not None and job.array.task is None:
         return Used(queued=len(job.array.waiting))
     return Used(queued=1)
+
+
+def running(job: Job, tres: Tres, *, billing: int, started: int) -> Used:
+    """What it adds while it runs."""
+    held = counts_of(tres, billing)
+    limit = job.time_limit
+    end = FOREVER if limit == UNLIMITED else started + int(limit) + job.suspended_for
+    return Used(
+        queued=1,
+        running=1,
+        held=held,
+        begins={name: count * (started + job.suspended_for) for name, count in held.items()},
+        ends={name: count * end for name, count in held.items()},
+    )

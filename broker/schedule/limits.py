@@ -1,132 +1,39 @@
 """Limits of QOS and associations: which of them a job breaks, in Slurm's words (25.11).
 
-One row per limit. A level that sets it rules as `accounting.assoc.Standing` orders them.
+`broker.schedule.limit_rows` has one row per limit. A level that sets it rules as
+`accounting.assoc.Standing` orders them.
 """
 
-# ruff: noqa: E501 - a row stays on one line
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from enum import Enum, auto
-from itertools import islice
-
-from accounting.assoc import Book, InvalidAccount, InvalidQos, Level, LevelKind, Standing, standing
+from accounting.assoc import (
+    Book,
+    Enforce,
+    InvalidAccount,
+    InvalidQos,
+    Level,
+    LevelKind,
+    Standing,
+    in_partition,
+    standing,
+)
 from accounting.ids import AccountName, UserName
+from accounting.limits import NO_LIMITS
 from accounting.tres import Tres
 from broker.model.job import Job
-from broker.model.spec import UNLIMITED, Limit
-from broker.model.tally import Party, Tally, Used, party_of
-
-DENY_ON_LIMIT = "DenyOnLimit"
-
-
-class When(Enum):
-    """When a limit is looked at, and what it does."""
-
-    SUBMIT = auto()
-    """Refuses."""
-    JOB = auto()
-    """The job itself is too large: it waits, or is refused where its QOS has DenyOnLimit."""
-    START = auto()
-    """Others use it up: it waits."""
-
-
-class Whose(Enum):
-    """Whose jobs are held against the limit."""
-
-    USER = auto()
-    ACCOUNT = auto()
-    GROUP = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """A job as limits see it."""
-
-    party: Party
-    want: Tres
-    time_limit: Limit
-    tasks: int = 1
-    """Jobs that it makes in all: the tasks of an array."""
-
-
-Measure = Callable[[Used, Asking, str | None], int]
-"""What would be in use with this job, in the limit's unit; the text names a TRES."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One limit: its field, when it is looked at, whose use counts, its reasons."""
-
-    limit: str
-    when: When
-    whose: Whose
-    measure: Measure
-    qos: str = ""
-    """Reason where a QOS sets it; empty: it does not there."""
-    assoc: str = ""
-    tres: str | None = None
-    least: bool = False
-    """It is a minimum."""
-
-
-def _queued(used: Used, ask: Asking, _: str | None) -> int:
-    return used.queued + ask.tasks
-
-
-def _running(used: Used, _: Asking, __: str | None) -> int:
-    return used.running + 1
-
-
-def _wall(_: Used, ask: Asking, __: str | None) -> int:
-    return FOREVER if ask.time_limit == UNLIMITED else int(ask.time_limit)
-
-
-def _one(_: Used, ask: Asking, tres: str | None) -> int:
-    return amount(ask.want, tres or "")
-
-
-def _sum(used: Used, ask: Asking, tres: str | None) -> int:
-    return amount(used.tres, tres or "") + amount(ask.want, tres or "")
-
-
-FOREVER = 10**12
-USER, ACCOUNT, GROUP = Whose
-SUBMIT, JOB, START = When
-# fmt: off
-ROWS: tuple[Row, ...] = (
-    Row("max_submit_jobs",             SUBMIT, USER,    _queued,  "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit"),
-    Row("max_submit_jobs_per_account", SUBMIT, ACCOUNT, _queued,  "MaxSubmitJobsPerAccount"),
-    Row("grp_submit_jobs",             SUBMIT, GROUP,   _queued,  "QOSGrpSubmitJobsLimit", "AssocGrpSubmitJobsLimit"),
-    Row("max_wall",                    JOB,    USER,    _wall,    "QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
-    Row("max_tres_per_job",            JOB,    USER,    _one,     "QOSMaxCpuPerJobLimit", "AssocMaxCpuPerJobLimit", "cpu"),
-    Row("max_tres_per_job",            JOB,    USER,    _one,     "QOSMaxMemoryPerJob", "AssocMaxMemPerJob", "mem"),
-    Row("max_tres_per_job",            JOB,    USER,    _one,     "QOSMaxNodePerJobLimit", "AssocMaxNodePerJobLimit", "node"),
-    Row("max_tres_per_job",            JOB,    USER,    _one,     "QOSMaxGRESPerJob", "AssocMaxGRESPerJob", "gres/gpu"),
-    Row("min_tres_per_job",            JOB,    USER,    _one,     "QOSMinCpuNotSatisfied", "", "cpu", least=True),
-    Row("min_tres_per_job",            JOB,    USER,    _one,     "QOSMinGRES", "", "gres/gpu", least=True),
-    Row("max_jobs",                    START,  USER,    _running, "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit"),
-    Row("max_jobs_per_account",        START,  ACCOUNT, _running, "MaxJobsPerAccount"),
-    Row("grp_jobs",                    START,  GROUP,   _running, "QOSGrpJobsLimit", "AssocGrpJobsLimit"),
-    Row("max_tres_per_user",           START,  USER,    _sum,     "QOSMaxCpuPerUserLimit", "", "cpu"),
-    Row("max_tres_per_user",           START,  USER,    _sum,     "QOSMaxGRESPerUser", "", "gres/gpu"),
-    Row("max_tres_per_account",        START,  ACCOUNT, _sum,     "MaxCpuPerAccount", "", "cpu"),
-    Row("max_tres_per_account",        START,  ACCOUNT, _sum,     "MaxGRESPerAccount", "", "gres/gpu"),
-    Row("grp_tres",                    START,  GROUP,   _sum,     "QOSGrpCpuLimit", "AssocGrpCpuLimit", "cpu"),
-    Row("grp_tres",                    START,  GROUP,   _sum,     "QOSGrpMemLimit", "AssocGrpMemLimit", "mem"),
-    Row("grp_tres",                    START,  GROUP,   _sum,     "QOSGrpNodeLimit", "AssocGrpNodeLimit", "node"),
-    Row("grp_tres",                    START,  GROUP,   _sum,     "QOSGrpGRES", "AssocGrpGRES", "gres/gpu"),
+from broker.model.site import Site, units
+from broker.model.tally import (
+    Charge,
+    Charges,
+    Party,
+    Tally,
+    Used,
+    counts_of,
+    party_of,
+    running,
 )
-"""Limits in the order in which Slurm comes to them."""
-# fmt: on
-
-
-def amount(tres: Tres, name: str) -> int:
-    """How much of the TRES named as limits name it: `cpu`, `mem` (MiB), `node`, `gres/gpu`."""
-    plain = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node}
-    if name in plain:
-        return plain[name]
-    return dict(tres.gres).get(name.removeprefix("gres/"), 0)
+from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,37 +58,96 @@ class Bound:
         return _reason(self.row, self.level)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What limits are measured against."""
+
+    book: Book
+    tally: Tally
+    charges: Charges = field(default_factory=dict)
+    partition_qos: Mapping[str, str] = field(default_factory=dict)
+    """QOS by partition, where it has one."""
+    now: int = 0
+    keep: float = 1.0
+    """What a second leaves of what was used before."""
+
+
+def known_of(site: Site, tally: Tally, charges: Charges, *, now: int) -> Known:
+    """Of a whole site."""
+    return Known(
+        book=site.book,
+        tally=tally,
+        charges=charges,
+        partition_qos={p.name: p.qos.lower() for p in site.partitions if p.qos},
+        now=now,
+        keep=site.ranking.keep,
+    )
+
+
 def bounds(stands: Standing) -> tuple[Bound, ...]:
-    """Every limit that such jobs are under; none unless limits are enforced."""
-    if not stands.levels:
+    """Every limit that such jobs are under, in Slurm's order; none unless limits are enforced.
+
+    What is looked at earlier comes first, then the level, then the order of the rows.
+    """
+    limited = [level for level in stands.levels if level.limits != NO_LIMITS]
+    if not limited:
         return ()
-    return tuple(bound for row in ROWS for bound in _bounds(row, stands))
+    found: list[Bound] = []
+    for rows in BY_TIME:
+        for level in limited:
+            found += [bound for row in rows for bound in _bounds(row, level, stands)]
+    return tuple(found)
 
 
-def _bounds(row: Row, stands: Standing) -> Iterator[Bound]:
+BY_TIME = [[row for row in ROWS if row.when is when] for when in When]
+
+
+def _bounds(row: Row, level: Level, stands: Standing) -> Iterator[Bound]:
     """A group's limit holds at every level that sets one, others at the first alone."""
-    found = (Bound(row, *pair) for pair in stands.each(row.limit, row.tres))
-    named = (bound for bound in found if bound.reason)
-    return named if row.whose is GROUP else islice(named, 1)
+    most = level.limits.value(row.limit, row.tres)
+    if most is None or not _reason(row, level):
+        return
+    if row.whose is not Whose.GROUP:
+        named = (one for one, _ in stands.each(row.limit, row.tres) if _reason(row, one))
+        if next(named, None) is not level:
+            return
+    yield Bound(row, level, most)
 
 
 def _reason(row: Row, level: Level) -> str:
-    return row.qos if level.kind is LevelKind.QOS else row.assoc
+    of_qos = level.kind in {LevelKind.QOS, LevelKind.PARTITION}
+    return row.qos if of_qos else row.assoc
 
 
-def at_submit(book: Book, stands: Standing, *, ask: Asking, tally: Tally) -> Broken | None:
+def at_submit(known: Known, stands: Standing, *, ask: Asking) -> Broken | None:
     """The limit for which a job is refused when it is submitted, None if it may come in."""
-    strict = DENY_ON_LIMIT in stands.qos.flags
-    found = (b for b in bounds(stands) if b.row.when is SUBMIT or (strict and b.row.when is JOB))
-    return next(_broken(found, book, ask=ask, tally=tally), None)
+    found = (
+        bound
+        for bound in bounds(stands)
+        if bound.row.when is When.SUBMIT or (stands.denies and bound.row.when is When.JOB)
+    )
+    return next(_broken(found, known, ask=ask), None)
+
+
+def stands_in(
+    site: Site, user: str, *, partition: str, account: str | None, qos: str | None
+) -> Standing:
+    """How a user's job stands in a partition. Raises InvalidAccount, InvalidQos."""
+    part = site.partition(partition)
+    found = standing(site.book, UserName(user), account=account, partition=partition, qos=qos)
+    return in_partition(site.book, found, part.qos if part else None)
 
 
 class Keeper:
     """Limits in one pass: what is in use, with what the pass itself has started."""
 
-    def __init__(self, book: Book, tally: Tally) -> None:
-        self._book = book
-        self._tally = {party: replace(used) for party, used in tally.items()}
+    def __init__(
+        self, site: Site, tally: Tally, charges: Charges | None = None, *, now: int = 0
+    ) -> None:
+        self._site = site
+        own = {party: used.copy() for party, used in tally.items()}
+        self._tally = own
+        self._about = known_of(site, own, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
 
     def reason(self, job: Job, partition: str) -> str | None:
@@ -194,52 +160,100 @@ class Keeper:
             return found
         if not found:
             return None
-        ask = Asking(key[0], job.want, job.time_limit)
-        broken = next(_broken(found, self._book, ask=ask, tally=self._tally), None)
+        ask = asking(self._site, job, partition)
+        broken = next(_broken(found, self._about, ask=ask), None)
         return broken.reason if broken else None
 
     def _bounds(self, job: Job, partition: str) -> tuple[Bound, ...] | str:
-        user = UserName(job.owner.user)
         try:
-            stands = standing(
-                self._book, user, account=job.account, partition=partition, qos=job.qos
+            stands = stands_in(
+                self._site, job.owner.user, partition=partition, account=job.account, qos=job.qos
             )
         except InvalidAccount:
             return "InvalidAccount"
         except InvalidQos:
             return "InvalidQOS"
-        return tuple(bound for bound in bounds(stands) if bound.row.when is not SUBMIT)
+        return tuple(bound for bound in bounds(stands) if bound.row.when is not When.SUBMIT)
 
-    def started(self, job: Job, tres: Tres, *, sign: int = 1) -> None:
+    def started(self, job: Job, tres: Tres, *, sign: int = 1, partition: str = "") -> None:
         """The job, or one task of it, runs from now; with a sign of -1 it does not after all."""
-        self._tally.setdefault(party_of(job), Used()).add(Used(running=1, tres=tres), sign)
+        where = partition or (job.partitions[0] if job.partitions else "")
+        party = party_of(job)._replace(partition=where)
+        billed = units(self._site, tres, where)
+        more = running(job, tres, billing=billed, started=self._about.now)
+        more.queued = 0
+        self._tally.setdefault(party, Used()).add(more, sign)
 
 
-def _broken(found: Iterable[Bound], book: Book, *, ask: Asking, tally: Tally) -> Iterator[Broken]:
+def asking(site: Site, job: Job, partition: str, *, tasks: int = 1) -> Asking:
+    """The job as limits see it in one of its partitions."""
+    return Asking(
+        party=party_of(job)._replace(partition=partition),
+        want=counts_of(job.want, units(site, job.want, partition)),
+        time_limit=job.time_limit,
+        tasks=tasks,
+    )
+
+
+def _broken(found: Iterable[Bound], known: Known, *, ask: Asking) -> Iterator[Broken]:
     for bound in found:
         row = bound.row
-        used = _used(bound, book, party=ask.party, tally=tally)
-        asked = row.measure(used, ask, row.tres)
-        if asked < bound.most if row.least else asked > bound.most:
-            yield Broken(bound.reason, bound.most, asked)
+        past = _past(bound, known, ask.party)
+        asked = row.measure(past, ask, row.tres or "")
+        most = bound.most * row.per
+        if asked < most if row.least else asked > most:
+            yield Broken(bound.reason, bound.most, asked // row.per)
 
 
-def _used(bound: Bound, book: Book, *, party: Party, tally: Tally) -> Used:
-    total = Used()
-    if bound.row.when is not JOB:
-        for one, used in tally.items():
-            if _counts(bound, book, party=party, one=one):
-                total.add(used)
+def _past(bound: Bound, known: Known, party: Party) -> Past:
+    """What those use, and have used, who are held against the limit."""
+    if bound.row.when is When.JOB:
+        return Past(Used(), {}, known.now)
+    used, charged = Used(), {}
+    fair = _Counting(bound, known, party)
+    for one, held in known.tally.items():
+        if fair(one):
+            used.add(held)
+    if bound.row.past:
+        charged = _charged(bound, known, [c for one, c in known.charges.items() if fair(one)])
+    return Past(used, charged, known.now, safe=Enforce.SAFE in known.book.enforce)
+
+
+def _charged(bound: Bound, known: Known, charges: list[Charge]) -> dict[str, float]:
+    """TRES-seconds used before; all of it counts under a QOS that says NoDecay."""
+    qos = known.book.qos.get(bound.level.name)
+    whole = qos is not None and "NoDecay" in qos.flags and bound.level.kind in OF_QOS
+    total: dict[str, float] = {}
+    for charge in charges:
+        part = 1.0 if whole else known.keep ** max(0, known.now - charge.at)
+        for name, count in (charge.whole if whole else charge.faded).items():
+            total[name] = total.get(name, 0.0) + count * part
     return total
 
 
-def _counts(bound: Bound, book: Book, *, party: Party, one: Party) -> bool:
-    """Whether the jobs of `one` are held against a limit that `party` meets there."""
-    whose, level = bound.row.whose, bound.level
-    if level.kind is LevelKind.QOS:
-        same_user = whose is not USER or one.user == party.user
-        same_account = whose is not ACCOUNT or one.account == party.account
-        return one.qos == level.name and same_user and same_account
-    if whose is not GROUP or level.kind is LevelKind.USER:
-        return (one.user, one.account) == (party.user, party.account)
-    return any(above.name == level.name for above in book.lineage(AccountName(one.account)))
+OF_QOS = frozenset({LevelKind.QOS, LevelKind.PARTITION})
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """Whose use is held against a limit that a party meets."""
+
+    bound: Bound
+    known: Known
+    party: Party
+
+    def __call__(self, one: Party) -> bool:
+        whose, level, party = self.bound.row.whose, self.bound.level, self.party
+        if level.kind in OF_QOS:
+            same_user = whose is not Whose.USER or one.user == party.user
+            same_account = whose is not Whose.ACCOUNT or one.account == party.account
+            return self._of_qos(one) and same_user and same_account
+        if whose is not Whose.GROUP or level.kind is LevelKind.USER:
+            return (one.user, one.account) == (party.user, party.account)
+        above = self.known.book.lineage(AccountName(one.account))
+        return any(step.name == level.name for step in above)
+
+    def _of_qos(self, one: Party) -> bool:
+        """Whether it runs under the QOS, by its own choice or by its partition's."""
+        name = self.bound.level.name
+        return name in {one.qos, self.known.partition_qos.get(one.partition)}

@@ -190,7 +190,7 @@ class _Pass:
                 continue
             found = self._in_partition(job, task, ask)
             if found is None:
-                self.view.limits.started(job, job.want)
+                self.view.limits.started(job, job.want, partition=ask.partition.name)
                 return None
             waits = found
         return waits

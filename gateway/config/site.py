@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from decimal import Decimal
 
+from accounting.order import Ranking
 from accounting.tres import GresCounts, Tres
 from broker.model import site as broker
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
 from gateway.config import settings
+from gateway.config.accounts import PrioritySettings
 from gateway.config.aws import AwsSettings
 from gateway.config.book import book
 from gateway.config.checks import ALL_NODES
@@ -49,8 +51,31 @@ def site(
         keep_refused_jobs=config.keep_refused_jobs,
         requeue_delay=config.scheduling.requeue_delay,
         priority_flags=config.priority.flags,
+        ranking=ranking(config.priority),
     )
     return broker.with_book(made, known)
+
+
+def ranking(priority: PrioritySettings) -> Ranking:
+    """How waiting jobs are put in order."""
+    weights = priority.weights
+    pairs = (item.partition("=") for item in weights.tres.split(",") if item)
+    return Ranking(
+        multifactor=priority.type == "multifactor",
+        age=weights.age,
+        assoc=weights.assoc,
+        fairshare=weights.fairshare,
+        job_size=weights.job_size,
+        partition=weights.partition,
+        qos=weights.qos,
+        tres={name.strip().lower(): float(value) for name, _, value in pairs},
+        max_age=priority.max_age,
+        half_life=priority.decay_half_life,
+        period=priority.calc_period,
+        favor_small=priority.favor_small,
+        flags=frozenset(priority.flags),
+        reset=priority.usage_reset_period,
+    )
 
 
 def _nodes(group: settings.Node, price_of: PriceOf) -> list[broker.DeclaredNode]:
@@ -93,6 +118,7 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         allow_accounts=partition.allow_accounts,
         deny_accounts=partition.deny_accounts,
         allow_qos=partition.allow_qos,
+        qos=partition.qos,
         root_only=partition.root_only,
         hidden=partition.hidden,
         billing_weights=partition.tres_billing_weights,

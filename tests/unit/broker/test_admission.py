@@ -7,7 +7,6 @@ import pytest
 from accounting.assoc import Association, Qos, book
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
-from accounting.tres import Tres
 from broker.decide.possible import must_know_features
 from broker.model import commands as cmd
 from broker.model.errors import BadOption, OverLimit
@@ -186,7 +185,7 @@ def test_what_is_counted_comes_back_to_nothing() -> None:
     for job in jobs:
         bench.run(job)
     (used,) = bench.world.tally.values()
-    assert (used.queued, used.running, used.tres) == (0, 0, Tres())
+    assert (used.queued, used.running, set(used.held.values())) == (0, 0, {0})
 
 
 def test_a_cancelled_job_that_never_started_keeps_the_reason_it_waited_for() -> None:
