@@ -6,13 +6,14 @@ from accounting.ids import JobId
 from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled, never_ran
 from broker.decide.gang import members
-from broker.decide.rules import Decision, may_change
+from broker.decide.reserved import possible_here
+from broker.decide.rules import Decision, QuoteFor, may_change
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.errors import BadOption, Conflict, Denied, Unknown
 from broker.model.ids import StepId
-from broker.model.job import Hold, Job, JobState, Owner, PendingSignal
+from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import SIGCONT, SIGSTOP, Life, life
 from broker.schedule import priority
 from broker.world import World
@@ -130,8 +131,11 @@ def _signal(world: World, job: Job, asked: cmd.Signal, *, now: int) -> ev.Event:
     return ev.SignalAsked(job=job.id, at=now, actor=asked.by.uid, signal=pending)
 
 
-def decide_hold(world: World, asked: cmd.SetHold, now: int) -> Decision:
-    """Holds or releases. Raises Denied when a user releases an operator's hold."""
+def decide_hold(world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor) -> Decision:
+    """Holds or releases. Raises Denied when a user releases an operator's hold.
+
+    A released job that no node could ever run stays held, for that reason.
+    """
     facts: list[ev.Event] = []
     admin = asked.by.uid in world.site.admins
     for job, before in each(world, asked.target, asked.by, now=now):
@@ -141,10 +145,21 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int) -> Decision:
             raise Denied(DENIED)
         value = priority.initial(job.id, held=asked.hold is not None)
         facts += [*before, *([] if job.hold else _rest_shows_none(before, now))]
+        if asked.hold is None and job.hold and not _could_run(world, job, quote):
+            facts.append(ev.Waits(job=job.id, at=now, reason=IMPOSSIBLE))
+            continue
         facts.append(
             ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)
         )
     return Decision(facts)
+
+
+def _could_run(world: World, job: Job, quote: QuoteFor) -> bool:
+    try:
+        possible_here(world, job, quote)
+    except BadOption:
+        return False
+    return True
 
 
 def _rest_shows_none(split_off: list[ev.JobEvent], now: int) -> list[ev.JobEvent]:

@@ -35,7 +35,7 @@ def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> 
             | cmd.Suspend()
             | cmd.Requeue()
         ):
-            return _of_jobs(world, message, now)
+            return _of_jobs(world, message, now, quote=quote)
         case cmd.AddStep() | cmd.UpdateStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
         case cmd.SetNode() | cmd.ChangeBook() | SetReservation() | DropReservation():
@@ -66,7 +66,7 @@ OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Su
 """What is asked of jobs that exist, `update` aside."""
 
 
-def _of_jobs(world: World, message: OfJobs, now: int) -> Decision:
+def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Decision:
     match message:
         case cmd.Cancel():
             return done_by_command.decide_cancel(world, message, now)
@@ -77,7 +77,7 @@ def _of_jobs(world: World, message: OfJobs, now: int) -> Decision:
         case cmd.ToTop():
             return decide_top(world, message, now)
         case cmd.SetHold():
-            return done_by_command.decide_hold(world, message, now)
+            return done_by_command.decide_hold(world, message, now, quote=quote)
         case cmd.Suspend():
             return done_by_command.decide_suspend(world, message, now)
         case cmd.Requeue():

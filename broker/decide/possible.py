@@ -19,6 +19,9 @@ from broker.schedule.gates import beyond, partition_gate
 NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
 UNKNOWN_FEATURE = "Invalid feature specification"
+SHAPE = ("sockets", "cores_per_socket", "threads_per_core")
+CLOSED = ("AccountNotAllowed", "QOSNotAllowed")
+"""Partitions that will not have a job for these are not looked at any further (22.05)."""
 
 
 def must_be_possible(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, str]:
@@ -31,6 +34,8 @@ def must_be_possible(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, 
     hints: list[str] = []
     for partition in _partitions(site, job):
         ask = demand(job.spec, partition)
+        if partition_gate(job, partition, ask.min_nodes) in CLOSED:
+            return partition, ""
         place = _declared_place(site, partition, job=job, ask=ask)
         place = place or _bought_place(partition, ask, job=job, quote=quote, hints=hints)
         if place is not None:
@@ -78,11 +83,15 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
     nodes = [node for node in _nodes(site, partition) if node.name not in asked.exclude]
     nodes = [node for node in nodes if (asked.tmp_mib or 0) <= node.tmp_disk_mib]
     nodes = [node for node in nodes if node.whole.cpu >= _cpus_together(ask)]
+    nodes = [node for node in nodes if _tasks_fit(ask, node)]
     records = [declared(node, site) for node in nodes]
+    waits = beyond(site, partition, ask)
+    if waits:  # a job that cannot start as things are: how its nodes are built is not looked at
+        asked = asked.model_copy(update=dict.fromkeys(SHAPE))
     rooms = [room(record, ()) for record in records if is_of_kind(record, asked)]
     if not rooms:
         return None
-    if not beyond(site, partition, ask):
+    if not waits:
         shares = choose(ask, rooms)
         return ",".join(share.node for share in shares) if shares else None
     one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask))
@@ -106,6 +115,13 @@ def _cpus_together(ask: Demand) -> int:
     """Cpus that one node must have: those of the tasks that may be on it (MinCPUsNode)."""
     tasks = 1 if ask.overcommit else min(ask.tasks_per_node or 1, ask.tasks)
     return max(ask.min_cpus, tasks * ask.cpus_per_task)
+
+
+def _tasks_fit(ask: Demand, node: DeclaredNode) -> bool:
+    """Whether the tasks that have to be on one node are within the limit for its sockets."""
+    if ask.tasks_per_socket is None:
+        return True
+    return min(ask.tasks_per_node or 1, ask.tasks) <= ask.tasks_per_socket * node.sockets
 
 
 def _bought_place(

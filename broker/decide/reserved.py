@@ -6,7 +6,7 @@ from broker.decide.possible import NOT_AVAILABLE, must_be_possible
 from broker.decide.rules import QuoteFor
 from broker.model.errors import BadOption, Denied, Refused
 from broker.model.job import Job
-from broker.model.reservation import names_of
+from broker.model.reservation import asked_of, names_of
 from broker.model.site import Partition, Site
 from broker.world import World
 
@@ -36,7 +36,7 @@ def within_reservation(world: World, job: Job) -> tuple[Site, Job]:
     Raises BadOption where the job names nodes that are not of it.
     """
     site, asked = world.site, job.spec.resources
-    mine = [world.reservations[name] for name in names_of(job.spec.reservation)]
+    mine = asked_of(job.spec.reservation, world.reservations)
     if not mine or any(one.has("FLEX") for one in mine):
         return site, job
     nodes = {name for one in mine for name in one.nodes}

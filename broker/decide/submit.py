@@ -35,12 +35,18 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
     if asked.more:
         return _heterogeneous(world, asked, record, quote=quote)
     try:
-        possible_here(world, record, quote)
+        _judged(world, record, quote)
     except BadOption as refusal:
         if not world.site.keep_refused_jobs:
             raise
         return Decision(_kept(world.site, record), refusal)
     return Decision([_queued(record)], record.id)
+
+
+def _judged(world: World, record: Job, quote: QuoteFor) -> None:
+    """Of a held job nodes are looked for when it is released (22.05). Raises BadOption."""
+    if record.hold is None or record.spec.resources.max_nodes == 0:
+        possible_here(world, record, quote)
 
 
 def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) -> Decision:
@@ -54,7 +60,7 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
         place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
         value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
         component = replace(record, id=job_id, het=place, priority=value)
-        possible_here(world, component, quote)
+        _judged(world, component, quote)
         facts.append(_queued(component))
     return Decision(facts, first.id)
 

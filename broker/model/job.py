@@ -53,6 +53,10 @@ class Hold(StrEnum):
 
 REQUEUED_HELD = "job requeued in held state"
 """Why a job waits after `scontrol requeuehold` (25.11), until it is released."""
+IMPOSSIBLE = "BadConstraints"
+"""Why a job stays held that was released and that no node could ever run."""
+OF_HELD = (REQUEUED_HELD, IMPOSSIBLE)
+"""Reasons that a held job may have beside that of its hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,16 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
-from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
+from broker.model.job import (
+    OF_HELD,
+    REQUEUED_HELD,
+    ExitCode,
+    Job,
+    JobFlag,
+    JobState,
+    Step,
+    StepState,
+)
 from broker.model.patch import patched
 from broker.model.spec import Dependency, DependencyKind
 
@@ -278,8 +287,8 @@ def left_behind(job: Job, at: int) -> Job:
 
 def _at_rest(job: Job, reason: str = "None") -> str:
     """Why a job waits that has just come back to the queue: a hold outweighs all else."""
-    if job.hold and job.reason == REQUEUED_HELD:
-        return REQUEUED_HELD
+    if job.hold and job.reason in OF_HELD:
+        return job.reason
     return job.hold.value if job.hold else reason
 
 

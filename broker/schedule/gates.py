@@ -1,7 +1,7 @@
 """Why a job may not start now, before anybody looks for room: Slurm's reasons, in Slurm's order."""
 
 from accounting.ids import AccountName
-from broker.model.job import REQUEUED_HELD, Job
+from broker.model.job import OF_HELD, Job
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Limit
 from broker.schedule.demand import Demand, wanted
@@ -10,7 +10,7 @@ from broker.schedule.demand import Demand, wanted
 def gate(job: Job, now: int) -> str | None:
     """The reason that does not depend on a partition, None if it may be placed."""
     if job.hold is not None:
-        return REQUEUED_HELD if job.reason == REQUEUED_HELD else job.hold.value
+        return job.reason if job.reason in OF_HELD else job.hold.value
     if begin_of(job) > now:
         return "BeginTime"
     if job.after and not _only_elementwise(job):

@@ -22,6 +22,8 @@ NEEDS_GPUS_OR_TASKS = (
     " node/ntask specification"
 )
 
+WITH_AND_WITHOUT = "Invalid GRES specification (with and without type identification)"
+
 Part = Mapping[str, Given]
 
 
@@ -87,8 +89,29 @@ def _gres_items(text: str, spelling: Spelling) -> list[Item]:
 
 
 def per_job(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
-    """`--gpus`. Raises as `per_node`."""
-    return spelling.gres(_gpus(part, "gpus"))
+    """`--gpus`, or as many as `--ntasks` and `--ntasks-per-gpu` imply. Raises as `per_node`."""
+    return spelling.gres(_gpus(part, "gpus") or _implied(part))
+
+
+def _implied(part: Part) -> list[Item]:
+    """Where no GPU is asked for otherwise (22.05)."""
+    each = next((part[long].value for long in PER_GPU if long in part), None)
+    if each is None or "ntasks" not in part or any(long in part for long in OF_GPUS):
+        return []
+    if part["ntasks"].value % each:
+        raise _complaint(BAD_GRES)
+    return [Item(GPU, None, part["ntasks"].value // each)]
+
+
+PER_GPU = ("ntasks-per-gpu", "ntasks-per-tres")
+OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "tres-per-task")
+
+
+def must_be_of_one_mind(asked: Iterable[Gres]) -> None:
+    """GPUs with a type and without one are not asked for together. Raises GrammarError (22.05)."""
+    typed = {one.type is not None for one in asked if one.name == GPU}
+    if len(typed) > 1:
+        raise _complaint(WITH_AND_WITHOUT)
 
 
 def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
@@ -142,7 +165,7 @@ def must_have_gpus(part: Part, *, gpus: int) -> None:
     told = "ntasks" in part or "gpus" in part
     if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
         raise _complaint(NEEDS_TASKS, BAD_GRES)
-    for long in ("ntasks-per-gpu", "ntasks-per-tres"):
+    for long in PER_GPU:
         if long in part and not gpus and not {"ntasks", "nodes"} & part.keys():
             raise _complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
 

@@ -69,9 +69,10 @@ def _resources(asked: Asking) -> Resources:
     part, spelling = asked.part, asked.spelling
     each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling)
     by_task = gres.per_task(part, spelling)
+    gres.must_be_of_one_mind((*each, *whole, *by_task))
     gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
     gres.must_have_gpus(part, gpus=gpus)
-    nodelist = _nodelist(asked)
+    nodelist = _nodelist(asked)[: asked.number("ntasks")]
     low, high = _node_count(asked, len(nodelist))
     exclude = _exclude(asked, nodelist)
     shape = _shape(asked)
@@ -116,7 +117,7 @@ def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
 
 def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
     """Asked outright, or implied by figures per GPU."""
-    told = asked.number("ntasks")
+    told = asked.number("ntasks") or _by_geometry(asked)
     if told is not None or not gpus:
         return told
     per_gpu = asked.number("ntasks-per-gpu") or asked.number("ntasks-per-tres")
@@ -136,6 +137,16 @@ def _shape(asked: Asking) -> tuple[int | None, int | None, int | None]:
 
 
 SHAPE_OPTIONS = ("sockets-per-node", "cores-per-socket", "threads-per-core")
+
+
+def _by_geometry(asked: Asking) -> int | None:
+    """A task for each thread of what `-B`, or a fixed number of nodes, has of sockets and cores."""
+    pieces = [piece for piece in _shape(asked) if piece]
+    nodes = asked.value("nodes")
+    fixed = nodes is not None and nodes.high in (None, nodes.low)
+    if not pieces or not (fixed or "extra-node-info" in asked.part):
+        return None
+    return max(1, nodes.low if nodes is not None else 1) * prod(pieces)
 
 
 def _min_cpus(asked: Asking) -> int | None:

@@ -163,17 +163,20 @@ def _must_fit_together(asked: Asking) -> None:
         raise asked.refuse(refusals.BAD_TRES)
     if (asked.text("batch") or "") not in (asked.text("constraint") or ""):
         raise asked.refuse(BATCH_FEATURES)
-    limit, least = asked.value("time") or _usual_limit(asked), asked.value("time-min")
+    limit, least = _longest(asked), asked.value("time-min")
     if least is not None and isinstance(limit, int) and (least == UNLIMITED or least > limit):
         raise asked.refuse("Invalid time-min specification (exceeds job's time or other limits)")
 
 
-def _usual_limit(asked: Asking) -> Limit | None:
-    """What the first partition asked for gives where no limit is asked."""
+def _longest(asked: Asking) -> Limit | None:
+    """The limit asked for, else what the first partition gives; without one what it allows."""
     names = _names(asked.text("partition"))
-    site = asked.site
+    site, limit = asked.site, asked.value("time")
     partition = site.partition(names[0]) if names else site.default_partition
-    return partition.default_time or partition.max_time if partition else None
+    if partition is None:
+        return limit if isinstance(limit, int) else None
+    limit = limit or partition.default_time or UNLIMITED
+    return partition.max_time if limit == UNLIMITED else int(limit)
 
 
 def _array(asked: Asking) -> ArraySpec | None:

@@ -60,7 +60,7 @@ BY_KIND = {
     MEM: ("100", "1G", "2048K", "1T", "x", "-5", "1.5G"),
     NODES: ("1", "2", "1-2", "2-1", "9", "x", "1k"),
     INSTANT: ("now+1hour", "now+3days", "2035-01-02T03:04:05", "x", "25:61"),
-    SIGNAL: ("USR1", "TERM@60", "B:10@120", "R:USR2", "NOSUCH", "USR1@x"),
+    SIGNAL: ("USR1", "TERM@60", "B:10@120", "NOSUCH", "USR1@x"),  # 25.11 refuses R: here
     MAIL: ("NONE", "END", "BEGIN,FAIL", "ALL", "TIME_LIMIT_80", "nosuch"),
     OPEN_MODE: ("append", "truncate", "a", "x"),
     EXCLUSIVE: (None, "user"),

@@ -188,7 +188,7 @@ def test_an_option_without_effect_is_named_in_one_line(site: Site, command: str,
             program: Allocator = "salloc" if command == "salloc" else "srun"
             made = read_srun(program, typed([*argv, "true"]), setting(site))  # type: ignore[assignment]
     except GrammarError as refusal:
-        assert refusal.stderr  # noqa: PT017 - a refusal names it as well
+        assert refusal.stderr
         return
     assert isinstance(made, Submission | Request)
     named = [line for line in made.stderr.splitlines() if opt.long in line or "-S" in line]

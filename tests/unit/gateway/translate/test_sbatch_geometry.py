@@ -1,0 +1,83 @@
+"""Sockets, cores and threads, tasks per GPU and per socket, as a real Slurm counts them."""
+
+import pytest
+
+from gateway.translate.sbatch import Submission
+from sbatch_shim.grammar.errors import GrammarError
+
+from .conftest import Submit
+
+SHORTEST = "Invalid time-min specification (exceeds job's time or other limits)"
+
+
+def asked(sbatch: Submit, *words: str) -> Submission:
+    made = sbatch(*words, "--wrap=true")
+    assert isinstance(made, Submission)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "tasks"),
+    [
+        (["-B", "1:2:1"], 2),
+        (["-B", "1:2", "-n3"], 3),
+        (["--cores-per-socket=2"], None),
+        (["-N1", "--cores-per-socket=2"], 2),
+        (["-N2", "--sockets-per-node=1", "--cores-per-socket=2"], 4),
+        (["-N1-2", "--cores-per-socket=2"], None),
+    ],
+)
+def test_a_fixed_number_of_nodes_of_a_shape_has_a_task_for_each_thread(
+    sbatch: Submit, words: list[str], tasks: int | None
+) -> None:
+    assert asked(sbatch, *words).spec.resources.tasks == tasks
+
+
+@pytest.mark.parametrize("long", ["ntasks-per-gpu", "ntasks-per-tres"])
+def test_tasks_and_tasks_per_gpu_imply_gpus(sbatch: Submit, long: str) -> None:
+    found = asked(sbatch, "-n4", f"--{long}=2", "--mem-per-gpu=1G").spec.resources
+    assert [(one.name, one.type, one.count) for one in found.gpus] == [("gpu", None, 2)]
+    with pytest.raises(GrammarError, match="generic resource"):
+        sbatch("-n3", f"--{long}=2", "--wrap=true")
+
+
+@pytest.mark.parametrize(
+    "words", [["-Ga10g:2", "--gpus-per-node=2"], ["--gres=gpu:1", "--gpus=a10g:1"]]
+)
+def test_gpus_with_and_without_a_type_are_not_asked_for_together(
+    sbatch: Submit, words: list[str]
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        sbatch(*words, "--wrap=true")
+    said = "sbatch: error: Invalid GRES specification (with and without type identification)\n"
+    assert refused.value.stderr == said
+
+
+def test_no_more_named_nodes_than_tasks_are_kept(sbatch: Submit) -> None:
+    found = asked(sbatch, "-n1", "-w", "ec2-[3-4]").spec.resources
+    assert (found.nodelist, found.min_nodes) == (("ec2-3",), 1)
+    assert asked(sbatch, "-w", "ec2-[3-4]").spec.resources.nodelist == ("ec2-3", "ec2-4")
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["--time-min=INFINITE"], True),
+        (["--time-min=0"], True),
+        (["-t0", "--time-min=0"], True),
+        (["-t0", "--time-min=60"], False),
+        (["-t5", "--time-min=6"], True),
+        (["-t5", "--time-min=5"], False),
+        (["--time-min=90"], True),
+        (["-p", "debug", "--time-min=31"], True),
+    ],
+)
+def test_the_shortest_limit_is_within_the_longest(
+    sbatch: Submit, words: list[str], refused: bool
+) -> None:
+    if not refused:
+        assert asked(sbatch, *words)
+        return
+    with pytest.raises(GrammarError) as error:
+        sbatch(*words, "--wrap=true")
+    assert SHORTEST in error.value.stderr
