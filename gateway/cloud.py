@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,14 @@ from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
 from broker.run.launch import agent_zipapp
-from broker.run.reach import SshReach
+from broker.run.reach import AnyReach, SshReach
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
 from broker.stage.courier import Courier, Outputs
 from broker.stage.marks import Marks
 from broker.stage.sides import Near
 from broker.stage.sync import Limits, Sync
+from broker.workers import Outside
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import micro_usd
@@ -50,6 +51,15 @@ class Cloud:
     reach: SshReach
     files: Courier
     nodes: Callable[[], Mapping[NodeName, Node]]
+
+    def joined(self, outside: Outside) -> Outside:
+        """What effects are performed with, EC2's machines among it."""
+        return replace(
+            outside,
+            providers={**outside.providers, self.provider.name: self.provider},
+            reach=AnyReach(outside.reach, self.reach),
+            files=self.files,
+        )
 
     def hear(self, facts: Sequence[Event]) -> None:
         """Learns which machines came up and which never did; lets go of those that are gone."""

@@ -24,7 +24,7 @@ from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
-from broker.ports import Files, Place, Provider, Reach
+from broker.ports import Place, Provider
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.providers.local import Behaviour, LocalProvider
 from broker.providers.refusals import Rule
@@ -32,7 +32,6 @@ from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node
-from broker.run.reach import AnyReach
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
@@ -120,23 +119,12 @@ def build(paths: Paths, config: Config) -> Service:
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
-    providers: dict[str, Provider] = {local.name: local}
-    reach: Reach = LocalReach(paths, _slots(config), local)
-    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     orders = OrderBook(site, store.blob, config.submit_host or host())
-    files: Files | None = None
+    outside = _outside(paths, config, local=local, orders=orders)
+    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     if cloudy:
         ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
-        providers[ec2.provider.name] = ec2.provider
-        reach, heart.tell = AnyReach(reach, ec2.reach), both(heart.tell, ec2.hear)
-        files = ec2.files
-    outside = Outside(
-        providers=providers,
-        reach=reach,
-        orders=orders,
-        kill_wait=config.kill_wait,
-        files=files,
-    )
+        outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
     workers = Workers(outside, report=heart.report, followed=heart.followed, log=log)
     heart.workers = workers
     desk = Desk(
@@ -145,20 +133,30 @@ def build(paths: Paths, config: Config) -> Service:
         history=store.history,
         clock=clock,
         wake=heart.wake,
-        reach=reach,
+        reach=outside.reach,
         host=config.submit_host or host(),
         gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
         mails=usable(config.mail_prog),
     )
-    heart.sweep = Sweep(heart, providers, local, store, log, desk.holders)
+    heart.sweep = Sweep(heart, outside.providers, local, store, log, desk.holders)
     own = router(
         market=market,
-        providers=providers,
+        providers=outside.providers,
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     app = build_app(desk, _programs(config), log=log, routers=[own], key=_key(config))
-    return Service(heart, workers, store, app, site, providers)
+    return Service(heart, workers, store, app, site, outside.providers)
+
+
+def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook) -> Outside:
+    """What effects are performed with where every node is of this host."""
+    return Outside(
+        providers={local.name: local},
+        reach=LocalReach(paths, _slots(config), local),
+        orders=orders,
+        kill_wait=config.kill_wait,
+    )
 
 
 @dataclass(slots=True)

@@ -80,11 +80,13 @@ class Sync:
         """Raises TooMuch, FileNotFoundError for a folder that is not there, HereError, OSError."""
         ignored = self._ignored(folder)
         here = _listed(self.near, folder, ignored)
-        self._must_be_allowed(folder, here)
+        self._must_be_allowed(folder, here.files)
         far.carry("make", folder.where)
         there = _listed(far, folder, ignored)
+        if here.one_with(there):
+            return Told()
         marks = self.marks.load(folder.node, folder.where.path)
-        plan = _decided(one_way(here, there, marks), folder, giver=self.near, taker=far)
+        plan = _decided(one_way(here.files, there.files, marks), folder, giver=self.near, taker=far)
         told = _carried(plan.moves, folder, giver=self.near, taker=far)
         self._keep(folder, marks, _marks(plan, told))
         return told
@@ -94,13 +96,17 @@ class Sync:
         ignored = self._ignored(folder)
         there = _listed(far, folder, ignored, may_be_absent=True)
         here = _listed(self.near, folder, ignored)
+        if here.one_with(there):
+            return Told()
         marks = self.marks.load(folder.node, folder.where.path)
         turned = {path: mark.turned() for path, mark in marks.items()}
-        plan = _decided(one_way(there, here, turned), folder, giver=far, taker=self.near)
+        plan = _decided(
+            one_way(there.files, here.files, turned), folder, giver=far, taker=self.near
+        )
         clashes = [Move(one.path, one.entry, CONFLICT) for one in plan.clashes]
         told = _carried([*plan.moves, *clashes], folder, giver=far, taker=self.near)
         new = _marks(plan, told)
-        new |= {one.path: Mark(one.entry, here[one.path]) for one in plan.clashes}
+        new |= {one.path: Mark(one.entry, here.files[one.path]) for one in plan.clashes}
         self._keep(folder, marks, {path: mark.turned() for path, mark in new.items()})
         return told
 
@@ -126,19 +132,31 @@ class Sync:
         self.marks.save(folder.node, folder.where.path, {**old, **new})
 
 
-def _listed(
-    side: Side, folder: Folder, ignored: Ignored, *, may_be_absent: bool = False
-) -> dict[str, Entry]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A folder as one side shows it; nobody's identity where it is not there."""
+
+    files: dict[str, Entry]
+    identity: tuple[int, ...] = ()
+
+    def one_with(self, other: "_Seen") -> bool:
+        """Whether both sides see the same folder, so that nothing has to travel."""
+        return self.identity == other.identity != ()
+
+
+def _listed(side: Side, folder: Folder, ignored: Ignored, *, may_be_absent: bool = False) -> _Seen:
     asked = json.dumps({"prune": ignored.prune()}).encode("ascii")
     try:
         said = side.carry("list", folder.where, asked)
     except FileNotFoundError:
         if may_be_absent:
-            return {}
+            return _Seen({})
         raise
     rows = json.loads(zlib.decompress(said))
+    identity = tuple(rows.pop(""))
     found = ignored.kept({path: Entry(*row) for path, row in rows.items()})
-    return {path: entry for path, entry in found.items() if path not in folder.outputs}
+    wanted = {path: entry for path, entry in found.items() if path not in folder.outputs}
+    return _Seen(wanted, identity)
 
 
 def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:

@@ -135,14 +135,23 @@ def _row(item: "os.DirEntry[str]") -> "Optional[list[Any]]":
 
 def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
     prune = set(decode(asked).get("prune", ()))
-    rows = dict(listing(folder, prune))
+    rows = {"": identity(folder)}  # type: dict[str, list[Any]]
+    rows.update(listing(folder, prune))
     yield zlib.compress(encode(rows), FAST)
 
 
+def identity(folder: str) -> "list[int]":
+    """The same on both sides only where both see one and the same folder."""
+    found = os.stat(folder)
+    return [found.st_ino, found.st_ctime_ns]
+
+
 def do_sizes(folder: str, asked: bytes) -> "Iterator[bytes]":
-    """Bytes of each file; null where there is none, or it is no file."""
+    """Bytes of each file, null where there is none; the folder itself under the empty name."""
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    yield encode({path: _size(root, path) for path in decode(asked)})
+    told = {"": identity(folder)}  # type: dict[str, Any]
+    told.update((path, _size(root, path)) for path in decode(asked))
+    yield encode(told)
 
 
 def _size(root: int, path: str) -> "Optional[int]":
