@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance test-oracle bench bench-oracle docs lock clean
+.PHONY: help setup demo demo-ec2 test lint conformance test-oracle bench bench-oracle docs lock clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -12,12 +12,15 @@ MARKED := e2e or kill or lab or postgres or root
 ARGS ?=
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed  ## .venv with everything in it; quick the second time
 
 demo: setup  ## start the service on the local provider, run the example jobs, show them, stop it
 	@$(BIN)/python docs/examples/demo.py $(ARGS)
+
+demo-ec2: setup  ## the same through boto3 and SSH, on the cloud in a box (needs openssh-server)
+	@$(BIN)/python -m tests.lab.demo $(ARGS)
 
 test: setup  ## the whole suite: the quick tests, then the marked ones (real processes, kills, PostgreSQL, several users)
 	@rc=0; \

@@ -36,6 +36,9 @@ def options() -> argparse.ArgumentParser:
     for share in ("refuse", "throttle", "lose"):
         parser.add_argument(f"--{share}", type=float, default=0.0, help="share, of 1")
     parser.add_argument("--hang", type=float, default=0.0, help="seconds that a lost answer takes")
+    parser.add_argument(
+        "--private", type=Path, help="folder that every machine has for itself; takes root"
+    )
     parser.add_argument("--tied", action="store_true", help="end when stdin does")
     return parser
 
@@ -55,7 +58,7 @@ def main() -> int:
 
 
 def serve(asked: argparse.Namespace, state: Path) -> None:
-    hosts = Hosts(state, asked.ssh_port)
+    hosts = Hosts(state, asked.ssh_port, private=asked.private)
     delays = Delays(asked.boot, asked.ssh, asked.stop, asked.visible, asked.listed, asked.speed)
     weather = Weather(asked.seed, asked.refuse, asked.throttle, asked.lose, asked.hang)
     box = new_box(hosts, time.time, delays, weather=weather, wares=Wares.bundled())

@@ -60,6 +60,14 @@ SetEnv {environment}
 """
 
 
+ALONE = (
+    *("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c"),
+    'mount --bind "$1" "$2" && shift 2 && exec "$@"',
+    "sh",
+)
+"""A mount namespace in which one folder lies over another; takes root."""
+
+
 def login() -> str:
     """Whose machines these are: the user who runs the box."""
     return pwd.getpwuid(os.getuid()).pw_name
@@ -80,6 +88,8 @@ class Hosts:
     root: Path
     ssh_port: int
     endpoint: str = ""
+    private: Path | None = None
+    """A folder that every machine has for itself, empty at first: what is in it is not shared."""
     _octet: int = 0
     _claim: socket.socket | None = None
     _running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -120,6 +130,9 @@ class Hosts:
         environment = self._environment(folder, id)
         self._write(folder, number, cloud_config(user_data), environment)
         argv = [SSHD, "-D", "-e", "-f", f"{folder}/sshd_config"] if SSHD else ["/no/sshd"]
+        if self.private is not None:
+            (folder / "private").mkdir(mode=0o755)
+            argv = [*ALONE, f"{folder}/private", str(self.private), *argv]
         with (folder / "console").open("wb") as console:
             self._running[number] = subprocess.Popen(
                 [sys.executable, "-ISs", str(SUPERVISOR), str(folder), "--", *argv],

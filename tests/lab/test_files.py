@@ -1,0 +1,155 @@
+"""Files of jobs on machines that share nothing with the login node: brought, passed on, fetched."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Service, User, service
+from tests.lab.host import NO_SSHD, SSHD
+from tests.lab.running import CREDENTIALS, Running, running
+from tests.lab.test_service import CONFIG
+
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
+PATIENCE = 60.0
+OTHER = 23456
+"""A user that no host knows."""
+
+
+@pytest.fixture(scope="module")
+def share() -> Iterator[Path]:
+    """Where users work: on every machine an empty folder of its own lies over it."""
+    path = Path("/tmp/spz-users")
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(mode=0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def lab(share: Path) -> Iterator[Running]:
+    if not SSHD:
+        pytest.skip(NO_SSHD)
+    with running("--speed", "30", "--ssh-port", "2226", "--private", str(share)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def gateway(lab: Running) -> Iterator[Service]:
+    config = CONFIG.format(
+        endpoint=lab.endpoint,
+        ssh_port=lab.ssh_port,
+        ssh_user=lab.ssh_user,
+        buy="instance_types: [m7i.large]",
+    )
+    preloaded = Preloaded()
+    try:
+        with service(preloaded, config, environ=CREDENTIALS) as made:
+            yield made
+    finally:
+        preloaded.close()
+
+
+def folder(share: Path, name: str) -> Path:
+    made = share / name
+    made.mkdir()
+    return made
+
+
+def test_input_is_there_output_comes_while_it_runs_and_results_at_the_end(
+    gateway: Service, share: Path
+) -> None:
+    work = folder(share, "whole")
+    (work / "data").mkdir()
+    (work / "data" / "in.txt").write_text("from the login node")
+    (work / "run.sh").write_text(
+        "#!/bin/sh\necho begun\ncat data/in.txt\nmkdir out\n"
+        "while [ ! -e stop ]; do sleep 0.2; [ -e out/n ] && exit 3 || sleep 8; break; done\n"
+        "echo result > out/result.txt\necho ended\n"
+    )
+    job = gateway.submit("run.sh", cwd=work)
+    out = work / f"slurm-{job}.out"
+    until(lambda: out.exists() and "login node" in out.read_text(), "its first lines", PATIENCE)
+    assert "ended" not in out.read_text()
+    gateway.wait(job, "COMPLETED")
+    assert out.read_text() == "begun\nfrom the login nodeended\n"
+    assert (work / "out" / "result.txt").read_text() == "result\n"
+
+
+def test_results_are_here_before_the_job_is_said_to_be_over(gateway: Service, share: Path) -> None:
+    work = folder(share, "before")
+    job = gateway.wrap("seq 1000 > numbers; exit 7", cwd=work)
+    gateway.wait(job, "FAILED")
+    assert (work / "numbers").read_text().split()[-1] == "1000"
+    assert gateway.exit(job) == (7, 0)
+
+
+def test_what_the_user_changes_meanwhile_stays(gateway: Service, share: Path) -> None:
+    work = folder(share, "both")
+    (work / "notes").write_text("first")
+    job = gateway.wrap("echo begun; sleep 3; echo theirs > notes", cwd=work)
+    out = work / f"slurm-{job}.out"
+    until(lambda: out.exists() and out.read_text() == "begun\n", "its begin", PATIENCE)
+    (work / "notes").write_text("mine")
+    gateway.wait(job, "COMPLETED")
+    assert (work / "notes").read_text() == "mine"
+    assert (work / f"notes.spz-{job}").read_text() == "theirs\n"
+
+
+def test_output_is_added_where_that_was_asked_for(gateway: Service, share: Path) -> None:
+    work = folder(share, "added")
+    (work / "log").write_text("of before\n")
+    job = gateway.wrap("echo new; echo >&2 wrong", "-o", "log", "--open-mode=append", cwd=work)
+    gateway.wait(job, "COMPLETED")
+    assert sorted((work / "log").read_text().splitlines()) == ["new", "of before", "wrong"]
+
+
+def test_output_outside_of_the_submit_directory_arrives_too(gateway: Service, share: Path) -> None:
+    work, logs = folder(share, "submit"), folder(share, "logs")
+    job = gateway.wrap(
+        "echo out; echo err >&2", "-o", f"{logs}/%j.o", "-e", f"{logs}/%j.e", cwd=work
+    )
+    gateway.wait(job, "COMPLETED")
+    assert (logs / f"{job}.o").read_text() == "out\n"
+    assert (logs / f"{job}.e").read_text() == "err\n"
+
+
+def test_too_large_a_folder_is_refused_with_the_way_out(gateway: Service, share: Path) -> None:
+    work = folder(share, "large")
+    with (work / "huge").open("wb") as file:
+        file.truncate(11 << 30)
+    job = gateway.wrap("true", cwd=work)
+    gateway.wait(job, "FAILED")
+    said = gateway.run("scontrol", "show", "job", str(job)).out
+    assert ".spzignore" in said + gateway.words()
+
+
+def test_a_job_whose_gateway_was_killed_has_all_of_its_output(
+    gateway: Service, share: Path
+) -> None:
+    work = folder(share, "killed")
+    job = gateway.wrap("for n in $(seq 40); do echo $n; sleep 0.1; done; echo x > last", cwd=work)
+    out = work / f"slurm-{job}.out"
+    until(lambda: out.exists() and out.read_text(), "its begin", PATIENCE)
+    for _ in range(3):
+        gateway.restart()
+    gateway.wait(job, "COMPLETED")
+    assert out.read_text().split() == [str(n) for n in range(1, 41)]
+    assert (work / "last").exists()
+
+
+def test_files_are_their_users_on_both_sides(gateway: Service, share: Path) -> None:
+    try:
+        user = User.named("nobody")
+    except KeyError:
+        pytest.skip("this host has no user nobody")
+    work = folder(share, "others")
+    os.chown(work, user.uid, user.gid)
+    job = gateway.wrap("id -u > who; umask 077; echo secret > mine", cwd=work, user=user)
+    gateway.wait(job, "COMPLETED")
+    assert (work / "who").read_text() == f"{user.uid}\n"
+    assert (work / "mine").stat().st_uid == user.uid
+    assert (work / "mine").stat().st_mode & 0o777 == 0o600

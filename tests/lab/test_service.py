@@ -1,0 +1,175 @@
+"""A service whose EC2 is the box: refusals, gangs, how long things take, losses, money."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Service, service
+from tests.lab.host import NO_SSHD, SSHD
+from tests.lab.running import CREDENTIALS, Running, running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+PATIENCE = 60.0
+SPEED = 10
+SIMULATED_SECONDS = (17 + 3) / SPEED
+"""What the box lets a machine boot, and its sshd come up."""
+CONFIG = """\
+cluster: boxed
+kill_wait: 1
+partitions:
+  - name: ec2
+    default: true
+    def_mem_per_cpu: 100
+    elastic: {{provider: ec2, max_nodes: 20, idle_seconds: 2, {buy}}}
+scheduling: {{requeue_delay: 0}}
+aws:
+  endpoint_url: {endpoint}
+  ssh_port: {ssh_port}
+  ssh_user: {ssh_user}
+  sudo: false
+  node_folder: ~/node
+"""
+
+
+@pytest.fixture(scope="module")
+def preloaded() -> Iterator[Preloaded]:
+    made = Preloaded()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Running]:
+    if not SSHD:
+        pytest.skip(NO_SSHD)
+    with running("--speed", str(SPEED), "--ssh-port", "2224") as made:
+        yield made
+
+
+@contextmanager
+def served(
+    preloaded: Preloaded, lab: Running, buy: str = "instance_types: [m7i.large]"
+) -> Iterator[Service]:
+    """A service of this box with what its partition may buy; afterwards all its machines go."""
+    config = CONFIG.format(
+        endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user, buy=buy
+    )
+    lab.set("clear")
+    try:
+        with service(preloaded, config, environ=CREDENTIALS) as made:
+            yield made
+    finally:
+        for machine in living(lab):
+            lab.set("kill", id=machine["id"])
+
+
+def launches(lab: Running, since: float) -> list[dict[str, Any]]:
+    made = ("RunInstances", "CreateFleet")
+    return [c for c in lab.get("calls") if c["at"] >= since and c["action"] in made]
+
+
+def living(lab: Running) -> list[dict[str, Any]]:
+    return [m for m in lab.machines() if m["state"] in {"pending", "running"}]
+
+
+def settle(found: Callable[[], Any], what: str) -> Any:
+    return until(found, what, PATIENCE)
+
+
+@pytest.mark.parametrize("regions", [3])
+def test_a_job_starts_in_the_next_region_when_capacity_is_refused_in_several(
+    preloaded: Preloaded, lab: Running, regions: int
+) -> None:
+    buy = "instance_types: [m7i.large], regions: [us-east-1, us-east-2, us-west-2, eu-west-1]"
+    with served(preloaded, lab, buy) as gateway:
+        warm = gateway.wrap("true")
+        gateway.wait(warm, "COMPLETED")
+        settle(lambda: not living(lab), "idle machines to be let go")
+        refused = ["us-east-1", "us-east-2", "us-west-2"][:regions]
+        for region in refused:
+            lab.set("rule", region=region)
+        began = time.time()
+        job = gateway.wrap("true", "--exclusive")
+        gateway.wait(job, "COMPLETED")
+        calls = launches(lab, began)
+        assert [c["region"] for c in calls] == [*refused, "eu-west-1"]
+        all_calls = [c for c in lab.get("calls") if calls[0]["at"] <= c["at"] <= calls[-1]["at"]]
+        span = calls[-1]["at"] - calls[0]["at"]
+        own = span - sum(c["took"] for c in all_calls[:-1])
+        assert own / regions < 0.2, (span, all_calls)
+        said = gateway.run("scontrol", "show", "job", str(job)).out
+        assert "JobState=COMPLETED" in said
+
+
+def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -> None:
+    buy = "instance_types: [m7i.large, m7i.xlarge], regions: [us-east-1]"
+    with served(preloaded, lab, buy) as gateway:
+        lab.set("capacity", instance_type="m7i.large", machines=7)
+        began = time.time()
+        job = gateway.wrap("srun -l hostname", "-N", "8", "--exclusive")
+        gateway.wait(job, "COMPLETED")
+        bought = [machine for machine in lab.machines() if machine["launched_at"] >= began]
+        assert [machine["instance_type"] for machine in bought] == ["m7i.xlarge"] * 8
+        assert len({machine["zone"] for machine in bought}) == 1
+        assert launches(lab, began)[0]["outcome"] == "InsufficientInstanceCapacity"
+        assert len(gateway.file(f"slurm-{job}.out").splitlines()) == 8
+
+
+def test_from_plan_to_start_it_takes_two_seconds_beside_the_boot(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    with served(preloaded, lab, "instance_types: [m7i.large], regions: [us-east-1]") as gateway:
+        gateway.wait(gateway.wrap("true"), "COMPLETED")
+        settle(lambda: not living(lab), "idle machines to be let go")
+        spent = []
+        for number in range(3):
+            began = time.time()
+            job = gateway.wrap(f"date +%s.%N > began{number}", "--exclusive")
+            gateway.wait(job, "COMPLETED")
+            spent.append(float(gateway.file(f"began{number}")) - began - SIMULATED_SECONDS)
+            settle(lambda: not living(lab), "idle machines to be let go")
+        print(f"beside {SIMULATED_SECONDS:g} s of boot: {[round(s, 2) for s in spent]} s")
+        assert min(spent) < 2.0, "the least is our own: the rest is what else this host does"
+
+
+def test_a_job_on_a_machine_that_is_taken_back_runs_again_elsewhere(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    buy = "instance_types: [m7i.large], regions: [us-east-1, us-east-2], spot: true"
+    with served(preloaded, lab, buy) as gateway:
+        job = gateway.wrap("echo $SLURM_RESTART_COUNT >> tries; sleep 5", "--requeue")
+        gateway.wait_file("tries")
+        (machine,) = living(lab)
+        assert machine["market"] == "spot"
+        assert lab.set("interrupt", id=machine["id"], notice=10) == [machine["id"]]
+        gateway.wait(job, "COMPLETED")
+        assert gateway.file("tries").splitlines() in (["", "1"], ["0", "1"])
+
+
+def test_the_ledger_is_the_bill_of_the_box(preloaded: Preloaded, lab: Running) -> None:
+    with served(preloaded, lab) as gateway:
+        since = len(lab.get("bill")["lines"])
+        jobs = [gateway.wrap(f"sleep {n}") for n in range(3)]
+        for job in jobs:
+            gateway.wait(job, "COMPLETED")
+        settle(lambda: not living(lab), "idle machines to be let go")
+        settle(lambda: _nodes_gone(gateway), "the nodes' end to be written down")
+        assert _posted(gateway) == _billed(lab, since)
+
+
+def _nodes_gone(gateway: Service) -> bool:
+    return not gateway.rows("select 1 from nodes where gone = 0 and launch > 0")
+
+
+def _posted(gateway: Service) -> int:
+    entries = (json.loads(doc) for (doc,) in gateway.rows("select doc from ledger"))
+    return sum(entry.get("cost", 0) for entry in entries if entry.get("machine"))
+
+
+def _billed(lab: Running, since: int) -> int:
+    return sum(line["micro_usd"] for line in lab.get("bill")["lines"][since:])
