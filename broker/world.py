@@ -118,7 +118,7 @@ class World:
         if isinstance(event, ev.Queued):
             self.next_job_id = max(self.next_job_id, event.job + 1)
         if before is not None and after.restarts > before.restarts:
-            self.runs.append(Run(left_behind(before, event.at)))
+            self.runs.append(Run(left_behind(before, event)))
         self._put_job(event.job, after)
 
     def _apply_node(self, event: ev.NodeEvent) -> None:

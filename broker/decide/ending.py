@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
+from broker.model.lifecycle import PREEMPTED
 from broker.model.node import NodeState
 from broker.world import World
 
@@ -80,12 +81,17 @@ def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
     )
 
 
+TAKEN_BACK = "machine taken back"
+"""Why a job was lost that its provider pushed out: that is preemption."""
+
+
 def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
-    """The node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0.
+    """The node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0 (PREEMPTED
+    where its provider took it back).
 
     Its end is certain only if nothing of it can live elsewhere; else it is ended there first.
     """
-    over = _only_there(job, node)
+    over, taken = _only_there(job, node), why == TAKEN_BACK
     cause = "" if over else "node_fail"
     facts: list[ev.JobEvent] = []
     if not job.completing and requeue:
@@ -95,7 +101,7 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
             why=why,
             hold=job.hold,
             priority=job.priority,
-            kill_cause=cause,
+            kill_cause=PREEMPTED if taken else cause,
         )
         facts.append(back)
     elif not job.completing:
@@ -103,10 +109,10 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
             job=job.id,
             at=now,
             why=why,
-            state=JobState.NODE_FAIL,
-            reason="NodeDown",
-            exit=NODE_FAIL_EXIT,
-            kill_cause=cause,
+            state=JobState.PREEMPTED if taken else JobState.NODE_FAIL,
+            reason="None" if taken else "NodeDown",
+            exit=ExitCode(0, signal.SIGTERM) if taken else NODE_FAIL_EXIT,
+            kill_cause=PREEMPTED if taken else cause,
         )
         facts.append(end)
     if over:

@@ -167,6 +167,13 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     ]
 
 
+LATE = {
+    NodeState.LAUNCHING: "its provider did not say in time whether there is one",
+    NodeState.BOOTING: "did not boot in time",
+}
+"""Why a machine is given up at its deadline."""
+
+
 def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     if node.declared or node.state is NodeState.TERMINATING:
         return []
@@ -174,7 +181,7 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     if unused and _idle_too_long(node, now):
         return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
     late = node.boot_deadline is not None and now >= node.boot_deadline
-    if node.state is NodeState.BOOTING and late:
+    if node.state in LATE and late:
         held: list[ev.Event] = [
             ev.Unplaced(job=j.id, at=now, reason="Resources", detail=f"{node.name} did not boot")
             for j in world.holders_of(node.name)
@@ -183,7 +190,7 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
         freed: list[ev.Event] = [
             ev.Released(job=j.id, at=now) for j in world.holders_of(node.name) if j.completing
         ]
-        return [*held, *freed, _doomed(node, now, "did not boot in time")]
+        return [*held, *freed, _doomed(node, now, LATE[node.state])]
     return []
 
 

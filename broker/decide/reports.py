@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from accounting.ids import JobId
-from broker.decide.ending import Outcome, lost, never_ran, not_cleared
+from broker.decide.ending import TAKEN_BACK, Outcome, lost, never_ran, not_cleared
 from broker.decide.placing import schedulable
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
+from broker.decide.taken import may_requeue, on_notice
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import quota_reason
@@ -16,7 +17,7 @@ from broker.model.ids import BATCH, NodeName, parse_step_key
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine
+from broker.model.offer import Machine, Market
 from broker.schedule.demand import demand
 from broker.schedule.fit import Room, even_shares, room
 from broker.world import World
@@ -155,10 +156,13 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.declared or node.state is NodeState.LAUNCHING:
         return NOTHING
-    facts = _let_go(world, node, now, why="machine vanished")
+    taken = seen.machine is not None and seen.machine.ended_by_provider
+    spot = seen.machine is not None and seen.machine.market is Market.SPOT
+    why = TAKEN_BACK if taken and spot else "machine vanished"
+    facts = _let_go(world, node, now, why=why)
     if node.state is not NodeState.TERMINATING:
         facts.append(
-            ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why="machine vanished")
+            ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
         )
     machine = seen.machine
     facts.append(ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
@@ -171,13 +175,9 @@ def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
         if never_ran(world, job):
             facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
         else:
-            requeue = _may_requeue(world, job)
+            requeue = may_requeue(world, job)
             facts += lost(job, node.name, now=now, why=why, requeue=requeue)
     return facts
-
-
-def _may_requeue(world: World, job: Job) -> bool:
-    return world.site.job_requeue if job.spec.requeue is None else job.spec.requeue
 
 
 def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decision:
@@ -212,9 +212,11 @@ def _live_step(world: World, key: str) -> tuple[Job, Step] | None:
 
 def journal_record(
     world: World, record: Mapping[str, Any], *, node: NodeName, now: int
-) -> list[ev.JobEvent]:
+) -> Sequence[ev.Event]:
     """Facts of one line of a node's journal; applied before the next line is read."""
     kind = record.get("kind")
+    if kind == "notice":
+        return on_notice(world, node, str(record.get("when")), now=now)
     if kind == "gone":
         return _gone(world, str(record.get("attempt")), node=node, now=now)
     found = _live_step(world, str(record.get("key")))

@@ -277,8 +277,18 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     return replace(back, **_clean(back)) if job.over else back
 
 
-def left_behind(job: Job, at: int) -> Job:
-    """The record of an attempt that a requeue ended at `at`, unless it had ended before."""
+PREEMPTED = "preempted"
+"""Cause of an end by which a job is pushed out."""
+
+
+def left_behind(job: Job, event: ev.JobEvent) -> Job:
+    """The record of an attempt that a requeue ended, unless it had ended before.
+
+    One that was pushed out is PREEMPTED there, as Slurm's slurmctld writes it.
+    """
+    at = event.at
+    if isinstance(event, ev.Requeued) and event.kill_cause == PREEMPTED:
+        job = replace(job, state=JobState.PREEMPTED)
     if job.ended is not None:
         return job
     steps = (s if s.state.final else replace(s, ended=at) for s in job.steps)

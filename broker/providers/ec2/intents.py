@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from broker.providers.ec2 import naming
@@ -19,15 +20,18 @@ class Intents:
 
     def begin(self, call: Call, bought: naming.Purchase) -> None:
         """Durable when this returns."""
-        write(self._path(bought.token), json.dumps(call_to_json(call, bought)))
+        path = self._path(bought.token, bought.nodes)
+        write(path, json.dumps(call_to_json(call, bought)))
 
-    def end(self, token: str) -> None:
+    def end(self, bought: naming.Purchase) -> None:
         """Its outcome is known."""
-        self._path(token).unlink(missing_ok=True)
+        self._path(bought.token, bought.nodes).unlink(missing_ok=True)
 
-    def open(self, token: str) -> tuple[Call, naming.Purchase] | None:
-        """What was asked under this token without an answer."""
-        path = self._path(token)
+    def open(
+        self, token: str, nodes: Sequence[naming.Identity]
+    ) -> tuple[Call, naming.Purchase] | None:
+        """What was asked for these nodes under this token without an answer."""
+        path = self._path(token, nodes)
         return call_from_json(json.loads(path.read_text("utf-8"))) if path.exists() else None
 
     def regions(self) -> set[str]:
@@ -38,8 +42,14 @@ class Intents:
     def _files(self) -> list[Path]:
         return [path for path in self._folder.iterdir() if not path.suffix]
 
-    def _path(self, token: str) -> Path:
-        return self._folder / hashlib.sha256(token.encode()).hexdigest()[:32]
+    def old(self, before: int) -> list[tuple[Call, naming.Purchase]]:
+        """Those begun before that instant, which nobody asks about any more."""
+        found = (call_from_json(json.loads(path.read_text("utf-8"))) for path in self._files())
+        return [(call, bought) for call, bought in found if bought.at < before]
+
+    def _path(self, token: str, nodes: Sequence[naming.Identity]) -> Path:
+        words = [token, *(f"{node}.{launch}" for node, launch in nodes)]
+        return self._folder / hashlib.sha256("\0".join(words).encode()).hexdigest()[:32]
 
 
 class Regions:

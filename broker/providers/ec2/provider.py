@@ -92,7 +92,7 @@ class Ec2Provider:
             known = self._bought(nodes, token)
             if known is not None:
                 return known
-            found = self._found_out(token)
+            found = self._found_out(nodes, token)
             if found is not None:
                 return found
             purpose = self._with.purpose(nodes, token)
@@ -166,9 +166,9 @@ class Ec2Provider:
         found = [held[node] for node in nodes if node in held]
         return found if found and len(found) == len(nodes) else None
 
-    def _found_out(self, token: str) -> list[Machine] | None:
+    def _found_out(self, nodes: Sequence[Identity], token: str) -> list[Machine] | None:
         """What became of a call that was made and not answered: it is made again."""
-        asked = self._intents.open(token)
+        asked = self._intents.open(token, nodes)
         if asked is None:
             return None
         try:
@@ -225,10 +225,10 @@ class Ec2Provider:
         try:
             instances = list(self._made(call))
         except AwsError:
-            self._intents.end(bought.token)
+            self._intents.end(bought)
             raise
         self._book.add(call.region)
-        self._intents.end(bought.token)
+        self._intents.end(bought)
         machines = self._dealt(instances, call, bought)
         self.holdings.add(machines)
         return machines

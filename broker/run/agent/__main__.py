@@ -4,14 +4,15 @@ import os
 import sys
 import time
 
-from . import carry, daemon, spool, wire
+from . import carry, daemon, keeper, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn, Optional
 
 USAGE = """usage: agent serve --dir DIR --node NAME [--wake SOCKET] [--slots DIR --slot-count N]
-                   [--idle-exit SECONDS] [--foreground]
+                   [--idle-exit SECONDS] [--lease SECONDS] [--deadline EPOCH]
+                   [--notices ec2] [--foreground]
        agent ask --dir DIR [--timeout SECONDS] < one line of JSON
        agent carry VERB UID GID GROUPS UMASK FOLDER < what is asked
 """
@@ -26,6 +27,9 @@ OPTIONS = {
     "--slots": ("slots", os.path.abspath),
     "--slot-count": ("slot_count", int),
     "--idle-exit": ("idle_exit", float),
+    "--lease": ("lease", float),
+    "--deadline": ("deadline", float),
+    "--notices": ("notices", str),
     "--timeout": ("timeout", float),
 }
 
@@ -58,8 +62,8 @@ class Arguments(daemon.Options):
 
 
 def main(argv: "list[str]") -> int:
-    if argv and argv[0] == "carry":
-        return carry.main(argv[1:])
+    if argv and argv[0] in APART:
+        return APART[argv[0]](argv[1:])
     act = COMMANDS.get(argv[0]) if argv else None
     if act is None:
         sys.stderr.write(USAGE)
@@ -76,6 +80,8 @@ def serve(options: Arguments) -> int:
     """0 once an agent serves the folder, this one or one that did already."""
     os.makedirs(options.dir, 0o711, exist_ok=True)
     os.chdir(options.dir)  # all names from here on are short and relative
+    if options.lease or options.deadline or options.notices:
+        keeper.start(sys.argv[0], options)
     lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
     held = _lock(lock)
     if held is not None:
@@ -172,6 +178,7 @@ def ask(options: Arguments) -> int:
     return 0 if answer else 1
 
 
+APART = {"carry": carry.main, "keep": keeper.main}
 COMMANDS = {"serve": serve, "ask": ask}
 
 if __name__ == "__main__":

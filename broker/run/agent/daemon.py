@@ -33,6 +33,8 @@ class Options:
         self.slots = ""
         self.slot_count = 0
         self.idle_exit = None  # type: Optional[float]
+        self.lease = self.deadline = 0.0
+        self.notices = ""
 
 
 class Agent:
@@ -152,7 +154,7 @@ class Agent:
                 self.halt(caller)
                 return None
             act: "Act" = REQUESTS[request["do"]]
-            if act is not Agent.poke:
+            if request["do"] not in UNSPOKEN:
                 self.spoken = time.monotonic()
             return act(self, request)
         except spool.RefusedError as error:
@@ -441,5 +443,8 @@ REQUESTS: "dict[str, Act]" = {
     "window": lambda agent, request: talk.resize(agent.live, request),
     "ack": lambda agent, request: talk.acknowledge(agent.live, request),
     "forget": lambda agent, request: talk.forget(agent.live, request),
+    "idle": lambda agent, request: talk.idle(agent),
+    "notice": talk.notice,
 }
-TOLD = {"started", "exited", "gone"}
+UNSPOKEN = {"poke", "idle", "notice"}
+TOLD = {"started", "exited", "gone", "notice"}

@@ -34,7 +34,7 @@ class Journal:
         self.seq = record["seq"]
         if record["kind"] == "gone":
             self.gone.add(record["attempt"])
-        else:
+        elif "key" in record:
             self.kinds.setdefault(record["key"], set()).add(record["kind"])
 
     def says(self, key: str, kind: str) -> bool:

@@ -1,12 +1,15 @@
 """What is asked about the text of live steps: input, window sizes, how much was read."""
 
 import base64
+import time
 
 from . import feed, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .daemon import Agent
 
     Live = dict[str, spool.Place]
     Request = dict[str, Any]
@@ -53,3 +56,14 @@ def _place(live: "Live", request: "Request") -> "spool.Place":
     if place is None:
         raise spool.RefusedError("step {} does not live here".format(request["key"]))
     return place
+
+
+def idle(agent: "Agent") -> "dict[str, Any]":
+    """For how long nobody has spoken to it, asking this not counted; what lives here."""
+    return {"ok": True, "idle": time.monotonic() - agent.spoken, "live": sorted(agent.live)}
+
+
+def notice(agent: "Agent", request: "Request") -> "dict[str, Any]":
+    """The machine will be taken away; in the journal before this is answered."""
+    agent.note("notice", action=str(request["action"]), when=str(request["when"]))
+    return {"ok": True}

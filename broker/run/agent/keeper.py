@@ -1,0 +1,168 @@
+"""Sees to it that a machine ends when nobody wants it, and tells its agent when it is taken away.
+
+A process of its own, which an agent that dies does not take with it.
+"""
+
+import json
+import os
+import sys
+import time
+
+from . import spool, wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+    from .daemon import Options
+
+SOCKET = "agent.sock"
+LOCK = "keeper.lock"
+TURN = 5.0
+"""Seconds between two looks at what the cloud says; it warns 120 s ahead."""
+LOOK = 30.0
+"""Seconds between two looks at the agent."""
+NEAR = 600.0
+"""So long before its end a machine on which something lives gets more time, as often as needed."""
+MORE = 1800.0
+TOKEN_SECONDS = 300
+IMDS = "http://169.254.169.254"
+ELSEWHERE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+"""AWS's own variable for another address of the metadata service."""
+NOTICE = "/latest/meta-data/spot/instance-action"
+
+
+class Keeper:
+    """`lease` and `deadline` as the agent's options have them; 0 is none."""
+
+    def __init__(self, lease: float, deadline: float, notices: bool) -> None:
+        self.lease = lease
+        self.deadline = deadline
+        self.notices = notices
+        self.told = ""
+        self.token = ""
+        self.token_until = 0.0
+        self.heard = time.monotonic()
+        """When somebody last wanted something here."""
+
+    def run(self) -> None:
+        looked = 0.0
+        while os.path.exists(LOCK):
+            now = time.monotonic()
+            if now - looked >= LOOK or self.short():
+                looked = now
+                self.look()
+            if self.notices:
+                self.listen()
+            time.sleep(min(TURN, self.lease / 4 or TURN))
+
+    def short(self) -> bool:
+        """Whether the lease is so short that it is looked at each turn."""
+        return 0 < self.lease < 4 * LOOK
+
+    # ---------------------------------------------------------------- the end
+
+    def look(self) -> None:
+        idle, lives = self.state()
+        if lives:
+            self.heard = time.monotonic()
+            self.prolong()
+        elif idle is not None:
+            self.heard = max(self.heard, time.monotonic() - idle)
+        if self.lease and time.monotonic() - self.heard >= self.lease:
+            power_off("now")
+
+    def state(self) -> "tuple[Optional[float], bool]":
+        """For how long nobody has spoken to the agent, None if it is dead; whether steps live."""
+        try:
+            said = json.loads(wire.ask(SOCKET, wire.encode({"do": "idle"}), 5.0).decode())
+            return float(said["idle"]), bool(said["live"])
+        except (OSError, ValueError, KeyError):
+            return None, any(held(spool.Place(key)) for key in spool.step_keys())
+
+    def prolong(self) -> None:
+        """Steps that live end at their own limits: until then their machine is wanted."""
+        if self.deadline and self.deadline - time.time() < NEAR:
+            self.deadline = time.time() + MORE
+            power_off("+{}".format(int(MORE // 60)))
+
+    # ---------------------------------------------------------------- the cloud
+
+    def listen(self) -> None:
+        """Hears whether the machine will be taken back, and tells the agent until it has it."""
+        try:
+            said = self.get(NOTICE)
+        except OSError:
+            return  # there is none, or the service does not answer now
+        if said and said != self.told and self.pass_on(said):
+            self.told = said
+
+    def pass_on(self, said: str) -> bool:
+        try:
+            notice = json.loads(said)
+            order = {"do": "notice", "action": str(notice["action"]), "when": str(notice["time"])}
+            answer = wire.ask(SOCKET, wire.encode(order), 5.0)
+            return bool(json.loads(answer.decode()).get("ok"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def get(self, path: str) -> str:
+        if time.monotonic() >= self.token_until:
+            self.token = fetch(
+                "/latest/api/token",
+                "PUT",
+                {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_SECONDS)},
+            )
+            self.token_until = time.monotonic() + TOKEN_SECONDS / 2
+        return fetch(path, "GET", {"X-aws-ec2-metadata-token": self.token})
+
+
+def fetch(path: str, method: str, headers: "dict[str, str]") -> str:
+    """Raises OSError, of which urllib's errors are."""
+    from urllib.request import ProxyHandler, Request, build_opener  # noqa: PLC0415
+
+    base = os.environ.get(ELSEWHERE) or IMDS
+    asked = Request(base.rstrip("/") + path, headers=headers, method=method)
+    with build_opener(ProxyHandler({})).open(asked, timeout=2.0) as answer:
+        text: str = answer.read().decode("utf-8", "replace")
+        return text
+
+
+def held(place: "spool.Place") -> bool:
+    """Whether the step's supervisor lives."""
+    try:
+        fd = os.open(place.file("lock"), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not spool.lock(fd)
+    finally:
+        os.close(fd)
+
+
+def power_off(when: str) -> None:
+    """`now`, or `+MINUTES`, which takes the place of what was said before."""
+    import subprocess  # noqa: PLC0415
+
+    subprocess.call(["shutdown", "-h", when], stdin=subprocess.DEVNULL)
+
+
+def start(archive: str, options: "Options") -> None:
+    """In a session of its own; one that is there already is enough."""
+    import subprocess  # noqa: PLC0415
+
+    argv = [sys.executable, "-IS", archive, "keep", options.dir, str(options.lease)]
+    argv += [str(options.deadline), "1" if options.notices else ""]
+    with open("keeper.log", "ab") as log:
+        subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def main(argv: "list[str]") -> int:
+    """DIR LEASE DEADLINE NOTICES."""
+    os.chdir(argv[0])
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    if spool.lock(lock):
+        Keeper(float(argv[1]), float(argv[2]), bool(argv[3])).run()
+    return 0
