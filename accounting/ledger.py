@@ -1,13 +1,15 @@
 """The ledger's entries, and the rules that turn a machine's running time into them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from accounting.ids import OVERHEAD, AccountName, JobId, MicroUsd, UserName
 from accounting.rates import FREE, Price, Terms, bill, cumulative, share
 from accounting.tres import NO_TRES, Tres
+
+UNIT = 1_000_000
 
 
 class Kind(StrEnum):
@@ -45,6 +47,8 @@ class Payer:
     user: UserName
     job: JobId | None = None
     attempt: int = 0
+    qos: str = field(default="", compare=False)
+    partition: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
@@ -74,8 +78,15 @@ class Entry:
     user: UserName
     machine: str | None = None
     """Node name and launch number, `ec2-17.3`; None for use."""
+    qos: str = ""
+    partition: str = ""
+    instance_type: str = ""
+    region: str = ""
+    market: str = ""
     tres_seconds: Tres = NO_TRES
     billing_seconds: int = 0
+    factor_millionths: int = UNIT
+    """The QOS's UsageFactor, by which use counts for shares and limits."""
     cost: MicroUsd = FREE
 
 
@@ -108,6 +119,9 @@ class Meter:
     refundable: tuple[tuple[Payer, int], ...] = ()
     """What each payer has paid, as long as an interruption would make it free."""
     closed: bool = False
+    instance_type: str = ""
+    region: str = ""
+    market: str = ""
 
     @property
     def since(self) -> int:
@@ -174,6 +188,8 @@ def usage(payer: Payer, tres: Tres, *, billing: int, started: int, ended: int) -
         attempt=payer.attempt,
         account=payer.account,
         user=payer.user,
+        qos=payer.qos,
+        partition=payer.partition,
         tres_seconds=tres.times(seconds),
         billing_seconds=billing * seconds,
     )
@@ -262,6 +278,11 @@ def _entry(meter: Meter, due: _Due, now: int) -> Entry:
         account=due.payer.account,
         user=due.payer.user,
         machine=meter.machine,
+        qos=due.payer.qos,
+        partition=due.payer.partition,
+        instance_type=meter.instance_type,
+        region=meter.region,
+        market=meter.market,
         cost=MicroUsd(due.cost),
     )
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from accounting.change import folded
 from accounting.ids import JobId
 from accounting.ledger import Entry
-from broker.decide import money
+from broker.decide import fading, money
 from broker.decide.dispatch import decide
 from broker.decide.gang import members, shared_fate
 from broker.decide.passing import (
@@ -129,6 +129,7 @@ class Engine:
         if kept:
             world.site = with_book(world.site, folded(world.site.book, kept))
         world.reservations = folded_reservations(store.reservation_facts())
+        fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine
@@ -157,6 +158,7 @@ class Engine:
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
         self._remember()
+        fading.note(self.world, self._batch.entries)
         if changed or now != self.snapshot.at:
             self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
         return Outcome(effects=effects_due(self.world), replies=replies)

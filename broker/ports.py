@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
@@ -12,6 +12,7 @@ from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
+from broker.model.tally import Party
 from broker.model.reservation import ReservationEvent
 
 
@@ -116,6 +117,10 @@ class Store(Protocol):
         """All that sacctmgr ever changed, in order; it stands over the configuration's book."""
         ...
 
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        ...
+
 
 class History(Protocol):
     """Reads of what is no longer in memory; safe from several threads."""
@@ -141,6 +146,20 @@ class History(Protocol):
     def blob(self, digest: Digest) -> bytes: ...
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
+        ...
+
+    def used(
+        self, *, since: int, until: int, by: Sequence[str], tres: Sequence[str] = ()
+    ) -> Mapping[tuple[Any, ...], int]:
+        """TRES-seconds in whole hours of [since, until) by `account`, `user`, `qos`, `partition`,
+        `size` (cpus of the job), `tres`, `start` (of the hour or day)."""
+        ...
+
+    def spent(
+        self, *, since: int, until: int, by: Sequence[str]
+    ) -> Mapping[tuple[Any, ...], int]:
+        """Micro-dollars likewise, by `account`, `user`, `qos`, `partition`, `instance_type`,
+        `region`, `market`, `why`, `start`."""
         ...
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from accounting.ledger import Entry, Holder, Meter, close, settle, usage
+from accounting.ledger import UNIT, Entry, Holder, Meter, close, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
-from accounting.tres import billing, parse_weights
 from broker.decide.placing import payer_of
 from broker.model import events as ev
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
+from broker.model.site import units
 from broker.world import World
 
 Posted = tuple[list[ev.Event], list[Entry]]
@@ -53,6 +53,9 @@ def _meter(node: Node) -> Meter | None:
         prices=(Price(machine.running_at, machine.micro_usd_per_hour),),
         running_at=machine.running_at,
         cause=node.cause,
+        instance_type=machine.instance_type,
+        region=machine.region,
+        market=machine.market.value,
     )
     return replace(known, booted_at=node.booted) if node.booted else known
 
@@ -97,15 +100,16 @@ def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
     """TRES seconds of an attempt that is over."""
     if job.started is None:
         return ()
-    partition = world.site.partition(job.partition)
-    weights = parse_weights(partition.billing_weights) if partition else None
-    return usage(
+    grade = world.site.book.qos.get(job.qos)
+    factor = int((grade.usage_factor if grade else 1.0) * UNIT)
+    used = usage(
         payer_of(job, job.attempt),
         job.alloc,
-        billing=billing(job.alloc, weights),
+        billing=units(world.site, job.alloc, job.partition),
         started=job.started,
         ended=max(job.started, job.ended or now),
     )
+    return tuple(replace(entry, factor_millionths=factor) for entry in used)
 
 
 def _settled(world: World, node: Node, now: int) -> Posted:

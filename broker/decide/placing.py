@@ -129,7 +129,14 @@ def schedulable(offer: Offer, elastic: Elastic) -> Tres:
 
 def payer_of(job: Job, attempt: int) -> Payer:
     """Who pays for what an attempt of the job uses."""
-    return Payer(AccountName(job.account), UserName(job.owner.user), job.id, attempt)
+    return Payer(
+        AccountName(job.account),
+        UserName(job.owner.user),
+        job.id,
+        attempt,
+        qos=job.qos,
+        partition=job.partition,
+    )
 
 
 def _why_here(start: Start) -> str:

@@ -18,6 +18,7 @@ from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
+from gateway.store.rollup import Sums
 from gateway.store.reservations import RESERVATION_FACTS
 
 PAGE = 250
@@ -28,7 +29,7 @@ HIGHEST = 2**31 - 1
 """No job id is above; the database cannot even be asked for one that is."""
 
 
-class SqlHistory:
+class SqlHistory(Sums):
     """`broker.ports.History` over a pool of readers."""
 
     def __init__(self, readers: Engine, name: str) -> None:

@@ -116,8 +116,9 @@ def gone(name: NodeName, launch: int) -> NewRow:
     return {"gone_name": name, "gone_launch": launch, "is_gone": 1}
 
 
-def entry(record: Entry) -> NewRow:
+def entry(record: Entry, seq: int) -> NewRow:
     return {
+        "seq": seq,
         "key": record.key,
         "at": record.at,
         "kind": record.kind.value,

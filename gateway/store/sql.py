@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -15,9 +15,10 @@ from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
+from broker.model.tally import Party
 from broker.model.reservation import ReservationEvent
 from broker.ports import Clock, Counters, HistoryQuery
-from gateway.store import lease, records, rows
+from gateway.store import lease, records, rollup, rows
 from gateway.store import statements as do
 from gateway.store.faults import told
 from gateway.store.history import SqlHistory
@@ -54,6 +55,7 @@ class SqlStore:
         self._clock = clock
         self._writes = do.Writes(where.dialect)
         self._specs = rows.Specs()
+        self._last_entry: int | None = None
         self.history = SqlHistory(self._readers, self._name)
 
     @contextmanager
@@ -61,7 +63,9 @@ class SqlStore:
         """All or nothing, durable when left without an error. Raises LostLease, Busy."""
         with self._specs.settled(), told(self._name), self._writer.transaction() as cursor:
             lease.check(cursor, self._writes, epoch)
-            yield SqlTx(cursor, self._writes, specs=self._specs, now=self._clock.now())
+            yield SqlTx(
+                cursor, self._writes, specs=self._specs, now=self._clock.now(), number=self._number
+            )
 
     def take_lease(self) -> int:
         """Begins an epoch, to be named in transactions; those of earlier ones fail from now on."""
@@ -102,6 +106,28 @@ class SqlStore:
         """Requests remembered since an instant, each with its reply."""
         return dict(self.history.read(do.REPLIES, {"since": since}))
 
+    def roll_up(self, most: int = rollup.MOST) -> int:
+        """Sums up entries that are not summed up yet, at most so many; says how many. Raises Busy.
+
+        To be called by one thread at a time; the sums and how far they go are one transaction.
+        """
+        found = self.history.fresh(rollup.CONSUMER, most)
+        if found.entries:
+            with told(self._name), self._writer.transaction() as cursor:
+                rollup.add(cursor, self._writes, found)
+        return len(found.entries)
+
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        return self.history.charges(since)
+
+    def _number(self) -> int:
+        """The next entry's; they only grow."""
+        if self._last_entry is None:
+            self._last_entry = self.history.last_entry()
+        self._last_entry += 1
+        return self._last_entry
+
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
         return self.history.book_changes()
@@ -118,8 +144,17 @@ class SqlStore:
 class SqlTx:
     """`broker.ports.Tx`: each call writes at once, within the transaction."""
 
-    def __init__(self, cursor: Any, writes: do.Writes, *, specs: rows.Specs, now: int) -> None:
+    def __init__(
+        self,
+        cursor: Any,
+        writes: do.Writes,
+        *,
+        specs: rows.Specs,
+        now: int,
+        number: Callable[[], int],
+    ) -> None:
         self._cursor = cursor
+        self._number = number
         self._do = writes
         self._specs = specs
         self._now = now
@@ -146,7 +181,7 @@ class SqlTx:
 
     def post(self, entries: Sequence[Entry]) -> None:
         """Adds ledger entries whose keys are new."""
-        self._write(self._do.add_entries, [rows.entry(entry) for entry in entries])
+        self._write(self._do.add_entries, [rows.entry(entry, self._number()) for entry in entries])
 
     def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
         """Keeps bytes under their SHA-256."""

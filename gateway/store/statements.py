@@ -95,6 +95,8 @@ class Writes:
         self.put_nodes = self._upsert(t.nodes)
         self.put_counters = self._upsert(t.counters)
         self.put_lease = self._upsert(t.leases)
+        self.put_position = self._upsert(t.positions)
+        self.add_usage, self.add_costs = self._summed(t.usage), self._summed(t.costs)
         self.part_node = self._ready(PART_NODE, t.nodes, {"gone_name": "name"})
         self.forget_requests = self._ready(FORGET_REQUESTS, t.requests, {"before": "at"})
         self.lease = self._ready(LEASE, t.leases)
@@ -109,6 +111,15 @@ class Writes:
         statement = statement.on_conflict_do_update(
             index_elements=list(table.primary_key),
             set_={c.name: statement.excluded[c.name] for c in table.c if not c.primary_key},
+        )
+        return self._ready(statement, table)
+
+    def _summed(self, table: Table) -> Write:
+        """Adds to the amount that stands."""
+        statement = self._insert(table)
+        statement = statement.on_conflict_do_update(
+            index_elements=list(table.primary_key),
+            set_={"amount": table.c.amount + statement.excluded.amount},
         )
         return self._ready(statement, table)
 

@@ -133,10 +133,49 @@ ledger = Table(
     Column("account", AnyText, nullable=False),
     Column("user", AnyText, nullable=False),
     Column("cost", BigInteger, nullable=False),
+    Column("seq", BigInteger),
     _doc(),
     Index("ledger_at", "at"),
+    Index("ledger_seq", "seq"),
     Index("ledger_job", "job"),
 )
+
+usage = Table(
+    "usage",
+    METADATA,
+    Column("span", BigInteger, primary_key=True, autoincrement=False),
+    Column("tres", AnyText, primary_key=True),
+    Column("start", BigInteger, primary_key=True, autoincrement=False),
+    Column("account", AnyText, primary_key=True),
+    Column("user", AnyText, primary_key=True),
+    Column("qos", AnyText, primary_key=True),
+    Column("partition", AnyText, primary_key=True),
+    Column("size", BigInteger, primary_key=True, autoincrement=False),
+    Column("amount", BigInteger, nullable=False),
+)
+"""TRES-seconds of ended attempts by hour and day; the key begins with what reports ask for."""
+
+costs = Table(
+    "costs",
+    METADATA,
+    Column("span", BigInteger, primary_key=True, autoincrement=False),
+    Column("start", BigInteger, primary_key=True, autoincrement=False),
+    *(
+        Column(name, AnyText, primary_key=True)
+        for name in ("account", "user", "qos", "partition", "instance_type", "region", "market")
+    ),
+    Column("why", Text, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+)
+"""Micro-dollars of the ledger by hour and day."""
+
+positions = Table(
+    "positions",
+    METADATA,
+    Column("consumer", AnyText, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+)
+"""Up to which entry of the ledger each of its readers has come."""
 
 blobs = Table(
     "blobs",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from accounting import rollup
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model import events as ev
@@ -12,6 +13,7 @@ from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.reservation import ReservationEvent
+from broker.model.tally import Party
 from broker.ports import Counters
 
 
@@ -62,6 +64,14 @@ class MemoryStore:
     def replies(self, since: int) -> Mapping[str, str]:
         del since
         return dict(self.requests)
+
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        found = rollup.used(self.entries.values())
+        return [
+            (Party(cell.user, cell.account, cell.qos, cell.partition), cell.tres, cell.start, n)
+            for cell, n in found.items()
+            if cell.span == rollup.HOUR and cell.start >= since
+        ]
 
     def book_changes(self) -> Sequence[ev.BookChanged]:
         return [fact for _, fact in self.events if isinstance(fact, ev.BookChanged)]
