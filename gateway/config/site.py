@@ -44,6 +44,7 @@ def site(
         max_array_size=config.max_array_size,
         min_job_age=config.min_job_age,
         kill_wait=config.kill_wait,
+        constrain_memory=config.constrain_memory,
         job_requeue=config.job_requeue,
         partitions=tuple(_partition(partition, config) for partition in config.partitions),
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
