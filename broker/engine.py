@@ -166,6 +166,8 @@ class Engine:
     def _handle(self, message: cmd.Message, now: int) -> Any:
         if isinstance(message, cmd.Journal):
             return self._read_journal(message, now)
+        if isinstance(message, cmd.Many):
+            return [self._handle(one, now) for one in message.commands]
         self.market.heard(message, now)
         known = self._known(message)
         if known is not None:

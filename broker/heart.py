@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
-from broker.model.commands import Command, Message, Report
+from broker.model.commands import Command, Many, Message, Report
 from broker.model.errors import Busy, SpzError
 from broker.model.events import Event
 from broker.model.ids import NodeName
@@ -75,7 +75,7 @@ class Heart:
 
     # --- from other threads
 
-    def ask(self, command: Command) -> "Future[Any]":
+    def ask(self, command: Command | Many) -> "Future[Any]":
         """The reply follows the commit; a refusal is the future's exception."""
         answer: Future[Any] = Future()
         # Who asked may go away; what is decided is answered all the same.

@@ -17,7 +17,9 @@ from broker.model.reservation import DropReservation, SetReservation
 from broker.world import World
 
 
-def decide(world: World, message: cmd.Message, now: int, *, quote: QuoteFor) -> Decision:
+def decide(
+    world: World, message: cmd.Command | cmd.Report, now: int, *, quote: QuoteFor
+) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     match message:
         case cmd.Submit():

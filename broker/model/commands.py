@@ -65,6 +65,16 @@ class Cancel:
     """A component of a heterogeneous job by itself, which has to run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Many:
+    """Commands of one caller that are done in turn and committed together.
+
+    Reply: a list with the reply to each, or the SpzError that refused it.
+    """
+
+    commands: "tuple[Command, ...]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """Sends a signal to a running job's processes; scope `steps`, `batch` or `full`."""
@@ -383,4 +393,4 @@ Report = (
     | Vanished
     | Tick
 )
-Message = Command | Report
+Message = Command | Many | Report

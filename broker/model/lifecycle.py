@@ -8,6 +8,7 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
+from broker.model.evolve import evolved
 from broker.model.job import (
     OF_HELD,
     REQUEUED_HELD,
@@ -21,6 +22,8 @@ from broker.model.job import (
 from broker.model.patch import patched
 from broker.model.spec import Dependency, DependencyKind
 
+NO_FLAG = JobFlag.NONE
+"""Compared by identity: the usual case, and `in` of a flag is slow."""
 SIGCONT, SIGSTOP = 18, 19
 STOPS = (SIGCONT, SIGSTOP)
 
@@ -38,15 +41,21 @@ class Life(Enum):
 
 def life(job: Job) -> Life:
     """The row of the table that holds for this job."""
+    if job.flags is NO_FLAG:
+        return _plain_life(job.state)
     if JobFlag.REQUEUED in job.flags:
         return Life.REQUEUING
     if job.completing:
         return Life.COMPLETING
     if job.configuring:
         return Life.CONFIGURING
-    if job.state.final:
+    return _plain_life(job.state)
+
+
+def _plain_life(state: JobState) -> Life:
+    if state.final:
         return Life.OVER
-    return Life.PENDING if job.state is JobState.PENDING else Life.RUNNING
+    return Life.PENDING if state is JobState.PENDING else Life.RUNNING
 
 
 # None: the outcome that the event names.
@@ -77,14 +86,14 @@ def apply(job: Job | None, event: ev.JobEvent, *, version: int) -> Job:
     if isinstance(event, ev.Queued):
         if job is not None:
             raise IllegalTransition(f"job {event.job} exists already")
-        return replace(event.record, version=version)
+        return evolved(event.record, version=version)
     if job is None:
         raise IllegalTransition(f"{type(event).__name__} of unknown job {event.job}")
     changed = EFFECT[type(event)](job, event)
     if type(event) not in MOVING:
-        return replace(changed, version=version)
+        return evolved(changed, version=version)
     state, flags = _moved(job, event)
-    return replace(changed, state=state, flags=flags, version=version)
+    return evolved(changed, state=state, flags=flags, version=version)
 
 
 def _moved(job: Job, event: ev.JobEvent) -> tuple[JobState, JobFlag]:
@@ -126,7 +135,7 @@ def of_task(after: tuple[Dependency, ...], task: int) -> tuple[Dependency, ...]:
 
 
 def _waits(job: Job, event: ev.Waits) -> Job:
-    return replace(
+    return evolved(
         job,
         reason=event.reason,
         detail=event.detail,
@@ -240,7 +249,7 @@ def _unplaced(job: Job, event: ev.Unplaced) -> Job:
 
 
 def _ended(job: Job, event: ev.Ended) -> Job:
-    return replace(
+    return evolved(
         job,
         ended=event.at,
         reason=event.reason,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from broker.model.commands import Command
+from broker.model.commands import Command, Many
 from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Owner
@@ -36,7 +36,7 @@ NAMES_KEPT = 30.0
 class Engine(Protocol):
     """The one writer, seen from the desk."""
 
-    def ask(self, command: Command) -> "Future[Any]":
+    def ask(self, command: Command | Many) -> "Future[Any]":
         """The reply follows the commit; a refusal is the future's exception."""
         ...
 
@@ -144,7 +144,7 @@ class Desk:
         """The io file of the step of this key has grown."""
         self.bells.ring(key)
 
-    async def ask(self, command: Command) -> Any:
+    async def ask(self, command: Command | Many) -> Any:
         """The engine's reply, once it is on disk. Raises what the engine raises."""
         return await asyncio.wrap_future(self.engine.ask(command))
 

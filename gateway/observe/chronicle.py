@@ -1,12 +1,18 @@
 """What the engine's facts say in the log: one line for what an operator would ask about."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.model import events as ev
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
+from sbatch_shim.grammar.arrays import show_indexes
 from sbatch_shim.grammar.hostlist import fold
 
+FEW = 20
+"""Lines of one step that are written one by one, whatever they say."""
+LONGEST_LIST = 1500
+"""Characters."""
 Told = Callable[[Any], Mapping[str, object]]
 """What a line has beside the job, or the node and its launch number."""
 
@@ -92,13 +98,62 @@ def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event
         tables.append((DEBUG, log.debug))
 
     def tell(facts: Iterable[ev.Event]) -> None:
-        for fact in facts:
-            for table, write in tables:
-                if (line := table.get(type(fact))) is not None:
-                    event, told = line
-                    write(event, **_subject(fact), **told(fact))
+        said = [
+            Said(write, line[0], fact, line[1](fact))
+            for fact in facts
+            for table, write in tables
+            if (line := table.get(type(fact))) is not None
+        ]
+        if len(said) <= FEW:
+            for one in said:
+                one.write(one.event, **_subject(one.fact), **one.told)
+        else:
+            _in_groups(said)
 
     return tell
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line to be: where it goes, its event, what it is about and what it says of that."""
+
+    write: Callable[..., object]
+    event: str
+    fact: ev.Event
+    told: Mapping[str, object]
+
+    @property
+    def group(self) -> Hashable:
+        """Equal for jobs of which the same is said; one of its own for a node."""
+        about = None if isinstance(self.fact, ev.JobFact) else id(self)
+        return self.event, about, str(self.told)
+
+
+def _in_groups(said: Iterable[Said]) -> None:
+    """As one by one, but many jobs of which the same is said share a line that lists them."""
+    groups: dict[Hashable, list[Said]] = {}
+    for one in said:
+        groups.setdefault(one.group, []).append(one)
+    for alike in groups.values():
+        if len(alike) <= FEW:
+            for one in alike:
+                one.write(one.event, **_subject(one.fact), **one.told)
+            continue
+        first = alike[0]
+        jobs = [one.fact.job for one in alike if isinstance(one.fact, ev.JobFact)]
+        for text in _lists(jobs):
+            first.write(first.event, jobs=text, **first.told)
+
+
+def _lists(jobs: Sequence[int]) -> Iterator[str]:
+    """Ids as ranges, in parts that are not cut for their length."""
+    text = show_indexes(jobs)
+    if len(text) <= LONGEST_LIST:
+        yield text
+        return
+    half = len(jobs) // 2
+    yield from _lists(jobs[:half])
+    yield from _lists(jobs[half:])
 
 
 def _subject(fact: ev.Event) -> Mapping[str, object]:

@@ -103,37 +103,45 @@ class Style:
     ended: bool = False
     header: bool = True
 
+    @property
+    def tail(self) -> str:
+        """What ends a line."""
+        return self.delimiter or "" if self.ended else ""
+
 
 def table(fields: list[Field], rows: Iterable[AccountRow], ctx: Context, *, style: Style) -> str:
     """All of sacct's output. Raises Refused where that is too much."""
     rows = list(rows)
+    check_size(fields, len(rows), style)
+    return head(fields, style) + body(fields, rows, ctx, style=style)
+
+
+def check_size(fields: list[Field], rows: int, style: Style) -> None:
+    """Raises Refused where so many rows are too much."""
     mark = style.delimiter
-    must_fit([field.width if mark is None else len(mark) for field in fields], len(rows))
+    must_fit([field.width if mark is None else len(mark) for field in fields], rows)
+
+
+def head(fields: list[Field], style: Style) -> str:
+    """The lines above the rows."""
+    if not style.header:
+        return ""
     if style.delimiter is not None:
-        lines = _delimited(fields, rows, ctx, style=style)
-    else:
-        lines = _columns(fields, rows, ctx, style=style)
-    return "".join(f"{line}\n" for line in lines)
+        return f"{style.delimiter.join(field.account.name for field in fields)}{style.tail}\n"
+    names = "".join(f"{field.padded(field.account.name, '')} " for field in fields)
+    rules = "".join(f"{'-' * abs(field.width)} " for field in fields)
+    return f"{names}\n{rules}\n"
 
 
-def _delimited(
-    fields: list[Field], rows: Iterable[AccountRow], ctx: Context, *, style: Style
-) -> list[str]:
-    mark = style.delimiter or ""
-    tail = mark if style.ended else ""
-    head = [mark.join(field.account.name for field in fields) + tail] if style.header else []
-    return head + [mark.join(field.text(row, ctx) for field in fields) + tail for row in rows]
-
-
-def _columns(
-    fields: list[Field], rows: Iterable[AccountRow], ctx: Context, *, style: Style
-) -> list[str]:
-    head = []
-    if style.header:
-        head.append("".join(f"{field.padded(field.account.name, '')} " for field in fields))
-        head.append("".join(f"{'-' * abs(field.width)} " for field in fields))
-    body = ["".join(f"{field.padded(field.text(row, ctx))} " for field in fields) for row in rows]
-    return head + body
+def body(fields: list[Field], rows: Iterable[AccountRow], ctx: Context, *, style: Style) -> str:
+    """A line for each row."""
+    mark = style.delimiter
+    if mark is None:
+        return "".join(
+            ["".join([f"{f.padded(f.text(row, ctx))} " for f in fields]) + "\n" for row in rows]
+        )
+    end = f"{style.tail}\n"
+    return "".join([mark.join([field.text(row, ctx) for field in fields]) + end for row in rows])
 
 
 def help_fields() -> str:

@@ -14,6 +14,9 @@ FIRST_STEPS = {"batch": -3, "interactive": -3, "extern": -2}
 LAST = float("inf")
 
 
+Test = Callable[[Job], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """The span that is asked about; seconds UTC, None for open ends."""
@@ -45,18 +48,16 @@ class AllOf:
     cpu_counts: tuple[int, int] | None = None
 
 
-def passes(job: Job, wanted: AllOf, ctx: Context) -> bool:
-    """Whether the job is listed."""
-    return (
-        _is_named(job, wanted.jobs)
-        and _in_time(job, wanted)
-        and all(test(job) for test in _tests(wanted, ctx))
-    )
+def matcher(wanted: AllOf, ctx: Context) -> Test:
+    """What tells whether a job is listed."""
+    tests = list(_tests(wanted, ctx))
+    if wanted.jobs is not None:
+        refs = wanted.jobs
+        tests.insert(0, lambda job: _is_named(job, refs))
+    return lambda job: _in_time(job, wanted) and all(test(job) for test in tests)
 
 
-def _is_named(job: Job, refs: tuple[JobRef, ...] | None) -> bool:
-    if refs is None:
-        return True
+def _is_named(job: Job, refs: tuple[JobRef, ...]) -> bool:
     array = job.array
     base = array.base if array else job.het.base if job.het else job.id
     tasks = {None} if array is None else {None, array.task, *array.waiting}
@@ -92,9 +93,6 @@ def _state_in(job: Job, window: Window) -> bool:
 def _overlaps(start: int, end: int | None, window: Window) -> bool:
     before = window.end is None or start <= window.end
     return before and (window.start is None or end is None or end >= window.start)
-
-
-Test = Callable[[Job], bool]
 
 
 def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:

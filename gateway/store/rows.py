@@ -13,7 +13,7 @@ from broker.model.node import Node
 from broker.model.spec import TaskSpec
 from gateway.store import records
 
-SPECS_REMEMBERED = 4096
+SPECS_REMEMBERED = 20_000
 """How many specs that are known to be in the store are kept in mind."""
 
 NewRow = dict[str, Any]

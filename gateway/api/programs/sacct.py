@@ -1,7 +1,8 @@
 """sacct: jobs of the past and the present, with what they used and cost."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from accounting.ids import JobId
 from broker.model.job import Job, JobFlag, JobState, Run, Step
@@ -15,6 +16,7 @@ from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
 from gateway.query.context import Context
 from gateway.query.documents import Asker, pieces
+from gateway.query.kept import KeptRows
 from gateway.query.moments import show_moment
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.restpast import PAST_KIND
@@ -27,12 +29,14 @@ from gateway.query.rows import (
     RemovedFieldError,
     Style,
     UnknownFieldError,
+    body,
+    check_size,
+    head,
     help_fields,
     help_grid,
     read_fields,
-    table,
 )
-from gateway.query.sacct import AllOf, Window, in_order, passes, steps_of
+from gateway.query.sacct import AllOf, Window, in_order, matcher, steps_of
 from gateway.query.select import JobRef, spread_arrays
 from gateway.query.tresnames import FIXED, numbers
 from gateway.translate.submitted import submitted
@@ -62,17 +66,18 @@ class Sacct:
 
     def __init__(self, tres: Sequence[str] = FIXED) -> None:
         self.tres_ids = numbers(tres)
+        self.kept = KeptRows()
 
     @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
-        return await _answer(desk, call, self.tres_ids)
+        return await _answer(desk, call, self)
 
 
 sacct = Sacct()
 """With the TRES that every cluster counts."""
 
 
-async def _answer(desk: Desk, call: Call, tres_ids: Mapping[str, int]) -> Answer:
+async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     options = read_options(desk, call)
     early = _early(options)
     if early is not None:
@@ -87,15 +92,17 @@ async def _answer(desk: Desk, call: Call, tres_ids: Mapping[str, int]) -> Answer
     if not _elsewhere(options, snap):
         jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
     if by is not None:
-        ctx = replace(ctx, tres_ids=tres_ids)
+        ctx = replace(ctx, tres_ids=program.tres_ids)
         return await _structured(desk, options, jobs, ctx=ctx, by=by)
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))
     if any(field.account.name == COST for field in fields):
         costs = await desk.read(desk.history.costs, [job.id for job in jobs])
         ctx = replace(ctx, costs=costs)
-    rows = await _rows(desk, options, jobs, refs=wanted.jobs)
-    return Answer(out=await desk.read(table, fields, rows, ctx, style=_style(options)))
+    if options.has("duplicates"):
+        jobs = await desk.read(_with_runs, desk, _each(options, jobs))
+    listing = _Listing(fields, _style(options), options, ctx)
+    return Answer(out=await desk.read(listing.text, jobs, _by_job(wanted.jobs or ()), program.kept))
 
 
 def _early(options: Options) -> Answer | None:
@@ -277,8 +284,7 @@ async def _uid(desk: Desk, name: str) -> int:
 def _found(desk: Desk, snap: Snapshot, wanted: AllOf, *, ctx: Context) -> list[Job]:
     """Jobs of memory, and of the store those that memory has forgotten, in order; blocks."""
     stored = (job for job in _stored(desk, snap, wanted) if job.id not in snap.jobs)
-    jobs = (*stored, *snap.jobs.values())
-    return in_order(job for job in jobs if passes(job, wanted, ctx))
+    return in_order(filter(matcher(wanted, ctx), chain(stored, snap.jobs.values())))
 
 
 def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
@@ -305,18 +311,35 @@ async def _structured(
     return await structured.listing(desk, shown, lambda: pieces(PAST_KIND, shown, named, asker=by))
 
 
-async def _rows(
-    desk: Desk, options: Options, jobs: list[Job], *, refs: tuple[JobRef, ...] | None
-) -> list[AccountRow]:
-    shown = list(spread_arrays(jobs)) if options.has("array") else jobs
-    if options.has("duplicates"):
-        shown = await desk.read(_with_runs, desk, shown)
-    named = _by_job(refs or ())
-    rows: list[AccountRow] = []
-    for job in shown:
-        steps = [] if options.has("allocations") else steps_of(job)
-        rows += _rows_of(job, steps, named)
-    return rows
+def _each(options: Options, jobs: list[Job]) -> list[Job]:
+    """With --array the tasks that wait one by one."""
+    return list(spread_arrays(jobs)) if options.has("array") else jobs
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The rows of jobs and steps as they are to be written."""
+
+    fields: list[Field]
+    style: Style
+    options: Options
+    ctx: Context
+
+    def text(self, jobs: list[Job], named: "Named", kept: KeptRows) -> str:
+        """All of the output. Raises Refused where that is too much."""
+        jobs = _each(self.options, jobs)
+        alone = self.options.has("allocations")
+        rows = len(jobs) if alone else sum(1 + len(job.steps) for job in jobs)
+        check_size(self.fields, rows, self.style)
+
+        def make(job: Job) -> str:
+            rows = _rows_of(job, [] if alone else steps_of(job), named)
+            return body(self.fields, rows, self.ctx, style=self.style)
+
+        top = head(self.fields, self.style)
+        if named:
+            return top + "".join(map(make, jobs))
+        return top + kept.text((self.fields, self.style, alone), jobs, self.ctx, make=make)
 
 
 def _with_runs(desk: Desk, jobs: Iterable[Job]) -> list[Job]:
@@ -350,7 +373,7 @@ def _by_job(refs: Sequence[JobRef]) -> Named:
 
 def _rows_of(job: Job, steps: Sequence[Step], named: Named) -> list[AccountRow]:
     """The job's row and those of its steps; a step alone where only steps of it were named."""
-    mine = _mine(job, named)
+    mine = _mine(job, named) if named else []
     if mine and all(ref.step is not None for ref in mine):
         wanted = {ref.step for ref in mine}
         return [(job, step) for step in steps if step.id in wanted]

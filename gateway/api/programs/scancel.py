@@ -1,12 +1,11 @@
 """scancel: ends jobs or signals them, by id or by what they are."""
 
-import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
-from broker.model.commands import Cancel, CancelStep, Command, Signal, Target, Update
+from broker.model.commands import Cancel, CancelStep, Command, Many, Signal, Target, Update
 from broker.model.errors import Denied, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job, Owner
@@ -26,6 +25,8 @@ from sbatch_shim.grammar.values import read_signal_number
 KILL = 9
 IGNORED_WHEN_KILLING = (2017, 2021)
 """Unknown and finished jobs: passed over when they were to be ended (25.11)."""
+TOGETHER = 1000
+"""Jobs that are ended by one commit."""
 INVALID_USER = 2010
 NOT_FEDERATED = "Not a valid federated job"
 NOT_FEDERATED_STATUS = 191
@@ -141,7 +142,10 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
     barred: SpzError | None = await desk.barred(wish.by.uid)
     if "sibling" in asked.given:
         barred = barred or Denied(NOT_FEDERATED, slurm_errno=NOT_FEDERATED_STATUS)
-    errors = await asyncio.gather(*(_one(desk, wish, named, barred=barred) for named in chosen))
+    if barred is not None:
+        errors: list[SpzError | None] = [barred] * len(chosen)
+    else:
+        errors = await _done(desk, wish, chosen)
     verbose = _is_verbose(asked)
     lines, worst = [before], 0
     for named, error in zip(chosen, errors, strict=True):
@@ -171,21 +175,39 @@ def _status_number(number: int, wish: Wish) -> int:
     return 1 if number in IGNORED_WHEN_KILLING and not wish.ends else number
 
 
-async def _one(desk: Desk, wish: Wish, named: Named, *, barred: SpzError | None) -> SpzError | None:
-    """What stood in the way of one job, None if nothing did."""
-    if barred is not None:
-        return barred
-    command = wish.command(named) if named.step is None else _of_step(desk, wish, named)
-    if command is None:
-        return None
-    try:
-        await desk.ask(command)
-        if wish.comment is not None:
-            told = Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
-            await desk.ask(told)
-    except SpzError as error:
-        return error
-    return None
+async def _done(desk: Desk, wish: Wish, chosen: list[Named]) -> list[SpzError | None]:
+    """What stood in the way of each, None if nothing did."""
+    asks = [
+        wish.command(named) if named.step is None else _of_step(desk, wish, named)
+        for named in chosen
+    ]
+    errors = await _ask(desk, asks)
+    if wish.comment is None:
+        return errors
+    notes = [
+        Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
+        if error is None and ask is not None
+        else None
+        for named, ask, error in zip(chosen, asks, errors, strict=True)
+    ]
+    told = await _ask(desk, notes)
+    return [error or later for error, later in zip(errors, told, strict=True)]
+
+
+async def _ask(desk: Desk, asks: Sequence[Command | None]) -> list[SpzError | None]:
+    """What refused each; so many at a time share a commit, and others get their turn between."""
+    errors: list[SpzError | None] = [None] * len(asks)
+    places = [place for place, ask in enumerate(asks) if ask is not None]
+    for first in range(0, len(places), TOGETHER):
+        some = places[first : first + TOGETHER]
+        commands = tuple(ask for place in some if (ask := asks[place]) is not None)
+        try:
+            replies = await desk.ask(Many(commands))
+        except SpzError as error:
+            replies = [error] * len(some)
+        for place, reply in zip(some, replies, strict=True):
+            errors[place] = reply if isinstance(reply, SpzError) else None
+    return errors
 
 
 def _of_step(desk: Desk, wish: Wish, named: Named) -> Command | None:

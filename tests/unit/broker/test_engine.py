@@ -563,3 +563,21 @@ def test_a_job_that_its_user_stopped_says_so_until_it_goes_on(bench: Bench) -> N
     bench.step(cmd.Signal(target=cmd.Target(job), by=ALICE, number=19))
     bench.step(cmd.Cancel(target=cmd.Target(job), by=ALICE))
     assert bench.state(job) == "COMPLETING"
+
+
+def test_many_commands_are_done_in_turn_and_committed_together(bench: Bench) -> None:
+    jobs = [bench.submit(begin=START + 1000) for _ in range(3)]
+    asked = [cmd.Cancel(target=cmd.Target(job), by=ALICE) for job in (jobs[0], jobs[1], jobs[0])]
+    stranger = cmd.Cancel(target=cmd.Target(jobs[2]), by=BOB)
+    (replies,) = bench.step(cmd.Many((*asked, stranger)), full=False)
+    assert isinstance(replies, list)
+    assert [type(reply) for reply in replies] == [type(None), type(None), Conflict, Denied]
+    assert [bench.state(job) for job in jobs] == ["CANCELLED", "CANCELLED", "PENDING"]
+
+
+def test_nothing_of_many_commands_stands_where_the_disk_is_full(bench: Bench) -> None:
+    job = bench.submit(begin=START + 1000)
+    bench.store.full = True
+    (reply,) = bench.step(cmd.Many((cmd.Cancel(target=cmd.Target(job), by=ALICE),)))
+    assert isinstance(reply, Busy)
+    assert bench.state(job) == "PENDING"

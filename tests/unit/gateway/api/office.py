@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.engine import Engine
-from broker.model.commands import Command, Submit
+from broker.model.commands import Command, Many, Submit
 from broker.model.errors import Denied, SpzError
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner
@@ -78,8 +78,8 @@ class Office:
             uids=lambda name: next((o.uid for o in PEOPLE.values() if o.user == name), None),
         )
 
-    def ask(self, command: Command) -> "Future[Any]":
-        self.asked.append(command)
+    def ask(self, command: Command | Many) -> "Future[Any]":
+        self.asked += command.commands if isinstance(command, Many) else [command]
         answer: Future[Any] = Future()
         (reply,) = self.engine.step([command], self.clock.now(), full_pass=False).replies
         if isinstance(reply, SpzError):

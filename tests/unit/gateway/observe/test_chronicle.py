@@ -72,3 +72,31 @@ def test_bookkeeping_is_not_told() -> None:
     log = Log()
     chronicle(log)([ev.JournalRead(position=4, **NODE)])
     assert log.lines == []
+
+
+def ended(job: int, by: int) -> ev.Ended:
+    return ev.Ended(job=JobId(job), at=1, state=JobState.CANCELLED, reason="None", by=by)
+
+
+def test_many_jobs_of_which_the_same_is_said_share_a_line() -> None:
+    log = Log()
+    chronicle(log)([*(ended(job, 5) for job in range(1000, 4000)), ended(7, 6)])
+    told = {"state": "CANCELLED", "exit": "0:0", "reason": "None"}
+    assert log.lines == [
+        ("info", "job.ended", {"jobs": "1000-3999", **told, "by": 5}),
+        ("info", "job.ended", {"job": 7, **told, "by": 6}),
+    ]
+
+
+def test_no_job_is_cut_off_a_long_list() -> None:
+    log = Log()
+    jobs = [job for job in range(100_000, 103_000) if job % 3]
+    chronicle(log)([ended(job, 5) for job in jobs])
+    lists = [str(fields["jobs"]) for _, _, fields in log.lines if isinstance(fields, dict)]
+    assert max(map(len, lists)) <= 1500
+    assert [job for text in lists for job in read_indexes(text)] == jobs
+
+
+def read_indexes(text: str) -> list[int]:
+    spans = [part.partition("-") for part in text.split(",")]
+    return [n for low, _, high in spans for n in range(int(low), int(high or low) + 1)]

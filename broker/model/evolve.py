@@ -1,0 +1,30 @@
+"""A frozen record with some of its fields changed, at less than half the cost of `replace`."""
+
+from functools import cache
+from operator import attrgetter
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def evolved(record: T, **changes: Any) -> T:
+    """Like `dataclasses.replace` for a dataclass with slots and nothing to do after its making.
+
+    A job has over forty fields, and every event makes a new one: here each is copied from slot to
+    slot, without a look at its definition. Raises KeyError for a field that there is not.
+    """
+    kind: type = type(record)
+    get, puts = _slots(kind)
+    new: T = object.__new__(kind)
+    for put, value in zip(puts.values(), get(record), strict=True):
+        put(new, value)
+    for name, value in changes.items():
+        puts[name](new, value)
+    return new
+
+
+@cache
+def _slots(kind: type) -> tuple[Any, dict[str, Any]]:
+    """What reads all slots of a type, and what writes each."""
+    names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
+    return attrgetter(*names), {name: getattr(kind, name).__set__ for name in names}
