@@ -145,6 +145,12 @@ class StepOrder:
     """Instant from which `warn` counts back; None: the end of `time_limit`."""
     cpus: int = 1
     memory_mib: int = 0
+    memory_limit_mib: int | None = None
+    """What it is held to; None: to nothing."""
+    job_memory_mib: int = 0
+    """What all steps of the job together are held to here, where any is."""
+    oom_kill_step: bool = False
+    """Whether want of memory ends all of the step and not one process of it."""
     gpus: tuple[int, ...] = ()
 
 
@@ -286,6 +292,9 @@ def _step(order: StepOrder) -> dict[str, object]:
         "job_ends": order.job_ends,
         "cpus": order.cpus,
         "memory_mib": order.memory_mib,
+        "memory_limit_mib": order.memory_limit_mib,
+        "job_memory_mib": order.job_memory_mib,
+        "oom_kill_step": order.oom_kill_step,
         "gpus": list(order.gpus),
     }
 

@@ -85,6 +85,7 @@ class OrderBook:
         owner, found = job.owner, job.step(step)
         share = (share_here(found, around.node) if found else None) or job.shares[0]
         stdin, stdout, stderr = self._files(job, around)
+        whole = next((one for one in job.shares if one.node == around.node), share)
         return launch.StepOrder(
             uid=owner.uid,
             gid=owner.gid,
@@ -107,6 +108,9 @@ class OrderBook:
             further=bool(found and found.more and found.shares[0].node != around.node),
             cpus=share.tres.cpu,
             memory_mib=share.tres.mem_mib,
+            memory_limit_mib=share.tres.mem_mib if self.site.constrain_memory else None,
+            job_memory_mib=whole.tres.mem_mib,
+            oom_kill_step=job.spec.option("oom-kill-step") == "1",
             gpus=share.gpu_ids,
         )
 

@@ -1,10 +1,11 @@
 """Serves site.yaml from a temporary state directory and compares with recorded answers of Slurm.
 
-run.py [--shared DIR] [--keep] -- [arguments of replay.py]
+run.py [--shared DIR] [--keep] [--memory] -- [arguments of replay.py]
 
 As root only: the recorded site has two users, who are made when missing. Without recorded answers
 one line says so. Cases of known.txt, and those that vary on Slurm itself, may differ. The exit
-status is replay.py's: 0 all others agree, 1 some differ, 2 it could not run.
+status is replay.py's: 0 all others agree, 1 some differ, 2 it could not run. `--memory` serves the
+site of one node on which the area of that name was recorded, and asks that area alone.
 """
 
 import argparse
@@ -24,8 +25,9 @@ HERE = Path(__file__).resolve().parent
 SPZ = Path(sys.executable).parent / "spz"
 USERS = {"alice": 2001, "bob": 2002}
 KNOWN = HERE / "known.txt"
-SKIPPED_AREAS = {"memory"}
-"""Recorded on another site: one node, memory enforced."""
+MEMORY = "memory"
+"""An area recorded on another site: one node, memory enforced."""
+OTHER_NODES = tuple(f"- {{names: ec2-{number}," for number in (2, 3, 4))
 START_SECONDS, STOP_SECONDS = 30, 20
 
 
@@ -42,12 +44,37 @@ def main(argv: Sequence[str]) -> int:
     for name, uid in USERS.items():
         make_user(name, uid)
     Path("/tmp/rootwork").mkdir(exist_ok=True)
-    with state_directory(keep=options.keep) as home, service(home) as environ:
+    with state_directory(keep=options.keep) as home:
+        (home / "site.yaml").write_text(site(memory=options.memory))
+        return asked(options, home)
+
+
+def asked(options: argparse.Namespace, home: Path) -> int:
+    """The exit status of a replay against the site that is described in `home`."""
+    conformance = options.shared / "conformance"
+    with service(home) as environ:
         commands = home / "commands"
         spz("shims", "install", "--prefix", str(commands), environ=environ)
         allowed = home / "allowed.txt"
         allowed.write_text(may_differ((conformance / "unstable.txt").read_text()))
-        return replay(conformance, commands / "bin", options.replay, allowed=allowed)
+        areas = [
+            str(path)
+            for path in sorted((conformance / "golden").glob("*.json"))
+            if (path.stem == MEMORY) is options.memory
+        ]
+        given = [word for word in options.replay if word.endswith(".json")]
+        words = [word for word in options.replay if word not in given]
+        return replay(conformance, commands / "bin", [*words, *(given or areas)], allowed=allowed)
+
+
+def site(*, memory: bool) -> str:
+    """The recorded site; with `memory` the one of that area."""
+    text = (HERE / "site.yaml").read_text()
+    if not memory:
+        return text
+    kept = (line for line in text.splitlines() if not line.lstrip().startswith(OTHER_NODES))
+    alone = "\n".join(kept).replace("ec2-[1-4]", "ec2-1").replace("nodes: ec2-2", "nodes: ec2-1")
+    return f"{alone}\nconstrain_memory: true\n"
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -55,6 +82,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare with recorded answers of Slurm.")
     parser.add_argument("--shared", type=Path, default=HERE.parents[2] / "shared")
     parser.add_argument("--keep", action="store_true", help="leave the state directory behind")
+    parser.add_argument("--memory", action="store_true", help="the area of held memory alone")
     parser.add_argument("replay", nargs="*", help="arguments of replay.py")
     return parser.parse_args(argv)
 
@@ -90,7 +118,7 @@ def state_directory(*, keep: bool) -> Iterator[Path]:
 def service(home: Path) -> Iterator[dict[str, str]]:
     """The running service, stopped at the end; yields the environment that finds it."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("SKYPURZA_")}
-    environ |= {"SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": str(HERE / "site.yaml")}
+    environ |= {"SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": str(home / "site.yaml")}
     with (home / "serve.out").open("wb") as out:
         process = subprocess.Popen([SPZ, "serve"], env=environ, stdout=out, stderr=out)
     try:
@@ -126,14 +154,11 @@ def may_differ(unstable: str) -> str:
 
 
 def replay(conformance: Path, commands: Path, words: Sequence[str], *, allowed: Path) -> int:
-    """Runs the cases; all areas that fit the site unless `words` say which."""
-    areas = [str(path) for path in sorted((conformance / "golden").glob("*.json"))]
-    areas = [path for path in areas if Path(path).stem not in SKIPPED_AREAS]
-    given = [] if any(word.endswith(".json") for word in words) else areas
+    """Runs the cases of the files among `words`."""
     usual = ["--fail-list", str(allowed), "--retry", "1"]
     program = [sys.executable, str(conformance / "replay.py"), "--bin", str(commands), *usual]
     environ = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([*program, *words, *given], env=environ, check=False).returncode
+    return subprocess.run([*program, *words], env=environ, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import struct
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_a_task_that_reads_nothing_is_not_waited_for(agent: RunningAgent, work: 
 def test_a_terminal_has_the_size_of_the_window_and_is_told_when_it_changes(
     agent: RunningAgent, work: Path
 ) -> None:
-    command = "tty >/dev/null && stty size; trap 'stty size' WINCH; while :; do sleep 0.05; done"
+    command = "trap 'stty size' WINCH; tty >/dev/null && stty size; while :; do sleep 0.05; done"
     agent.run(KEY, step(work, command, pty=(24, 80)))
     until(lambda: b"24 80\r\n" in text(agent), "the size")
     agent.ask(launch.window(KEY, 50, 132))
@@ -308,3 +309,13 @@ def test_a_step_in_a_batch_job_takes_no_slot_of_its_own(
     agent.wait("started", "1/1/batch")
     agent.run(KEY, step(work, "echo in", in_batch=True))
     assert exited(agent) == (0, 0, "exit")
+
+
+def test_a_step_beyond_its_memory_ends_for_want_of_it(agent: RunningAgent, work: Path) -> None:
+    """By the kernel where control groups may be had, else by who looks each second."""
+    command = f"exec {sys.executable} -c 'import time; x = bytearray(200 << 20); time.sleep(30)'"
+    limits = {"memory_limit_mib": 60, "job_memory_mib": 60}
+    agent.run(KEY, step(work, command, *relayed(1), **limits))
+    assert exited(agent) == (0, 9, "out_of_memory")
+    assert b"Detected 1 oom_kill event in StepId=1.0. Some of the step tasks" in text(agent, "e")
+    assert ends(agent) == {0: (0, 125)}

@@ -122,6 +122,7 @@ class Phase:
         os.setsid()
         _forget_signals()
         try:
+            _join(self.step.get("group"))
             identity.become(self.step)
             opened = self._open_all()
         except (OSError, CannotOpenError) as error:
@@ -155,7 +156,8 @@ class Phase:
         identity.apply_soft_limits(self.step)
         try:
             environment = self._environment()
-            os.execve(locate(self.argv[0], environment), self.argv, environment)
+            path = locate(self.argv[0], environment)
+            os.execve(path, [path, *self.argv[1:]], environment)  # its name is where it was found
         except OSError as error:
             _say(_cannot_execute(self.argv[0], error))
             os._exit(error.errno or 1)
@@ -181,6 +183,13 @@ class Phase:
         if values.get(TASK_PID) == b"":
             values[TASK_PID] = str(os.getpid()).encode()
         return values
+
+
+def _join(door: "str | None") -> None:
+    """Into the step's control group, with all that comes of us."""
+    if door:
+        with open(door, "w", encoding="ascii") as file:
+            file.write("0")
 
 
 def _open(stream: File) -> int:

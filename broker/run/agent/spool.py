@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 
-from . import journal, wire
+from . import groups, journal, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ class Place:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        groups.drop(self.key)
 
 
 def step_keys() -> "list[str]":

@@ -176,12 +176,12 @@ class Streams:
 
     # ---------------------------------------------------------------- ending
 
-    def ended(self, task: "Task") -> None:
+    def ended(self, rank: int, outcome: "tuple[int, int]") -> None:
         """All that the task wrote, then its end; what it left behind may write more."""
         for source in self.sources:
-            if source.rank == task.rank:
+            if source.rank == rank:
                 self._drain(source)
-        self.frames.write(END, task.rank, CODES.pack(*(task.outcome or (0, 0))))
+        self.frames.write(END, rank, CODES.pack(*outcome))
 
     def _drain(self, source: Source) -> None:
         for _ in range(FULL_PIPE):

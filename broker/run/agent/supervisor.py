@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 
-from . import child, journal, procs, tasks, trouble, wire, words
+from . import child, journal, memory, procs, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
 from .order import Order
@@ -22,9 +22,8 @@ LAUNCH_FAILED = (0, 53)
 """Exit code and signal of a step whose files cannot be opened, as Slurm reports it."""
 SWEEP_AGAIN = 0.05
 LONGEST_SWEEP = 1.0
-SAMPLE_FIRST = 0.2
-SAMPLE_LAST = 30.0
-"""Seconds between looks at a step's memory; they double from the first to the last."""
+OUT_OF_MEMORY = (0, 125)
+"""As Slurm reports it: a signal that there is not."""
 TELL_AGAIN = 0.01
 """Seconds between two words to who follows a step's text."""
 NAME = b"spz-step"
@@ -80,8 +79,7 @@ class Supervisor:
         self.outcome = None  # type: Optional[tuple[int, int]]
         self.childless = True
         self.sweep_again = SWEEP_AGAIN
-        self.sample_again = SAMPLE_FIRST
-        self.peak_kib = 0
+        self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.inbox = b""
         self.slots = _slots(order)
         self.told = 0.0
@@ -195,7 +193,7 @@ class Supervisor:
             began = {"pid": pids[0], "started": self.started}
             trouble.patiently(lambda: journal.save(self.order.file("started"), began))
             self.clock.set()
-            self.loop.after("sample", SAMPLE_FIRST, self.sample)
+            self.loop.after("sample", memory.FIRST_PAUSE, self.sample)
             wire.poke(self.order.agent_socket, self.order.key)
 
     def add_sessions(self, pids: "list[int]") -> None:
@@ -206,9 +204,9 @@ class Supervisor:
         """As Slurm counts memory: all processes of the step together, looked at now and then."""
         if self.childless:
             return
-        self.peak_kib = max(self.peak_kib, procs.memory_kib(self.everything()))
-        self.sample_again = min(2 * self.sample_again, SAMPLE_LAST)
-        self.loop.after("sample", self.sample_again, self.sample)
+        self.loop.after("sample", self.memory.look(), self.sample)
+        if self.memory.whole_is_over():
+            self.send(self.everything(), signal.SIGKILL)
 
     # ---------------------------------------------------------------- orders
 
@@ -341,7 +339,8 @@ class Supervisor:
             self.hear(task)  # its last word may not have been read yet
         task.end(status)
         if self.streams is not None and self.started is not None:
-            self.streams.ended(task)
+            spent = task.failed() and self.memory.oom_kills()
+            self.streams.ended(task.rank, OUT_OF_MEMORY if spent else task.outcome or (0, 0))
         if not self.crew.leaders():
             self.all_ended()
         elif self.started is not None and not self.cause:
@@ -367,11 +366,25 @@ class Supervisor:
         """Writes down how it ended."""
         if self.slots is not None:
             self.slots.release()
+        self.note_memory()
         if self.streams is not None:
             self.streams.finish()
         record = self.record()
         trouble.patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
         wire.poke(self.order.agent_socket, self.order.key)
+
+    def note_memory(self) -> None:
+        """Processes that were killed for want of memory make that the step's end (25.11).
+
+        Of srun's steps only where it made a task fail.
+        """
+        kills = self.memory.oom_kills()
+        if kills and (self.is_batch() or any(task.failed() for task in self.crew.tasks)):
+            attempt, _, step = self.order.key.rpartition("/")
+            name = "{}.{}".format(attempt.partition("/")[0], step)
+            self.write(memory.told(kills, name, time.time()))
+            self.cause = self.cause or "out_of_memory"
+        self.memory.close()
 
     def record(self) -> "dict[str, Any]":
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -383,7 +396,7 @@ class Supervisor:
             "phase": self.phases[self.number]["name"] if self.number >= 0 else None,
             "user_us": int(used.ru_utime * 1e6),
             "sys_us": int(used.ru_stime * 1e6),
-            "max_rss_kib": max(self.peak_kib, _own_peak(used.ru_maxrss)),
+            "max_rss_kib": max(self.memory.peak_kib, _own_peak(used.ru_maxrss)),
             "started": self.started,
             "ended": time.time(),
             "tasks": self.crew.ends(self.outcome or (0, 0)),

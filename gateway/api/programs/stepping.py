@@ -51,6 +51,8 @@ FIRST_EXITED = "{p}: First task exited {w}s ago\n"
 STANDS = "{p}: StepId={s} {t}: {how}\n"
 EXITED = "Exited with exit code {}"
 OUT_OF_MEMORY = "Out Of Memory"
+OOM_SIGNAL = 125
+"""Slurm's made-up signal of an end for want of memory."""
 CORE = 128
 """A shell's status for a death by signal is so much more than the signal's number."""
 
@@ -411,7 +413,7 @@ def grouped(ends: dict[int, ExitCode], *, memory: bool) -> Iterator[tuple[str, l
     for rank, end in sorted(ends.items()):
         by_end.setdefault(end, []).append(rank)
     for end, own in sorted(by_end.items(), key=lambda item: item[0].signal > 0):
-        if memory:
+        if memory or end.signal == OOM_SIGNAL:
             yield OUT_OF_MEMORY, own
         elif end.signal:
             yield signals.strsignal(end.signal) or f"Signal {end.signal}", own
