@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from broker.engine import Engine
+from broker.model.errors import Refused, Unknown
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
-from broker.model.node import Node
-from broker.model.offer import Machine
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, Market
 from broker.model.purpose import Purpose
 from broker.optimize.bundled import bundled
 from broker.providers.ec2.clients import BotoApi
@@ -27,6 +29,7 @@ from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
 from broker.run.launch import agent_zipapp
 from broker.run.reach import AnyReach, SshReach
+from broker.run.bootstrap import answers
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
 from broker.stage.courier import Courier, Outputs
@@ -41,6 +44,7 @@ from gateway.config.site import micro_usd
 NEAR_PYTHON = "/usr/bin/python3"
 """Every user of the login node can run it, which the service's own need not be."""
 
+LEFTOVER_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
@@ -54,6 +58,34 @@ class Cloud:
 
     def joined(self, outside: Outside) -> Outside:
         """What effects are performed with, EC2's machines among it."""
+    lease: int
+    """Seconds after which a machine nobody speaks to ends itself; 0: never."""
+    log: Any
+    next: dict[str, float] = field(default_factory=dict)
+    """When what is done now and then is due again, in monotonic seconds."""
+
+    def tidy(self) -> None:
+        """Called now and then: lets go of leftovers, speaks to machines that stand idle."""
+        if self._due("leftovers", LEFTOVER_SECONDS):
+            for one in self.provider.sweep():
+                self.log.warning("sweep.leftover", kind=one.kind.name, id=one.id, region=one.region)
+        if self.lease and self._due("lease", self.lease / 4):
+            for node in self.nodes().values():
+                if node.state is NodeState.UP and not node.declared:
+                    self._speak(node)
+
+    def _due(self, what: str, every: float) -> bool:
+        now = time.monotonic()
+        if now < self.next.get(what, 0.0):
+            return False
+        self.next[what] = now + every
+        return True
+
+    def _speak(self, node: Node) -> None:
+        """A machine that is kept idle on purpose shall not end itself."""
+        with suppress(OSError, Unknown):
+            if node.machine is not None and "/" not in node.machine.address:
+                answers(self.reach.place(node))
         return replace(
             outside,
             providers={**outside.providers, self.provider.name: self.provider},
@@ -127,11 +159,36 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
         target=_targets(config, provider, keys),
         folder=aws.node_folder,
         python=aws.python,
-        options=lambda _node: (),
+        options=_agent_options(config, whose),
         shares=lambda node: node.name.startswith(sharing),
     )
     files = _courier(paths, config, engine, outputs=outputs)
-    return Cloud(provider, guard, reach, files, lambda: engine.snapshot.nodes)
+    return Cloud(
+        provider=provider,
+        guard=guard,
+        reach=reach,
+        files=files,
+        nodes=lambda: engine.snapshot.nodes,
+        lease=aws.lease_seconds,
+        log=log,
+    )
+
+
+def _agent_options(
+    config: Config, whose: Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
+) -> Callable[[Node], tuple[str, ...]]:
+    """What its keeper has to know: when the machine ends itself, whether it may be taken back."""
+
+    def options(node: Node) -> tuple[str, ...]:
+        machine = node.machine
+        if machine is None:
+            return ()
+        deadline = machine.launched_at + whose([node.identity], machine.token).seconds
+        notices = ("--notices", "ec2") if machine.market is Market.SPOT else ()
+        lease = ("--lease", str(config.aws.lease_seconds))
+        return (*lease, "--deadline", str(deadline), *notices)
+
+    return options
 
 
 def _courier(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs) -> Courier:

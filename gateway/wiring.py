@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -120,7 +121,7 @@ def build(paths: Paths, config: Config) -> Service:
     engine.configure(now)
     local = _local(paths, config, catalog)
     orders = OrderBook(site, store.blob, config.submit_host or host())
-    outside = _outside(paths, config, local=local, orders=orders)
+    outside, tidy = _outside(paths, config, local=local, orders=orders), [local.sweep]
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     if cloudy:
         ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
@@ -128,6 +129,7 @@ def build(paths: Paths, config: Config) -> Service:
     workers = Workers(outside, report=heart.report, followed=heart.followed, log=log)
     heart.workers = workers
     desk = Desk(
+        tidy.append(ec2.tidy)
         engine=heart,
         snapshot=lambda: engine.snapshot,
         history=store.history,
@@ -139,7 +141,7 @@ def build(paths: Paths, config: Config) -> Service:
         warn_ignored=config.warn_ignored,
         mails=usable(config.mail_prog),
     )
-    heart.sweep = Sweep(heart, outside.providers, local, store, log, desk.holders)
+    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders)
     own = router(
         market=market,
         providers=outside.providers,
@@ -165,7 +167,8 @@ class Sweep:
 
     heart: Heart
     providers: Mapping[str, Provider]
-    local: LocalProvider
+    tidy: Sequence[Callable[[], None]]
+    """What providers clean up of themselves."""
     store: SqlStore
     log: Any
     holders: Holders
@@ -177,8 +180,9 @@ class Sweep:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self.every
-        self.local.sweep()
-        for provider in self.providers.values():
+        todo = list(self.tidy)
+        todo += [partial(self._compare, provider) for provider in self.providers.values()]
+        for act in todo:
             try:
                 self._compare(provider)
             except OSError as error:

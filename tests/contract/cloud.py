@@ -93,6 +93,8 @@ class StubEc2:
     groups: dict[str, str] = field(default_factory=dict)
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
     zones: int = 3
+    left: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
+    """What machines left behind, by the key of its describe call, with its region."""
 
     def refuse(self, rule: Rule, code: str = "") -> None:
         self.rules.append((rule, rule.times, code or CODES[rule.refusal]))
@@ -264,6 +266,41 @@ class StubEc2:
                 raise AwsError("InvalidInstanceID.NotFound", str(missing))
             seen = [one for one in seen if one.id in params["InstanceIds"]]
         return {"Reservations": [{"Instances": [one.told(now) for one in seen]}]}
+
+    def _describe_regions(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Regions": [{"RegionName": name} for name in REGIONS]}
+
+    def _left(self, key: str, region: str) -> dict[str, Any]:
+        return {key: [one for where, one in self.left.get(key, []) if where == region]}
+
+    def _describe_volumes(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._left("Volumes", region)
+
+    def _describe_addresses(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._left("Addresses", region)
+
+    def _describe_network_interfaces(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._left("NetworkInterfaces", region)
+
+    def _describe_launch_templates(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._left("LaunchTemplates", region)
+
+    def _describe_placement_groups(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._left("PlacementGroups", region)
+
+    def _delete_volume(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._drop("Volumes", params)
+
+    def _release_address(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._drop("Addresses", params)
+
+    def _delete_placement_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise AwsError("InvalidPlacementGroup.InUse", "it is in use")
+
+    def _drop(self, key: str, params: dict[str, Any]) -> dict[str, Any]:
+        name, value = next(iter(params.items()))
+        self.left[key] = [one for one in self.left[key] if one[1].get(name) != value]
+        return {}
 
     def _terminate_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         for one in self.instances:

@@ -76,6 +76,13 @@ class Holdings:
         found = self._pool.map(self._of, names)
         return [machine for machines in found for machine in machines]
 
+    def any_in(self, region: str) -> bool:
+        """Whether anything of this site is there; False where we may not look."""
+        try:
+            return bool(self._of(region))
+        except NoAnswerError:
+            return False
+
     def remembered(self, id: str, region: str) -> Machine | None:
         """A machine as last seen, which may be some time ago."""
         return self._region(region).machines.get(id)

@@ -22,6 +22,7 @@ from broker.providers.ec2.images import Images, named, wanted
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
+from broker.providers.ec2.leftovers import Leftover, Leftovers
 from broker.providers.ec2.naming import Identity
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
@@ -34,6 +35,9 @@ THROTTLED = 6
 """How often one that was throttled is."""
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 8.0
+ASKED_SECONDS = 3600
+"""After so long a purchase that was never answered is left to the sweep."""
+HOME_REGION = "us-east-1"
 MOST_AT_ONCE = 500
 """Machines of one TerminateInstances."""
 WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
@@ -75,6 +79,7 @@ class Ec2Provider:
             settings=outside.settings,
             clocks=outside.clocks,
         )
+        self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
         self._buying = [threading.Lock() for _ in range(64)]
 
     # --- Provider
@@ -147,6 +152,33 @@ class Ec2Provider:
     def regions(self) -> list[str]:
         """Where something was ever bought."""
         return self._book.all()
+
+    def leftovers(self) -> list[Leftover]:
+        """Volumes, addresses and the like that nothing uses. Raises OSError."""
+        return self._leftovers.found(self._book.all())
+
+    def sweep(self) -> list[Leftover]:
+        """Lets go of them, and of purchases that nobody asks about any more. Raises OSError."""
+        for call, bought in self._intents.old(int(self._with.clocks.now()) - ASKED_SECONDS):
+            self._book.add(call.region)
+            self._intents.end(bought)
+        return self._leftovers.tidy(self._book.all())
+
+    def search(self) -> list[str]:
+        """Looks in every region of the account for machines of this site; where it found some.
+
+        They count from now on: after its folder was lost, a site finds what it had. Raises OSError.
+        """
+        home = next(iter(self._book.all()), HOME_REGION)
+        try:
+            reply = self._with.api.call("ec2", home, "describe_regions")
+        except AwsError as error:
+            raise NoAnswerError(f"regions: {error}") from error
+        names = [one["RegionName"] for one in reply["Regions"]]
+        found = [name for name in names if self.holdings.any_in(name)]
+        for name in found:
+            self._book.add(name)
+        return found
 
     def stop(self) -> None:
         self.holdings.stop()

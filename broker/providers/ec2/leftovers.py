@@ -1,0 +1,123 @@
+"""What machines leave behind: volumes, addresses, cards, templates, groups of our own site."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.providers.ec2 import naming
+from broker.providers.ec2.clients import Api, pages
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+
+PATIENCE = 900.0
+"""Seconds for which a thing has to be seen unused before it is let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How things of a kind are listed, told to be unused, and let go."""
+
+    name: str
+    list: str
+    key: str
+    id: str
+    delete: str
+    argument: str
+    unused: Callable[[Mapping[str, Any]], bool] = lambda _thing: True
+
+
+KINDS = (
+    Kind(
+        "volume",
+        "describe_volumes",
+        "Volumes",
+        "VolumeId",
+        "delete_volume",
+        "VolumeId",
+        lambda volume: volume.get("State") == "available",
+    ),
+    Kind(
+        "address",
+        "describe_addresses",
+        "Addresses",
+        "AllocationId",
+        "release_address",
+        "AllocationId",
+        lambda address: not address.get("AssociationId") and not address.get("InstanceId"),
+    ),
+    Kind(
+        "network interface",
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        "NetworkInterfaceId",
+        "delete_network_interface",
+        "NetworkInterfaceId",
+        lambda card: card.get("Status") == "available",
+    ),
+    Kind(
+        "launch template",
+        "describe_launch_templates",
+        "LaunchTemplates",
+        "LaunchTemplateName",
+        "delete_launch_template",
+        "LaunchTemplateName",
+    ),
+    Kind(
+        "placement group",
+        "describe_placement_groups",
+        "PlacementGroups",
+        "GroupName",
+        "delete_placement_group",
+        "GroupName",
+        lambda group: group.get("State", "available") == "available",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing that nothing uses."""
+
+    kind: Kind
+    id: str
+    region: str
+
+
+@dataclass(slots=True)
+class Leftovers:
+    """Found region by region; only things that bear our own site's id are looked at."""
+
+    api: Api
+    site: naming.Site
+    clock: Callable[[], float]
+    _since: dict[Leftover, float] = field(default_factory=dict)
+
+    def found(self, regions: Iterable[str]) -> list[Leftover]:
+        """All that is unused now. Raises NoAnswerError."""
+        return [one for region in regions for kind in KINDS for one in self._of(region, kind)]
+
+    def tidy(self, regions: Iterable[str]) -> list[Leftover]:
+        """Lets go of what has been unused for a while; those that went. Raises NoAnswerError."""
+        now, found = self.clock(), self.found(regions)
+        self._since = {one: self._since.get(one, now) for one in found}
+        old = [one for one, since in self._since.items() if now - since >= PATIENCE]
+        return [one for one in old if self._let_go(one)]
+
+    def _of(self, region: str, kind: Kind) -> Iterator[Leftover]:
+        mine = [{"Name": f"tag:{naming.SITE}", "Values": [self.site.id]}]
+        try:
+            listed = list(pages(self.api, region, kind.list, key=kind.key, Filters=mine))
+        except AwsError as error:
+            raise NoAnswerError(f"{kind.name}s in {region}: {error}") from error
+        for thing in listed:
+            if kind.unused(thing) and thing.get(kind.id):
+                yield Leftover(kind, str(thing[kind.id]), region)
+
+    def _let_go(self, one: Leftover) -> bool:
+        """Whether it is gone; one that is used after all stays."""
+        try:
+            self.api.call("ec2", one.region, one.kind.delete, **{one.kind.argument: one.id})
+        except AwsError as error:
+            if not error.code.endswith((".NotFound", ".Unknown", "NotFoundException")):
+                return False
+        self._since.pop(one, None)
+        return True

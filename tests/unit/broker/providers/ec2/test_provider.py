@@ -1,0 +1,388 @@
+"""What the EC2 provider does beyond the common contract: calls, tokens, lost replies, sweeps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.ids import NodeName
+from broker.model.offer import MachineState, Market, Offer
+from broker.providers.ec2 import naming
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.guard import Ceilings
+from broker.providers.ec2.holdings import UNSEEN_SECONDS
+from broker.providers.ec2.provider import ASKED_SECONDS
+from broker.providers.ec2.settings import Ec2Settings
+from broker.providers.refusals import Rule
+from tests.contract.cloud import StubEc2
+from tests.contract.made import FOR, ec2_provider
+
+OFFER = Offer(
+    provider="ec2",
+    region="us-east-1",
+    zones=("use1-az1", "use1-az2"),
+    instance_type="m7i.large",
+    market=Market.ON_DEMAND,
+    micro_usd_per_hour=100_800,
+    cpus=2,
+    mem_mib=8192,
+    family="m7i",
+)
+SPOT = replace(OFFER, market=Market.SPOT, zones=("use1-az2",))
+A, B, C = ((NodeName(f"ec2-{n}"), 7) for n in (1, 2, 3))
+USUAL, NO_LIMIT = Ec2Settings(), Ceilings()
+
+
+@dataclass
+class Bench:
+    folder: Path
+    time: int = 1_800_000_000
+    settings: Ec2Settings = USUAL
+    ceilings: Ceilings = NO_LIMIT
+    ec2: StubEc2 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ec2 = StubEc2(lambda: self.time)
+        self.restart()
+
+    def restart(self) -> None:
+        self.provider = ec2_provider(
+            self.folder,
+            self.ec2,
+            lambda: self.time,
+            [OFFER],
+            settings=self.settings,
+            ceilings=self.ceilings,
+        )
+
+    def params(self, operation: str) -> dict[str, Any]:
+        return [params for name, params in self.ec2.calls if name == operation][-1]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def tags_of(params: dict[str, Any], kind: str = "instance") -> dict[str, str]:
+    specs = {one["ResourceType"]: one["Tags"] for one in params["TagSpecifications"]}
+    return naming.tags_of({"Tags": specs[kind]})
+
+
+# --- which call
+
+
+@pytest.mark.parametrize(
+    ("offer", "nodes", "calls"),
+    [
+        (OFFER, [A], {"create_fleet": 1}),
+        (replace(OFFER, zones=("use1-az1",)), [A], {"run_instances": 1}),
+        (SPOT, [A], {"create_fleet": 1}),
+        (OFFER, [A, B], {"run_instances": 1}),
+        (SPOT, [A, B, C], {"run_instances": 1}),
+    ],
+)
+def test_several_pools_or_spot_are_a_fleet_one_pool_or_a_gang_is_not(
+    bench: Bench, offer: Offer, nodes: list[tuple[NodeName, int]], calls: dict[str, int]
+) -> None:
+    machines = bench.provider.launch(offer, nodes, token="4711/1")
+    assert [(m.node, m.launch) for m in machines] == nodes
+    assert {m.market for m in machines} == {offer.market}
+    launches = ("create_fleet", "run_instances")
+    assert {name: bench.ec2.count(name) for name in launches if bench.ec2.count(name)} == calls
+    assert bench.ec2.templates == {}  # none is left
+
+
+def test_a_gang_is_in_one_zone_all_or_nothing(bench: Bench) -> None:
+    bench.ec2.refuse(Rule(zone="use1-az1"))
+    machines = bench.provider.launch(OFFER, [A, B], token="t")
+    assert {m.zone for m in machines} == {"use1-az2"}
+    params = bench.params("run_instances")
+    assert (params["MinCount"], params["MaxCount"]) == (2, 2)
+    assert bench.ec2.count("run_instances") == 2
+
+
+def test_what_is_launched_can_end_itself_and_is_safe(bench: Bench) -> None:
+    bench.provider.launch(OFFER, [A, B], token="4711/1")
+    params = bench.params("run_instances")
+    assert params["InstanceInitiatedShutdownBehavior"] == "terminate"
+    assert params["MetadataOptions"]["HttpTokens"] == "required"
+    root = params["BlockDeviceMappings"][0]
+    assert root["DeviceName"] == "/dev/xvda"
+    assert (root["Ebs"]["Encrypted"], root["Ebs"]["DeleteOnTermination"]) == (True, True)
+    assert "shutdown -h +70" in params["UserData"]
+    assert bench.provider.host_key(bench.provider.machines()[0]) in params["UserData"]
+
+
+def test_everything_is_tagged_in_the_launch_call(bench: Bench) -> None:
+    bench.provider.launch(OFFER, [A, B], token="4711/1")
+    params = bench.params("run_instances")
+    kinds = {one["ResourceType"] for one in params["TagSpecifications"]}
+    assert kinds == {"instance", "volume", "network-interface"}
+    tags = tags_of(params)
+    assert tags["Name"] == "skypurza-test-node-ec2-1"
+    assert (tags["Project"], tags["Stage"], tags["ManagedBy"]) == ("skypurza", "test", "skypurza")
+    assert (tags["skypurza:job"], tags["skypurza:user"]) == (FOR.job, "alice")
+    assert (tags["skypurza:account"], tags["skypurza:cluster"]) == ("physics", "skypurza")
+    assert tags["skypurza:nodes"] == "ec2-1.7,ec2-2.7"
+    assert tags["skypurza:deadline"] == "2027-01-15T09:10:00Z"
+
+
+def test_private_machines_get_no_public_address_and_named_subnets(tmp_path: Path) -> None:
+    settings = Ec2Settings(
+        public=False,
+        security_groups={"us-east-1": ("sg-own",)},
+        images={"ec2-": "ami-own"},
+        instance_profile="worker",
+        kms_key="key",
+    )
+    bench = Bench(tmp_path, settings=settings)
+    bench.provider.launch(OFFER, [A, B], token="t")
+    params = bench.params("run_instances")
+    card = params["NetworkInterfaces"][0]
+    assert (card["AssociatePublicIpAddress"], card["Groups"]) == (False, ["sg-own"])
+    assert (params["ImageId"], params["IamInstanceProfile"]) == ("ami-own", {"Name": "worker"})
+    assert params["BlockDeviceMappings"][0]["Ebs"]["KmsKeyId"] == "key"
+    bench.time += 60
+    assert bench.provider.seen(bench.provider.machines()[0]).address == "10.0.0.7"
+
+
+def test_a_gang_with_efa_gets_a_placement_group(bench: Bench) -> None:
+    offer = replace(OFFER, features=("efa",), zones=("use1-az1",))
+    bench.provider.launch(offer, [A, B], token="t")
+    params = bench.params("run_instances")
+    group = params["Placement"]["GroupName"]
+    assert group.startswith("skypurza-test-gang-")
+    assert params["NetworkInterfaces"][0]["InterfaceType"] == "efa"
+    assert bench.params("create_placement_group")["GroupName"] == group
+
+
+# --- nobody knows
+
+
+@pytest.mark.parametrize("nodes", [[A], [A, B]])
+def test_a_lost_reply_is_asked_again_with_the_same_token(
+    bench: Bench, nodes: list[tuple[NodeName, int]]
+) -> None:
+    bench.ec2.lost_replies = 1
+    machines = bench.provider.launch(OFFER, nodes, token="t")
+    assert len(machines) == len(nodes) == len(bench.ec2.instances)
+
+
+def test_a_purchase_nobody_answered_is_found_out_before_anything_else_is_bought(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def works_but_never_answers(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        real(region, params)
+        raise NoAnswerError("timed out")
+
+    real = bench.ec2._run_instances
+    monkeypatch.setattr(bench.ec2, "_run_instances", works_but_never_answers)
+    bench.ec2.hidden = 1000  # the describe lags, too
+    with pytest.raises(OSError, match="timed out"):
+        bench.provider.launch(OFFER, [A, B], token="t")
+    monkeypatch.setattr(bench.ec2, "_run_instances", real)
+    bench.restart()
+    other = replace(OFFER, instance_type="c7i.large", region="eu-west-1", zones=("euw1-az1",))
+    machines = bench.provider.launch(other, [A, B], token="t")
+    assert {m.instance_type for m in machines} == {"m7i.large"}
+    assert len(bench.ec2.instances) == 2
+
+
+def test_an_old_purchase_without_an_answer_is_left_to_the_sweep(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise NoAnswerError("timed out")
+
+    monkeypatch.setattr(bench.ec2, "_run_instances", never)
+    with pytest.raises(OSError, match="timed out"):
+        bench.provider.launch(OFFER, [A, B], token="t")
+    bench.time += ASKED_SECONDS + 1
+    bench.provider.sweep()
+    assert bench.provider.regions() == ["us-east-1"]
+    assert list((bench.folder / "intents").iterdir()) == []
+
+
+def test_throttled_calls_are_made_again_and_then_refused(bench: Bench) -> None:
+    bench.ec2.refuse(Rule(times=2), "RequestLimitExceeded")
+    assert bench.provider.launch(OFFER, [A, B], token="t")
+    bench.ec2.refuse(Rule(), "RequestLimitExceeded")
+    with pytest.raises(ProviderError) as caught:
+        bench.provider.launch(OFFER, [C], token="u")
+    assert (caught.value.refusal, caught.value.width) == (Refusal.THROTTLED, Width.REGION)
+
+
+def test_a_machine_that_describes_do_not_show_yet_is_there(bench: Bench) -> None:
+    bench.ec2.hidden = 20
+    machines = bench.provider.launch(OFFER, [A], token="t")
+    assert bench.provider.machines() == machines
+    bench.time += 25
+    assert bench.provider.machines()[0].id == machines[0].id
+
+
+def test_a_machine_that_is_missed_once_is_not_gone(bench: Bench) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 60
+    assert bench.provider.machines()[0].state is MachineState.RUNNING
+    kept, bench.ec2.instances = bench.ec2.instances, []
+    bench.time += 5
+    assert len(bench.provider.machines()) == 1
+    bench.time += UNSEEN_SECONDS
+    assert bench.provider.machines() == []
+    bench.ec2.instances = kept
+    bench.time += 5
+    assert len(bench.provider.machines()) == 1
+
+
+def test_a_region_that_cannot_be_asked_is_no_empty_region(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 60
+
+    def shut(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise AwsError("ExpiredToken", "renew it", 401)
+
+    monkeypatch.setattr(bench.ec2, "_describe_instances", shut)
+    with pytest.raises(OSError, match="us-east-1"):
+        bench.provider.machines()
+
+
+# --- ends
+
+
+def test_a_spot_machine_taken_back_is_ended_by_its_provider(bench: Bench) -> None:
+    (machine,) = bench.provider.launch(SPOT, [A], token="t")
+    bench.time += 600
+    assert bench.provider.machines()[0].running_at == 1_800_000_030
+    bench.ec2.interrupt(machine.id)
+    bench.time += 5
+    (gone,) = bench.provider.machines()
+    assert (gone.state, gone.ended_by_provider) == (MachineState.TERMINATED, True)
+    assert gone.terminated_at == bench.time
+
+
+def test_it_is_no_interruption_when_we_end_it(bench: Bench) -> None:
+    bench.provider.terminate(bench.provider.launch(SPOT, [A], token="t"))
+    (gone,) = bench.provider.machines()
+    assert (gone.state, gone.ended_by_provider) == (MachineState.TERMINATED, False)
+
+
+def test_one_instance_is_not_ended_twice(bench: Bench) -> None:
+    machines = bench.provider.launch(OFFER, [A], token="t")
+    for _ in range(3):
+        bench.provider.terminate(machines)
+        bench.time += 10
+    assert bench.ec2.count("terminate_instances") == 1
+
+
+# --- guards
+
+
+def test_a_quota_that_was_met_is_not_asked_again_for_others_of_its_group(bench: Bench) -> None:
+    bench.ec2.refuse(Rule(), "VcpuLimitExceeded")
+    with pytest.raises(ProviderError, match=r"L-1216C47A.*allows 32 vCPUs, 4 more wanted"):
+        bench.provider.launch(OFFER, [A, B], token="t")
+    asked = bench.ec2.count("run_instances")
+    other = replace(OFFER, instance_type="c7i.large", family="c7i")
+    with pytest.raises(ProviderError, match="L-1216C47A"):
+        bench.provider.launch(other, [A, B], token="u")
+    assert bench.ec2.count("run_instances") == asked
+    for offer in (
+        replace(OFFER, instance_type="g6.xlarge", family="g6"),
+        replace(OFFER, region="eu-west-1", zones=("euw1-az1",)),
+    ):
+        with pytest.raises(ProviderError):
+            bench.provider.launch(offer, [A, B], token=offer.instance_type + offer.region)
+    assert bench.ec2.count("run_instances") == asked + 2
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "whose"),
+    [
+        (Ceilings(site=250_000), "site"),
+        (Ceilings(account=250_000), "account physics"),
+        (Ceilings(user=250_000), "user alice"),
+    ],
+)
+def test_a_ceiling_is_kept_before_each_launch(
+    tmp_path: Path, ceilings: Ceilings, whose: str
+) -> None:
+    bench = Bench(tmp_path, ceilings=ceilings)
+    machines = bench.provider.launch(OFFER, [A, B], token="t")
+    with pytest.raises(ProviderError, match=f"ceiling of (the )?{whose}: 0.20.* of 0.25") as caught:
+        bench.provider.launch(OFFER, [C], token="u")
+    assert (caught.value.refusal, caught.value.width) == (Refusal.QUOTA, Width.PROVIDER)
+    with pytest.raises(ProviderError) as caught:
+        bench.provider.launch(replace(OFFER, micro_usd_per_hour=300_000), [C], token="u")
+    assert (caught.value.refusal, caught.value.width) == (Refusal.INVALID, Width.TYPE_IN_REGION)
+    bench.provider.terminate(machines[:1])
+    assert bench.provider.launch(OFFER, [C], token="u")
+
+
+def test_what_never_comes_up_is_not_bought_for_a_while(bench: Bench) -> None:
+    guard = bench.provider._with.guard
+    (machine,) = bench.provider.launch(OFFER, [A], token="t")
+    for _ in range(2):
+        guard.not_booted(machine)
+    assert bench.provider.launch(OFFER, [B], token="u")
+    guard.not_booted(machine)
+    with pytest.raises(ProviderError, match=r"protected mode: 3 m7i.large in a row"):
+        bench.provider.launch(OFFER, [C], token="v")
+    assert guard.protected() == ["m7i.large in us-east-1: 3 machines in a row never came up"]
+    guard.booted(machine)
+    assert bench.provider.launch(OFFER, [C], token="v")
+
+
+# --- sweeps
+
+
+def left(bench: Bench, key: str, **thing: Any) -> None:
+    bench.ec2.left.setdefault(key, []).append(("us-east-1", thing))
+
+
+def test_leftovers_of_machines_are_let_go_once_they_have_been_unused_for_a_while(
+    bench: Bench,
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    left(bench, "Volumes", VolumeId="vol-1", State="available")
+    left(bench, "Volumes", VolumeId="vol-2", State="in-use")
+    left(bench, "Addresses", AllocationId="eip-1")
+    left(bench, "Addresses", AllocationId="eip-2", AssociationId="a")
+    left(bench, "PlacementGroups", GroupName="g", State="available")
+    assert {one.id for one in bench.provider.leftovers()} == {"vol-1", "eip-1", "g"}
+    assert bench.provider.sweep() == []
+    bench.time += 1000
+    assert {one.id for one in bench.provider.sweep()} == {"vol-1", "eip-1"}
+    assert {one.id for one in bench.provider.leftovers()} == {"g"}
+
+
+def test_a_site_that_lost_its_folder_finds_its_machines_in_any_region(bench: Bench) -> None:
+    offer = replace(OFFER, region="eu-west-1", zones=("euw1-az1",))
+    bench.provider.launch(offer, [A], token="t")
+    (bench.folder / "regions").unlink()
+    bench.restart()
+    assert bench.provider.machines() == []
+    assert bench.provider.search() == ["eu-west-1"]
+    assert [m.node for m in bench.provider.machines()] == ["ec2-1"]
+
+
+def test_what_is_secret_is_for_its_owner_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    real: Callable[..., dict[str, Any]] = bench.ec2._run_instances
+
+    def look(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        files = [p for p in bench.folder.rglob("*") if p.is_file()]
+        seen.extend(path.stat().st_mode & 0o077 for path in files)
+        return real(region, params)
+
+    monkeypatch.setattr(bench.ec2, "_run_instances", look)
+    bench.provider.launch(OFFER, [A, B], token="t")
+    assert len(seen) >= 2
+    assert set(seen) == {0}
