@@ -81,6 +81,8 @@ def _groups() -> dict[str, typer.Typer]:
         "task": "Task files: check, show.",
         "jobs": "Managed jobs.",
         "jobs pool": "Workers that are kept up for managed jobs.",
+        "gpus": "Accelerators: list.",
+        "catalog": "Types and prices: refresh.",
         "storage": "Buckets.",
         "volumes": "Volumes.",
         "serve": "Services.",

@@ -11,13 +11,16 @@ import structlog
 
 from broker.engine import Engine
 from broker.model.errors import Refused, Unknown
+from broker.model.errors import Refused
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
 from broker.model.purpose import Purpose
-from broker.optimize.bundled import bundled
+from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.clients import BotoApi
+from broker.providers.ec2.errors import AwsError
+from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
@@ -37,6 +40,7 @@ from broker.stage.marks import Marks
 from broker.stage.sides import Near
 from broker.stage.sync import Limits, Sync
 from broker.workers import Outside
+from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import micro_usd
@@ -111,6 +115,25 @@ class Cloud:
         self.provider.stop()
 
 
+def figures_reader(
+    config: Config, *, known: frozenset[str], now: str
+) -> Callable[[str], RegionFigures]:
+    """Reads a region's figures as of `now`; types that are `known` are not asked for again.
+
+    What it gives may be called from several threads. Raises Refused where AWS says no, OSError
+    where it does not answer.
+    """
+    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+
+    def figures(region: str) -> RegionFigures:
+        try:
+            return read_region(api, region, known, now=now)
+        except AwsError as error:
+            raise Refused(str(error), hint="`spz check` tells what is missing") from error
+
+    return figures
+
+
 def uses_ec2(config: Config) -> bool:
     """Whether any partition's machines come from there."""
     return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
@@ -140,7 +163,7 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
             keys=keys,
             settings=_ec2_settings(config),
             folder=paths.home / "ec2",
-            catalog=lambda: bundled("ec2"),
+            catalog=lambda: Shelf(paths.home).get("ec2"),
             purpose=whose,
             guard=guard,
             clocks=Clocks(),

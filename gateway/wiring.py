@@ -21,7 +21,6 @@ from broker.model.events import Event
 from broker.model.node import Node
 from broker.model.offer import Market
 from broker.model.site import Site
-from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
@@ -39,11 +38,13 @@ from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.holders import Holders
 from gateway.api.jobs import router
+from gateway.api.offers import offers
 from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.cloud import cloud, uses_ec2
+from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
@@ -110,12 +111,14 @@ def build(paths: Paths, config: Config) -> Service:
     """Everything joined for these paths. Raises Refused, Busy or OSError where it cannot be."""
     log = structlog.get_logger()
     clock = WallClock()
-    catalog = bundled("local")
+    shelf = Shelf(paths.home)
+    catalog = shelf.get("local")
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
     cloudy = uses_ec2(config)
-    market = Quotes({"local": catalog} | ({"ec2": bundled("ec2")} if cloudy else {}), Cooldown())
+    sold = {name: shelf.get(name) for name in ("local", "ec2")[: 1 + cloudy]}
+    market = Quotes(sold, Cooldown())
     now = clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
@@ -147,7 +150,8 @@ def build(paths: Paths, config: Config) -> Service:
         providers=outside.providers,
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
-    app = build_app(desk, _programs(config), log=log, routers=[own], key=_key(config))
+    buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
+    app = build_app(desk, _programs(config), log=log, routers=[own, buyable], key=_key(config))
     return Service(heart, workers, store, app, site, outside.providers)
 
 
@@ -159,6 +163,14 @@ def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: Orde
         orders=orders,
         kill_wait=config.kill_wait,
     )
+
+
+def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
+    """Figures that were refreshed are used from now; the days that they are of."""
+    fresh = shelf.reload()
+    for provider, catalog in fresh.items():
+        market.replace(provider, catalog)
+    return {source.as_of for catalog in fresh.values() for source in catalog.sources}
 
 
 @dataclass(slots=True)

@@ -142,6 +142,8 @@ class BuyPolicy:
     """Root volume that each machine is billed for."""
     public_address: bool = False
     """Whether each machine has a public address, which is billed."""
+    old_days: int = 30
+    """Prices that are older are said to be old."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,16 @@ FILE = "data/ec2.json.z"
 
 def bundled(provider: str = "local") -> Catalog:
     """The package's EC2 figures as what `provider` sells."""
+    return catalog_of(packaged(), provider)
+
+
+def packaged() -> dict[str, Any]:
+    """The package's table, unpacked."""
     data = pkgutil.get_data(__package__, FILE)
     if data is None:
         raise FileNotFoundError(f"{FILE} is missing from {__package__}: install the package again")
-    return catalog_of(json.loads(zlib.decompress(data)), provider)
+    document: dict[str, Any] = json.loads(zlib.decompress(data))
+    return document
 
 
 def catalog_of(document: Mapping[str, Any], provider: str) -> Catalog:

@@ -39,7 +39,7 @@ def ranking(
     first: Candidate | None = None
     for place, candidate in zip(count(), _cooled_last(asked, cool, now), strict=False):
         first = first or candidate
-        yield _ranked(candidate, asked, first=first, place=place)
+        yield _ranked(candidate, asked, first=first, place=place, now=now)
 
 
 def paid_for(
@@ -222,7 +222,7 @@ def _soonest(refusals: Iterable[Cooling | None]) -> Cooling | None:
 
 
 def _ranked(
-    candidate: Candidate, asked: tuple[Query, ...], *, first: Candidate, place: int
+    candidate: Candidate, asked: tuple[Query, ...], *, first: Candidate, place: int, now: int
 ) -> Ranked:
     query = asked[candidate.found.query]
     cooling = candidate.cooling
@@ -230,6 +230,6 @@ def _ranked(
         offer=candidate.offer,
         expected_micro_usd=candidate.found.cost,
         reason=reason(candidate, asked, first=first, place=place),
-        notes=tuple(notes(candidate, query)),
+        notes=tuple(notes(candidate, query, now)),
         cooling_until=cooling.until if cooling else None,
     )

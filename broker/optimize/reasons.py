@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.model.offer import Market, Offer
+from broker.optimize.ages import told
 from broker.optimize.catalog import Shape
 from broker.optimize.cooldown import Cooling
 from broker.optimize.query import Query, boot_weight
@@ -85,14 +86,12 @@ def _refusal(cooling: Cooling) -> str:
     return f"{cooling.key[0]} refused{times} for {cooling.refusal}{said}"
 
 
-def notes(candidate: Candidate, query: Query) -> Iterator[str]:
+def notes(candidate: Candidate, query: Query, now: int) -> Iterator[str]:
     """What a buyer should know beside the price."""
     found, offer = candidate.found, candidate.offer
     shape = query.catalog.shapes[found.shape]
-    if offer.estimate:
-        yield f"spot price estimated from the average saving known on {offer.as_of}"
-    elif offer.as_of:
-        yield f"price of {offer.as_of}"
+    if told := price_told(offer, now, old_days=query.policy.old_days):
+        yield told
     if offer.market is Market.SPOT and found.band:
         yield f"taken back in a month: {query.catalog.bands[found.band]}"
         if lost := query.seconds(boot_weight(shape), found.band) - query.seconds(
@@ -106,6 +105,14 @@ def notes(candidate: Candidate, query: Query) -> Iterator[str]:
     if query.need.nodes > 1 and "efa" in shape.features:
         yield "all nodes in one zone and placement group, with EFA"
     yield from _gpu_notes(shape, query.gpus)
+
+
+def price_told(offer: Offer, now: int, *, old_days: int) -> str:
+    """When the price was true, whether that is long ago, and whether it is a guess."""
+    if not offer.as_of:
+        return ""
+    guess = "estimated from the average saving known, " if offer.estimate else ""
+    return guess + told(offer.as_of, now, old_days=old_days)
 
 
 def _gpu_notes(shape: Shape, gpus: int) -> Iterator[str]:

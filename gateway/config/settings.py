@@ -91,6 +91,7 @@ class Elastic(Settings):
         "shared: machines have mounted what the login node has.",
     )
     boot_seconds: Seconds = Field(60, description="Expected time to come up, for expected cost.")
+    old_days: Count = Field(30, description="Prices older than so many days are said to be old.")
     boot_timeout: Positive = Field(
         900, description="ResumeTimeout: seconds after which one that has not come up is given up."
     )

@@ -131,6 +131,7 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
 
 def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
     usual = aws.regions if elastic.provider == "ec2" else ()
+    real = elastic.provider == "ec2"
     dearest = elastic.max_usd_per_hour
     return broker.Elastic(
         prefix=elastic.name_prefix,
@@ -149,6 +150,9 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
             prefer=elastic.prefer,
             boot_seconds=elastic.boot_seconds,
             max_micro_usd_per_hour=None if dearest is None else micro_usd(dearest),
+            root_gib=aws.root_gb if real else 0,
+            public_address=real and aws.address == "public",
+            old_days=elastic.old_days,
         ),
         idle_seconds=elastic.idle_seconds,
         boot_timeout=elastic.boot_timeout,

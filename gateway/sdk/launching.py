@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -108,8 +108,13 @@ def plan_text(plan: Json) -> str:
     return (
         f"Considered for cluster {plan['cluster']}, the best first:\n{show.candidates(offers)}\n"
         f"{first['instance_type']} at {price} an hour: {first['reason']}; "
-        f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour."
+        f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour"
+        f"{_beside(first['notes'])}."
     )
+
+
+def _beside(notes: Sequence[str]) -> str:
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def which(service: Client, target: str, run: int | None) -> Which:

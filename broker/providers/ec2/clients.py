@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import boto3
 from botocore import exceptions
 from botocore.config import Config
+from botocore.parsers import ResponseParserError
 
 from broker.providers.ec2.errors import UNKNOWN_OUTCOME, AwsError, NoAnswerError
 
@@ -14,6 +15,7 @@ Reply = dict[str, Any]
 ONCE = frozenset({"run_instances", "create_fleet"})
 """Not repeated by the SDK: EC2 says that it has no capacity with HTTP 500, which it would retry."""
 PAGE = 1000
+NO_ANSWER = (exceptions.BotoCoreError, exceptions.HTTPClientError)
 NO_CREDENTIALS = (
     exceptions.NoCredentialsError,
     exceptions.PartialCredentialsError,
@@ -51,7 +53,7 @@ class BotoApi:
             raise AwsError("NoCredentials", str(error), 401) from error
         except (exceptions.ParamValidationError, exceptions.UnknownRegionError) as error:
             raise AwsError("InvalidParameter", str(error)) from error
-        except (exceptions.BotoCoreError, exceptions.HTTPClientError) as error:
+        except (*NO_ANSWER, ResponseParserError) as error:
             raise NoAnswerError(f"{service} {operation} in {region}: {error}") from error
         return reply
 

@@ -299,5 +299,36 @@ REST = (
         for word in ("up", "down", "status", "logs", "update")
     ),
 )
-VERBS = (*CLUSTERS, *TASKS, *JOBS, *REST)
+GPUS = (
+    Opt("-a --all", FLAG, "All of them; that is usual."),
+    Opt("--region", MANY, "Of these regions.", "REGION"),
+    Opt("--all-regions", FLAG, "The price in each region."),
+    Opt("--infra", TEXT, "aws or aws/REGION.", "INFRA"),
+    *LISTED,
+)
+MARKET = (
+    Verb(
+        "offers",
+        "market:offers",
+        "What could be bought, the best first: H100:8, 4+ (cpus), or a task file.",
+        "[REQUEST...]",
+        (
+            Opt("-p --partition", TEXT, "As this partition buys.", "NAME"),
+            Opt("--minutes", NUMBER, "How long it runs; 60 if not given."),
+            Opt("-l --limit", NUMBER, "So many; 20 if not given, 50 at most."),
+            *OVERRIDES,
+            *LISTED,
+        ),
+    ),
+    Verb("gpus list", "market:gpus", "Accelerators and what they cost where.", "[GPU]", GPUS),
+    Verb("show-gpus", "market:gpus", "The same as gpus list.", "[GPU]", GPUS),
+    Verb(
+        "catalog refresh",
+        "refreshing:refresh",
+        "Read types, offerings and prices of EC2 now. Needs credentials, and no service.",
+        "[REGION...]",
+        LISTED,
+    ),
+)
+VERBS = (*MARKET, *CLUSTERS, *TASKS, *JOBS, *REST)
 BY_NAME = {verb.name: verb for verb in VERBS}

@@ -1,0 +1,24 @@
+"""How old a figure is: prices move, and who reads one is told when it was true."""
+
+from datetime import UTC, date, datetime
+
+OLD_DAYS = 30
+"""Older prices are said to be old."""
+
+
+def age_days(as_of: str, now: int) -> int | None:
+    """Whole days since a day or year (ISO 8601); a year counts from its first day; None unknown."""
+    try:
+        day = date.fromisoformat(as_of if len(as_of) > 4 else f"{as_of}-01-01")
+    except ValueError:
+        return None
+    return max(0, (datetime.fromtimestamp(now, UTC).date() - day).days)
+
+
+def told(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
+    """`price of 2025-04-04`, and that it is old if it is; "" where no day is known."""
+    if not as_of:
+        return ""
+    days = age_days(as_of, now)
+    old = "" if days is None or days <= old_days else f", {days} days old: `spz catalog refresh`"
+    return f"price of {as_of}{old}"

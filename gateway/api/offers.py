@@ -1,0 +1,129 @@
+"""Routes that tell what could be bought: offers for a request, accelerators, a fresh catalogue."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+
+from broker.model.errors import BadOption, Refused
+from broker.model.offer import Ranked
+from broker.model.site import Elastic, Partition, Site
+from broker.optimize.accelerators import Accelerated, Priced, accelerated
+from broker.optimize.ages import told
+from broker.optimize.catalog import Catalog
+from broker.optimize.gpus import nominal_gb
+from broker.schedule.demand import demand, need_of
+from gateway.api.asking import AsciiJson, caller, desk_of, operator
+from gateway.api.job_views import Json, offer_view
+from gateway.api.launches import EXPECTED_SECONDS, LaunchRequest, Market, one_task, origin
+from gateway.translate.skypilot_task import translate
+
+MOST = 50
+CatalogOf = Callable[[str], Catalog]
+"""What a provider sells, as it stands."""
+
+
+class OffersRequest(LaunchRequest):
+    """A task of which only the resources count."""
+
+    partition: str | None = None
+    seconds: int = EXPECTED_SECONDS
+    """How long it is taken to run."""
+    count: int = 20
+
+
+class GpusQuery(BaseModel):
+    """Which accelerators, and where."""
+
+    name: str | None = None
+    regions: str = ""
+    """Names with commas; none: all that are not opt-in."""
+    each: bool = False
+    """The cheapest price of every region."""
+
+
+def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str]]) -> APIRouter:
+    """`reload` reads refreshed catalogues and says of what days their figures are."""
+    routes = APIRouter(prefix="/v1", default_response_class=AsciiJson)
+
+    @routes.post("/offers")
+    async def ranked(request: Request, asked: OffersRequest) -> Json:
+        """The best first, each with the reason for its place. Raises BadOption if there is none."""
+        desk = desk_of(request)
+        await caller(request)
+        spec = translate(one_task(asked), origin(asked, desk.site), cluster="offers").spec
+        partition, elastic = _elastic(desk.site, asked.partition)
+        need = need_of(spec, demand(spec, partition), asked.seconds)
+        found = market.at(desk.now())(need, partition, elastic)
+        if found.first is None:
+            raise BadOption("resources", "", "no offer serves this request", hint=found.explain)
+        return {"partition": partition.name, "offers": list(_views(found.rungs, asked.count))}
+
+    @routes.get("/gpus")
+    async def gpus(request: Request, asked: Annotated[GpusQuery, Query()]) -> Json:
+        """Types with accelerators, and the cheapest price of each market."""
+        desk = desk_of(request)
+        await caller(request)
+        _, elastic = _elastic(desk.site, None)
+        found = await desk.read(
+            lambda: accelerated(
+                catalog(elastic.buy.provider),
+                name=asked.name,
+                regions=filter(None, asked.regions.split(",")),
+                each=asked.each,
+            )
+        )
+        rows = [_gpu_row(one, desk.now(), elastic.buy.old_days) for one in found]
+        return {"gpus": rows}
+
+    @routes.post("/catalog/reload")
+    async def again(request: Request) -> Json:
+        """Takes up figures that were refreshed."""
+        await operator(request)
+        return {"days": sorted(await desk_of(request).read(reload))}
+
+    return routes
+
+
+def _elastic(site: Site, name: str | None) -> tuple[Partition, Elastic]:
+    """The partition named, else the default one, else the first that buys. Raises Refused."""
+    named = [p for p in site.partitions if p.name == name] if name else [*site.partitions]
+    buying = [(not p.default, p, p.elastic) for p in named if p.elastic is not None]
+    if not buying:
+        raise Refused(f"partition {name or 'of any name'} buys no machines")
+    _, partition, elastic = min(buying, key=lambda found: found[0])
+    return partition, elastic
+
+
+def _views(rungs: Sequence[Ranked], count: int) -> Iterable[Json]:
+    for rung in islice(rungs, min(count, MOST)):
+        view = offer_view(
+            rung.offer, expected=rung.expected_micro_usd, reason=rung.reason, notes=rung.notes
+        )
+        yield {**view, "as_of": rung.offer.as_of}
+
+
+def _gpu_row(one: Accelerated, now: int, old_days: int) -> Json:
+    return {
+        "gpu": one.gpu,
+        "count": one.gpus,
+        "fraction": one.shape.fraction,
+        "gpu_gb": nominal_gb(one.shape.gpu_mem_mib),
+        "instance_type": one.shape.name,
+        "cpus": one.shape.cpus,
+        "mem_mib": one.shape.mem_mib,
+        "prices": [_price_row(price, now, old_days) for price in one.prices],
+    }
+
+
+def _price_row(price: Priced, now: int, old_days: int) -> Mapping[str, Any]:
+    return {
+        "region": price.region,
+        "market": price.market.value,
+        "micro_usd_per_hour": price.micro_usd_per_hour,
+        "as_of": price.as_of,
+        "estimate": price.estimate,
+        "told": told(price.as_of, now, old_days=old_days),
+    }

@@ -1,0 +1,150 @@
+"""What could be bought: spz gpus list, spz offers."""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from broker.model.errors import Refused
+from gateway.query.dollars import usd
+from gateway.sdk.client import Json
+from gateway.sdk.show import table
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.sent import body_of
+
+SIZES = "+"
+GUESSED = "~ estimated from the average saving known of spot"
+
+
+def gpus(given: Values, counter: Counter) -> int:
+    """All accelerators, or one; with --all-regions the price in each region."""
+    name = given["words"][0] if given["words"] else None
+    regions = ",".join([*given["region"], *_regions(given["infra"])]) or None
+    told = counter.service.get("/v1/gpus", name=name, regions=regions, each=given["all_regions"])
+    if not told["gpus"]:
+        raise Refused(f"no type has accelerators {name!r}", hint="`spz gpus list` lists all")
+    counter.show(told, given, lambda: gpus_text(told["gpus"]))
+    return 0
+
+
+def _regions(infra: str | None) -> list[str]:
+    """Of `aws/us-east-1`. Raises Refused for another cloud."""
+    cloud, _, place = (infra or "aws").lower().partition("/")
+    if cloud != "aws":
+        raise Refused(f"option --infra: {infra!r}: only aws is served")
+    region = place.split("/")[0]
+    return [region] if region not in {"", "*"} else []
+
+
+def gpus_text(rows: Sequence[Json]) -> str:
+    """The table, and when its prices were true."""
+    head = (
+        "GPU",
+        "COUNT",
+        "GB",
+        "INSTANCE",
+        "vCPUs",
+        "MEM(GB)",
+        "REGION",
+        "$/h",
+        "SPOT REGION",
+        "$/h",
+    )
+    lines = [table(head, (cells for row in rows for cells in _gpu_cells(row)))]
+    prices = [price for row in rows for price in row["prices"]]
+    if any(price["estimate"] for price in prices):
+        lines.append(GUESSED)
+    return "\n".join([*lines, *_days(prices)])
+
+
+def _gpu_cells(row: Json) -> Iterator[tuple[object, ...]]:
+    """A line, or one for each region."""
+    first = (
+        row["gpu"],
+        row["count"] if row["fraction"] == 1 else f"{row['fraction']:g}",
+        row["gpu_gb"] or None,
+        row["instance_type"],
+        row["cpus"],
+        f"{row['mem_mib'] / 1024:g}",
+    )
+    full, spot = ([p for p in row["prices"] if p["market"] == m] for m in ("on-demand", "spot"))
+    for one, other in zip_longest(full, spot):
+        yield (*first, *_placed(one), *_placed(other))
+
+
+def _placed(price: Json | None) -> tuple[str | None, str | None]:
+    return (price["region"] if price else None), _price(price)
+
+
+def _price(price: Json | None) -> str | None:
+    if price is None:
+        return None
+    return ("~" if price["estimate"] else "") + usd(price["micro_usd_per_hour"]).removeprefix("$")
+
+
+def _days(prices: Sequence[Json]) -> list[str]:
+    """Of what days the prices are; the oldest one's age speaks for all."""
+    told = {price["as_of"]: price["told"] for price in prices if price["as_of"]}
+    if not told:
+        return []
+    first, last = min(told), max(told)
+    return [
+        told[first] if first == last else f"{told[first]} (the oldest; the newest is of {last})"
+    ]
+
+
+def offers(given: Values, counter: Counter) -> int:
+    """What could be bought for a request: H100:8, 4+ (cpus), or a task file; the best first."""
+    body = body_of(_request(given), _files(given["words"]))
+    body |= {"count": given["limit"] or 20, "partition": given["partition"]}
+    if given["minutes"]:
+        body["seconds"] = given["minutes"] * 60
+    told = counter.service.post("/v1/offers", body)
+    counter.show(told, given, lambda: offers_text(told["offers"]))
+    return 0
+
+
+def _files(words: Sequence[str]) -> Sequence[str]:
+    """The word that is a task file; a size or an accelerator is none."""
+    return [word for word in words if _is_file(word)]
+
+
+def _is_file(word: str) -> bool:
+    return word.endswith((".yaml", ".yml")) or "/" in word
+
+
+def _request(given: Values) -> Values:
+    """The word as the option that it stands for."""
+    made = {**given}
+    for word in given["words"]:
+        if _is_file(word):
+            continue
+        key = "cpus" if word.rstrip(SIZES).isdigit() else "gpus"
+        if made.get(key):
+            raise Refused(f"{word!r} and --{key} {made[key]!r} say the same thing twice")
+        made[key] = word
+    return made
+
+
+def offers_text(rows: Sequence[Json]) -> str:
+    """A line for each; then what is known of the first beside its price."""
+    head = ("INFRA", "INSTANCE", "vCPUs", "MEM(GB)", "GPUS", "$/h", "EXPECTED $", "PRICE OF", "WHY")
+    lines = [table(head, map(_offer_cells, rows))]
+    if any(row["estimate"] for row in rows):
+        lines.append(GUESSED)
+    return "\n".join([*lines, *(f"first: {note}" for note in rows[0]["notes"])])
+
+
+def _offer_cells(row: Json) -> tuple[object, ...]:
+    zones = f"/{row['zones'][0]}" if len(row["zones"]) == 1 else ""
+    spot = "[spot]" if row["market"] == "spot" else ""
+    return (
+        f"{row['region']}{zones}",
+        row["instance_type"] + spot,
+        row["cpus"],
+        f"{row['mem_mib'] / 1024:g}",
+        row["gpus"],
+        _price(row),
+        f"{row['expected_micro_usd'] / 1_000_000:.4f}",
+        row["as_of"],
+        row["reason"],
+    )
