@@ -11,7 +11,6 @@ import structlog
 
 from broker.engine import Engine
 from broker.model.errors import Refused, Unknown
-from broker.model.errors import Refused
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
@@ -30,9 +29,9 @@ from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
+from broker.run.bootstrap import answers
 from broker.run.launch import agent_zipapp
 from broker.run.reach import AnyReach, SshReach
-from broker.run.bootstrap import answers
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
 from broker.stage.courier import Courier, Outputs
@@ -45,10 +44,10 @@ from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import micro_usd
 
+LEFTOVER_SECONDS = 60.0
 NEAR_PYTHON = "/usr/bin/python3"
 """Every user of the login node can run it, which the service's own need not be."""
 
-LEFTOVER_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
@@ -59,9 +58,6 @@ class Cloud:
     reach: SshReach
     files: Courier
     nodes: Callable[[], Mapping[NodeName, Node]]
-
-    def joined(self, outside: Outside) -> Outside:
-        """What effects are performed with, EC2's machines among it."""
     lease: int
     """Seconds after which a machine nobody speaks to ends itself; 0: never."""
     log: Any
@@ -90,6 +86,9 @@ class Cloud:
         with suppress(OSError, Unknown):
             if node.machine is not None and "/" not in node.machine.address:
                 answers(self.reach.place(node))
+
+    def joined(self, outside: Outside) -> Outside:
+        """What effects are performed with, EC2's machines among it."""
         return replace(
             outside,
             providers={**outside.providers, self.provider.name: self.provider},

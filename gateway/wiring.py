@@ -129,10 +129,12 @@ def build(paths: Paths, config: Config) -> Service:
     if cloudy:
         ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
-    workers = Workers(outside, report=heart.report, followed=heart.followed, log=log)
+        tidy.append(ec2.tidy)
+    workers = Workers(
+        outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
+    )
     heart.workers = workers
     desk = Desk(
-        tidy.append(ec2.tidy)
         engine=heart,
         snapshot=lambda: engine.snapshot,
         history=store.history,
@@ -196,9 +198,9 @@ class Sweep:
         todo += [partial(self._compare, provider) for provider in self.providers.values()]
         for act in todo:
             try:
-                self._compare(provider)
+                act()
             except OSError as error:
-                self.log.warning("sweep.failed", provider=provider.name, error=str(error))
+                self.log.warning("sweep.failed", error=str(error))
         self._let_go()
         self._prune()
 
