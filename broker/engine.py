@@ -26,13 +26,13 @@ from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
-from broker.model.errors import Busy, Conflict, IllegalTransition, LostLease, SpzError
+from broker.model.errors import Busy, Conflict, Denied, IllegalTransition, LostLease, SpzError
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.node import Node
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
-from broker.model.site import with_book
+from broker.model.site import Site, with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
 from broker.schedule import priority
@@ -70,6 +70,12 @@ class Outcome:
     """An answer, or the SpzError that refused the message."""
     committed: bool = True
     """False: nothing of the step stands (full disk); reports have to be told again."""
+
+
+def with_changes(site: Site, changes: Iterable[ev.BookChanged]) -> Site:
+    """The configuration's site with what sacctmgr changed."""
+    kept = [one.change for one in changes]
+    return with_book(site, folded(site.book, kept)) if kept else site
 
 
 @dataclass(slots=True)
@@ -125,9 +131,7 @@ class Engine:
         world.last_event = counters.last_event
         world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
         world.load(store.jobs_named(world.named_dependencies()), ())
-        kept = [one.change for one in store.book_changes()]
-        if kept:
-            world.site = with_book(world.site, folded(world.site.book, kept))
+        world.site = with_changes(world.site, store.book_changes())
         world.reservations = folded_reservations(store.reservation_facts())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
@@ -155,6 +159,7 @@ class Engine:
             raise
         except Busy as error:
             self.world.rollback()
+            self.asks = Asks(self.world.site)
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
         self._remember()
@@ -173,6 +178,8 @@ class Engine:
         if known is not None:
             return known
         try:
+            if isinstance(message, cmd.Reconfigure):
+                self._take_site(message)
             decision = decide(self.world, message, now, quote=self.quote)
             self._apply(decision.facts, now)
         except SpzError as error:
@@ -180,6 +187,16 @@ class Engine:
         if isinstance(message, cmd.Submit | cmd.AddStep):
             self._note(message, decision.reply)
         return decision.reply
+
+    def _take_site(self, message: cmd.Reconfigure) -> None:
+        """What follows for nodes is decided next. Raises Denied."""
+        known = self.world.site
+        if message.by.uid not in known.admins and message.by.uid != known.service_uid:
+            raise Denied("Invalid user id")
+        fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
+        self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
+        self.asks = Asks(self.world.site)
+        self.room_made = True
 
     def _remember(self) -> None:
         """Keeps the answers of this step, and of all before only the latest MOST_ANSWERS."""

@@ -12,8 +12,8 @@ from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
-from broker.model.tally import Party
 from broker.model.reservation import ReservationEvent
+from broker.model.tally import Party
 
 
 class Clock(Protocol):
@@ -155,9 +155,7 @@ class History(Protocol):
         `size` (cpus of the job), `tres`, `start` (of the hour or day)."""
         ...
 
-    def spent(
-        self, *, since: int, until: int, by: Sequence[str]
-    ) -> Mapping[tuple[Any, ...], int]:
+    def spent(self, *, since: int, until: int, by: Sequence[str]) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars likewise, by `account`, `user`, `qos`, `partition`, `instance_type`,
         `region`, `market`, `why`, `start`."""
         ...

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 import uvicorn
@@ -149,6 +149,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
     thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    signal.signal(signal.SIGHUP, lambda *_: _reread(service, log))
     sockets = [listen(paths.socket)]
     if config.http.port is not None:
         sockets.append(socket.create_server((config.http.host, config.http.port)))
@@ -167,6 +168,11 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
         paths.socket.unlink(missing_ok=True)
         log.info("service.stopped", broken=bool(broken))
     return 1 if broken else 0
+
+
+def _reread(service: Service, log: Any) -> None:
+    """Beside what is served: the file may be slow to read."""
+    threading.Thread(target=service.reread.hang_up, args=(log,), name="reread").start()
 
 
 def _beat(service: Service, server: uvicorn.Server, broken: list[BaseException]) -> None:

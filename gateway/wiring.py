@@ -7,17 +7,18 @@ import pwd
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
 from broker.engine import Engine
 from broker.heart import Heart
-from broker.model.commands import Cancel, Target
-from broker.model.errors import Busy, Refusal, Refused, Unknown, Width
+from broker.model.commands import Cancel, Reconfigure, Target
+from broker.model.errors import Busy, Refusal, Refused, SpzError, Unknown, Width
 from broker.model.events import Event
+from broker.model.job import Owner
 from broker.model.node import Node
 from broker.model.offer import Market
 from broker.model.site import Site
@@ -43,8 +44,10 @@ from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
+from gateway.api.wire import Answer, Call
 from gateway.cloud import cloud, uses_ec2
 from gateway.config.catalogs import Shelf
+from gateway.config.load import read
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
@@ -55,6 +58,24 @@ from gateway.store.backup import backup_store
 from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
 
+AT_START = (
+    "cluster",
+    "slurm_version",
+    "submit_host",
+    "first_job_id",
+    "mail_prog",
+    "warn_ignored",
+    "aws",
+    "providers",
+    "database",
+    "log",
+    "http",
+    "passthrough",
+)
+"""Settings that only a start takes."""
+REREAD_SECONDS = 30.0
+SERVICE = Owner(0, 0, "root", "root")
+"""In whose name a signal asks."""
 AGENT_PYTHON = "/usr/bin/python3"
 AGENT_IDLE_SECONDS = 600
 """An agent that runs nothing and that nobody speaks to leaves; it is started again when needed."""
@@ -105,6 +126,64 @@ class Service:
     app: Any
     site: Site
     providers: Mapping[str, Provider]
+    reread: "Rereading"
+
+
+class Commands:
+    """The commands as the present configuration has them, behind names that stay."""
+
+    def __init__(self, now: Mapping[str, Program | Interactive]) -> None:
+        self.now = dict(now)
+
+    def standing(self) -> dict[str, Program | Interactive]:
+        """Programs that ask the present ones; what is interactive depends on no configuration."""
+        return {
+            name: one if isinstance(one, Interactive) else self._standing(name)
+            for name, one in self.now.items()
+        }
+
+    def _standing(self, name: str) -> Program:
+        async def run(desk: Desk, call: Call) -> Answer:
+            return await cast("Program", self.now[name])(desk, call)
+
+        return run
+
+
+@dataclass(slots=True)
+class Rereading:
+    """Reads the configuration anew while the service runs: `scontrol reconfigure` and SIGHUP."""
+
+    paths: Paths
+    config: Config
+    shelf: Shelf
+    _: KW_ONLY
+    heart: Heart
+    orders: OrderBook
+    commands: Commands
+
+    def __call__(self, by: Owner) -> list[str]:
+        """Settings that differ and wait for the next start.
+
+        Raises ConfigError for a file that cannot be used, Denied, Busy; all stays as it is then.
+        """
+        config = read(self.paths)
+        kept = {name: getattr(self.config, name) for name in AT_START}
+        later = [name for name, value in kept.items() if getattr(config, name) != value]
+        config = config.model_copy(update=kept)
+        site, programs = _site(config, self.shelf.get("local")), _programs(config)
+        self.heart.ask(Reconfigure(site=site, by=by)).result(REREAD_SECONDS)
+        self.config, self.orders.site = config, site
+        self.commands.now.update(programs)
+        return later
+
+    def hang_up(self, log: Any) -> None:
+        """The same for who asks by a signal: the log tells what came of it."""
+        try:
+            later = self(SERVICE)
+        except SpzError as error:
+            log.warning("config.refused", error=error.message)
+        else:
+            log.info("config.read", at_next_start=later)
 
 
 def build(paths: Paths, config: Config) -> Service:
@@ -153,8 +232,11 @@ def build(paths: Paths, config: Config) -> Service:
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    app = build_app(desk, _programs(config), log=log, routers=[own, buyable], key=_key(config))
-    return Service(heart, workers, store, app, site, outside.providers)
+    known = Commands(_programs(config))
+    app = build_app(desk, known.standing(), log=log, routers=[own, buyable], key=_key(config))
+    rereading = Rereading(paths, config, shelf, heart=heart, orders=orders, commands=known)
+    desk.reread = rereading
+    return Service(heart, workers, store, app, site, outside.providers, rereading)
 
 
 def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook) -> Outside:

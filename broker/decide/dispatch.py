@@ -6,6 +6,7 @@ from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book
+from broker.decide.passing import configured_nodes
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
@@ -40,7 +41,13 @@ def decide(
             return _of_jobs(world, message, now, quote=quote)
         case cmd.AddStep() | cmd.UpdateStep() | cmd.CancelStep() | cmd.FinishAllocation():
             return _of_steps(world, message, now)
-        case cmd.SetNode() | cmd.ChangeBook() | SetReservation() | DropReservation():
+        case (
+            cmd.SetNode()
+            | cmd.ChangeBook()
+            | SetReservation()
+            | DropReservation()
+            | cmd.Reconfigure()
+        ):
             return _of_the_site(world, message, now)
         case _:
             return _of_report(world, message, now)
@@ -48,10 +55,12 @@ def decide(
 
 def _of_the_site(
     world: World,
-    message: cmd.SetNode | cmd.ChangeBook | SetReservation | DropReservation,
+    message: cmd.SetNode | cmd.ChangeBook | SetReservation | DropReservation | cmd.Reconfigure,
     now: int,
 ) -> Decision:
     match message:
+        case cmd.Reconfigure():
+            return Decision(configured_nodes(world, now))
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
         case cmd.ChangeBook():

@@ -214,7 +214,21 @@ def configured_nodes(world: World, now: int) -> list[ev.Event]:
             facts.append(ev.NodeMade(node=fresh.name, launch=0, at=now, record=fresh))
         elif known.declared:
             facts += _revised(known, fresh, now)
+    wanted_names = {node.name for node in world.site.nodes}
+    for known in world.nodes.values():
+        if known.declared and known.name not in wanted_names:
+            facts += _left_out(world, known, now)
     return facts
+
+
+def _left_out(world: World, node: Node, now: int) -> list[ev.Event]:
+    """A node that is configured no more is gone; while jobs hold it, it takes no others."""
+    if not world.holders.get(node.name):
+        return [ev.NodeRemoved(node=node.name, launch=node.launch, at=now)]
+    closed = replace(node, partitions=())
+    if closed == node:
+        return []
+    return [ev.NodeRevised(node=node.name, launch=node.launch, at=now, record=closed)]
 
 
 KEPT = (

@@ -161,9 +161,7 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
     why = TAKEN_BACK if taken and spot else "machine vanished"
     facts = _let_go(world, node, now, why=why)
     if node.state is not NodeState.TERMINATING:
-        facts.append(
-            ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
-        )
+        facts.append(ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))
     machine = seen.machine
     facts.append(ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
     return Decision(facts)

@@ -11,6 +11,7 @@ from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.offer import Machine, Offer
 from broker.model.reservation import DropReservation, SetReservation
+from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 
 
@@ -231,6 +232,17 @@ class ChangeBook:
     info: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfigure:
+    """The site is another one from now; changes by sacctmgr stand over it. Reply: None.
+
+    Raises Denied.
+    """
+
+    site: Site = field(repr=False)
+    by: Owner
+
+
 Command = (
     Submit
     | TestSubmit
@@ -250,6 +262,7 @@ Command = (
     | ChangeBook
     | SetReservation
     | DropReservation
+    | Reconfigure
 )
 
 

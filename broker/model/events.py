@@ -409,6 +409,11 @@ class JournalRead(NodeFact):
     position: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRemoved(NodeFact):
+    """A declared node is configured no more."""
+
+
 NodeEvent = (
     NodeMade
     | NodeRevised
@@ -422,6 +427,7 @@ NodeEvent = (
     | NodeGone
     | NodeMetered
     | JournalRead
+    | NodeRemoved
 )
 
 

@@ -21,6 +21,9 @@ NODE_TRANSITIONS: dict[tuple[NodeState, type], NodeState | None] = {
     (NodeState.DOWN, ev.NodeDoomed): NodeState.TERMINATING,
     (NodeState.TERMINATING, ev.MachineBought): NodeState.TERMINATING,
     (NodeState.TERMINATING, ev.NodeGone): None,
+    (NodeState.BOOTING, ev.NodeRemoved): None,
+    (NodeState.UP, ev.NodeRemoved): None,
+    (NodeState.DOWN, ev.NodeRemoved): None,
 }
 """None: the record goes to history."""
 
@@ -97,5 +100,6 @@ NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
     ev.NodeDoomed: _with_reason,
     ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
     ev.NodeMetered: lambda node, event: replace(node, meter=event.meter),
+    ev.NodeRemoved: lambda node, event: node,
     ev.JournalRead: lambda node, event: replace(node, journal=event.position),
 }

@@ -6,7 +6,7 @@ import os
 import platform
 import pwd
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -129,6 +129,8 @@ class Desk:
     """Whether an option without effect here is told in a warning."""
     mails: bool = True
     """Whether there is a program that sends mail."""
+    reread: Callable[[Owner], Sequence[str]] | None = None
+    """Takes the configuration anew, for who asks; names settings that wait for the next start."""
     _pool: ThreadPoolExecutor = field(default_factory=_readers)
     _owners: dict[int, tuple[float, Owner]] = field(default_factory=dict)
 

@@ -18,8 +18,8 @@ from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
-from gateway.store.rollup import Sums
 from gateway.store.reservations import RESERVATION_FACTS
+from gateway.store.rollup import Sums
 
 PAGE = 250
 """Rows read at a time; no lock is held in between."""

@@ -15,8 +15,8 @@ from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
-from broker.model.tally import Party
 from broker.model.reservation import ReservationEvent
+from broker.model.tally import Party
 from broker.ports import Clock, Counters, HistoryQuery
 from gateway.store import lease, records, rollup, rows
 from gateway.store import statements as do

@@ -17,11 +17,12 @@ from gateway.translate.stepenv import batch_environment, rank_variables, share_h
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OrderBook:
     """`broker.run.steps.Orders` for a site whose blobs are in a store."""
 
     site: Site
+    """Another one after `scontrol reconfigure`."""
     blob: Callable[[Digest], bytes]
     submit_host: str
 

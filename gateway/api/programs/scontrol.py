@@ -10,7 +10,7 @@ from gateway.api.desk import Desk
 from gateway.api.programs.early import early
 from gateway.api.programs.targets import Named, read_jobs
 from gateway.api.wire import Answer, Call
-from sbatch_shim.grammar.errors import GrammarError
+from sbatch_shim.grammar.errors import GrammarError, warning_line
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
 
 Program = Callable[[Desk, Call], Awaitable[Answer]]
@@ -19,6 +19,8 @@ FOREIGN = "Invalid user id"
 SUSPEND = "slurm_suspend error:"
 TOO_FEW = "too few arguments for keyword:{}\n"
 NO_JOB = "Invalid job id specified"
+RECONFIGURE = "slurm_reconfigure error:{}\n"
+AT_START = "{} is read at the start only: start the service again for it"
 NOT_YET = "scontrol: error: {} is not supported by SkyPurza{}\n"
 
 
@@ -187,10 +189,16 @@ async def suspend(asked: Asked) -> Answer:
 
 
 async def reconfigure(asked: Asked) -> Answer:
-    """The file is read at start only, for now."""
-    if not asked.admin:
-        return Answer(err="slurm_reconfigure error:Invalid user id\n", code=1)
-    return Answer(err=NOT_YET.format("reconfigure", " yet: start the service again"), code=1)
+    """The configuration is read anew; one that cannot be used changes nothing."""
+    if not asked.admin and asked.by.uid != asked.desk.site.service_uid:
+        return Answer(err=RECONFIGURE.format("Invalid user id"), code=1)
+    if asked.desk.reread is None:
+        return Answer(err=NOT_YET.format("reconfigure", ""), code=1)
+    try:
+        later = await asked.desk.read(asked.desk.reread, asked.by)
+    except SpzError as error:
+        return Answer(err=RECONFIGURE.format(error.message), code=1)
+    return Answer(err="".join(warning_line("scontrol", AT_START.format(name)) for name in later))
 
 
 async def refused(asked: Asked) -> Answer:
