@@ -231,12 +231,13 @@ def build(paths: Paths, config: Config) -> Service:
         providers=outside.providers,
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
-    buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
     known = Commands(_programs(config))
-    app = build_app(desk, known.standing(), log=log, routers=[own, buyable], key=_key(config))
-    rereading = Rereading(paths, config, shelf, heart=heart, orders=orders, commands=known)
-    desk.reread = rereading
-    return Service(heart, workers, store, app, site, outside.providers, rereading)
+    routers = [own, offers(market, shelf.get, lambda: _taken_up(shelf, market))]
+    app = build_app(desk, known.standing(), log=log, routers=routers, key=_key(config))
+    desk.reread = reread = Rereading(
+        paths, config, shelf, heart=heart, orders=orders, commands=known
+    )
+    return Service(heart, workers, store, app, site, outside.providers, reread)
 
 
 def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook) -> Outside:
