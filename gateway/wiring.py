@@ -232,8 +232,13 @@ def build(paths: Paths, config: Config) -> Service:
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     known = Commands(_programs(config))
-    routers = [own, offers(market, shelf.get, lambda: _taken_up(shelf, market))]
-    app = build_app(desk, known.standing(), log=log, routers=routers, key=_key(config))
+    app = build_app(
+        desk,
+        known.standing(),
+        log=log,
+        routers=[own, offers(market, shelf.get, lambda: _taken_up(shelf, market))],
+        key=_key(config),
+    )
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
