@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from accounting.assoc import ROOT, USE_PARENT, Book
 from accounting.ledger import Entry, Kind
+from accounting.order import FADE
 
 INFINITE = float("inf")
-FADE = 0.693
-"""Slurm's own figure for the logarithm of 2."""
-
 Key = tuple[str, str]
 """Account and user; the user is empty for the account itself."""
 
@@ -54,6 +53,26 @@ def decayed(entries: Iterable[Entry], *, now: int, half_life: int) -> dict[Key, 
     return used
 
 
+def tree(known: Book) -> Branch:
+    """The tree of accounts with their users, without use; several partitions are one user."""
+    root = Branch((ROOT, ""), known.accounts[ROOT].fairshare)
+    branches = {ROOT: root}
+    for name, account in known.accounts.items():
+        if name != ROOT:
+            branches[name] = Branch((name, ""), account.fairshare)
+    for name, account in known.accounts.items():
+        if name != ROOT:
+            branches[account.parent].below.append(branches[name])
+    seen: set[Key] = set()
+    for owned in known.associations.values():
+        for own in owned:
+            key = own.account, own.user
+            if key not in seen:
+                seen.add(key)
+                branches[own.account].below.append(Branch(key, own.fairshare))
+    return root
+
+
 def fill(branch: Branch, used: Mapping[Key, float]) -> float:
     """Sets the usage of a tree from that of its users, and returns the whole."""
     own = used.get(branch.key, 0.0)
@@ -72,9 +91,13 @@ def stand(root: Branch) -> dict[Key, Standing]:
 
 
 def _walk(branch: Branch, whole: float, found: dict[Key, Standing]) -> None:
-    shares = sum(child.shares for child in branch.below)
-    usage = sum(child.usage for child in branch.below)
+    own = [child for child in branch.below if child.shares != USE_PARENT]
+    shares = sum(child.shares for child in own)
+    usage = sum(child.usage for child in own)
     for child in branch.below:
+        if child.shares == USE_PARENT:  # stands as the account above does
+            found[child.key] = replace(found[branch.key], usage=child.usage)
+            continue
         part = child.shares / shares if shares else 0.0
         used = child.usage / usage if usage else 0.0
         level = part / used if used else INFINITE

@@ -1,7 +1,7 @@
 """One inbox, one writer: a step takes messages, decides, commits and says what is to be done."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from accounting.change import folded
@@ -35,7 +35,6 @@ from broker.model.reservation import folded as folded_reservations
 from broker.model.site import Site, with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
-from broker.schedule import priority
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
 from broker.schedule.gates import begin_of, gate
@@ -115,6 +114,7 @@ class Engine:
         self.room_made = True
         """Whether a full pass might start something."""
         self.asks = Asks(world.site)
+        self.ranked = fading.Ranked(world)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -165,7 +165,8 @@ class Engine:
         self._remember()
         fading.note(self.world, self._batch.entries)
         if changed or now != self.snapshot.at:
-            self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
+            made = self.world.snapshot(at=now, started_at=self.started_at)
+            self.snapshot = replace(made, shares=self.ranked.at(now).shares)
         return Outcome(effects=effects_due(self.world), replies=replies)
 
     def _handle(self, message: cmd.Message, now: int) -> Any:
@@ -336,7 +337,7 @@ class Engine:
             if full_pass:
                 self.blocked, self.next_begin = set(), FOREVER
             return
-        made = plan(self._view(sorted(candidates, key=priority.order), now))
+        made = plan(self._view(sorted(candidates, key=self.ranked.at(now).order), now))
         self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
         self.blocked = set(made.blocked) if full_pass else self.blocked | made.blocked
         self.next_begin = made.next_begin if full_pass else min(self.next_begin, made.next_begin)

@@ -148,6 +148,10 @@ class History(Protocol):
         """All that sacctmgr ever changed, in order."""
         ...
 
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        ...
+
     def used(
         self, *, since: int, until: int, by: Sequence[str], tres: Sequence[str] = ()
     ) -> Mapping[tuple[Any, ...], int]:

@@ -33,6 +33,8 @@ class Snapshot:
     started_at: int
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
     """By name, in the order in which they were made."""
+    shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Fair-share factors by account and user, where they decide the order."""
 
 
 @dataclass(slots=True)

@@ -55,6 +55,7 @@ from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
 from gateway.passthrough.cli import site_commands
 from gateway.store.backup import backup_store
+from gateway.store.rollup import MOST
 from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
 
@@ -290,6 +291,7 @@ class Sweep:
             except OSError as error:
                 self.log.warning("sweep.failed", error=str(error))
         self._let_go()
+        self._sum_up()
         self._prune()
 
     def _compare(self, provider: Provider) -> None:
@@ -310,6 +312,12 @@ class Sweep:
         for job in self.holders.abandoned(jobs, time.monotonic()):
             self.log.warning("allocation.abandoned", job=job.id, by=job.spec.allocator)
             self.heart.ask(Cancel(target=Target(job.id), by=job.owner))
+
+    def _sum_up(self) -> None:
+        """Brings the sums of the ledger near, so that reports have little to read beside them."""
+        with contextlib.suppress(Busy):
+            while self.store.roll_up() >= MOST:
+                pass
 
     def _prune(self) -> None:
         """Requests older than a day are not asked again."""

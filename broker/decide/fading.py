@@ -1,11 +1,14 @@
 """What was used before, as it counts for limits and shares: it fades with time."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from accounting import rollup
+from accounting.fairshare import fill, stand, tree
 from accounting.ledger import Entry, Kind
 from broker.model.tally import Charge, Party
 from broker.ports import Store
+from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
 
 HALF_LIVES = 20
@@ -52,3 +55,40 @@ def note(world: World, entries: Iterable[Entry]) -> None:
 def _never_fades(world: World) -> bool:
     """Whether some QOS counts all that was ever used."""
     return any("NoDecay" in qos.flags for qos in world.site.book.qos.values())
+
+
+def shares(world: World, now: int) -> dict[tuple[str, str], float]:
+    """Everybody's fair-share factor by account and user, from what was and is being used."""
+    ranking = world.site.ranking
+    if not (ranking.counts and ranking.fairshare):
+        return {}
+    used: dict[tuple[str, str], float] = {}
+    for party, charge in world.charges.items():
+        part = ranking.keep ** max(0, now - charge.at)
+        key = party.account, party.user
+        used[key] = used.get(key, 0.0) + charge.faded.get("billing", 0.0) * part
+    for party, held in world.tally.items():
+        key = party.account, party.user
+        used[key] = used.get(key, 0.0) + held.seconds("billing", now)
+    root = tree(world.site.book)
+    fill(root, used)
+    return {key: one.factor or 0.0 for key, one in stand(root).items() if key[1]}
+
+
+def ranks_of(world: World, now: int) -> Ranks:
+    """What waiting jobs are ranked by."""
+    return Ranks(world.site, now, shares(world, now), scale_of(world.site))
+
+
+class Ranked:
+    """Ranks kept for a while: shares are looked at once in PriorityCalcPeriod."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: Ranks | None = None
+
+    def at(self, now: int) -> Ranks:
+        known, site = self._known, self._world.site
+        if known is None or known.site is not site or now >= known.now + site.ranking.period:
+            self._known = known = ranks_of(self._world, now)
+        return replace(known, now=now)

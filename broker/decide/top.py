@@ -2,6 +2,7 @@
 
 from accounting.ids import JobId
 from broker.decide.commands import DENIED, NOT_PENDING, UNKNOWN_JOB
+from broker.decide.fading import ranks_of
 from broker.decide.rules import Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -44,13 +45,28 @@ def _kind(job: Job) -> tuple[object, ...]:
     return job.owner.uid, job.partitions, job.account, job.qos
 
 
+def _niced(
+    ranks: priority.Ranks, wanted: list[Job], places: list[Job], *, by: int
+) -> list[ev.Event]:
+    """Computed priorities change places by what is taken off or put on them (Slurm's nice)."""
+    facts: list[ev.Event] = []
+    for job, place in zip(wanted, places, strict=True):
+        nice = job.spec.nice + ranks.priority(job) - ranks.priority(place)
+        if nice != job.spec.nice and not priority.is_set(job):
+            facts.append(ev.Changed(job=job.id, at=ranks.now, actor=by, nice=nice))
+    return facts
+
+
 def _dealt(world: World, first: list[Job], by: int, *, now: int) -> list[ev.Event]:
     """The same priorities in another order, each below the one before it."""
     waiting = (world.jobs[job_id] for job_id in world.pending)
     alike = [job for job in waiting if job.hold is None and _kind(job) == _kind(first[0])]
-    alike.sort(key=priority.order)
+    ranks = ranks_of(world, now)
+    alike.sort(key=ranks.order)
     ids = {job.id for job in first}
     wanted = [*first, *(job for job in alike if job.id not in ids)]
+    if world.site.ranking.counts:
+        return _niced(ranks, wanted, alike, by=by)
     facts: list[ev.Event] = []
     below = alike[0].priority + 1
     for job, place in zip(wanted, alike, strict=True):

@@ -1,10 +1,19 @@
-"""Priority of jobs. In this version: the order of submission, whatever else a job is."""
+"""Priority of jobs: the order of submission, or the weighed sum of factors (multifactor)."""
 
-from accounting.ids import JobId
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accounting.ids import AccountName, JobId, UserName
+from accounting.order import Factors, Ranking, priority
+from accounting.tres import Tres
 from broker.model.job import Job
+from broker.model.site import Partition, Site
+from broker.model.spec import UNLIMITED
 
 TOP = 4_294_901_759
 """Where Slurm's priority/basic starts to count down from (25.11)."""
+Shares = Mapping[tuple[str, str], float]
+"""Fair-share factors by account and user."""
 
 
 def initial(job: JobId, *, held: bool, asked: int | None = None) -> int:
@@ -17,3 +26,142 @@ def initial(job: JobId, *, held: bool, asked: int | None = None) -> int:
 def order(job: Job) -> tuple[int, int]:
     """Sort key: highest priority first, then the lowest id."""
     return -job.priority, job.array.base if job.array else job.id
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What factors are measured against: sums and highest values of a site."""
+
+    nodes: int
+    cpus: int
+    partition: int
+    qos: int
+    assoc: int
+    whole: Mapping[str, Tres]
+    """What each partition has."""
+
+
+def scale_of(site: Site) -> Scale:
+    own = [own.priority or 0 for owned in site.book.associations.values() for own in owned]
+    return Scale(
+        nodes=max(len(site.nodes), 1),
+        cpus=max(sum(node.whole.cpu for node in site.nodes), 1),
+        partition=max((part.priority_job_factor for part in site.partitions), default=0),
+        qos=max((grade.priority for grade in site.book.qos.values()), default=0),
+        assoc=max([*own, *(one.priority or 0 for one in site.book.accounts.values())]),
+        whole={part.name: _whole(part, site) for part in site.partitions},
+    )
+
+
+def _whole(partition: Partition, site: Site) -> Tres:
+    own = frozenset(partition.nodes)
+    whole = Tres()
+    for node in site.nodes:
+        if node.name in own:
+            whole = whole + node.whole
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """What jobs are ranked by at one moment."""
+
+    site: Site
+    now: int
+    shares: Shares
+    scale: Scale
+
+    def order(self, job: Job) -> tuple[int, int, int]:
+        """Sort key: PriorityTier of its partitions, then priority, then the order of submission."""
+        return -self._tier(job), -self.priority(job), job.array.base if job.array else job.id
+
+    def priority(self, job: Job) -> int:
+        """As it is now: what was set by hand stands, 0 is held."""
+        ranking = self.site.ranking
+        if not ranking.counts or not job.priority or is_set(job):
+            return job.priority
+        return max((self.in_partition(job, name) for name in job.partitions), default=job.priority)
+
+    def in_partition(self, job: Job, partition: str) -> int:
+        return priority(self.site.ranking, self.factors(job, partition), nice=job.spec.nice)
+
+    def factors(self, job: Job, partition: str) -> Factors:
+        """Every factor of the job in one of its partitions (25.11)."""
+        raw = self.site.ranking.flags
+        part, grade = self.site.partition(partition), self.site.book.qos.get(job.qos)
+        return Factors(
+            age=_age(job, self.site.ranking, self.now),
+            fairshare=self.shares.get((job.account, job.owner.user), 0.0),
+            size=self._size(job),
+            partition=_part(
+                part.priority_job_factor if part else 0,
+                self.scale.partition,
+                raw="NO_NORMAL_PART" in raw,
+            ),
+            qos=_part(grade.priority if grade else 0, self.scale.qos, raw="NO_NORMAL_QOS" in raw),
+            assoc=self._assoc(job),
+            tres=self._tres(job, partition),
+        )
+
+    def _tier(self, job: Job) -> int:
+        parts = (self.site.partition(name) for name in job.partitions)
+        return max((part.priority_tier for part in parts if part), default=1)
+
+    def _size(self, job: Job) -> float:
+        """Half its part of the nodes, half that of the cpus; small ones first if so configured."""
+        ranking, scale = self.site.ranking, self.scale
+        cpus = min(job.want.cpu / scale.cpus, 1.0)
+        if "SMALL_RELATIVE_TO_TIME" in ranking.flags:
+            limit = 1 if job.time_limit == UNLIMITED else max(1, int(job.time_limit) // 60)
+            part = min(job.want.cpu / limit / scale.cpus, 1.0)
+        else:
+            part = (min(job.want.node / scale.nodes, 1.0) + cpus) / 2
+        return 1 - part if ranking.favor_small else part
+
+    def _assoc(self, job: Job) -> float:
+        """Of the user's association, else of the nearest account above that has a priority."""
+        book = self.site.book
+        if not self.scale.assoc:
+            return 0.0
+        mine = (
+            own
+            for own in book.associations.get(UserName(job.owner.user), ())
+            if own.account == job.account
+        )
+        levels = (*mine, *book.lineage(AccountName(job.account)))
+        own = next((one.priority for one in levels if one.priority is not None), 0)
+        return _part(own, self.scale.assoc, raw="NO_NORMAL_ASSOC" in self.site.ranking.flags)
+
+    def _tres(self, job: Job, partition: str) -> dict[str, float]:
+        raw = "NO_NORMAL_TRES" in self.site.ranking.flags
+        whole = self.scale.whole.get(partition, Tres())
+        asked = {name: count_of(job.want, name) for name in self.site.ranking.tres}
+        if raw:
+            return {name: float(count) for name, count in asked.items()}
+        there = {name: count_of(whole, name) for name in asked}
+        return {n: min(c / there[n], 1.0) if there[n] else 0.0 for n, c in asked.items()}
+
+
+def is_set(job: Job) -> bool:
+    """Whether somebody has set the priority, so that it is not computed."""
+    base = job.array.base if job.array else job.id
+    return job.priority not in {0, TOP - job.id, TOP - base}
+
+
+def _age(job: Job, ranking: Ranking, now: int) -> float:
+    since = job.submitted if "ACCRUE_ALWAYS" in ranking.flags else job.eligible
+    if since is None or not ranking.max_age:
+        return 0.0
+    return min(max(now - since, 0) / ranking.max_age, 1.0)
+
+
+def _part(own: int, most: int, *, raw: bool) -> float:
+    if raw:
+        return float(own)
+    return own / most if most else 0.0
+
+
+def count_of(tres: Tres, name: str) -> int:
+    """How much of a TRES as weights name it: `cpu`, `mem` (MiB), `node`, `gres/gpu`."""
+    plain = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node}
+    return plain[name] if name in plain else dict(tres.gres).get(name.removeprefix("gres/"), 0)

@@ -8,6 +8,7 @@ from accounting.tres import Weights, parse_weights
 from broker.model.job import Job
 from broker.model.site import Site
 from broker.schedule.forecast import Forecast
+from broker.schedule.priority import Ranks
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.instants import Zone
 
@@ -54,6 +55,8 @@ class Context:
     zone: Zone = utc
     jobs: Mapping[JobId, Job] = field(default_factory=dict)
     """Jobs that others may name (dependencies)."""
+    ranks: Ranks | None = None
+    """By what waiting jobs are ranked; None: in the order of submission."""
     costs: Mapping[JobId, int] = field(default_factory=dict)
     """Micro-dollars posted to each job."""
     user_name: Callable[[int], str] = nobody

@@ -1,39 +1,17 @@
 """The factors of a job's priority, each between 0 and 1, and what they weigh (multifactor)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from accounting.tres import Tres
+from accounting.order import Factors
 from broker.model.job import Job, JobState
+from broker.schedule.priority import Ranks, is_set
 from gateway.config.accounts import PrioritySettings
 from gateway.query.context import Context
 from gateway.query.layout import Cell, Layout, by_letters
 from gateway.query.resources import wanted_tres
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """All of a job's factors in one partition."""
-
-    age: float = 0.0
-    fairshare: float = 0.0
-    size: float = 0.0
-    partition: float = 0.0
-    qos: float = 0.0
-    tres: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What factors are measured against."""
-
-    settings: PrioritySettings
-    shares: Mapping[tuple[str, str], float]
-    """Fair-share factors by account and user."""
-    weights: Mapping[str, float]
-    """Of TRES, by name, as configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +21,11 @@ class Ranked:
     job: Job
     partition: str
     factors: Factors
-    scale: Scale
-
-
-def scale_of(settings: PrioritySettings, shares: Mapping[tuple[str, str], float]) -> Scale:
-    """Raises ValueError for weights that cannot be read; the configuration has checked them."""
-    return Scale(settings, shares, _tres_weights(settings.weights.tres))
-
-
-def _tres_weights(text: str) -> dict[str, float]:
-    pairs = (item.partition("=") for item in text.split(",") if item)
-    return {name.lower(): float(value) for name, _, value in pairs}
+    total: int
+    """The priority in that partition."""
+    settings: PrioritySettings
+    weights: Mapping[str, float]
+    """Of TRES, by name, as configured."""
 
 
 NOT_YET = frozenset({"BeginTime", "JobArrayTaskLimit"})
@@ -66,59 +38,22 @@ def is_ranked(job: Job) -> bool:
     return waits and job.hold is None and not job.after and job.reason not in NOT_YET
 
 
-def ranked(job: Job, partition: str, *, scale: Scale, ctx: Context) -> Ranked:
+def ranked(
+    job: Job, partition: str, *, ranks: Ranks, settings: PrioritySettings, ctx: Context
+) -> Ranked:
     """The job's row for one of its partitions."""
-    whole = _whole(partition, ctx)
-    parts = ctx.site.partitions
-    own = next((part.priority_job_factor for part in parts if part.name == partition), 0)
-    most = max((part.priority_job_factor for part in parts), default=0)
-    grades = ctx.site.book.qos
-    highest = max((grade.priority for grade in grades.values()), default=0)
-    mine = grades[job.qos].priority if job.qos in grades else 0
     asked, _ = wanted_tres(job, ctx) or (job.want, None)
-    factors = Factors(
-        age=_age(job, scale, ctx),
-        fairshare=scale.shares.get((job.account, job.owner.user), 0.0),
-        size=_size(job, scale, ctx),
-        partition=own / most if most else 0.0,
-        qos=mine / highest if highest else 0.0,
-        tres={name: _part(asked, whole, name) for name in scale.weights},
+    seen = replace(job, want=asked)
+    found = ranks.factors(seen, partition)
+    computed = ranks.site.ranking.counts and not is_set(job)
+    return Ranked(
+        job,
+        partition,
+        found,
+        ranks.in_partition(seen, partition) if computed else job.priority,
+        settings,
+        ranks.site.ranking.tres,
     )
-    return Ranked(job, partition, factors, scale)
-
-
-def _age(job: Job, scale: Scale, ctx: Context) -> float:
-    if job.eligible is None or not scale.settings.max_age:
-        return 0.0
-    return min(max(ctx.now - job.eligible, 0) / scale.settings.max_age, 1.0)
-
-
-def _size(job: Job, scale: Scale, ctx: Context) -> float:
-    """Half its part of the nodes, half that of the cpus; small ones first if so configured."""
-    nodes = max(len(ctx.site.nodes), 1)
-    cpus = max(sum(node.whole.cpu for node in ctx.site.nodes), 1)
-    part = (min(job.want.node / nodes, 1) + min(job.want.cpu / cpus, 1)) / 2
-    return 1 - part if scale.settings.favor_small else part
-
-
-def _whole(partition: str, ctx: Context) -> Tres:
-    part = ctx.site.partition(partition)
-    own = set(part.nodes) if part else set()
-    whole = Tres()
-    for node in ctx.site.nodes:
-        if node.name in own:
-            whole = whole + node.whole
-    return whole
-
-
-def _part(asked: Tres, whole: Tres, name: str) -> float:
-    there = _count(whole, name)
-    return min(_count(asked, name) / there, 1.0) if there else 0.0
-
-
-def _count(tres: Tres, name: str) -> int:
-    plain = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node}
-    return plain.get(name) if name in plain else dict(tres.gres).get(name.removeprefix("gres/"), 0)  # type: ignore[return-value]
 
 
 # ---------------------------------------------------------------- columns
@@ -131,7 +66,7 @@ def _weighted(factor: float, weight: int) -> str:
 def _tres(row: Ranked, _: Context) -> str:
     """`cpu=25,mem=100`: what it asks for, each weighed."""
     parts = row.factors.tres
-    shown = {name: round(part * row.scale.weights[name]) for name, part in parts.items() if part}
+    shown = {name: round(part * row.weights[name]) for name, part in parts.items() if part}
     return ",".join(f"{name}={count}" for name, count in shown.items())
 
 
@@ -150,13 +85,14 @@ def _of(name: str, weight: str) -> tuple[Any, Any]:
         return _seven(getattr(row.factors, name))
 
     def weighed(row: Ranked, _: Context) -> str:
-        return _weighted(getattr(row.factors, name), getattr(row.scale.settings.weights, weight))
+        return _weighted(getattr(row.factors, name), getattr(row.settings.weights, weight))
 
     return plain, weighed
 
 
 AGE, FAIRSHARE, SIZE = _of("age", "age"), _of("fairshare", "fairshare"), _of("size", "job_size")
 PARTITION, GRADE = _of("partition", "partition"), _of("qos", "qos")
+ASSOC = _of("assoc", "assoc")
 TOP = 2**32
 
 # fmt: off
@@ -164,8 +100,8 @@ COLUMNS: tuple[tuple[str, str, Any, str], ...] = (
     # letter, headline, value, weight
     ("a", "AGE",       AGE[0],                                  "age"),
     ("A", "AGE",       AGE[1],                                  "age"),
-    ("b", "ASSOC",     lambda _row, _ctx: _seven(0),            "assoc"),
-    ("B", "ASSOC",     lambda _row, _ctx: "0",                  "assoc"),
+    ("b", "ASSOC",     ASSOC[0],                                "assoc"),
+    ("B", "ASSOC",     ASSOC[1],                                "assoc"),
     ("c", "CLUSTER",   lambda _row, ctx: ctx.site.cluster,      ""),
     ("f", "FAIRSHARE", FAIRSHARE[0],                            "fairshare"),
     ("F", "FAIRSHARE", FAIRSHARE[1],                            "fairshare"),
@@ -182,8 +118,8 @@ COLUMNS: tuple[tuple[str, str, Any, str], ...] = (
     ("q", "QOS",       GRADE[0],                                "qos"),
     ("Q", "QOS",       GRADE[1],                                "qos"),
     ("u", "USER",      lambda row, _ctx: row.job.owner.user,    ""),
-    ("y", "PRIORITY",  lambda row, _ctx: f"{row.job.priority / TOP:.14f}", ""),
-    ("Y", "PRIORITY",  lambda row, _ctx: str(row.job.priority), ""),
+    ("y", "PRIORITY",  lambda row, _ctx: f"{row.total / TOP:.14f}", ""),
+    ("Y", "PRIORITY",  lambda row, _ctx: str(row.total), ""),
     ("t", "TRES",      _tres_factors,                           "tres"),
     ("T", "TRES",      _tres,                                   "tres"),
 )

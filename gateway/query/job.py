@@ -199,13 +199,16 @@ def _is_lost(one: Dependency, job: Job, ctx: Context) -> bool:
 # ---------------------------------------------------------------- priority
 
 
-def priority(job: Job, _: Context) -> int:
-    return job.priority
+def priority(job: Job, ctx: Context) -> int:
+    """As it is now, where it is computed and the job waits."""
+    if ctx.ranks is None or job.state is not JobState.PENDING:
+        return job.priority
+    return ctx.ranks.priority(job)
 
 
-def priority_share(job: Job, _: Context) -> str:
+def priority_share(job: Job, ctx: Context) -> str:
     """The priority as a part of the highest there can be."""
-    return f"{job.priority / PRIORITY_SCALE:16.14f}"
+    return f"{priority(job, ctx) / PRIORITY_SCALE:16.14f}"
 
 
 def nice(job: Job, _: Context) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec
 
+from broker.schedule.priority import Ranks, scale_of
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
@@ -133,11 +134,19 @@ def reader(desk: Desk, call: Call, snap: Snapshot, *, options: Options) -> Conte
         site=snap.site,
         zone=desk.zone(call),
         jobs=snap.jobs,
+        ranks=ranks_of(snap, desk.now()),
         time_format=environ.get("SLURM_TIME_FORMAT", ""),
         array_width=_array_width(environ),
         noconvert=options.has("noconvert"),
         expand_patterns=options.has("expand-patterns"),
     )
+
+
+def ranks_of(snap: Snapshot, now: int) -> Ranks | None:
+    """By what waiting jobs are ranked, where anything but submission matters."""
+    if not snap.site.ranking.counts:
+        return None
+    return Ranks(snap.site, now, snap.shares, scale_of(snap.site))
 
 
 def _array_width(environ: Mapping[str, str]) -> int:

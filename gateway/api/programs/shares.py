@@ -1,8 +1,9 @@
 """What everybody used, faded, and how they stand: for sshare and sprio."""
 
-from accounting.fairshare import Branch, Key, Standing, decayed, fill, stand
+from accounting.fairshare import Key, Standing, fill, stand, tree
+from accounting.rollup import CHARGED, HOUR
+from broker.model.site import units
 from gateway.api.desk import Desk
-from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 
 HALF_LIVES = 20
@@ -16,25 +17,19 @@ async def standings(desk: Desk, ctx: Context, half_life: int) -> dict[Key, Stand
 
 def _standings(desk: Desk, ctx: Context, half_life: int) -> dict[Key, Standing]:
     """Blocks."""
-    since = ctx.now - HALF_LIVES * half_life if half_life else 0
-    entries = desk.history.entries(since=max(since, 0), until=ctx.now + 1)
-    used = decayed(entries, now=ctx.now, half_life=half_life)
-    root = branches(tree(ctx.site.book))
+    keep = ctx.site.ranking.keep
+    since = max(0, ctx.now - HALF_LIVES * half_life) if half_life else 0
+    used: dict[Key, float] = {}
+    for party, tres, hour, amount in desk.history.charges(since):
+        if tres == CHARGED:
+            key = party.account, party.user
+            age = max(0, ctx.now - hour - HOUR // 2)
+            used[key] = used.get(key, 0.0) + amount * keep**age
+    for job in ctx.jobs.values():
+        if job.shares and job.started is not None:
+            key = job.account, job.owner.user
+            seconds = max(0, ctx.now - job.started)
+            used[key] = used.get(key, 0.0) + units(ctx.site, job.alloc, job.partition) * seconds
+    root = tree(ctx.site.book)
     fill(root, used)
     return stand(root)
-
-
-def branches(rows: list[Row]) -> Branch:
-    """The tree of the associations; several partitions of one user are one branch."""
-    root = Branch((rows[0].account.name, ""), rows[0].shares)
-    accounts = {rows[0].account.name: root}
-    users: set[Key] = set()
-    for row in rows[1:]:
-        name = row.account.name
-        if row.user is None:
-            branch = accounts[name] = Branch((name, ""), row.shares)
-            accounts[row.account.parent].below.append(branch)
-        elif (name, row.user.user) not in users:
-            users.add((name, row.user.user))
-            accounts[name].below.append(Branch((name, row.user.user), row.shares))
-    return root

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from broker.schedule.priority import Ranks, scale_of
 from gateway.api.desk import Desk
 from gateway.api.programs.reading import (
     Options,
@@ -20,7 +21,6 @@ from gateway.query.factors import (
     Ranked,
     is_ranked,
     ranked,
-    scale_of,
     sprio_letters,
     usual,
     weight_letters,
@@ -54,10 +54,11 @@ class Sprio:
         jobs = _jobs(options)
         users = await _users(desk, options)
         stand = await standings(desk, ctx, self.settings.decay_half_life)
-        scale = scale_of(self.settings, {k: one.factor or 0.0 for k, one in stand.items()})
+        shares = {key: one.factor or 0.0 for key, one in stand.items()}
+        ranks = Ranks(snap.site, ctx.now, shares, scale_of(snap.site))
         parts = options.words_of("partition")
         rows = [
-            ranked(job, part, scale=scale, ctx=ctx)
+            ranked(job, part, ranks=ranks, settings=self.settings, ctx=ctx)
             for job in sorted(snap.jobs.values(), key=lambda one: one.id)
             if is_ranked(job) and (users is None or job.owner.uid in users)
             for part in job.partitions
