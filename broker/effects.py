@@ -65,7 +65,7 @@ def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Ite
         for node in _hosts(step, nodes):
             if step.kill_cause and not _over_on(step, node):
                 yield ef.KillStep(job, step.id, node)
-            elif not step.kill_cause and _to_start(step, node):
+            elif not step.kill_cause and _to_start(job, step, node):
                 yield ef.StartStep(job, step.id, node, gang)
     for signal in job.signals:
         first, *more = _addressed(job, signal, nodes)
@@ -88,14 +88,16 @@ def _over_on(step: Step, node: Node) -> bool:
     return step.state.final or (part is not None and part.ended)
 
 
-def _to_start(step: Step, node: Node) -> bool:
+def _to_start(job: Job, step: Step, node: Node) -> bool:
     """Whether it has not begun there. Files that all nodes write are made anew by the first."""
     if not step.more:
         return step.state is StepState.PENDING
     if step.state.final or step.part(node.name) is not None:
         return False
     first = step.shares[0].node
-    return node.name == first or not shares_files(step) or step.part(first) is not None
+    if node.name == first or step.part(first) is not None:
+        return True
+    return not shares_files(step, job.spec.output)
 
 
 def _addressed(job: Job, signal: PendingSignal, nodes: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from broker.model.job import Step
-from broker.model.spec import StepSpec
+from broker.model.spec import Output, StepSpec
 
 BLOCK, CYCLIC, PLANE, ARBITRARY = "block", "cyclic", "plane", "arbitrary"
 PACK = "pack"
@@ -69,10 +69,17 @@ OF_ONE = frozenset("tnN")
 """Letters of patterns that differ from task to task or from node to node."""
 
 
-def shares_files(step: Step) -> bool:
-    """Whether tasks of several nodes write one file that is to be begun anew."""
-    output = step.spec.output if step.spec is not None else None
-    if output is None or output.open_mode == "append":
+def shares_files(step: Step, jobs: Output) -> bool:
+    """Whether tasks of several nodes write one file that is to be begun anew.
+
+    `jobs` names the files of the job, which are those of a step that nobody watches.
+    """
+    spec = step.spec
+    if spec is None:
+        return False
+    usual = Output() if spec.interactive else Output(stdout=jobs.stdout or "", stderr=jobs.stderr)
+    output = spec.output or usual
+    if (output.open_mode or jobs.open_mode) == "append":
         return False
     names = [name for name in (output.stdout, output.stderr) if name is not None]
     return any(name != "/dev/null" and not _of_one(name) for name in names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from broker.model.errors import Unknown
 from broker.model.ids import BATCH, Digest, NodeName, StepId
-from broker.model.job import Job
+from broker.model.job import Job, Step
 from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
@@ -63,13 +63,11 @@ class OrderBook:
         """One of srun's: its files are its own, or its text passes through srun."""
         mode = (spec.output or job.spec.output).open_mode
         common = self._common(job, around, spec)
-        found = job.step(around.step)
-        begun = common.further and found is not None and shares_files(found)
         variables = rank_variables(job, around)
         return replace(
             common,
             cwd=raw(spec.cwd or job.spec.cwd),
-            append=begun or mode == "append",
+            append=mode == "append" or bool(_further(job, job.step(around.step), around.node)),
             time_limit=spec.time_limit,
             job_ends=_ends(job),
             tasks=tuple(
@@ -86,6 +84,7 @@ class OrderBook:
         owner, found = job.owner, job.step(step)
         share = (share_here(found, around.node) if found else None) or job.shares[0]
         stdin, stdout, stderr = self._files(job, around)
+        further = _further(job, found, around.node)
         whole = next((one for one in job.shares if one.node == around.node), share)
         return launch.StepOrder(
             uid=owner.uid,
@@ -101,12 +100,12 @@ class OrderBook:
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            append=job.spec.output.open_mode == "append",
+            append=bool(further) or job.spec.output.open_mode == "append",
             kill_wait=self.site.kill_wait,
             warn=_warn(job),
             label=f"STEP {job.id}.{step}",
             in_batch=step != BATCH and job.spec.batch is not None,
-            further=bool(found and found.more and found.shares[0].node != around.node),
+            further=further is not None,
             cpus=share.tres.cpu,
             memory_mib=share.tres.mem_mib,
             memory_limit_mib=share.tres.mem_mib if self.site.constrain_memory else None,
@@ -139,6 +138,13 @@ class OrderBook:
         spec = None if around.step == BATCH else _spec(job, around.step)
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
+
+
+def _further(job: Job, step: Step | None, node: str) -> bool | None:
+    """None on the first node of a step; else whether files were begun anew there for all."""
+    if step is None or not step.more or step.shares[0].node == node:
+        return None
+    return shares_files(step, job.spec.output)
 
 
 def _spec(job: Job, step: StepId) -> StepSpec:

@@ -29,7 +29,7 @@ def batch_environment(
         return pack({**own, **task_variables(job, around), **_kept_counts(job, around, own)})
     ours = variables(job, around)
     if around.step != BATCH:
-        ours |= step_variables(job, around)
+        ours |= {**step_variables(job, around), **_rank_of_node(job, around)}
     base = login_variables(job) if job.spec.login_environment else {}
     theirs = {**unpack(given), **unpack(extra)}
     return pack({"TMPDIR": "/tmp", **base, **theirs, **ours})
@@ -145,6 +145,21 @@ def _gpu_variables(ids: Sequence[int]) -> dict[str, str]:
     names = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES")
     counted = {"SLURM_GPUS_ON_NODE": str(len(ids)), "SLURM_STEP_GPUS": text}
     return {**counted, **dict.fromkeys(names, text)}
+
+
+def _rank_of_node(job: Job, around: Surroundings) -> dict[str, str]:
+    """Of a step that runs once on each of several nodes."""
+    step = job.step(around.step)
+    own = ranks_here(step, around.node) if step is not None and step.more else ()
+    if step is None or step.spec is None or not own:
+        return {}
+    tasks = str(step.spec.tasks)
+    return {
+        "SLURM_GTIDS": ",".join(map(str, own)),
+        "SLURM_NPROCS": tasks,
+        "SLURM_NTASKS": tasks,
+        "SLURM_PROCID": str(own[0]),
+    }
 
 
 def step_variables(job: Job, around: Surroundings) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -132,3 +134,41 @@ def test_the_accounts_of_a_step_have_all_of_its_nodes(served: Service) -> None:
     last = served.run("sacct", "-nPX", "-o", "jobid").out.split()[-1]
     rows = served.run("sacct", "-nP", "-j", last, "-o", fields).out.splitlines()
     assert rows[-1] == "true|cpu=3,mem=300M,node=2|own-[1-2]|3|Block"
+
+
+RING = """\
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int rank, size, sum;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("%d of %d: %d on %s\\n", rank, size, sum, getenv("SLURMD_NODENAME"));
+    MPI_Finalize();
+}
+"""
+LOOPBACK = (
+    "--allow-run-as-root --mca btl self,tcp --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo"
+)
+"""The nodes are one host here, which Open MPI must not take for shared memory."""
+
+
+@pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs Debian's libopenmpi-dev")
+def test_open_mpis_mpirun_starts_its_ranks_on_all_nodes_by_srun(served: Service) -> None:
+    (served.work / "ring.c").write_text(RING)
+    subprocess.run(["mpicc", "-o", "ring", "ring.c"], cwd=served.work, check=True)
+    script = f"mpirun {LOOPBACK} ./ring"
+    job = served.wrap(script, "-N3", "-n6", env=on_path(served))
+    served.wait(job, "COMPLETED")
+    found = lines(served.file(f"slurm-{job}.out"))
+    assert found == [f"{rank} of 6: 15 on own-{rank // 2 + 1}" for rank in range(6)]
+
+
+def test_hosts_of_a_rendezvous_are_those_of_the_job(served: Service) -> None:
+    """As scripts for torchrun find the first of them."""
+    script = "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1; scontrol show hostnames"
+    ran = served.run("salloc", "-Q", "-N3", "bash", "-c", script, env=on_path(served))
+    assert ran.out.splitlines() == ["own-1", "own-1", "own-2", "own-3"]

@@ -9,13 +9,19 @@ from broker.model.errors import BadOption
 from broker.model.ids import StepId
 from broker.model.job import ExitCode, Step, StepState
 from broker.model.spec import Gres, Output, Resources
+from tests.unit.broker import test_steps
 from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
-from tests.unit.broker.test_steps import add, starts
+from tests.unit.broker.test_steps import starts
 
 
 @pytest.fixture
 def bench() -> Bench:
     return Bench(DECLARED)
+
+
+def add(bench: Bench, job: JobId, **fields: object) -> StepId:
+    """One of srun's."""
+    return test_steps.add(bench, job, interactive=True, **fields)
 
 
 def running(bench: Bench, **fields: object) -> JobId:

@@ -70,4 +70,18 @@ def test_an_arbitrary_layout_is_that_of_the_named_nodes() -> None:
 def test_files_are_shared_by_nodes_where_their_names_are_the_same(
     output: Output | None, shared: bool
 ) -> None:
-    assert shares_files(Step(StepId("0"), "x", spec=StepSpec(name="x", output=output))) is shared
+    spec = StepSpec(name="x", output=output, interactive=True)
+    assert shares_files(Step(StepId("0"), "x", spec=spec), Output(stdout="job")) is shared
+
+
+@pytest.mark.parametrize(
+    ("jobs", "shared"),
+    [
+        (Output(), True),
+        (Output(stdout="log-%N", stderr="err-%N"), False),
+        (Output(stdout="log"), True),
+        (Output(stdout="log", open_mode="append"), False),
+    ],
+)
+def test_a_step_that_nobody_watches_writes_where_its_job_does(jobs: Output, shared: bool) -> None:
+    assert shares_files(Step(StepId("0"), "x", spec=StepSpec(name="x")), jobs) is shared

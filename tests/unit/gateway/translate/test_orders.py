@@ -177,6 +177,24 @@ def test_a_file_that_all_nodes_write_is_begun_anew_by_the_first_alone(book: Orde
     assert [book.order(job, StepId("0"), node).append for node in nodes] == [False, True]
 
 
+def test_a_run_on_several_nodes_knows_its_rank_and_goes_on_in_the_log(book: OrderBook) -> None:
+    phases = (Phase(argv=("true",)),)
+    spec = StepSpec(name="run", phases=phases, overlap=True, nodes=2, tasks=2)
+    shares = [Share(NodeName(name), 0, Tres(1, 100, 1)) for name in ("n1", "n2")]
+    job = job_with(spec, shares[0], batch=None, output=Output(stdout="log"))
+    step = replace(job.steps[1], more=(shares[1],))
+    job = replace(job, shares=tuple(shares), steps=(job.steps[0], step))
+    nodes = [replace(NODE, name=NodeName(name)) for name in ("n1", "n2")]
+    orders = [book.order(job, StepId("0"), node) for node in nodes]
+    assert [order.append for order in orders] == [False, True]
+    seen = [unpack(order.environment) for order in orders]
+    names = ("SLURM_PROCID", "SLURM_NODEID", "SKYPILOT_NODE_RANK", "SLURM_NTASKS")
+    assert [[one[name] for name in names] for one in seen] == [
+        ["0", "0", "0", "2"],
+        ["1", "1", "1", "2"],
+    ]
+
+
 def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:
     spec = StepSpec(name="run", phases=(Phase(argv=("true",)),), overlap=True)
     job = job_with(spec, batch=None, output=Output(stdout="%j-%s.log"))
