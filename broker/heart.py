@@ -1,5 +1,6 @@
 """The engine's thread: drains the inbox, steps, hands effects to the workers, answers who asked."""
 
+import heapq
 import queue
 import threading
 import time
@@ -27,6 +28,8 @@ LEAST_PAUSE = 0.02
 LONGEST_PAUSE = 10.0
 """A full pass is made at least so often while somebody waits: cool-downs end unannounced."""
 AFTER_FAILURE = 0.5
+SOON = (0.2, 0.7, 2.0)
+"""Seconds after which the journal of a node is read on which something was begun or ended."""
 
 
 class Log(Protocol):
@@ -42,6 +45,11 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Woken:
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
     node: NodeName
 
 
@@ -62,10 +70,12 @@ class Heart:
     tell: Callable[[Sequence[Event]], None] = lambda facts: None
     """Hears every committed fact, in the engine's thread, after who asked was answered."""
     workers: Workers | None = None
-    _inbox: "queue.SimpleQueue[_Asked | _Woken | _Followed | None]" = field(
+    _inbox: "queue.SimpleQueue[_Asked | _Woken | _Expected | _Followed | None]" = field(
         default_factory=queue.SimpleQueue
     )
     _woken: set[NodeName] = field(default_factory=set)
+    _soon: list[tuple[float, NodeName]] = field(default_factory=list)
+    """A heap: when to read which node's journal unasked."""
     _following: set[NodeName] = field(default_factory=set)
     _next_sweep: float = 0.0
     _next_pass: float = 0.0
@@ -89,6 +99,10 @@ class Heart:
     def wake(self, node: NodeName) -> None:
         """The node's journal has news."""
         self._inbox.put(_Woken(node))
+
+    def expect(self, node: NodeName) -> None:
+        """The journal will have news, and the node cannot say so."""
+        self._inbox.put(_Expected(node))
 
     def followed(self, node: NodeName) -> None:
         """Its journal was read; what was found is in the inbox before this."""
@@ -132,6 +146,10 @@ class Heart:
                 batch.append(item)
             elif isinstance(item, _Woken):
                 self._woken.add(item.node)
+            elif isinstance(item, _Expected):
+                now = time.monotonic()
+                for pause in SOON:
+                    heapq.heappush(self._soon, (now + pause, item.node))
             else:
                 self._following.discard(item.node)
             item = None if self._inbox.empty() else self._inbox.get()
@@ -141,13 +159,15 @@ class Heart:
             self._inbox.put(item)
         return batch
 
-    def _wait(self) -> _Asked | _Woken | _Followed | None:
+    def _wait(self) -> _Asked | _Woken | _Expected | _Followed | None:
         now = time.monotonic()
         waits = [1.0, self._next_sweep - now]
         if self.engine.room_made:
             waits.append(self._next_pass - now)
         if self._retry_in is not None:
             waits.append(self._retry_in)
+        if self._soon:
+            waits.append(self._soon[0][0] - now)
         try:
             return self._inbox.get(timeout=max(0.0, min(waits)))
         except queue.Empty:
@@ -198,6 +218,8 @@ class Heart:
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._woken |= set(self._to_check())
             self.workers.call(self.sweep)
+        while self._soon and self._soon[0][0] <= time.monotonic():
+            self._woken.add(heapq.heappop(self._soon)[1])
         names = self._woken - self._following
         due = follow_due(self.engine.world, names, check=check)
         self._woken -= names

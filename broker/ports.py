@@ -228,6 +228,11 @@ class Place:
     """Whether the node sees the login node's own files; else they are brought and fetched."""
 
     @property
+    def calls(self) -> bool:
+        """Whether its agent can say that there is news."""
+        return "--wake" in self.options
+
+    @property
     def archive(self) -> str:
         """The agent's program on the node."""
         return f"{self.folder}/agent.pyz"

@@ -4,14 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from accounting.ids import JobId
 from broker.model import effects as ef
 from broker.model.commands import Report, StepRefused
-from broker.model.errors import Refused
+from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
+from broker.model.node import Node
 from broker.ports import Files, Provider, Reach
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
@@ -119,6 +121,10 @@ UNTIL_UNDUE = (ef.StartStep, ef.KillStep, ef.Kill)
 """Done once; what follows is told by the journal, so they are not repeated while still due."""
 
 
+def _hosts(effect: ef.StartStep | ef.KillStep | ef.Kill) -> tuple[Node, ...]:
+    return effect.nodes if isinstance(effect, ef.Kill) else (effect.node,)
+
+
 @dataclass(slots=True)
 class _Tried:
     """How an effect that is due stands: under way, done, or to be tried again at a time."""
@@ -178,6 +184,8 @@ class Workers:
     followed: Callable[[NodeName], None]
     """Called after a journal was read, whatever came of it."""
     log: Log
+    expect: Callable[[NodeName], None] = lambda node: None
+    """Called when something was begun or ended on a node whose agent cannot call us."""
     threads: int = THREADS
     _tries: Tries = field(default_factory=Tries)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -230,6 +238,14 @@ class Workers:
             self._tries.note(effect, time.monotonic(), seen=seen is not None, failed=failed)
         if seen is not None:
             self.report(seen)
+        if not failed and isinstance(effect, UNTIL_UNDUE):
+            for node in _hosts(effect):
+                self._expect(node)
+
+    def _expect(self, node: Node) -> None:
+        with suppress(OSError, SpzError):  # gone meanwhile
+            if not self.outside.reach.place(node).calls:
+                self.expect(node.name)
 
     def stop(self) -> None:
         """Lets what is under way end; starts nothing more."""

@@ -185,7 +185,13 @@ def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decisi
         return NOTHING
     job, step = found
     record = {"cause": "launch_failed", "code": 0, "signal": 0, "key": seen.key}
-    return Decision(_exited(job, step, record, node=seen.node, now=now))
+    facts = _exited(job, step, record, node=seen.node, now=now)
+    return Decision([_because(fact, seen.message) for fact in facts])
+
+
+def _because(fact: ev.Event, why: str) -> ev.Event:
+    """An end bears the words of who would not begin it."""
+    return replace(fact, why=why) if isinstance(fact, ev.Ended) else fact
 
 
 def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:

@@ -122,5 +122,5 @@ def _history(event: ev.Event) -> str:
     if isinstance(event, ev.Ended):
         by = f", asked by uid {event.by}" if event.by is not None else ""
         reason = "" if event.reason in {"", "None"} else f" ({event.reason})"
-        return f"ended: {event.state.label}{reason}, exit {event.exit}{by}"
+        return f"ended: {event.state.label}{reason}, exit {event.exit}{by}{_told(event.why)}"
     return ""

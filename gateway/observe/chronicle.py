@@ -45,6 +45,7 @@ def _ended(fact: ev.Ended) -> Mapping[str, object]:
         "exit": str(fact.exit),
         "reason": fact.reason,
         **({} if fact.by is None else {"by": fact.by}),
+        **_why(fact),
     }
 
 

@@ -61,7 +61,7 @@ SetEnv {environment}
 
 
 ALONE = (
-    *("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c"),
+    *("/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c"),
     'mount --bind "$1" "$2" && shift 2 && exec "$@"',
     "sh",
 )

@@ -67,8 +67,7 @@ def test_input_is_there_output_comes_while_it_runs_and_results_at_the_end(
     (work / "data" / "in.txt").write_text("from the login node")
     (work / "run.sh").write_text(
         "#!/bin/sh\necho begun\ncat data/in.txt\nmkdir out\n"
-        "while [ ! -e stop ]; do sleep 0.2; [ -e out/n ] && exit 3 || sleep 8; break; done\n"
-        "echo result > out/result.txt\necho ended\n"
+        "sleep 8\necho result > out/result.txt\necho ended\n"
     )
     job = gateway.submit("run.sh", cwd=work)
     out = work / f"slurm-{job}.out"
@@ -123,8 +122,7 @@ def test_too_large_a_folder_is_refused_with_the_way_out(gateway: Service, share:
         file.truncate(11 << 30)
     job = gateway.wrap("true", cwd=work)
     gateway.wait(job, "FAILED")
-    said = gateway.run("scontrol", "show", "job", str(job)).out
-    assert ".spzignore" in said + gateway.words()
+    assert ".spzignore" in gateway.words()
 
 
 def test_a_job_whose_gateway_was_killed_has_all_of_its_output(

@@ -1,9 +1,12 @@
 """The engine's thread and those who ask it."""
 
+import pytest
+
 from accounting.ids import JobId
-from broker.heart import Heart
+from broker.heart import SOON, Heart
 from broker.model import commands as cmd
 from broker.model.events import Event, Queued
+from broker.model.ids import NodeName
 from broker.model.spec import StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
 
@@ -46,3 +49,12 @@ def test_what_was_committed_is_told() -> None:
     heart.ask(cmd.Submit(spec=spec, owner=ALICE, request="r1"))
     heart._turn(heart._drain())
     assert Queued in {type(fact) for fact in heard}
+
+
+def test_a_node_that_cannot_call_is_looked_at_several_times_soon() -> None:
+    heart = Heart(engine=Bench(DECLARED).engine, clock=Clock(), log=Log())
+    heart.expect(NodeName("n1"))
+    heart._drain()
+    assert [node for _, node in heart._soon] == ["n1"] * len(SOON)
+    looks = sorted(due for due, _ in heart._soon)
+    assert [late - looks[0] for late in looks] == pytest.approx([s - SOON[0] for s in SOON])

@@ -1,13 +1,24 @@
 """Effects are performed at most once at a time, and again with pauses where they failed."""
 
+import json
 import queue
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 
+from accounting.ids import JobId
+from accounting.tres import Tres
 from broker.model import effects as ef
-from broker.model.commands import Report, Terminated
-from broker.model.ids import NodeName
-from broker.workers import FIRST_PAUSE, LONGEST_PAUSE, Outside, Tries, Workers
+from broker.model.commands import Journal, Report, StepRefused, StepTaken, Terminated
+from broker.model.errors import Refused
+from broker.model.ids import BATCH, NodeName, StepId
+from broker.model.job import Job, Owner
+from broker.model.node import Node, NodeState
+from broker.model.spec import UNLIMITED, StepSpec, TaskSpec
+from broker.ports import Done, Place
+from broker.run.launch import StepOrder
+from broker.workers import FIRST_PAUSE, LONGEST_PAUSE, Outside, Tries, Workers, perform
 
 NAME = NodeName("ec2-1")
 TERMINATE = ef.Terminate(NAME, 1, None, "1/1")
@@ -88,3 +99,145 @@ def test_workers_report_what_they_saw_and_survive_what_they_met(broken: bool) ->
     if not broken:
         assert reports.get(timeout=10) == Terminated(node=NAME, launch=1, machine=None)
     assert reports.empty()
+
+
+class Answering:
+    """A node whose agent takes everything, in whose journal stands what is given."""
+
+    def __init__(self, journal: bytes = b"") -> None:
+        self.journal = journal
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float) -> Done:
+        return Done(0, b"", b"")
+
+    def put(self, data: bytes, path: str, mode: int) -> None: ...
+
+    def read(self, path: str, offset: int) -> bytes:
+        return self.journal[offset:]
+
+    def ask(self, path: str, request: bytes, *, timeout: float) -> bytes:
+        return b'{"ok": true}\n'
+
+
+@dataclass
+class Somewhere:
+    """Every node is this place."""
+
+    channel: Answering
+    calls: bool
+    shared: bool = True
+
+    def place(self, node: Node) -> Place:
+        options = ("--wake", "/socket") if self.calls else ()
+        return Place(self.channel, "/folder", options=options, shared=self.shared)
+
+
+@dataclass
+class Carried:
+    """Files as they would travel."""
+
+    told: list[str]
+    unreachable: bool = False
+    refused: bool = False
+
+    def bring(self, job: Job, node: Node, place: Place) -> None:
+        self.told.append(f"bring {job.id}")
+        if self.refused:
+            raise Refused("/home/x has too much", hint="use a smaller folder")
+
+    def pass_on(self, node: Node, place: Place) -> None:
+        self.told.append("pass on")
+
+    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
+        self.told.append(f"fetch {list(ended)}")
+        if self.unreachable:
+            raise OSError("no route")
+
+
+class Plain:
+    """Orders that ask for nothing."""
+
+    def order(self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()) -> StepOrder:
+        return StepOrder(uid=1, gid=1, user="x", cwd=b"/")
+
+
+JOB = Job(
+    id=JobId(7),
+    spec=TaskSpec(name="job", batch=StepSpec(name="batch")),
+    owner=Owner(1, 1, "x", "x"),
+    account="a",
+    qos="normal",
+    partitions=("p",),
+    submitted=0,
+    time_limit=UNLIMITED,
+    want=Tres(),
+    attempt=1,
+)
+NODE = Node(name=NAME, launch=1, state=NodeState.UP, whole=Tres(), partitions=("p",))
+
+
+def place_of(reach: Somewhere, carried: Carried | None = None) -> Outside:
+    return Outside(providers={}, reach=reach, orders=Plain(), kill_wait=1, files=carried)
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_a_node_that_cannot_call_is_looked_at_soon_after_something_was_begun(calls: bool) -> None:
+    expected: queue.SimpleQueue[NodeName] = queue.SimpleQueue()
+    outside = place_of(Somewhere(Answering(), calls))
+    workers = Workers(
+        outside, lambda _: None, lambda _: None, Log(), threads=1, expect=expected.put
+    )
+    workers.take([ef.StartStep(JOB, BATCH, NODE)])
+    done: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    workers.call(lambda: done.put(True))
+    assert done.get(timeout=10)
+    workers.stop()
+    assert expected.empty() is calls
+
+
+def journal(*records: Mapping[str, object]) -> bytes:
+    return b"".join(json.dumps({"at": 1.0, **one}).encode() + b"\n" for one in records)
+
+
+EXITED = {"kind": "exited", "key": "7/1/batch", "attempt": "7/1", "code": 0, "signal": 0}
+
+
+@pytest.mark.parametrize(
+    ("records", "check", "told"),
+    [
+        ([EXITED], False, ["fetch [7]"]),
+        ([{"kind": "gone", "attempt": "7/1"}, EXITED], False, ["fetch [7]"]),
+        ([{"kind": "started", "key": "7/1/batch", "attempt": "7/1"}], False, []),
+        ([{"kind": "started", "key": "7/1/batch", "attempt": "7/1"}], True, ["pass on"]),
+    ],
+)
+def test_results_are_fetched_before_an_end_is_told(
+    records: list[Mapping[str, object]], check: bool, told: list[str]
+) -> None:
+    carried = Carried([])
+    reach = Somewhere(Answering(journal(*records)), calls=True, shared=False)
+    found = perform(ef.Follow(NODE, check=check), place_of(reach, carried))
+    assert isinstance(found, Journal)
+    assert carried.told == told
+
+
+def test_an_end_is_not_told_while_its_results_cannot_be_fetched() -> None:
+    reach = Somewhere(Answering(journal(EXITED)), calls=True, shared=False)
+    with pytest.raises(OSError, match="no route"):
+        perform(ef.Follow(NODE), place_of(reach, Carried([], unreachable=True)))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_files_travel_only_to_nodes_that_do_not_share_them(shared: bool) -> None:
+    carried = Carried([])
+    outside = place_of(Somewhere(Answering(), calls=True, shared=shared), carried)
+    assert perform(ef.StartStep(JOB, BATCH, NODE), outside) == StepTaken(key="7/1/batch")
+    assert carried.told == ([] if shared else ["bring 7"])
+
+
+def test_a_folder_that_cannot_be_brought_refuses_the_step_with_the_way_out() -> None:
+    outside = place_of(Somewhere(Answering(), calls=True, shared=False), Carried([], refused=True))
+    refused = perform(ef.StartStep(JOB, BATCH, NODE), outside)
+    assert refused == StepRefused(
+        key="7/1/batch", message="/home/x has too much (use a smaller folder)", node=NAME
+    )
