@@ -1,13 +1,13 @@
 """A client of the service's own routes, over its Unix socket or TCP; quick to start.
 
-`http.client` and not a larger library: a command has to be there before its user notices.
+A socket and no library: `http.client` alone takes as long to load as all the rest of a command.
 """
 
-import http.client
 import json
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -16,6 +16,8 @@ from broker.model.errors import Busy, SpzError
 
 Json = dict[str, Any]
 TIMEOUT = 60.0
+CHUNK = 1 << 16
+LONGEST_HEAD = 1 << 16
 PAUSE = 0.2
 """Seconds between two tries."""
 
@@ -33,15 +35,37 @@ class Told(SpzError):
         self.status = status
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
+class Cut(ConnectionError):
+    """The answer ended before it was whole, or is none."""
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+
+@dataclass(slots=True)
+class _Answer:
+    """The head of an answer, and the connection that its body is read from."""
+
+    status: int
+    begun: bytes
+    """What of the body came with the head."""
+    length: int | None
+    sock: socket.socket
+
+    def parts(self) -> Iterator[bytes]:
+        """The body as it comes. Raises Cut, OSError."""
+        had, part = 0, self.begun
+        while part or not had:
+            had += len(part)
+            if part:
+                yield part
+            if self.length is not None and had >= self.length:
+                return
+            part = self.sock.recv(CHUNK)
+            if not part:
+                break
+        if self.length is not None and had < self.length:
+            raise Cut("the answer was cut off")
+
+    def read(self) -> bytes:
+        return b"".join(self.parts())
 
 
 class Client:
@@ -77,7 +101,7 @@ class Client:
             try:
                 return self.post(route, body)
             except NoService as error:
-                if not isinstance(error.__cause__, ConnectionError | http.client.HTTPException):
+                if not isinstance(error.__cause__, ConnectionError):
                     raise
                 self._sleep(PAUSE)
         return self.post(route, body)
@@ -92,53 +116,54 @@ class Client:
 
     def stream(self, route: str, **query: object) -> Iterator[bytes]:
         """The body in pieces, as they come; may wait between them."""
-        connection = self._connection(timeout=None)
-        try:
-            answer = self._send(connection, "GET", _target(route, query))
+        with self._connected(timeout=None) as sock:
+            answer = self._asked(sock, "GET", _target(route, query))
             if answer.status >= 400:
                 raise _told(answer.status, answer.read())
-            while part := answer.read1(1 << 16):
-                yield part
-        finally:
-            connection.close()
+            yield from answer.parts()
 
     def _json(self, method: str, target: str, body: Json | None = None) -> Json:
-        connection = self._connection(timeout=TIMEOUT)
-        try:
-            answer = self._send(connection, method, target, body=body)
-            content = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._nobody(error) from error
-        finally:
-            connection.close()
+        with self._connected(timeout=TIMEOUT) as sock:
+            answer = self._asked(sock, method, target, body=body)
+            try:
+                content = answer.read()
+            except OSError as error:
+                raise self._nobody(error) from error
         if answer.status >= 400:
             raise _told(answer.status, content)
         told: Json = json.loads(content)
         return told
 
-    def _connection(self, timeout: float | None) -> http.client.HTTPConnection:
-        if self._path is not None:
-            return _UnixConnection(self._path, timeout)  # type: ignore[arg-type]
-        host, port = self._address or ("127.0.0.1", 80)
-        return http.client.HTTPConnection(host, port, timeout=timeout)
+    def _connected(self, timeout: float | None) -> socket.socket:
+        try:
+            if self._path is None:
+                return socket.create_connection(self._address or ("127.0.0.1", 80), timeout)
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.settimeout(timeout)
+            try:
+                sock.connect(str(self._path))
+            except OSError:
+                sock.close()
+                raise
+        except OSError as error:
+            raise self._nobody(error) from error
+        return sock
 
-    def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        target: str,
-        *,
-        body: Json | None = None,
-    ) -> http.client.HTTPResponse:
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        content = None
+    def _asked(
+        self, sock: socket.socket, method: str, target: str, *, body: Json | None = None
+    ) -> _Answer:
+        """HTTP/1.0: one question to a connection, whose end is that of the answer."""
+        lines = [f"{method} {target} HTTP/1.0", "Host: localhost"]
+        if self._token:
+            lines.append(f"Authorization: Bearer {self._token}")
+        content = b""
         if body is not None:
             content = json.dumps(body).encode("ascii")
-            headers["Content-Type"] = "application/json"
+            lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
         try:
-            connection.request(method, target, body=content, headers=headers)
-            return connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
+            sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + content)
+            return _head(sock)
+        except OSError as error:
             raise self._nobody(error) from error
 
     def _nobody(self, error: Exception) -> NoService:
@@ -148,6 +173,25 @@ class Client:
         if isinstance(error, TimeoutError):
             hint = "`spz api logs` tells what it is doing"
         return NoService(f"no service answers on {where}: {what}", hint=hint)
+
+
+def _head(sock: socket.socket) -> _Answer:
+    """Raises Cut, OSError."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = sock.recv(CHUNK)
+        if not part or len(data) > LONGEST_HEAD:
+            raise Cut("the answer was cut off" if data else "no answer came")
+        data += part
+    head, _, begun = data.partition(b"\r\n\r\n")
+    first, *others = head.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in others)
+    fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    words = first.split()
+    if len(words) < 2 or not words[1].isdigit():
+        raise Cut(f"no answer of HTTP: {first[:40]}")
+    length = fields.get("content-length", "")
+    return _Answer(int(words[1]), begun, int(length) if length.isdigit() else None, sock)
 
 
 def _target(route: str, query: Mapping[str, object]) -> str:

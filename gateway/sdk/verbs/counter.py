@@ -77,7 +77,8 @@ def run(verb: Verb, argv: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # texts of runs go beside it, as bytes
     module, _, name = verb.does.partition(":")
-    does: Any = getattr(import_module(f"gateway.sdk.verbs.{module}"), name)
+    home = module if "." in module else f"gateway.sdk.verbs.{module}"
+    does: Any = getattr(import_module(home), name)
     return int(does(given, here()) or 0)
 
 

@@ -117,6 +117,13 @@ def _copied(service: Client, wanted: Which, state: Json, *, title: str) -> int:
     return logs_status(state)
 
 
+def why(given: Values, counter: Counter) -> int:
+    service = counter.service
+    told = service.get(f"/v1/jobs/{which(service, given['words'][0], None).job}/why")
+    counter.show(told, given, lambda: "\n".join(told["lines"]))
+    return 0
+
+
 def cost_report(given: Values, counter: Counter) -> int:
     days = USUAL_DAYS if given["days"] is None else given["days"]
     told: Any = counter.service.get("/v1/report", days=None if given["all"] else days)

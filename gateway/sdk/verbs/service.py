@@ -4,11 +4,14 @@ import os
 from pathlib import Path
 
 from broker.model.errors import Refused
+from gateway.sdk.background import Background
 from gateway.sdk.follow import Which, part_of
+from gateway.sdk.show import service_text
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.listing import text_of
 
+USUAL_LINES = 50
 NO_STORAGE = (
     "storage: buckets are made by tasks, with your own credentials, and are not kept in a list here"
 )
@@ -45,8 +48,13 @@ def login(given: Values, counter: Counter) -> int:
     return 0 if counter.service.answers() else 1
 
 
-def request_status(counter: Counter, request: str) -> int:
-    """One line on what a request became."""
+def status(given: Values, counter: Counter) -> int:
+    """Of the service, or one line on what a request became."""
+    if not given["words"]:
+        told = counter.service.get("/v1/health")
+        counter.show(told, given, lambda: service_text(told))
+        return 0
+    (request,) = given["words"]
     told = counter.service.get(f"/v1/requests/{request}")
     run = "" if told["run"] is None else f", run {told['run']}"
     cluster = f"cluster {told['cluster']}, " if told["cluster"] else ""
@@ -54,13 +62,18 @@ def request_status(counter: Counter, request: str) -> int:
     return 0
 
 
-def request_logs(counter: Counter, request: str) -> int:
-    """Follows it; exits as `spz logs`."""
+def log(given: Values, counter: Counter) -> int:
+    """The end of the service's; or follows a request's and exits as `spz logs`."""
+    if not given["words"]:
+        count = USUAL_LINES if given["lines"] is None else given["lines"]
+        print(Background(counter.paths, counter.say).log_end(count), end="")
+        return 0
+    (request,) = given["words"]
     told = counter.service.get(f"/v1/requests/{request}")
     wanted = Which(told["job"], told["run"])
     state = part_of(counter.service.get(f"/v1/jobs/{told['job']}"), wanted)
-    given = {"status": False, "sync_down": False, "tail": None, "no_follow": False}
-    return text_of(given, counter, wanted, state=state, title=request)
+    how = {"status": False, "sync_down": False, "tail": None, "no_follow": False}
+    return text_of(how, counter, wanted, state=state, title=request)
 
 
 def cancel(given: Values, counter: Counter) -> int:

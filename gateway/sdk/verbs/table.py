@@ -1,6 +1,7 @@
-"""Every verb that speaks SkyPilot: its options, its words, and where it is done."""
+"""Every verb, those that speak SkyPilot here: its options, its words, and where it is done."""
 
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
+from gateway.sdk.verbs.table_operators import OPERATORS
 
 YES = Opt("-y --yes", FLAG, "Do not ask.")
 OUTPUT = Opt("-o --output", TEXT, "table or json.", "FORM")
@@ -330,5 +331,5 @@ MARKET = (
         LISTED,
     ),
 )
-VERBS = (*MARKET, *CLUSTERS, *TASKS, *JOBS, *REST)
+VERBS = (*CLUSTERS, *JOBS, *TASKS, *MARKET, *OPERATORS, *REST)
 BY_NAME = {verb.name: verb for verb in VERBS}

@@ -85,7 +85,8 @@ def test_help_shows_words_and_options() -> None:
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_verb_is_done_somewhere_and_its_options_are_clear(verb: Verb) -> None:
     module, _, name = verb.does.partition(":")
-    assert callable(getattr(importlib.import_module(f"gateway.sdk.verbs.{module}"), name))
+    home = module if "." in module else f"gateway.sdk.verbs.{module}"
+    assert callable(getattr(importlib.import_module(home), name))
     names = [name for opt in verb.options for name in opt.names.split()]
     assert len(names) == len(set(names))
     assert BY_NAME[verb.name] is verb

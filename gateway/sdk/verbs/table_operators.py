@@ -1,0 +1,92 @@
+"""The verbs that are the service's own, not SkyPilot's: their options, and where they are done."""
+
+from gateway.sdk.verbs.line import FLAG, NUMBER, TEXT, Opt, Verb
+
+LISTED = (
+    Opt("-o --output", TEXT, "table or json.", "FORM"),
+    Opt("--json", FLAG, "The same as -o json."),
+)
+OPERATORS = (
+    Verb(
+        "why",
+        "listing:why",
+        "Why this type, zone and market, and what the runner-up would have cost.",
+        "CLUSTER|JOB",
+        LISTED,
+    ),
+    Verb("serve", "operators:serve", "Run the service in the foreground, until SIGTERM or Ctrl-C."),
+    Verb("api start", "operators:start", "Start the service and wait until it takes requests."),
+    Verb(
+        "api stop",
+        "operators:stop",
+        "Stop it; what runs on machines goes on, and is taken up again at the next start.",
+    ),
+    Verb(
+        "api status",
+        "service:status",
+        "Whether it runs, and what it has to do; or of one request. Exits 1 without an answer.",
+        "[REQUEST]",
+        LISTED,
+    ),
+    Verb(
+        "api logs",
+        "service:log",
+        "The end of its log; or what a request began says.",
+        "[REQUEST]",
+        (Opt("-n --lines", NUMBER, "How many of the last; 50 if not given."),),
+    ),
+    Verb(
+        "check",
+        "operators:check",
+        "Look at what a service needs here. Exits 1 if something has to be done.",
+        "[CLOUD...]",
+        (Opt("-v --verbose", FLAG, "It always tells all."), *LISTED),
+    ),
+    Verb(
+        "sweep",
+        "operators:sweep",
+        "Let go of machines that providers hold and nobody knows.",
+        "",
+        (Opt("--dry-run", FLAG, "Only look; exits 1 if it finds any."), *LISTED),
+    ),
+    Verb(
+        "shims install",
+        "gateway.cli:shims_install",
+        "Write sbatch, squeue, sacct, scancel, sinfo and scontrol for a site.",
+        "",
+        (
+            Opt("--prefix", TEXT, "They go to PREFIX/bin.", "PREFIX"),
+            Opt("--socket", TEXT, "The service's; absent: as here.", "SOCKET"),
+        ),
+    ),
+    Verb(
+        "shims env",
+        "gateway.cli:shims_env",
+        'What puts them first on PATH: eval "$(spz shims env)".',
+    ),
+    Verb(
+        "db backup",
+        "operators:db_backup",
+        "Copy the database as of one moment; the service may be running.",
+        "[FILE]",
+    ),
+    Verb(
+        "db check",
+        "operators:db_check",
+        "Read all of the database and say what is wrong with it. Exits 1 if something is.",
+    ),
+    Verb("version", "operators:version", "Versions of SkyPurza and of the Slurm it presents."),
+)
+GROUPS = {
+    "api": "The service in the background, for this user.",
+    "task": "Task files: check, show.",
+    "jobs": "Managed jobs.",
+    "jobs pool": "Workers that are kept up for managed jobs.",
+    "gpus": "Accelerators and what they cost.",
+    "catalog": "Types and prices.",
+    "shims": "The Slurm commands (sbatch, squeue, ...).",
+    "db": "The database.",
+    "storage": "Buckets.",
+    "volumes": "Volumes.",
+}
+"""Words that stand before others."""
