@@ -30,6 +30,7 @@ from broker.model.errors import Busy, Conflict, Denied, IllegalTransition, LostL
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import Job, Share
 from broker.model.node import Node
+from broker.model.offer import Machine
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
 from broker.model.site import Site, with_book
@@ -92,6 +93,7 @@ class Market(Protocol):
 
     def at(self, now: int) -> QuoteFor: ...
     def buying(self, now: int) -> QuoteFor: ...
+    def taken_back(self, machine: Machine, now: int) -> None: ...
     def heard(self, message: cmd.Message, now: int) -> None: ...
 
 
@@ -272,6 +274,8 @@ class Engine:
         node = self.world.nodes.get(message.node)
         if node is None or node.launch != message.launch or node.journal != message.start:
             return
+        if node.machine is not None and any(r.get("kind") == "notice" for r in message.records):
+            self.market.taken_back(node.machine, now)
         for record in message.records:
             at = min(now, int(float(str(record.get("at", now)))))
             self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)

@@ -120,14 +120,19 @@ class Quotes:
 
     def _ended(self, message: Terminated | Vanished, now: int) -> None:
         machine = message.machine
-        if machine is None or (self._cool.quiet() and not machine.ended_by_provider):
+        if machine is None:
             return
+        if machine.ended_by_provider and machine.market is Market.SPOT:
+            self.taken_back(machine, now)
+        elif not self._cool.quiet():
+            for provider in self._offers:
+                self._cool.room_again(_pool(machine, provider), GIVES_ROOM, now=now)
+            self._kept.clear()
+
+    def taken_back(self, machine: Machine, now: int) -> None:
+        """Its pool is left alone for a while: a replacement there would be taken back as well."""
         for provider in self._offers:
-            offer = _pool(machine, provider)
-            if machine.ended_by_provider and machine.market is Market.SPOT:
-                self._cool.refused(offer, _TakenBack(), now=now)
-            else:
-                self._cool.room_again(offer, GIVES_ROOM, now=now)
+            self._cool.refused(_pool(machine, provider), _TakenBack(), now=now)
         self._kept.clear()
 
 

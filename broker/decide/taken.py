@@ -6,6 +6,8 @@ from broker.model.job import Job, JobState
 from broker.model.lifecycle import PREEMPTED, Life, life
 from broker.world import World
 
+ROOT = 0
+
 
 def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.Event]:
     """Nothing new starts there; what runs is signalled as preemption does (SIGTERM, KillWait)."""
@@ -13,7 +15,12 @@ def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.E
     if node is None or node.declared:
         return []
     drained = ev.NodeDrain(
-        node=name, launch=node.launch, at=now, drain=True, reason=f"taken back by EC2 at {when}"
+        node=name,
+        launch=node.launch,
+        at=now,
+        actor=ROOT,
+        drain=True,
+        reason=f"taken back by EC2 at {when}",
     )
     facts: list[ev.Event] = [] if node.drain else [drained]
     for job in world.holders_of(name):

@@ -3,19 +3,31 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from broker.model.errors import Refused
+from broker.model.errors import Busy, Refused
 from broker.model.offer import Machine
 from broker.ports import Provider
-from broker.provision.reconcile import Difference, difference
+from broker.provision.reconcile import Difference, difference, nodes_of
 from gateway.api.asking import AsciiJson, desk_of, operator
 from gateway.api.desk import Desk
 from gateway.api.job_views import Json, node_view
 
 Backup = Callable[[Path], None]
+LATELY = 120
+"""Seconds in which a provider may not show yet what was bought."""
+
+
+@runtime_checkable
+class Searching(Protocol):
+    """A provider with regions, in some of which it may have forgotten machines of ours."""
+
+    def search(self) -> list[str]:
+        """Takes up what it finds; the regions where that was. Raises OSError."""
+        ...
 
 
 class BackupRequest(BaseModel):
@@ -34,17 +46,19 @@ def errands(providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
         return {**_health(desk_of(request)), "providers": sorted(providers)}
 
     @routes.get("/sweep")
-    async def look(request: Request) -> Json:
-        """What providers hold that nobody knows, and what is known that they do not hold."""
+    async def look(request: Request, everywhere: bool = False) -> Json:
+        """What providers hold that nobody knows, and what is known that they do not hold.
+
+        With `everywhere` in all regions, also those where this service never bought anything.
+        """
         await operator(request)
-        found = await _differences(desk_of(request), providers)
-        return _told(found)
+        return _told(await _looked(desk_of(request), providers, everywhere=everywhere))
 
     @routes.post("/sweep")
-    async def sweep(request: Request) -> Json:
+    async def sweep(request: Request, everywhere: bool = False) -> Json:
         """The same, and lets go of what nobody knows."""
         await operator(request)
-        found = await _differences(desk_of(request), providers)
+        found = await _looked(desk_of(request), providers, everywhere=everywhere)
         for name, one in found.items():
             await desk_of(request).read(providers[name].terminate, one.stray)
         return _told(found)
@@ -85,12 +99,26 @@ def _health(desk: Desk) -> Json:
     }
 
 
+async def _looked(
+    desk: Desk, providers: Mapping[str, Provider], *, everywhere: bool
+) -> dict[str, Difference]:
+    """Raises Busy where a provider does not answer."""
+    try:
+        for provider in providers.values() if everywhere else ():
+            if isinstance(provider, Searching):
+                await desk.read(provider.search)
+        return await _differences(desk, providers)
+    except OSError as error:
+        raise Busy(str(error), hint="`spz check` looks at the provider") from error
+
+
 async def _differences(desk: Desk, providers: Mapping[str, Provider]) -> dict[str, Difference]:
     """By provider. What they hold is asked first: what is bought meanwhile is known by then."""
     found = {}
     for name, provider in providers.items():
         machines = await desk.read(provider.machines)
-        found[name] = difference(desk.snapshot().nodes, machines)
+        nodes = nodes_of(desk.snapshot(), name)
+        found[name] = difference(nodes, machines, lately=desk.now() - LATELY)
     return found
 
 

@@ -43,7 +43,8 @@ def check(given: Values, counter: Counter) -> int:
 def sweep(given: Values, counter: Counter) -> int:
     """1 if --dry-run finds any."""
     service, dry_run = counter.service, given["dry_run"]
-    told = service.get("/v1/sweep") if dry_run else service.post("/v1/sweep")
+    path = "/v1/sweep?everywhere=true" if given["all"] else "/v1/sweep"
+    told = service.get(path) if dry_run else service.post(path)
     counter.show(told, given, lambda: sweep_text(told, dry_run=dry_run))
     strays = any(one["stray"] for one in told["providers"])
     return 1 if dry_run and strays else 0

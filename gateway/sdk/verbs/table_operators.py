@@ -47,7 +47,11 @@ OPERATORS = (
         "operators:sweep",
         "Let go of machines that providers hold and nobody knows.",
         "",
-        (Opt("--dry-run", FLAG, "Only look; exits 1 if it finds any."), *LISTED),
+        (
+            Opt("--dry-run", FLAG, "Only look; exits 1 if it finds any."),
+            Opt("--all", FLAG, "In every region of the account, as after a lost state directory."),
+            *LISTED,
+        ),
     ),
     Verb(
         "shims install",
