@@ -4,6 +4,8 @@ from pathlib import Path
 
 from gateway.config.manual import settings_page
 from gateway.query.compatibility import fields_page, known_page, options_page
+from gateway.sdk.verbs.manual import verbs_page
+from gateway.translate.skypilot_manual import keys_page
 
 KNOWN = Path(__file__).parents[2] / "tests" / "conformance" / "known.txt"
 
@@ -18,6 +20,8 @@ MARKS = {
     "<!-- options -->": options_page,
     "<!-- fields -->": fields_page,
     "<!-- differences -->": differences,
+    "<!-- task keys -->": keys_page,
+    "<!-- verbs -->": verbs_page,
 }
 
 

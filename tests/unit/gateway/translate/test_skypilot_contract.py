@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from broker.model.errors import BadSpec
 from gateway.translate.skypilot import MODELS, read_file
 from gateway.translate.skypilot_documents import RENAMED
+from gateway.translate.skypilot_manual import keys_page
 from gateway.translate.skypilot_schema import (
     CONFIG,
     HEADER,
@@ -229,3 +230,11 @@ def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
 )
 def test_a_file_is_summed_up(name: str, line: str) -> None:
     assert summary(read_file((CORPUS / f"{name}.yaml").read_text("utf-8"))) == line
+
+
+def test_the_manual_has_a_line_for_each_key() -> None:
+    lines = keys_page().splitlines()[2:]
+    assert len(lines) == len(list(described()))
+    assert "| `num_nodes` | whole number | works | Nodes, all alike; all or none. |" in lines
+    noted = next(line for line in lines if line.startswith("| `inputs`"))
+    assert noted.endswith("| noted | Where data comes from. Egress is not in the estimate. |")
