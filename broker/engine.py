@@ -57,6 +57,8 @@ LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.Unplaced, ReservationSet, ReservationGone)
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
+DONE = "done "
+"""What begins the answer to a request that made no job and no step."""
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
@@ -176,6 +178,8 @@ class Engine:
             return self._read_journal(message, now)
         if isinstance(message, cmd.Many):
             return [self._handle(one, now) for one in message.commands]
+        if isinstance(message, cmd.Once):
+            return self._once(message, now)
         self.market.heard(message, now)
         known = self._known(message)
         if known is not None:
@@ -190,6 +194,16 @@ class Engine:
         if isinstance(message, cmd.Submit | cmd.AddStep):
             self._note(message, decision.reply)
         return decision.reply
+
+    def _once(self, message: cmd.Once, now: int) -> Any:
+        """A refusal is no answer that is kept."""
+        known = self._batch.requests.get(message.request) or self.answered.get(message.request)
+        if known is not None:
+            return known.removeprefix(DONE) or None
+        reply = self._handle(message.command, now)
+        if not isinstance(reply, SpzError):
+            self._batch.requests[message.request] = DONE + ("" if reply is None else str(reply))
+        return reply
 
     def _take_site(self, message: cmd.Reconfigure) -> None:
         """What follows for nodes is decided next. Raises Denied."""

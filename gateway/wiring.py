@@ -352,7 +352,8 @@ def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]
     said, program = chronicle(log, verbose=config.log.level == "debug"), config.mail_prog
     if not usable(program):
         return said
-    post = Post(lambda mail: send(program, mail), log)
+    past = engine.store.jobs_named
+    post = Post(lambda mail: send(program, mail), log, past=lambda base: past([base]))
     return both(said, lambda facts: post.tell(facts, engine.snapshot.jobs))
 
 

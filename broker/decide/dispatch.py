@@ -29,6 +29,8 @@ def decide(
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
+        case cmd.Once():
+            return decide(world, message.command, now, quote=quote)
         case (
             cmd.Cancel()
             | cmd.Signal()

@@ -1,6 +1,6 @@
 """Which mails follow from what happened to a job, with Slurm's subjects (25.11)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from broker.model import events as ev
@@ -44,16 +44,19 @@ def mails(fact: ev.Event, job: Job, elements: Iterable[Job]) -> Iterator[Mail]:
     if not asked - {"NONE", "ARRAY_TASKS"}:
         return
     whole = job.array is not None and "ARRAY_TASKS" not in asked
-    for kind in _kinds(fact, job, asked):
-        if whole and not _speaks_for_array(kind, job, elements):
+    tasks = list(elements) if whole else [job]
+    for kind in _kinds(fact, tasks, asked):
+        if whole and not _speaks_for_array(kind, job, tasks):
             continue
         subject = f"Slurm {_name(job, whole=whole)} {WORDS[kind]}{_time(kind, job, fact.at)}"
-        yield Mail(job.spec.mail_user or job.owner.user, subject + _end(kind, job), kind, job)
+        if kind in ("END", "FAIL"):
+            subject += _summary(job, tasks) if whole else f", {job.state.label}, {_code(job)}"
+        yield Mail(job.spec.mail_user or job.owner.user, subject, kind, job)
 
 
-def _kinds(fact: ev.Event, job: Job, asked: set[str]) -> list[str]:
+def _kinds(fact: ev.Event, tasks: Sequence[Job], asked: set[str]) -> list[str]:
     """Kinds of mail that were asked for and are due; a failure is told as an end where only
-    ends were asked for.
+    ends were asked for. An array failed if one of its tasks did.
     """
     match fact:
         case ev.Started():
@@ -64,7 +67,7 @@ def _kinds(fact: ev.Event, job: Job, asked: set[str]) -> list[str]:
             due = ["INVALID_DEPEND"]
         case ev.LimitNear():
             due = [f"TIME_LIMIT_{fact.percent}"]
-        case ev.Ended() if fact.state in QUIET_ENDS:
+        case ev.Ended() if all(one.state in QUIET_ENDS or not one.state.final for one in tasks):
             due = ["END"]
         case ev.Ended():
             limit = ["TIME_LIMIT"] if fact.state is JobState.TIMEOUT else []
@@ -102,10 +105,23 @@ def _time(kind: str, job: Job, at: int) -> str:
     return f", Run time {show_long(max(0, ended - job.started - job.suspended_for))}"
 
 
-def _end(kind: str, job: Job) -> str:
-    if kind not in ("END", "FAIL"):
-        return ""
-    return f", {job.state.label}, ExitCode {job.exit.code}"
+def _code(job: Job) -> str:
+    return f"ExitCode {job.exit.code}"
+
+
+def _summary(job: Job, tasks: Sequence[Job]) -> str:
+    """How the tasks of an array ended: the least and the greatest of what wait() gave of them."""
+    ends = sorted((one.exit.code << 8 | one.exit.signal, one.exit) for one in tasks)
+    least, most = ends[0][1], ends[-1][1]
+    if most.signal:
+        told = f", Mixed, MaxSignal [{most.signal}]"
+    elif least.signal:
+        told = f", Mixed, MaxExitCode [{most.code}]"
+    else:
+        state = "Mixed" if most.code and not least.code else job.state.label
+        told = f", {state}, ExitCode [{least.code}-{most.code}]"
+    again = any(one.restarts for one in tasks)
+    return told + (", with requeued tasks" if again else "")
 
 
 def near_limit(job: Job, now: int) -> ev.LimitNear | None:

@@ -243,6 +243,19 @@ class Reconfigure:
     by: Owner
 
 
+Repeated = (
+    Signal | Notify | ToTop | SetHold | Suspend | Requeue | Update | SetReservation | UpdateStep
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """The command, done once however often it is asked for under this request, and its reply."""
+
+    request: str
+    command: Repeated
+
+
 Command = (
     Submit
     | TestSubmit
@@ -263,6 +276,7 @@ Command = (
     | SetReservation
     | DropReservation
     | Reconfigure
+    | Once
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from broker.model.commands import Command, Many
+from broker.model.commands import Command, Many, Once, Repeated
 from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Owner
@@ -97,6 +97,18 @@ def _readers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(READERS, thread_name_prefix="reader")
 
 
+def once(call: Call, command: Command) -> Command:
+    """For a command line that is sent again because its answer was lost: not done again then.
+
+    What it is about names it: how much a limit grows, and which jobs have a name, may differ then.
+    """
+    if not isinstance(command, Repeated):
+        return command
+    about = (getattr(command, name, "") for name in ("target", "job", "jobs", "step", "name"))
+    words = (call.request, type(command).__name__, *map(str, about))
+    return Once(request=" ".join(words), command=command)
+
+
 @dataclass(slots=True, kw_only=True)
 class Desk:
     """Handed to every program and route; all of it may be used from the event loop."""
@@ -149,6 +161,10 @@ class Desk:
     async def ask(self, command: Command | Many) -> Any:
         """The engine's reply, once it is on disk. Raises what the engine raises."""
         return await asyncio.wrap_future(self.engine.ask(command))
+
+    async def ask_once(self, call: Call, command: Command) -> Any:
+        """The same; what a command line that is sent again would do twice is done once."""
+        return await self.ask(once(call, command))
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls what blocks (history, user database) in the pool of readers."""

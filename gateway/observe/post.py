@@ -73,15 +73,28 @@ def send(program: str, mail: Mail) -> None:
     )
 
 
+def nobody(base: JobId) -> Iterable[Job]:
+    """Where no past is known."""
+    return ()
+
+
 class Post:
     """Tells of each committed fact once: what a restart has not sent yet stays unsent, as in Slurm.
 
     Has threads of its own, so that neither the engine nor the workers wait for a mail program.
     """
 
-    def __init__(self, send: Callable[[Mail], None], log: Log) -> None:
+    def __init__(
+        self,
+        send: Callable[[Mail], None],
+        log: Log,
+        *,
+        past: Callable[[JobId], Iterable[Job]] = nobody,
+    ) -> None:
+        """`past` are all tasks of an array, also those that memory has lost."""
         self._send = send
         self._log = log
+        self._past = past
         self._pool = ThreadPoolExecutor(SENDERS, thread_name_prefix="mail")
 
     def tell(self, facts: Iterable[ev.Event], jobs: Mapping[JobId, Job]) -> None:
@@ -90,8 +103,19 @@ class Post:
             job = jobs.get(fact.job) if isinstance(fact, ev.JobFact) else None
             if job is None or not job.spec.mail_types:
                 continue
-            for mail in mails(fact, job, _array(job, jobs)):
+            for mail in mails(fact, job, self._array(job, jobs)):
                 self._pool.submit(self._try, mail)
+
+    def _array(self, job: Job, jobs: Mapping[JobId, Job]) -> list[Job]:
+        """Every task; those that ended long ago are read once none is left to run."""
+        if job.array is None:
+            return []
+        base = job.array.base
+        known = [one for one in jobs.values() if one.array is not None and one.array.base == base]
+        if len(known) < job.array.count and all(one.state.final for one in known):
+            ids = {one.id for one in known}
+            known += [one for one in self._past(base) if one.id not in ids]
+        return known
 
     def _try(self, mail: Mail) -> None:
         try:
@@ -102,13 +126,6 @@ class Post:
     def close(self) -> None:
         """Lets what waits be sent, then ends."""
         self._pool.shutdown(wait=True)
-
-
-def _array(job: Job, jobs: Mapping[JobId, Job]) -> Iterable[Job]:
-    if job.array is None:
-        return ()
-    base = job.array.base
-    return (one for one in jobs.values() if one.array is not None and one.array.base == base)
 
 
 def both(chronicle: Callable[[Any], None], post: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -10,7 +10,7 @@ from broker.model.errors import Denied, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job, Owner
 from broker.model.site import Site
-from gateway.api.desk import Desk
+from gateway.api.desk import Desk, once
 from gateway.api.errors import number_of
 from gateway.api.programs.early import early
 from gateway.api.programs.targets import Named, read_jobs
@@ -54,6 +54,7 @@ class Wish:
     """What is to be done to each job: `number` as signal, KILL without a scope ends it."""
 
     by: Owner
+    call: Call
     number: int = KILL
     scope: str = ""
     comment: str | None = None
@@ -95,7 +96,7 @@ async def run(desk: Desk, call: Call) -> Answer:
         named = _named(asked, desk.site)
         tests = await _tests(desk, asked, call)
         owner = await desk.owner(call.peer.uid)
-        wish = Wish(owner, *_signal(asked), comment=_text(asked, "admin-comment"))
+        wish = Wish(owner, call, *_signal(asked), comment=_text(asked, "admin-comment"))
         _must_be_possible(asked, desk.site)
     except Wrong as wrong:
         return Answer(err=complaints + str(wrong), code=1)
@@ -181,7 +182,7 @@ async def _done(desk: Desk, wish: Wish, chosen: list[Named]) -> list[SpzError | 
         wish.command(named) if named.step is None else _of_step(desk, wish, named)
         for named in chosen
     ]
-    errors = await _ask(desk, asks)
+    errors = await _ask(desk, wish.call, asks)
     if wish.comment is None:
         return errors
     notes = [
@@ -190,17 +191,17 @@ async def _done(desk: Desk, wish: Wish, chosen: list[Named]) -> list[SpzError | 
         else None
         for named, ask, error in zip(chosen, asks, errors, strict=True)
     ]
-    told = await _ask(desk, notes)
+    told = await _ask(desk, wish.call, notes)
     return [error or later for error, later in zip(errors, told, strict=True)]
 
 
-async def _ask(desk: Desk, asks: Sequence[Command | None]) -> list[SpzError | None]:
+async def _ask(desk: Desk, call: Call, asks: Sequence[Command | None]) -> list[SpzError | None]:
     """What refused each; so many at a time share a commit, and others get their turn between."""
     errors: list[SpzError | None] = [None] * len(asks)
     places = [place for place, ask in enumerate(asks) if ask is not None]
     for first in range(0, len(places), TOGETHER):
         some = places[first : first + TOGETHER]
-        commands = tuple(ask for place in some if (ask := asks[place]) is not None)
+        commands = tuple(once(call, ask) for place in some if (ask := asks[place]) is not None)
         try:
             replies = await desk.ask(Many(commands))
         except SpzError as error:

@@ -143,7 +143,7 @@ async def each_job(asked: Asked, make: Callable[[Named], Command]) -> Answer:
     lines, failed = [], bool(wrong)
     for one in named:
         try:
-            await asked.desk.ask(make(one))
+            await asked.desk.ask_once(asked.call, make(one))
         except SpzError as error:
             text = told(asked, error, one.target)
             lines.append(f"{text} for job {one.text}\n{_again(asked, text)}")

@@ -27,7 +27,7 @@ async def notify(asked: Asked) -> Answer:
     for one in named:
         text = " ".join(asked.words[1:])
         try:
-            await asked.desk.ask(Notify(target=one.target, by=asked.by, text=text))
+            await asked.desk.ask_once(asked.call, Notify(target=one.target, by=asked.by, text=text))
         except SpzError as error:
             return Answer(err=f"job notify failure: {told(asked, error, one.target)}\n", code=1)
     return Answer()
@@ -43,7 +43,7 @@ async def top(asked: Asked) -> Answer:
         return Answer(err=wrong, code=1)
     try:
         jobs = tuple(one.target.job for one in named)
-        await asked.desk.ask(ToTop(jobs=jobs, by=asked.by))
+        await asked.desk.ask_once(asked.call, ToTop(jobs=jobs, by=asked.by))
     except SpzError as error:
         return Answer(err=f"{told(asked, error, named[0].target)} for job {words}\n", code=1)
     return Answer()

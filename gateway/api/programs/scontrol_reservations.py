@@ -241,7 +241,7 @@ async def _change(asked: Asked, words: list[Word], *, make: bool) -> Answer:
         wrong = await _unknown_names(asked, wish)
         if wrong:
             return _refused(doing, wrong, make=make)
-        name = await asked.desk.ask(wish)
+        name = await asked.desk.ask_once(asked.call, wish)
     except BadValue as bad:
         return Answer(err=str(bad) + ("" if make else "slurm_update error: No error\n"), code=1)
     except SpzError as error:
@@ -299,7 +299,7 @@ async def delete(asked: Asked) -> Answer:
     if not name:
         return Answer(err=error_line("scontrol", DELETE_FORM), code=1)
     try:
-        await asked.desk.ask(DropReservation(name=name, by=asked.by))
+        await asked.desk.ask_once(asked.call, DropReservation(name=name, by=asked.by))
     except SpzError as error:
         return Answer(err=f"delete_reservation {asked.words[0]}: {error.message}\n", code=1)
     return Answer()

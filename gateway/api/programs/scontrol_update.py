@@ -70,7 +70,7 @@ async def _job(asked: Asked, one: Named, words: list[Word]) -> str:
     """Changes one job; what stood in the way, empty if nothing did. Raises BadValue."""
     command: Command = _command(asked, one, words)
     try:
-        await asked.desk.ask(command)
+        await asked.desk.ask_once(asked.call, command)
     except SpzError as error:
         job = asked.job(one.target)
         held = job is not None and job.hold is not None and job.owner.uid == asked.by.uid
@@ -294,8 +294,8 @@ async def _nodes(asked: Asked, words: list[Word]) -> Answer:
 async def _each_node(asked: Asked, names: str, state: str, *, reason: str) -> Answer:
     try:
         for name in expand(names):
-            await asked.desk.ask(
-                SetNode(node=NodeName(name), by=asked.by, state=state, reason=reason)
+            await asked.desk.ask_once(
+                asked.call, SetNode(node=NodeName(name), by=asked.by, state=state, reason=reason)
             )
     except HostlistError:
         raise BadValue("slurm_update error: Invalid node name specified\n") from None
@@ -339,8 +339,8 @@ async def _limited(asked: Asked, text: str, limit: int | str) -> Answer:
     given = _limit(limit)
     seconds = None if given == UNLIMITED else int(given)
     try:
-        await asked.desk.ask(
-            UpdateStep(job=job.id, step=StepId(step), by=asked.by, time_limit=seconds)
+        await asked.desk.ask_once(
+            asked.call, UpdateStep(job=job.id, step=StepId(step), by=asked.by, time_limit=seconds)
         )
     except SpzError as error:
         raise BadValue(f"{told(asked, error, found[0].target)} for step {text}\n") from None

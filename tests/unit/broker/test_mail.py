@@ -1,5 +1,7 @@
 """Which mails follow from what, and Slurm's subjects of them."""
 
+# ruff: noqa: E501 - a row stays on one line
+
 import pytest
 
 from accounting.ids import JobId
@@ -106,3 +108,30 @@ def test_an_array_is_told_of_as_a_whole_unless_tasks_were_asked_for(
     assert len(bench.subjects) == len(told)
     for start in told:
         assert any(one.startswith(f"Slurm Array {start} ") for one in bench.subjects)
+
+
+# fmt: off
+SUMMARIES = [
+    # exits of the tasks in turn, what is asked for, how the mail ends
+    (({"code": 0}, {"code": 0}), ("END",), "Ended, Run time 00:00:00, COMPLETED, ExitCode [0-0]"),
+    (({"code": 3}, {"code": 0}), ("END",), "Ended, Run time 00:00:00, Mixed, ExitCode [0-3]"),
+    (({"code": 3}, {"code": 0}), ("FAIL",), "Failed, Run time 00:00:00, Mixed, ExitCode [0-3]"),
+    (({"code": 3}, {"code": 5}), ("END", "FAIL"), "Failed, Run time 00:00:00, FAILED, ExitCode [3-5]"),
+    (({"code": 0, "signal": 9}, {"code": 0}), ("END",), "Ended, Run time 00:00:00, Mixed, MaxSignal [9]"),
+    (({"code": 0, "signal": 9}, {"code": 2}), ("END",), "Ended, Run time 00:00:00, Mixed, MaxExitCode [2]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("exits", "asked", "told"), SUMMARIES)
+def test_the_mail_about_an_array_sums_up_how_its_tasks_ended(
+    bench: Told, exits: tuple[dict[str, object], ...], asked: tuple[str, ...], told: str
+) -> None:
+    base = bench.submit(array=ArraySpec(tasks=(0, 1)), mail_types=asked)
+    for job in bench.world.array_jobs(base):
+        bench.begin(job.id)
+    tasks = sorted(bench.world.array_jobs(base), key=lambda job: job.array.task)  # type: ignore
+    for job, record in zip(tasks, exits, strict=True):
+        bench.end(job.id, **record)
+    (subject,) = bench.subjects
+    assert subject.endswith(f" {told}")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.engine import Engine
-from broker.model.commands import Command, Many, Submit
+from broker.model.commands import Command, Many, Once, Submit
 from broker.model.errors import Denied, SpzError
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner
@@ -79,7 +79,8 @@ class Office:
         )
 
     def ask(self, command: Command | Many) -> "Future[Any]":
-        self.asked += command.commands if isinstance(command, Many) else [command]
+        asked = command.commands if isinstance(command, Many) else (command,)
+        self.asked += [one.command if isinstance(one, Once) else one for one in asked]
         answer: Future[Any] = Future()
         (reply,) = self.engine.step([command], self.clock.now(), full_pass=False).replies
         if isinstance(reply, SpzError):
