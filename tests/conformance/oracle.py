@@ -275,11 +275,13 @@ def main(argv: Sequence[str]) -> int:
 def side_by_side(asked: argparse.Namespace, conf: str) -> int:
     """Compares and tells; the exit status."""
     real = Side("real", "/usr/bin", {"SLURM_CONF": conf})
-    with state_directory(keep=asked.keep) as home, service(home) as environ:
-        commands = home / "commands"
-        spz("shims", "install", "--prefix", str(commands), environ=environ)
-        ours = Side("ours", f"{commands}/bin", {})
-        tally = compared(real, ours, count=asked.lines, number=asked.seed)
+    with state_directory(keep=asked.keep) as home:
+        (home / "site.yaml").write_text((HERE / "site.yaml").read_text())
+        with service(home) as environ:
+            commands = home / "commands"
+            spz("shims", "install", "--prefix", str(commands), environ=environ)
+            ours = Side("ours", f"{commands}/bin", {})
+            tally = compared(real, ours, count=asked.lines, number=asked.seed)
     for difference in tally.found:
         print(difference)
     print(
