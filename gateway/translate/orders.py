@@ -12,7 +12,7 @@ from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
 from broker.schedule.ranks import shares_files
 from gateway.translate.environment import pack
-from gateway.translate.jobenv import Surroundings
+from gateway.translate.jobenv import Surroundings, tmpdir
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
@@ -48,9 +48,12 @@ class OrderBook:
         return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
 
     def outputs(self, job: Job, node: Node) -> list[str]:
-        """Full paths of what the batch step of a job writes there."""
-        around = Surroundings(self.site, self.submit_host, node.name, BATCH)
-        _, *written = self._files(job, around)
+        """Full paths of what a job's batch step writes there, or the runs of a cluster."""
+        steps = [BATCH] if job.runs_batch else [step.id for step in job.steps if _writes(step)]
+        written: list[bytes | None] = []
+        for step in steps:
+            around = Surroundings(self.site, self.submit_host, node.name, step)
+            written += self._files(job, around)[1:]
         return [path.decode("utf-8", "surrogateescape") for path in written if path is not None]
 
     def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
@@ -85,6 +88,7 @@ class OrderBook:
         share = (share_here(found, around.node) if found else None) or job.shares[0]
         stdin, stdout, stderr = self._files(job, around)
         further = _further(job, found, around.node)
+        partition = self.site.partition(job.partition)
         whole = next((one for one in job.shares if one.node == around.node), share)
         return launch.StepOrder(
             uid=owner.uid,
@@ -106,6 +110,10 @@ class OrderBook:
             label=f"STEP {job.id}.{step}",
             in_batch=step != BATCH and job.spec.batch is not None,
             further=further is not None,
+            setup=partition.setup if partition is not None else None,
+            prolog=self.site.prolog,
+            epilog=self.site.epilog,
+            tmpdir=tmpdir(job, self.site),
             cpus=share.tres.cpu,
             memory_mib=share.tres.mem_mib,
             memory_limit_mib=share.tres.mem_mib if self.site.constrain_memory else None,
@@ -138,6 +146,11 @@ class OrderBook:
         spec = None if around.step == BATCH else _spec(job, around.step)
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
+
+
+def _writes(step: Step) -> bool:
+    """Whether it is a run of a cluster, and not one of srun's."""
+    return step.numbered and step.spec is not None and not step.spec.interactive
 
 
 def _further(job: Job, step: Step | None, node: str) -> bool | None:

@@ -3,6 +3,7 @@
 The reasons stand in the schema; here is only what depends on values and on where it is launched.
 """
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -145,14 +146,21 @@ def _of_images(task: Task) -> Iterator[Refusal]:
 
 
 def _of_files(task: Task, provider: str) -> Iterator[Refusal]:
-    if provider != LOCAL and isinstance(task.workdir, str):
-        why = "folders are not brought to machines elsewhere"
-        yield Refusal("workdir", why, "name a repository: workdir: {url: ..., ref: ...}")
+    brought = None if provider == LOCAL else (task.workdir if isinstance(task.workdir, str) else "")
     for target, source in (task.file_mounts or {}).items():
-        yield from _of_mount(f"file_mounts.{target}", source, provider)
+        yield from _of_mount(f"file_mounts.{target}", source, brought)
 
 
-def _of_mount(path: str, source: str | Storage, provider: str) -> Iterator[Refusal]:
+def _inside(path: str, folder: str) -> bool:
+    """Whether a path lies in a folder, as both are written."""
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder) if folder else ""
+    if folder == ".":
+        return not path.startswith(("/", "~", ".."))
+    return bool(folder) and (path == folder or path.startswith(f"{folder}/"))
+
+
+def _of_mount(path: str, source: str | Storage, brought: str | None) -> Iterator[Refusal]:
+    """`brought` is the folder that comes along; None where all of this host's files are there."""
     if isinstance(source, Storage) and source.store not in {None, "s3"}:
         yield Refusal(f"{path}.store", f"{source.store} is not served, only s3 is", "store: s3")
         return
@@ -163,6 +171,6 @@ def _of_mount(path: str, source: str | Storage, provider: str) -> Iterator[Refus
             yield Refusal(
                 path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"
             )
-        elif "://" not in text and provider != LOCAL:
-            why = "local files are not brought to machines elsewhere"
-            yield Refusal(path, why, "fetch it in setup")
+        elif "://" not in text and brought is not None and not _inside(text, brought):
+            why = f"{text} is not below workdir, which alone is brought to machines elsewhere"
+            yield Refusal(path, why, "put it there, or into S3")

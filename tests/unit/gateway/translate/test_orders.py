@@ -208,3 +208,12 @@ def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:
 def test_a_step_that_is_not_there_is_refused(book: OrderBook) -> None:
     with pytest.raises(Unknown):
         book.order(job_with(None), StepId("0"), NODE)
+
+
+def test_what_runs_of_a_cluster_write_is_passed_on(book: OrderBook) -> None:
+    output = Output(stdout="/logs/dev-%j.%s.log")
+    run = StepSpec(name="x", phases=(Phase(argv=("true",)),))
+    cluster = job_with(run, batch=None, cluster="dev", output=output)
+    assert book.outputs(cluster, NODE) == ["/logs/dev-7.0.log"]
+    batch = job_with(run, output=output)
+    assert book.outputs(batch, NODE) == ["/logs/dev-7.batch.log"]

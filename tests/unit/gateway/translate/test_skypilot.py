@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 
@@ -547,10 +548,28 @@ def test_a_mount_of_what_is_there_under_that_name_is_no_mount() -> None:
     assert task("file_mounts: {/home/ann/x: ~/x}")
 
 
-def test_folders_are_not_brought_elsewhere_yet() -> None:
-    far = Origin(cwd="/", home="/h", logs="/l", environ={}, provider="ec2")
-    with pytest.raises(BadSpec, match="workdir: not supported here: folders are not brought"):
-        task("workdir: .", far)
+@pytest.mark.parametrize(
+    ("workdir", "source", "fine"),
+    [
+        (".", "./data", True),
+        ("src", "src/data", True),
+        ("~/src", "~/src/data", True),
+        (".", "../data", False),
+        ("src", "srcs/data", False),
+        (".", "/data", False),
+        (".", "s3://b", True),
+    ],
+)
+def test_only_what_lies_in_the_workdir_is_brought_elsewhere(
+    workdir: str, source: str, fine: bool
+) -> None:
+    far = replace(ORIGIN, provider="ec2")
+    text = f"workdir: {workdir}\nfile_mounts: {{/to: '{source}'}}\nrun: x"
+    if fine:
+        assert task(text, far)
+        return
+    with pytest.raises(BadSpec, match="is not below workdir"):
+        task(text, far)
 
 
 def test_what_is_ignored_is_told_once() -> None:
