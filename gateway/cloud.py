@@ -1,7 +1,7 @@
 """EC2 joined: the provider and its guard, the way to machines, files to and from them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,13 +17,14 @@ from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
 from broker.model.purpose import Purpose
 from broker.optimize.figures import RegionFigures
+from broker.providers.ec2.checks import Checks, Line, Wish
 from broker.providers.ec2.clients import BotoApi
 from broker.providers.ec2.errors import AwsError
 from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
-from broker.providers.ec2.keys import SiteKeys, site_keys
+from broker.providers.ec2.keys import SiteKeys, site_id, site_keys
 from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
@@ -136,6 +137,27 @@ def figures_reader(
 def uses_ec2(config: Config) -> bool:
     """Whether any partition's machines come from there."""
     return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
+
+
+def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
+    """What is right and wrong with the account, for `spz check`."""
+    aws, parts = config.aws, [part.elastic for part in config.partitions if part.elastic]
+    bought = [elastic for elastic in parts if elastic.provider == "ec2"]
+    named = {region for elastic in bought for region in elastic.regions or aws.regions}
+    anywhere = any(not (elastic.regions or aws.regions) for elastic in bought)
+    wish = Wish(
+        regions=() if anywhere else tuple(sorted(named)),
+        images=tuple(
+            (elastic.name_prefix, elastic.arch, nvidia)
+            for elastic in bought
+            for nvidia in (False, True)
+        ),
+        spot=any(elastic.spot for elastic in bought),
+    )
+    own = site_id(paths.home / "ec2")
+    site = Ec2Site(own, config.cluster, aws.stage, tuple(aws.tags.items()))
+    api = BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile)
+    return Checks(api, site, _ec2_settings(config), wish).lines()
 
 
 def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log: Any) -> Cloud:

@@ -42,6 +42,7 @@ def findings(paths: Paths, python: Path = COMMANDS_PYTHON) -> Iterator[Finding]:
     if config is None:
         return
     yield from _each("provider", lambda: _provider(config))
+    yield from _aws(paths, config)
     yield from _each("database", lambda: _database(paths, config))
     yield from _each("service", lambda: _service(paths))
 
@@ -104,6 +105,16 @@ def _provider(config: Config) -> Finding:
     kinds = len(bundled().shapes)
     text = f"{', '.join(names) or 'none'}; {kinds} instance types in the catalogue"
     return Finding("provider", True, text)
+
+
+def _aws(paths: Paths, config: Config) -> Iterator[Finding]:
+    """The account, where any partition's machines come from there."""
+    if not any(p.elastic and p.elastic.provider == "ec2" for p in config.partitions):
+        return
+    from gateway.cloud import aws_lines  # noqa: PLC0415 (boto3 takes 0.2 s)
+
+    for line in aws_lines(paths, config):
+        yield Finding(line.name, line.good, line.text, line.hint)
 
 
 def _database(paths: Paths, config: Config) -> Finding:

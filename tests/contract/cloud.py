@@ -93,6 +93,8 @@ class StubEc2:
     groups: dict[str, str] = field(default_factory=dict)
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
     zones: int = 3
+    denied: set[str] = field(default_factory=set)
+    quotas: dict[str, float] = field(default_factory=dict)
     left: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     """What machines left behind, by the key of its describe call, with its region."""
 
@@ -110,6 +112,10 @@ class StubEc2:
 
     def call(self, service: str, region: str, operation: str, **params: Any) -> dict[str, Any]:
         self.calls.append((operation, params))
+        if operation in self.denied:
+            raise AwsError("UnauthorizedOperation", "you are not authorized", 403)
+        if params.get("DryRun"):
+            raise AwsError("DryRunOperation", "it would have succeeded", 412)
         found: dict[str, Any] = getattr(self, f"_{operation}")(region, params)
         return found
 
@@ -266,6 +272,15 @@ class StubEc2:
                 raise AwsError("InvalidInstanceID.NotFound", str(missing))
             seen = [one for one in seen if one.id in params["InstanceIds"]]
         return {"Reservations": [{"Instances": [one.told(now) for one in seen]}]}
+
+    def _get_caller_identity(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Arn": "arn:aws:iam::123456789012:user/gateway", "Account": "123456789012"}
+
+    def _get_service_quota(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"Quota": {"Value": self.quotas.get(params["QuotaCode"], 32.0)}}
+
+    def _create_tags(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
 
     def _describe_regions(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"Regions": [{"RegionName": name} for name in REGIONS]}

@@ -55,25 +55,15 @@ def machines(instances: Iterable[Mapping[str, Any]], region: str, *, public: boo
 
 
 def _dealt(group: list[Seen]) -> dict[str, naming.Identity]:
-    """Who is which node: as its own tag says, else by its place in the call that bought it."""
+    """Who is which node: by its place in the call that bought it, else in the order of ids."""
     group = sorted(group, key=lambda seen: seen.place)
-    listed = next((naming.nodes_of(seen.tags) for seen in group), ())
-    own = {
-        seen.id: naming.nodes_of({naming.NODES: seen.tags.get(naming.NODE, "")}) for seen in group
-    }
-    dealt = {instance: nodes[0] for instance, nodes in own.items() if nodes}
+    listed = next(filter(None, (naming.nodes_of(seen.tags) for seen in group)), ())
     indexed = len({seen.place[0] for seen in group}) == len(group)
-    free = [node for node in listed if node not in dealt.values()]
-    for seen in group:
-        if seen.id in dealt:
-            continue
-        index = seen.place[0]
-        if indexed and not own[seen.id] and index < len(listed) and listed[index] in free:
-            dealt[seen.id] = listed[index]
-            free.remove(listed[index])
-        else:
-            dealt[seen.id] = free.pop(0) if free else (NOWHERE, 0)
-    return dealt
+    places = [seen.place[0] for seen in group] if indexed else list(range(len(group)))
+    known = dict(enumerate(listed))
+    return {
+        seen.id: known.get(place, (NOWHERE, 0)) for seen, place in zip(group, places, strict=True)
+    }
 
 
 def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> Machine:

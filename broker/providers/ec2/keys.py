@@ -57,6 +57,12 @@ def site_keys(folder: Path) -> SiteKeys:
     return SiteKeys(site, bytes.fromhex(seed))
 
 
+def site_id(folder: Path) -> str:
+    """That of `folder`, nothing being made; empty where there is none yet."""
+    path = folder / "site.key"
+    return path.read_text(encoding="ascii").partition(" ")[0] if path.exists() else ""
+
+
 def _write(path: Path, text: str) -> None:
     """As a whole, durable before it returns."""
     draft = path.with_suffix(".new")
