@@ -9,7 +9,8 @@ from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, Step, StepState
-from broker.model.lifecycle import apply, left_behind
+from broker.model.left import left_behind
+from broker.model.lifecycle import apply
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
 from broker.model.reservation import Reservation, ReservationGone, ReservationSet

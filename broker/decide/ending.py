@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
-from broker.model.lifecycle import PREEMPTED
+from broker.model.left import PREEMPTED
 from broker.model.node import NodeState
 from broker.world import World
 

@@ -3,7 +3,8 @@
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState
-from broker.model.lifecycle import PREEMPTED, Life, life
+from broker.model.left import PREEMPTED
+from broker.model.lifecycle import Life, life
 from broker.world import World
 
 ROOT = 0

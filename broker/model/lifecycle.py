@@ -286,24 +286,6 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     return replace(back, **_clean(back)) if job.over else back
 
 
-PREEMPTED = "preempted"
-"""Cause of an end by which a job is pushed out."""
-
-
-def left_behind(job: Job, event: ev.JobEvent) -> Job:
-    """The record of an attempt that a requeue ended, unless it had ended before.
-
-    One that was pushed out is PREEMPTED there, as Slurm's slurmctld writes it.
-    """
-    at = event.at
-    if isinstance(event, ev.Requeued) and event.kill_cause == PREEMPTED:
-        job = replace(job, state=JobState.PREEMPTED)
-    if job.ended is not None:
-        return job
-    steps = (s if s.state.final else replace(s, ended=at) for s in job.steps)
-    return replace(job, ended=at, steps=tuple(steps))
-
-
 def _at_rest(job: Job, reason: str = "None") -> str:
     """Why a job waits that has just come back to the queue: a hold outweighs all else."""
     if job.hold and job.reason in OF_HELD:
