@@ -39,6 +39,7 @@ from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.holders import Holders
 from gateway.api.jobs import router
+from gateway.api.money import money
 from gateway.api.offers import offers
 from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
@@ -237,7 +238,7 @@ def build(paths: Paths, config: Config) -> Service:
         desk,
         known.standing(),
         log=log,
-        routers=[own, offers(market, shelf.get, lambda: _taken_up(shelf, market))],
+        routers=[own, money(), offers(market, shelf.get, lambda: _taken_up(shelf, market))],
         key=_key(config),
     )
     desk.reread = reread = Rereading(

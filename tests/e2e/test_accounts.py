@@ -1,10 +1,12 @@
 """Accounts changed by sacctmgr as a process, against a running service that is started again."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.service import CONFIG, Preloaded, Service, service
+from tests.e2e.agents import until
+from tests.e2e.service import CONFIG, Preloaded, Ran, Service, service
 
 LIMITED = CONFIG + "accounting: {enforce: [associations, limits, qos]}\n"
 
@@ -13,6 +15,11 @@ LIMITED = CONFIG + "accounting: {enforce: [associations, limits, qos]}\n"
 def limited(preloaded: Preloaded) -> Service:
     with service(preloaded, config=LIMITED) as made:
         yield made
+
+
+def spz(served: Service, *words: str) -> Ran:
+    environ = {"SKYPURZA_SOCKET": str(served.socket), "HOME": str(served.work)}
+    return served.run(str(Path(sys.executable).parent / "spz"), *words, env=environ)
 
 
 def said(served: Service, *words: str, **how: object) -> str:
@@ -63,3 +70,21 @@ def test_a_dump_is_written_and_loaded_again(limited: Service) -> None:
     said(limited, "-i", "load", f"file={path}")
     shown = said(limited, "-nP", "show", "assoc", "account=lab", "format=account,grptres")
     assert shown == "lab|cpu=4\n"
+
+
+def test_what_a_job_used_and_cost_is_in_sreport_and_spz_cost(limited: Service) -> None:
+    user = limited.user.name
+    said(limited, "-i", "add", "account", "lab")
+    said(limited, "-i", "add", "user", user, "account=lab")
+    job = limited.wrap("sleep 2", "-p", "ec2")
+    limited.wait(job, "COMPLETED")
+    until(lambda: "\nlab,0.0" in spz(limited, "cost", "--csv").out, "what it cost")
+    report = limited.run(
+        "sreport", "-nP", "-t", "seconds", "cluster", "UserUtilizationByAccount",
+        "start=now-2hours", "end=now+2hours", "format=login,account,used",
+    ).out  # fmt: skip
+    login, account, used = report.strip().split("|")
+    assert (login, account) == (user, "lab")
+    assert int(used) >= 2
+    bill = spz(limited, "cost", "--focus").out.splitlines()
+    assert any(f'""job"": ""{job}""' in line for line in bill[1:])

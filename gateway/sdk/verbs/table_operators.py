@@ -1,6 +1,6 @@
 """The verbs that are the service's own, not SkyPilot's: their options, and where they are done."""
 
-from gateway.sdk.verbs.line import FLAG, NUMBER, TEXT, Opt, Verb
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
 
 LISTED = (
     Opt("-o --output", TEXT, "table or json.", "FORM"),
@@ -13,6 +13,23 @@ OPERATORS = (
         "Why this type, zone and market, and what the runner-up would have cost.",
         "CLUSTER|JOB",
         LISTED,
+    ),
+    Verb(
+        "cost",
+        "money:cost",
+        "What was spent, by account unless said otherwise: a table, JSON, CSV, a picture.",
+        "",
+        (
+            Opt("--by", MANY, "user account qos partition type region market why day.", "WHAT"),
+            Opt("--since", TEXT, "2026-11-01 or 2026-11-01T12:00, UTC; else 30 days ago.", "WHEN"),
+            Opt("--until", TEXT, "Likewise; usual: now.", "WHEN"),
+            Opt("--user", TEXT, "Of one user.", "NAME"),
+            Opt("--account", TEXT, "Of one account.", "NAME"),
+            Opt("--csv", FLAG, "As CSV."),
+            Opt("--svg", TEXT, "As a picture, into a file.", "FILE"),
+            Opt("--focus", FLAG, "Every entry of the ledger, as FOCUS 1.2 in CSV."),
+            *LISTED,
+        ),
     ),
     Verb("serve", "operators:serve", "Run the service in the foreground, until SIGTERM or Ctrl-C."),
     Verb("api start", "operators:start", "Start the service and wait until it takes requests."),

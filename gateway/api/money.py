@@ -1,0 +1,137 @@
+"""Routes about money: what was spent by whom on what, the bill as FOCUS, counters to scrape."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import BaseModel
+
+from accounting.rates import MICRO
+from accounting.rollup import DAY, HOUR
+from broker.model.errors import BadOption
+from gateway.api.asking import AsciiJson, caller, desk_of, operator
+from gateway.query import focus
+from gateway.query.exposition import metric
+
+Json = dict[str, Any]
+COLUMNS = {
+    "account": "account", "user": "user", "qos": "qos", "partition": "partition",
+    "type": "instance_type", "region": "region", "market": "market", "why": "why", "day": "start",
+}  # fmt: skip
+"""What costs can be told by, and the column of the sums."""
+COUNTED = ("cpu", "mem", "node", "billing", "gres/gpu")
+
+
+class CostQuery(BaseModel):
+    """Of which time, in whole hours UTC, and by what."""
+
+    since: int
+    until: int
+    by: str = "account"
+    """Words of COLUMNS with commas."""
+    user: str | None = None
+    account: str | None = None
+
+
+def money() -> APIRouter:
+    routes = APIRouter(default_response_class=AsciiJson)
+
+    @routes.get("/v1/cost")
+    async def cost(request: Request, asked: Annotated[CostQuery, Query()]) -> Json:
+        """Micro-dollars by what was asked for, the dearest first. Raises BadOption."""
+        desk = desk_of(request)
+        await caller(request)
+        by = _words(asked.by)
+        columns = tuple(dict.fromkeys([*(COLUMNS[word] for word in by), "user", "account"]))
+        found = await desk.read(_spent, desk, asked, columns)
+        rows: dict[tuple[str, ...], int] = {}
+        for key, amount in found.items():
+            named = dict(zip(columns, key, strict=True))
+            if _wanted(named, asked):
+                short = tuple(_shown(word, named[COLUMNS[word]]) for word in by)
+                rows[short] = rows.get(short, 0) + amount
+        order = sorted(rows.items(), key=lambda row: (row[0] if "day" in by else (), -row[1]))
+        return {
+            "since": asked.since,
+            "until": asked.until,
+            "by": by,
+            "rows": [[*key, amount] for key, amount in order],
+            "micro_usd": sum(rows.values()),
+        }
+
+    @routes.get("/v1/focus")
+    async def bill(request: Request, since: int, until: int) -> StreamingResponse:
+        """Every entry of the ledger that moves money, as FOCUS 1.2 in CSV; for administrators."""
+        await operator(request)
+        desk = desk_of(request)
+        entries = desk.history.entries(since=since, until=until)
+        lines: Iterator[str] = focus.rows(entries, desk.site.cluster)
+        return StreamingResponse(lines, media_type="text/csv")
+
+    @routes.get("/metrics")
+    async def metrics(request: Request) -> PlainTextResponse:
+        """What was spent and used ever, for Prometheus."""
+        desk = desk_of(request)
+        return PlainTextResponse(await desk.read(_metrics, desk), media_type="text/plain")
+
+    return routes
+
+
+def _words(text: str) -> list[str]:
+    words = [word for word in text.split(",") if word]
+    for word in words:
+        if word not in COLUMNS:
+            raise BadOption("by", word, f"costs are not told by {word!r}", hint=", ".join(COLUMNS))
+    return words
+
+
+def _spent(desk: Any, asked: CostQuery, columns: tuple[str, ...]) -> dict[tuple[Any, ...], int]:
+    found: dict[tuple[Any, ...], int] = desk.history.spent(
+        since=asked.since, until=asked.until, by=columns
+    )
+    return found
+
+
+def _wanted(named: Json, asked: CostQuery) -> bool:
+    return asked.user in {None, named["user"]} and asked.account in {None, named["account"]}
+
+
+def _shown(word: str, value: Any) -> str:
+    return str(value - value % DAY) if word == "day" else str(value)
+
+
+def _metrics(desk: Any) -> str:
+    until = desk.now() + HOUR
+    spent = desk.history.spent(since=0, until=until, by=("account", "partition", "market"))
+    used = desk.history.used(since=0, until=until, by=("account", "tres"), tres=COUNTED)
+    jobs: dict[str, int] = {}
+    for job in desk.snapshot().jobs.values():
+        jobs[job.shown_state] = jobs.get(job.shown_state, 0) + 1
+    return "".join(
+        [
+            metric(
+                "skypurza_cost_usd_total",
+                "counter",
+                about="Dollars posted to the ledger.",
+                values=(
+                    ({"account": a, "partition": p, "market": m}, n / MICRO)
+                    for (a, p, m), n in sorted(spent.items())
+                ),
+            ),
+            metric(
+                "skypurza_tres_seconds_total",
+                "counter",
+                about="TRES-seconds of attempts that are over.",
+                values=(
+                    ({"account": a, "tres": t}, float(n)) for (a, t), n in sorted(used.items())
+                ),
+            ),
+            metric(
+                "skypurza_jobs",
+                "gauge",
+                about="Jobs in memory by state.",
+                values=(({"state": state}, float(n)) for state, n in sorted(jobs.items())),
+            ),
+        ]
+    )

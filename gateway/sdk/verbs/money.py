@@ -1,0 +1,131 @@
+"""spz cost: what was spent, as a table, JSON, CSV or a picture; the bill as FOCUS."""
+
+import csv
+import io
+import sys
+from datetime import UTC, datetime, timedelta
+from html import escape
+from pathlib import Path
+
+from broker.model.errors import Refused
+from gateway.query.dollars import usd
+from gateway.sdk.client import Json
+from gateway.sdk.show import table
+from gateway.sdk.verbs.counter import Counter, as_json
+from gateway.sdk.verbs.line import Values
+
+DAYS = 30
+HOUR = 3600
+BARS, WIDTH, ROW, TEXT = 20, 720, 24, 220
+
+
+def cost(given: Values, counter: Counter) -> int:
+    """Of the last thirty days by account unless said otherwise. Raises Refused."""
+    since, until = window(given)
+    if given["focus"]:
+        for part in counter.service.stream("/v1/focus", since=since, until=until):
+            sys.stdout.buffer.write(part)
+        sys.stdout.flush()
+        return 0
+    by = ",".join(given["by"]) or "account"
+    told = counter.service.get(
+        "/v1/cost", since=since, until=until, by=by, user=given["user"], account=given["account"]
+    )
+    if given["svg"]:
+        Path(given["svg"]).write_text(picture(told), encoding="utf-8")
+        counter.say(f"wrote {given['svg']}")
+        return 0
+    if given["csv"]:
+        sys.stdout.write(as_csv(told))
+        return 0
+    if as_json(given):
+        counter.show(told, given, lambda: "")
+    else:
+        print(as_table(told))
+    return 0
+
+
+def window(given: Values) -> tuple[int, int]:
+    """Whole hours UTC, from --since until --until. Raises Refused for what is no moment."""
+    now = datetime.now(UTC)
+    since = _moment("since", given["since"]) if given["since"] else now - timedelta(days=DAYS)
+    until = _moment("until", given["until"]) if given["until"] else now + timedelta(hours=1)
+    first, last = int(since.timestamp()), int(until.timestamp())
+    return first - first % HOUR, last - last % HOUR
+
+
+def _moment(name: str, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(
+            f"option --{name}: {text!r} is no moment", hint="as 2026-11-01 or 2026-11-01T12:00"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _rows(told: Json) -> list[tuple[list[str], int]]:
+    """Labels and micro-dollars; days as dates."""
+    by = told["by"]
+    return [
+        (
+            [
+                _day(text) if word == "day" else text or "-"
+                for word, text in zip(by, row[:-1], strict=True)
+            ],
+            row[-1],
+        )
+        for row in told["rows"]
+    ]
+
+
+def _day(text: str) -> str:
+    return datetime.fromtimestamp(int(text), UTC).strftime("%Y-%m-%d")
+
+
+def as_table(told: Json) -> str:
+    head = (*(word.upper() for word in told["by"]), "USD")
+    lines = [(*labels, usd(amount)) for labels, amount in _rows(told)]
+    total = (*("TOTAL" if place == 0 else "" for place in range(len(told["by"]))),)
+    return table(head, [*lines, (*total, usd(told["micro_usd"]))])
+
+
+def as_csv(told: Json) -> str:
+    """Micro-dollars as dollars with six decimals."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*told["by"], "usd"])
+    for labels, amount in _rows(told):
+        writer.writerow([*labels, f"{amount / 1_000_000:.6f}"])
+    return out.getvalue()
+
+
+def picture(told: Json) -> str:
+    """Bars, the dearest first, or by day; what does not fit is one bar at the end."""
+    rows = _rows(told)
+    shown = [(" ".join(labels), amount) for labels, amount in rows]
+    if len(shown) > BARS and "day" not in told["by"]:
+        rest = sum(amount for _, amount in shown[BARS:])
+        shown = [*shown[:BARS], (f"{len(rows) - BARS} more", rest)]
+    most = max((amount for _, amount in shown), default=1) or 1
+    height = ROW * (len(shown) + 2)
+    bars = "".join(
+        _bar(place, label, amount, most=most) for place, (label, amount) in enumerate(shown)
+    )
+    title = escape(f"{' and '.join(told['by'])}: {usd(told['micro_usd'])}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'font-family="sans-serif" font-size="13" role="img" aria-label="{title}">'
+        f'<text x="8" y="{ROW - 6}" font-weight="bold">{title}</text>{bars}</svg>\n'
+    )
+
+
+def _bar(place: int, label: str, amount: int, *, most: int) -> str:
+    top = ROW * (place + 1) + 8
+    length = max(1, round((WIDTH - TEXT - 100) * max(0, amount) / most))
+    middle = top + ROW // 2
+    return (
+        f'<text x="{TEXT - 8}" y="{middle}" text-anchor="end">{escape(label[:32])}</text>'
+        f'<rect x="{TEXT}" y="{top}" width="{length}" height="{ROW - 8}" fill="#4063d8"/>'
+        f'<text x="{TEXT + length + 6}" y="{middle}">{escape(usd(amount))}</text>'
+    )

@@ -1,0 +1,44 @@
+"""spz cost: tables, CSV and pictures of what was spent."""
+
+import pytest
+
+from broker.model.errors import Refused
+from gateway.sdk.verbs import money
+
+TOLD = {
+    "by": ["account", "day"],
+    "rows": [["lab", "1767225600", 1_500_000], ["", "1767312000", 250_000]],
+    "micro_usd": 1_750_000,
+}
+
+
+def test_a_table_has_dates_and_a_total() -> None:
+    lines = [line.split() for line in money.as_table(TOLD).splitlines()]
+    assert lines[0] == ["ACCOUNT", "DAY", "USD"]
+    assert lines[1][:2] == ["lab", "2026-01-01"]
+    assert lines[2][:2] == ["-", "2026-01-02"]
+    assert lines[-1][0] == "TOTAL"
+
+
+def test_csv_has_dollars_to_the_micro_dollar() -> None:
+    assert money.as_csv(TOLD).splitlines() == [
+        "account,day,usd",
+        "lab,2026-01-01,1.500000",
+        "-,2026-01-02,0.250000",
+    ]
+
+
+def test_a_picture_is_an_svg_whose_longest_bar_is_the_dearest() -> None:
+    many = {"by": ["user"], "rows": [[f"<u{n}>", 1000 - n] for n in range(30)], "micro_usd": 1}
+    drawn = money.picture(many)
+    assert drawn.startswith("<svg ")
+    assert drawn.count("<rect ") == money.BARS + 1
+    assert "&lt;u0&gt;" in drawn
+    assert "10 more" in drawn
+
+
+def test_a_moment_that_is_none_is_refused() -> None:
+    with pytest.raises(Refused, match="--since: 'soon' is no moment"):
+        money.window({"since": "soon", "until": None})
+    since, until = money.window({"since": "2026-01-01", "until": "2026-01-02T00:30"})
+    assert (since, until) == (1767225600, 1767312000)
