@@ -27,6 +27,8 @@ LONGEST = 2000
 """Characters of a value; the rest is cut."""
 FIRST = ("at", "level", "event")
 QUIET_LIBRARIES = ("boto3", "botocore", "paramiko", "urllib3", "uvicorn", "asyncio", "alembic")
+SILENT_LIBRARIES = ("paramiko.transport",)
+"""They log as errors, with a traceback, what they also raise: a machine that does not answer yet."""
 
 
 def hide_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -76,6 +78,8 @@ def configure(*, path: Path | None, level: str, max_bytes: int, keep: int) -> No
     logging.getLogger().setLevel(level.upper())
     for name in QUIET_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in SILENT_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _configure_structlog(shared)
 
 
