@@ -18,6 +18,7 @@ from broker.schedule import priority
 from broker.schedule.demand import demand, wanted
 from broker.schedule.gates import limit_of
 from broker.schedule.limits import asking, at_submit, known_of, stands_in
+from broker.schedule.view import TARGETS
 from broker.world import World
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
@@ -107,7 +108,8 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     partitions = _partitions(site, spec, owner)
     stands = _standing(site, spec, owner, partition=partitions[0])
     must_know_features(site, spec.resources.constraint)
-    must_know_features(site, spec.resources.prefer)
+    if spec.resources.prefer not in TARGETS:
+        must_know_features(site, spec.resources.prefer)
     _must_know_dependencies(world, spec)
     limit = _time_limit(spec, partitions[0], now)
     job_id = JobId(world.next_job_id)

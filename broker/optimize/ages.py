@@ -1,7 +1,9 @@
 """How old a figure is: prices move, and who reads one is told when it was true."""
 
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
+DAY = 86_400
 OLD_DAYS = 30
 """Older prices are said to be old."""
 
@@ -17,8 +19,11 @@ def age_days(as_of: str, now: int) -> int | None:
 
 def told(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
     """`price of 2025-04-04`, and that it is old if it is; "" where no day is known."""
-    if not as_of:
-        return ""
+    return _told(as_of, now // DAY * DAY, old_days) if as_of else ""
+
+
+@lru_cache(maxsize=1024)
+def _told(as_of: str, now: int, old_days: int) -> str:
     days = age_days(as_of, now)
     old = "" if days is None or days <= old_days else f", {days} days old: `spz catalog refresh`"
     return f"price of {as_of}{old}"

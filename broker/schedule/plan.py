@@ -24,6 +24,7 @@ from broker.schedule.view import (
     FOR_ROOM,
     FOREVER,
     GATED,
+    TARGETS,
     Buy,
     Plan,
     Quote,
@@ -278,6 +279,9 @@ class _Pass:
         elastic = partition.elastic
         assert elastic is not None
         wish = job.spec.resources.prefer
+        if wish in TARGETS:
+            liking = replace(elastic, buy=replace(elastic.buy, prefer=wish))
+            return self.view.quote(need, partition, liking)
         if wish is not None and "*" not in wish + (need.constraint or ""):
             both = wish if need.constraint is None else f"({need.constraint})&({wish})"
             liked = self.view.quote(replace(need, constraint=both), partition, elastic)

@@ -17,6 +17,8 @@ from broker.schedule.limits import Keeper
 
 FOREVER = 10**12
 """An instant after everything: the end of what has no time limit."""
+TARGETS = ("cost", "time")
+"""What `--prefer` can name instead of features: which machines are bought first."""
 MOST_RUNGS = 50
 """A walk so long has met every kind of refusal."""
 

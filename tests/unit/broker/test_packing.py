@@ -225,3 +225,16 @@ def test_partitions_may_be_cut_off_from_buying_by_their_names() -> None:
         bench.submit(partitions=("small", "ec2"), resources=whole, time_limit=QUARTER)
     names = sorted(nodes_of(list(bench.world.jobs.values())))
     assert names == ["ec2-1", "s-1"]
+
+
+@pytest.mark.parametrize("prefer", ["time", "cost"])
+def test_what_is_weighed_first_can_be_asked_for_like_a_feature(prefer: str) -> None:
+    """Bare metal takes minutes longer to boot: who prefers time has it last."""
+    metal = BuyPolicy(families=("m7i",), instance_types=())
+    elastic = Elastic("ec2-", 8, buy=metal)
+    known = frozenset({"metal", "m7i"})
+    bench = Bench(Site(partitions=(replace(PLAIN, elastic=elastic),), offered_features=known))
+    job = bench.submit(resources=Resources(cpus_per_task=96, prefer=prefer, exclusive=True))
+    first, *_ = bench.world.jobs[job].choice.splitlines()
+    told = "starts soonest" if prefer == "time" else "least expected cost"
+    assert told in first
