@@ -183,9 +183,8 @@ def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decisi
     found = _live_step(world, seen.key)
     if found is None:
         return NOTHING
-    job, step = found
     record = {"cause": "launch_failed", "code": 0, "signal": 0, "key": seen.key}
-    facts = _exited(job, step, record, node=seen.node, now=now)
+    facts = _exited(world, found, record, node=seen.node, now=now)
     return Decision([_because(fact, seen.message) for fact in facts])
 
 
@@ -231,7 +230,7 @@ def journal_record(
         return begun(job, step, node=node, now=now)
     if kind in ("exited", "refused"):
         cause = {"cause": "launch_failed"} if kind == "refused" else {}
-        return _exited(job, step, {**record, **cause}, node=node, now=now)
+        return _exited(world, found, {**record, **cause}, node=node, now=now)
     return []
 
 
@@ -256,8 +255,14 @@ def _step_cut(job: Job, step: Step, now: int) -> ev.StepEnded:
 
 
 def _exited(
-    job: Job, step: Step, record: Mapping[str, Any], *, node: NodeName | None, now: int
+    world: World,
+    found: tuple[Job, Step],
+    record: Mapping[str, Any],
+    *,
+    node: NodeName | None,
+    now: int,
 ) -> list[ev.JobEvent]:
+    job, step = found
     facts, result = ended(job, step, record, node=node, now=now)
     if step.id != BATCH or result is None:
         return facts
@@ -267,12 +272,15 @@ def _exited(
         lost_node = job.state is JobState.NODE_FAIL
         code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
         return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
-    return facts + _job_end(job, result, now)
+    cleans = world.site.epilog is not None or world.site.tmpdir is not None
+    return facts + _job_end(job, result, cleans=cleans, now=now)
 
 
-def _job_end(job: Job, result: Outcome, now: int) -> list[ev.JobEvent]:
-    """The batch step is over, so is the job; steps that run, or may by now, are ended first."""
-    others = any(s.id != BATCH and not s.state.final for s in job.steps)
+def _job_end(job: Job, result: Outcome, *, cleans: bool, now: int) -> list[ev.JobEvent]:
+    """The batch step is over, so is the job; steps that run, or may by now, are ended first, and
+    nodes that are cleaned behind jobs are waited for.
+    """
+    others = cleans or any(s.id != BATCH and not s.state.final for s in job.steps)
     cause = "time_limit" if result.state is JobState.TIMEOUT else "batch_ended"
     end = ev.Ended(
         job=job.id,

@@ -69,6 +69,8 @@ class Partition:
     exclusive_user: bool = False
     qos: str | None = None
     """The QOS whose limits hold for all of its jobs together."""
+    setup: str | None = None
+    """Lines for the shell that a node runs once, before its first job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ class Site:
     kill_wait: int = 30
     constrain_memory: bool = False
     """Whether nodes hold steps to their memory."""
+    prolog: str | None = None
+    """Program that nodes run before a job's first step there."""
+    epilog: str | None = None
+    """Program that nodes run when a job has left them."""
+    tmpdir: str | None = None
+    """Folder that each job has on its nodes (`%j` its id, `%u` its user)."""
     job_requeue: bool = True
     partitions: tuple[Partition, ...] = ()
     nodes: tuple[DeclaredNode, ...] = ()

@@ -143,6 +143,14 @@ class StepOrder:
     """Not the first node of the step's: what is told of all of it is told there."""
     job_ends: int | None = None
     """Instant from which `warn` counts back; None: the end of `time_limit`."""
+    setup: str | None = None
+    """Lines for the shell that are run once on a node, as the agent's own user."""
+    prolog: str | None = None
+    """A program that is run there before the first step of an attempt."""
+    epilog: str | None = None
+    """One that is run there when nothing of an attempt is left."""
+    tmpdir: str | None = None
+    """A folder that the job's user has there as long as the attempt."""
     cpus: int = 1
     memory_mib: int = 0
     memory_limit_mib: int | None = None
@@ -290,6 +298,10 @@ def _step(order: StepOrder) -> dict[str, object]:
         "in_batch": order.in_batch,
         "further": order.further,
         "job_ends": order.job_ends,
+        "setup": order.setup,
+        "prolog": order.prolog,
+        "epilog": order.epilog,
+        "tmpdir": order.tmpdir,
         "cpus": order.cpus,
         "memory_mib": order.memory_mib,
         "memory_limit_mib": order.memory_limit_mib,

@@ -167,6 +167,11 @@ class Partition(Settings):
     grace_time: Seconds = Field(0, description="Warning before being pushed out.")
     priority_job_factor: int = Field(1, ge=0, le=65533, description="Feeds the priority formula.")
     priority_tier: int = Field(1, ge=0, le=65533, description="A higher tier is served first.")
+    setup: str | None = Field(
+        None,
+        description="Lines that /bin/sh runs once on each of its nodes, as the agent's user, "
+        "before a node's first job; changed lines run again. A job whose node fails at them fails.",
+    )
     tres_billing_weights: TresWeights = Field("", description="What a job's TRES weigh.")
 
 
@@ -215,6 +220,19 @@ class Config(Settings):
     )
     enforce_part_limits: Annotated[str, one_of("NO", "ANY", "ALL")] = Field(
         "NO", description="EnforcePartLimits: NO keeps jobs beyond a partition's limits waiting."
+    )
+    prolog: str | None = Field(
+        None,
+        description="Prolog: a program that nodes run, as the agent's user, before a job's first "
+        "step there; if it fails, so does the job.",
+    )
+    epilog: str | None = Field(
+        None, description="Epilog: a program that nodes run when a job has left them."
+    )
+    tmpdir: str | None = Field(
+        None,
+        description="Folder that a job has on each of its nodes while it runs, told as "
+        "SLURM_TMPDIR; %j is its id, %u its user, such as /tmp/slurm.%j.",
     )
     constrain_memory: bool = Field(
         False, description="ConstrainRAMSpace: a job beyond its memory ends OUT_OF_MEMORY."

@@ -129,7 +129,15 @@ def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:
         "SLURM_SUBMIT_DIR": spec.submit_dir,
         "SLURM_SUBMIT_HOST": spec.submit_host or around.submit_host,
         "SLURM_TASK_PID": "",  # filled in on the node
+        "SLURM_TMPDIR": tmpdir(job, around.site),
     }
+
+
+def tmpdir(job: Job, site: Site) -> str | None:
+    """The job's own folder on each of its nodes (`%j`, `%u`); None where the site gives none."""
+    if site.tmpdir is None:
+        return None
+    return site.tmpdir.replace("%j", str(job.id)).replace("%u", job.owner.user)
 
 
 def _times(job: Job, _around: Surroundings) -> dict[str, str | None]:

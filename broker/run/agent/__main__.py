@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import carry, daemon, keeper, spool, wire
+from . import carry, daemon, keeper, order, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class UsageError(Exception):
     """The command line cannot be understood."""
 
 
-class Arguments(daemon.Options):
+class Arguments(order.Options):
     """All that the command line may say."""
 
     def __init__(self, argv: "list[str]") -> None:
-        daemon.Options.__init__(self)
+        order.Options.__init__(self)
         self.timeout = 30.0
         self.foreground = "--foreground" in argv
         rest = [word for word in argv if word != "--foreground"]

@@ -5,9 +5,9 @@ import selectors
 import signal
 import time
 
-from . import clock, identity, procs, spool, supervisor, talk, trouble, version, wire
+from . import clock, hooks, identity, procs, spool, supervisor, talk, trouble, version, wire
 from .journal import Journal, load, save
-from .order import Order
+from .order import Options, Order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,20 +23,6 @@ TICK = 1.0
 SOON = 0.05
 
 
-class Options:
-    """How `serve` was started."""
-
-    def __init__(self) -> None:
-        self.dir = ""
-        self.node = ""
-        self.wake = ""
-        self.slots = ""
-        self.slot_count = 0
-        self.idle_exit = None  # type: Optional[float]
-        self.lease = self.deadline = 0.0
-        self.notices = ""
-
-
 class Agent:
     """One thread; everything that one turn decides is on disk before it is acted on or answered."""
 
@@ -50,6 +36,7 @@ class Agent:
         self.to_fork = []  # type: list[tuple[spool.Place, dict[str, Any]]]
         self.kills = {}  # type: dict[str, dict[str, Any]]
         self.halting = []  # type: list[wire.Caller]
+        self.epilogs = hooks.Epilogs()
         self.halted = self.leaving = False
         self.package = version.own()
         self.spoken = time.monotonic()
@@ -193,6 +180,7 @@ class Agent:
             raise spool.RefusedError(problem)
         spool.drop_old_io(self.live)
         place = spool.Place(key)
+        hooks.remember(step, key)
         place.make(step)
         self.live[key] = place
         self.to_fork.append((place, step))
@@ -269,6 +257,7 @@ class Agent:
                 return
             if pid == 0:
                 return
+            self.epilogs.reaped(pid)
             if pid in by_pid:
                 self.changed.add(by_pid[pid])
                 self.live[by_pid[pid]].pid = None
@@ -281,7 +270,7 @@ class Agent:
         for key in list(self.lost):
             self.end_strays(key)
         for attempt in list(self.kills):
-            if not self.steps_of(attempt):
+            if not self.steps_of(attempt) and not self.epilogs.pending(attempt):
                 self.note("gone", attempt=attempt, cause=self.kills.pop(attempt)["cause"])
 
     def look_at(self, place: "spool.Place") -> None:

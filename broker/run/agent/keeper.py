@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-    from .daemon import Options
+    from .order import Options
 
 SOCKET = "agent.sock"
 LOCK = "keeper.lock"

@@ -4,6 +4,7 @@ Where the host lets us make control groups the kernel holds it; else we look eac
 the largest process of a step that has too much, as the kernel would.
 """
 
+import resource
 import signal
 
 from . import groups, procs, words
@@ -78,3 +79,9 @@ def told(kills: int, step: str, now: float) -> bytes:
         events, step
     )
     return words.error(text.encode("utf-8"), now)
+
+
+def own_peak(peak_kib: int) -> int:
+    """The largest process's peak; 0 where it may be no more than that of our fork before exec."""
+    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak_kib if peak_kib > 1.25 * ours else 0

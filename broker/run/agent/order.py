@@ -1,10 +1,24 @@
-"""What the supervisor of a step is given by its agent."""
+"""What an agent is started with, and what it gives the supervisor of a step."""
 
 import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+class Options:
+    """How `serve` was started."""
+
+    def __init__(self) -> None:
+        self.dir = ""
+        self.node = ""
+        self.wake = ""
+        self.slots = ""
+        self.slot_count = 0
+        self.idle_exit = None  # type: float | None
+        self.lease = self.deadline = 0.0
+        self.notices = ""
 
 
 class Order:

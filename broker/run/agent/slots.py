@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
+    from .order import Order
+
 LOOK_AGAIN = 2.0
 """Seconds until a step that waits looks by itself, should a wake-up get lost."""
 
@@ -93,3 +95,10 @@ def _wake(place: str) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def of(order: "Order") -> "Optional[Slots]":
+    """None for a step whose job has its room already."""
+    if order.slot_count <= 0 or order.step.get("hold") or order.step.get("in_batch"):
+        return None
+    return Slots(order.slot_folder, order.slot_count, order.file("orders"))

@@ -6,11 +6,10 @@ import resource
 import signal
 import time
 
-from . import child, journal, memory, procs, tasks, trouble, wire, words
+from . import child, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
 from .order import Order
-from .slots import Slots
 from .streams import Streams
 
 TYPE_CHECKING = False
@@ -78,10 +77,12 @@ class Supervisor:
         """Why it was made to end; empty while nobody made it."""
         self.outcome = None  # type: Optional[tuple[int, int]]
         self.childless = True
+        self.hook = None  # type: Optional[int]
+        """The process that prepares the node."""
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.inbox = b""
-        self.slots = _slots(order)
+        self.slots = slots.of(order)
         self.told = 0.0
         """When the service was last told of text, by the monotonic clock."""
         self.loop = Loop()
@@ -126,13 +127,31 @@ class Supervisor:
 
     def take_turn(self) -> None:
         """Begins as soon as this host has room for one more step."""
-        if self.started is not None or self.outcome is not None or self.number >= 0:
+        begun = self.started is not None or self.number >= 0 or self.hook is not None
+        if begun or self.outcome is not None:
             return
         if self.slots is None or self.slots.take():
-            self.begin()
+            self.prepare()
         else:
             self.loop.forget("turn")
             self.loop.after("turn", self.slots.again(), self.take_turn)
+
+    def prepare(self) -> None:
+        """First what is to be done on the node before any step of the job."""
+        if not hooks.wanted(self.step):
+            self.begin()
+            return
+        self.hook = hooks.fork_before(self.step, self.order.key)
+        self.childless = False
+
+    def prepared(self, status: int) -> None:
+        self.hook = None
+        if self.outcome is not None:
+            return
+        if status == 0:
+            self.begin()
+        else:
+            self.cause, self.outcome = "launch_failed", LAUNCH_FAILED
 
     def begin(self) -> None:
         """The next phase; a step without any only lives until it is ended."""
@@ -330,6 +349,8 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            if pid == self.hook:
+                self.prepared(status)
             task = self.crew.find(pid)
             if task is not None:
                 self.task_ended(task, status)
@@ -396,7 +417,7 @@ class Supervisor:
             "phase": self.phases[self.number]["name"] if self.number >= 0 else None,
             "user_us": int(used.ru_utime * 1e6),
             "sys_us": int(used.ru_stime * 1e6),
-            "max_rss_kib": max(self.memory.peak_kib, _own_peak(used.ru_maxrss)),
+            "max_rss_kib": max(self.memory.peak_kib, memory.own_peak(used.ru_maxrss)),
             "started": self.started,
             "ended": time.time(),
             "tasks": self.crew.ends(self.outcome or (0, 0)),
@@ -418,16 +439,3 @@ SCOPES = {
     "batch": Supervisor.shell,
     "full": Supervisor.everything,
 }
-
-
-def _own_peak(peak_kib: int) -> int:
-    """The largest process's peak; 0 where it may be no more than that of our fork before exec."""
-    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak_kib if peak_kib > 1.25 * ours else 0
-
-
-def _slots(order: Order) -> "Optional[Slots]":
-    """None for a step whose job has its room already."""
-    if order.slot_count <= 0 or order.step.get("hold") or order.step.get("in_batch"):
-        return None
-    return Slots(order.slot_folder, order.slot_count, order.file("orders"))
