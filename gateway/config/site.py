@@ -129,6 +129,7 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         priority_job_factor=partition.priority_job_factor,
         priority_tier=partition.priority_tier,
         exclusive_user=partition.exclusive_user,
+        setup=partition.setup,
     )
 
 
