@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from accounting.tres import gres_counts
+from accounting.tres import Tres, gres_counts
 from broker.decide.rules import QuoteFor
 from broker.model.commands import AddStep, Submit
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, Unknown
@@ -192,19 +192,19 @@ def must_find(seen: Snapshot, owner: Owner, name: str) -> Job:
 def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
     ask = demand(made.spec, site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)
-    have = there.alloc
     if not there.shares:
         raise Conflict(
             f"cluster {there.spec.cluster!r} is not up yet ({there.reason})",
             hint=f"`spz why {there.id}` tells what it waits for",
         )
-    gpus = dict(gres_counts(have.gres)).get("gpu", 0)
+    shares = [share.tres for share in there.shares]
     lacks = [
         f"{wanted} {name}, has {got}"
         for name, wanted, got in (
-            ("cpus", need.cpus, have.cpu),
-            ("MiB of memory", need.mem_mib, have.mem_mib),
-            ("GPUs", need.gpus, gpus),
+            ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
+            ("cpus", need.cpus, min(share.cpu for share in shares)),
+            ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
+            ("GPUs", need.gpus, min(_gpus(share) for share in shares)),
         )
         if wanted > got
     ]
@@ -213,6 +213,10 @@ def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
             f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}",
             hint="launch under another name, or `spz down` it first",
         )
+
+
+def _gpus(share: Tres) -> int:
+    return dict(gres_counts(share.gres)).get("gpu", 0)
 
 
 def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:

@@ -121,12 +121,18 @@ def run_of(
         given = []
     blobs = {_digest(_bytes(text)): _bytes(text) for _, text in given}
     environment = _environment(_variables(task))
+    once = _digest(_bytes(task.setup or "") + environment)[:SHORT]
     blobs[_digest(environment)] = environment
     step = StepSpec.model_validate(
         {
             "name": task.name or "run",
             "phases": tuple(
-                _phase(phase, text, folder=folder, after=(files.drain(), cluster))
+                _phase(
+                    phase,
+                    text,
+                    folder=folder,
+                    around=_around(files, cluster, once if text == task.setup else ""),
+                )
                 for phase, text in given
             ),
             "environment": _digest(environment),
@@ -144,17 +150,37 @@ def _spread(nodes: int) -> dict[str, int]:
 
 THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'
 """Runs a script, then something more, and exits as the script did."""
+ONCE = """\
+mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$3
+if [ -e "$mark" ]; then echo "spz: setup is as it was and is left out"; exit 0; fi
+"$1" "$2"; code=$?
+if [ "$code" -eq 0 ]; then mkdir -p "${mark%/*}" && : > "$mark"; fi
+exit "$code"
+"""
+"""Runs a script unless the same has succeeded on this node of this cluster."""
+SHORT = 16
+Wrapped = tuple[str, str]
+"""A script around another, and its third word; two empty texts where there is none."""
+
+
+def _around(files: Files, cluster: str, once: str) -> dict[str, Wrapped]:
+    """What lies around each phase."""
+    drain = files.drain()
+    return {
+        "setup": (ONCE, once) if once else ("", ""),
+        "run": ("", "") if drain is None else (THEN.format(drain), cluster),
+    }
 
 
 def _phase(
-    phase: str, text: str, *, folder: str | None, after: tuple[str | None, str]
+    phase: str, text: str, *, folder: str | None, around: Mapping[str, Wrapped]
 ) -> dict[str, object]:
-    """A script for bash; after `run` the cached mounts are drained."""
-    drain, cluster = after
+    """A script for bash, in its folder."""
     chdir = () if folder is None else (ENV, f"--chdir={folder}")
+    wrapper, word = around[phase]
     argv: tuple[str | None, ...] = (BASH, None)
-    if drain is not None and phase == "run":
-        argv = (BASH, "-c", THEN.format(drain), BASH, BASH, None, cluster)
+    if wrapper:
+        argv = (BASH, "-c", wrapper, BASH, BASH, None, word)
     return {"name": phase, "script": _digest(_bytes(text)), "argv": (*chdir, *argv)}
 
 

@@ -89,19 +89,24 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     (cluster,) = spz.json("status")["clusters"]
     assert (cluster["name"], cluster["status"]) == ("one", "UP")
 
+    again = spz("launch", "-y", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
+    assert (again.code, "setup is as it was" in again.out) == (0, True)
+
     assert spz("exec", "one", "exit 3").code == 3
     assert spz("logs", "one", "1", "--status").code == SUCCEEDED
-    assert spz("logs", "one", "2", "--no-follow").code == FAILED
+    assert spz("logs", "one", "3", "--no-follow").code == FAILED
     assert spz("logs", "one", "9").code == NOT_FOUND
     assert spz("logs", "none").code == NOT_FOUND
-    assert [run["status"] for run in spz.json("queue", "one")["one"]] == ["SUCCEEDED", "FAILED"]
+    assert [run["status"] for run in spz.json("queue", "one")["one"]] == [
+        *("SUCCEEDED", "SUCCEEDED", "FAILED"),
+    ]
 
     request = spz("exec", "one", "--async", "echo begun; sleep 60").out.strip()
-    until(lambda: "begun" in spz("logs", "one", "3", "--no-follow").out, "the run", 30)
-    assert spz("logs", "one", "3", "--no-follow", "--tail", "1").code == UNFINISHED
+    until(lambda: "begun" in spz("logs", "one", "4", "--no-follow").out, "the run", 30)
+    assert spz("logs", "one", "4", "--no-follow", "--tail", "1").code == UNFINISHED
     assert "cluster one" in spz("api", "status", request).out
     assert spz("api", "cancel", request).code == 0
-    until(lambda: spz("logs", "one", "3", "--status").code == CANCELLED, "the end", 30)
+    until(lambda: spz("logs", "one", "4", "--status").code == CANCELLED, "the end", 30)
 
     assert (
         spz("launch", "-y", "-c", "one", "--fast", task, "--env=WHO=x", "--secret=KEY=y").code == 0
@@ -109,6 +114,24 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     assert spz("down", "one", "-y").out.startswith("Terminating cluster one")
     assert spz("status", "one").code == 1
     assert "one" in [row["cluster"] for row in spz.json("cost-report")["clusters"]]
+
+
+def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
+    task = spz.file(
+        "m.yaml",
+        "num_nodes: 2\nresources: {cpus: 2+}\nsetup: echo setup $SKYPILOT_SETUP_NODE_RANK\n"
+        "run: echo rank $SKYPILOT_NODE_RANK of $SKYPURZA_NUM_NODES\n",
+    )
+    done = spz("launch", "-y", "-c", "two", task)
+    assert done.code == 0, done
+    said = set(done.out.splitlines())
+    assert said >= {"setup 0", "setup 1", "rank 0 of 2", "rank 1 of 2"}
+    (cluster,) = spz.json("status", "two")["clusters"]
+    assert (len(cluster["nodes"]), cluster["resources"][:2]) == (2, "2x")
+    more = spz("launch", "-y", "-c", "two", "--num-nodes", "3", "--cpus", "2+", "echo x")
+    assert "too small: asked for 3 nodes, has 2" in more.err
+    assert spz("exec", "two", "--num-nodes", "2", "exit $SKYPILOT_NODE_RANK").code == 1
+    assert spz("down", "-y", "two").code == 0
 
 
 def test_an_idle_cluster_is_let_go(spz: Terminal) -> None:

@@ -1,10 +1,12 @@
 """SkyPilot's task YAML: what may be written, what it means, what is refused and how."""
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -424,14 +426,41 @@ def test_a_cluster_is_a_machine_kept_open_with_the_run_in_it() -> None:
     spec = made.spec
     assert (spec.batch, spec.cluster, spec.name) == (None, "dev", "train")
     (step,) = spec.steps
-    assert [(p.name, made.blobs[p.script or ""], p.argv) for p in step.phases] == [  # type: ignore[index]
-        ("setup", b"one\n", ("/bin/bash", None)),
-        ("run", b"two 'x' $Y\n", ("/bin/bash", None)),
+    assert [(p.name, made.blobs[p.script or ""]) for p in step.phases] == [  # type: ignore[index]
+        ("setup", b"one\n"),
+        ("run", b"two 'x' $Y\n"),
     ]
+    assert step.phases[1].argv == ("/bin/bash", None)
     assert unpack(made.blobs[step.environment or ""]) == {"Y": "1"}  # type: ignore[index]
     assert spec.cwd == "/home/ann/project/src"
     assert spec.output.stdout == "/home/ann/sky_logs/dev-%j.%s.log"
     assert (spec.requeue, spec.submit_host) == (False, "login1")
+
+
+def test_setup_runs_again_only_if_it_or_its_variables_changed(tmp_path: Path) -> None:
+    environ = {
+        "HOME": str(tmp_path),
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_START_TIME": "1",
+        "SLURMD_NODENAME": "n1",
+    }
+    said = []
+    for text in (
+        "setup: exit 3",
+        "setup: echo ran",
+        "setup: echo ran",
+        "setup: echo ran\nenvs: {A: 1}",
+        "setup: echo other",
+    ):
+        made = task(text)
+        (phase,) = made.spec.steps[0].phases
+        script = tmp_path / "script"
+        script.write_bytes(made.blobs[phase.script or ""])  # type: ignore[index]
+        argv = [str(script) if word is None else word for word in phase.argv]
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+        said.append((done.returncode, done.stdout.strip()))
+    left_out = "spz: setup is as it was and is left out"
+    assert said == [(3, ""), (0, "ran"), (0, left_out), (0, "ran"), (0, "other")]
 
 
 def test_bytes_are_kept_under_their_own_hash() -> None:
