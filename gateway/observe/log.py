@@ -28,7 +28,7 @@ LONGEST = 2000
 FIRST = ("at", "level", "event")
 QUIET_LIBRARIES = ("boto3", "botocore", "paramiko", "urllib3", "uvicorn", "asyncio", "alembic")
 SILENT_LIBRARIES = ("paramiko.transport",)
-"""They log as errors, with a traceback, what they also raise: a machine that does not answer yet."""
+"""They log as errors what they also raise, with a traceback: a machine does not answer yet."""
 
 
 def hide_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
