@@ -1,7 +1,7 @@
 """Ranking over the whole bundled catalogue: `name value unit budget ok|OVER`, a line per figure.
 
-Medians of 50, in milliseconds of one core; the first figure counts requests of which the first offer
-differs from that of an exhaustive search. Run alone: `.venv/bin/python tests/bench/bench_rank.py`.
+Medians of 50, in milliseconds of one core; the first figure counts requests of which the first
+offer differs from an exhaustive search's. Run alone: `.venv/bin/python tests/bench/bench_rank.py`.
 """
 
 import random
