@@ -226,6 +226,7 @@ def build(paths: Paths, config: Config) -> Service:
         gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
         mails=usable(config.mail_prog),
+        cooling=lambda: market.cooling(clock.now()),
     )
     heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders)
     own = router(

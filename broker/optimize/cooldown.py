@@ -168,7 +168,7 @@ class Cooldown:
 
     def entries(self, now: int) -> tuple[Cooling, ...]:
         """Every refusal that still rules something out, the one that ends first first."""
-        standing = [entry for entry in self._entries.values() if entry.until > now]
+        standing = [entry for entry in list(self._entries.values()) if entry.until > now]
         return tuple(sorted(standing, key=lambda entry: (entry.until, entry.key)))
 
     def forget(self, now: int) -> None:

@@ -17,6 +17,7 @@ from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Owner
 from broker.model.site import Site
+from broker.optimize.cooldown import Cooling
 from broker.ports import Clock, History, Reach
 from broker.world import Snapshot
 from gateway.api.auth import may_write, someone_elses
@@ -133,6 +134,8 @@ class Desk:
     gids: Callable[[str], int | None] = gid_named
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    cooling: Callable[[], Sequence[Cooling]] = tuple
+    """What is not bought for a while because it was refused."""
     host: str = field(default_factory=_host)
     """Short name of this machine, where jobs are submitted."""
     gpu_types: tuple[str, ...] = ()

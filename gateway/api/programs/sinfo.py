@@ -21,6 +21,7 @@ from gateway.api.programs.reading import (
 )
 from gateway.api.programs.scontrol_show import replace_names, user_names
 from gateway.api.wire import Answer, Call
+from gateway.query import cooling
 from gateway.query import sinfo as query
 from gateway.query.context import Context
 from gateway.query.documents import document
@@ -145,6 +146,8 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     if not options.has("noheader"):
         top += listing.layout.header + "\n"
     lines = listing.layout.lines(listing.groups, ctx)
+    if options.has("list-reasons") and not _own_format(options):
+        lines = [*lines, *cooling.lines(desk.cooling(), ctx)]
     errors = "".join(BAD_COLUMN.format(name) for name in listing.layout.unknown)
     timed = dated or listing.layout.timed or ctx.time_format == "relative"
     return Answer(out=top + "".join(f"{line}\n" for line in lines), err=errors), timed

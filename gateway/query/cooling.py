@@ -1,0 +1,31 @@
+"""What is not bought for a while because it was refused, in the lines of `sinfo -R`."""
+
+from collections.abc import Iterable
+
+from broker.optimize.cooldown import Cooling
+from gateway.query.context import Context
+from gateway.query.moments import show_moment
+
+MOST_LINES = 50
+ANYWHERE = "all"
+
+
+def lines(cooling: Iterable[Cooling], ctx: Context) -> list[str]:
+    """Kind and number of refusals, since when, and what is left alone until when."""
+    found = sorted(cooling, key=lambda entry: (-entry.since, entry.key))
+    told = [_line(entry, ctx) for entry in found[:MOST_LINES]]
+    more = len(found) - MOST_LINES
+    return [*told, f"({more} more)"] if more > 0 else told
+
+
+def _line(entry: Cooling, ctx: Context) -> str:
+    """`refused: capacity x3   root      2026-11-29T14:02:00 ec2:p5.48xlarge@use1-az6 ...`."""
+    times = f" x{entry.strikes}" if entry.strikes > 1 else ""
+    kind = f"refused: {entry.refusal}{times}"
+    since, until = show_moment(entry.since, ctx), show_moment(entry.until, ctx)
+    return f"{kind:<20} {'root':<9} {since:<19} {_what(entry)} until {until}"
+
+
+def _what(entry: Cooling) -> str:
+    _, provider, *rest = entry.key
+    return f"{provider}:{','.join(rest) or ANYWHERE}"
