@@ -1,7 +1,6 @@
 """launch, exec, cancel, down, autostop: what changes clusters."""
 
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -63,6 +62,10 @@ def execute(given: Values, counter: Counter) -> int:
 def cancel(given: Values, counter: Counter) -> int:
     target, *numbers = given["words"]
     wanted: list[int | None] = [show.run_number(text) for text in numbers]
+    runs = ", ".join(numbers) or ("all" if given["all"] else "the last")
+    what = f"job {target}" if target.isdigit() else f"{runs} of the runs of {target}"
+    if not given["yes"] and not counter.confirm(f"Cancelling {what}. Proceed?"):
+        return 1
     for number in wanted or [None]:
         print(cancelled(counter.service, target, number, everything=given["all"]))
     return 0
@@ -124,6 +127,6 @@ def _agreed(verb: str, found: Iterable[Json], *, given: Values, counter: Counter
     if not names:
         counter.say("there is no such cluster of yours")
         return True
-    if given["yes"] or not sys.stdin.isatty():
+    if given["yes"]:
         return True
     return counter.confirm(f"{verb} {names}. Proceed?")

@@ -5,7 +5,6 @@ A worker is a cluster called POOL-1, POOL-2, ...; a job goes to the one with the
 
 import os
 import re
-import sys
 from typing import Any
 
 from broker.model.errors import Refused, Unknown
@@ -28,7 +27,7 @@ def apply(given: Values, counter: Counter) -> int:
     name, count, body = _asked(given)
     found = _workers(counter.service).get(name, [])
     question = f"Pool {name}: {count} workers ({len(found)} are there). Proceed?"
-    if not given["yes"] and sys.stdin.isatty() and not counter.confirm(question):
+    if not given["yes"] and not counter.confirm(question):
         return 1
     there = {one["name"] for one in found}
     for number in range(1, count + 1):
@@ -137,7 +136,7 @@ def down(given: Values, counter: Counter) -> int:
         raise Refused("no pool named", hint="spz jobs pool down POOL, or --all")
     workers = [one for name in names for one in _must_have(counter.service, name)]
     question = f"End pool {', '.join(names)}?"
-    if not given["yes"] and sys.stdin.isatty() and not counter.confirm(question):
+    if not given["yes"] and not counter.confirm(question):
         return 1
     for one in workers:
         counter.service.post(f"/v1/clusters/{one['name']}/down")

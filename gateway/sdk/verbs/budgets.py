@@ -1,0 +1,68 @@
+"""spz budget set, show: dollars for accounts, users, QOS, partitions."""
+
+from collections.abc import Sequence
+
+from broker.model.errors import Refused
+from gateway.query.dollars import usd
+from gateway.sdk.client import Json
+from gateway.sdk.show import table
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+
+HEAD = ("BUDGET", "USD", "SPENT", "PROMISED", "WINDOW", "ZONE", "ACTION", "STANDING")
+NONE = "no budgets: `spz budget set account:NAME 100` makes one"
+
+
+def show(given: Values, counter: Counter) -> int:
+    """All of them."""
+    told = counter.service.get("/v1/budgets")
+    counter.show(told["budgets"], given, lambda: text(told["budgets"]))
+    return 0
+
+
+def put(given: Values, counter: Counter) -> int:
+    """`SCOPE:NAME USD`, or none for the dollars to take it away. Raises Refused."""
+    scope, colon, name = given["words"][0].partition(":")
+    if not colon or not name:
+        raise Refused(
+            f"{given['words'][0]!r} names no budget",
+            hint="account:NAME, user:NAME, qos:NAME, partition:NAME",
+        )
+    words = given["words"][1:]
+    body: Json = {"scope": scope, "name": name, "usd": _dollars(words)}
+    for key in ("window", "zone", "action", "running", "warn_percent"):
+        if given[key] is not None:
+            body[key] = given[key]
+    told = counter.service.post("/v1/budgets", body)
+    counter.show(told["budgets"], given, lambda: text(told["budgets"]))
+    return 0
+
+
+def _dollars(words: Sequence[str]) -> float | None:
+    if not words or words[0].lower() == "none":
+        return None
+    try:
+        return float(words[0].lstrip("$"))
+    except ValueError:
+        raise Refused(f"{words[0]!r} are no dollars", hint="a number, or none") from None
+
+
+def text(rows: Sequence[Json]) -> str:
+    """The table."""
+    if not rows:
+        return NONE
+    return table(HEAD, map(_cells, rows))
+
+
+def _cells(row: Json) -> tuple[str, ...]:
+    running = "" if row["running"] == "never" else f" ({row['running']})"
+    return (
+        f"{row['scope']}:{row['name']}",
+        usd(row["micro_usd"]),
+        usd(row["spent_micro_usd"]),
+        usd(row["promised_micro_usd"]),
+        row["window"],
+        row["zone"],
+        f"{row['action']}{running}",
+        row["standing"],
+    )
