@@ -1,7 +1,7 @@
 """Texts of a job and the files it writes: getters of the column table. None means not set."""
 
 from broker.model.ids import BATCH
-from broker.model.job import Job, Step
+from broker.model.job import Job, JobState, Step
 from gateway.query.column import StepGetter
 from gateway.query.context import Context
 from gateway.query.job import sluid
@@ -20,7 +20,9 @@ def admin_comment(job: Job, _: Context) -> str | None:
 
 
 def system_comment(job: Job, _: Context) -> str | None:
-    return job.system_comment
+    """While a job waits, also what was refused where: Slurm's reason is one word."""
+    waits = job.state is JobState.PENDING and job.detail
+    return job.system_comment or (job.detail if waits else None)
 
 
 def work_dir(job: Job, _: Context) -> str:
