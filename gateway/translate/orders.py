@@ -10,11 +10,14 @@ from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
+from broker.world import Snapshot
 from broker.schedule.ranks import shares_files
 from gateway.translate.environment import pack
 from gateway.translate.jobenv import Surroundings, tmpdir
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
+
+HERE = "127.0.0.1"
 
 
 @dataclass(slots=True)
@@ -25,6 +28,8 @@ class OrderBook:
     """Another one after `scontrol reconfigure`."""
     blob: Callable[[Digest], bytes]
     submit_host: str
+    seen: Callable[[], Snapshot] | None = None
+    """What is known now: steps are told the addresses of their job's nodes."""
 
     def order(
         self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
@@ -35,6 +40,7 @@ class OrderBook:
             self.submit_host,
             node.name,
             step,
+            addresses=self._addresses(job),
             gang=tuple(gang),
             zone=node.machine.zone if node.machine else "",
             region=node.machine.region if node.machine else "",
@@ -46,6 +52,17 @@ class OrderBook:
             return self._tasks(job, around, spec)
         plain = self._common(job, around, spec)
         return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
+
+    def _addresses(self, job: Job) -> dict[NodeName, str]:
+        """Of the job's nodes; machines that are folders of this host have its own."""
+        known = self.seen().nodes if self.seen is not None else {}
+        found = {share.node: known.get(share.node) for share in job.shares}
+        told = {name: node.machine.address for name, node in found.items() if node and node.machine}
+        return {
+            name: HERE if address.startswith("/") else address
+            for name, address in told.items()
+            if address
+        }
 
     def outputs(self, job: Job, node: Node) -> list[str]:
         """Full paths of what a job's batch step writes there, or the runs of a cluster."""

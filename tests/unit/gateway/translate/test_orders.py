@@ -11,15 +11,30 @@ from broker.model.errors import Unknown
 from broker.model.ids import BATCH, Digest, NodeName, StepId
 from broker.model.job import Job, Owner, Share, Step
 from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, MachineState, Market
 from broker.model.site import Site
 from broker.model.spec import Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
 from broker.run.launch import RELAYED, Task
+from broker.world import Snapshot
 from gateway.translate.environment import unpack
 from gateway.translate.orders import OrderBook
 
 ALICE = Owner(2001, 2001, "alice", "alice", home="/home/alice", shell="/bin/bash")
 WHOLE = Tres(4, 4096, 1, gres_counts({"gpu": 2}))
 NODE = Node(NodeName("n1"), 0, NodeState.UP, WHOLE, ("ec2",))
+MACHINE = Machine(
+    id="i-1",
+    node=NodeName("n1"),
+    launch=0,
+    token="t",
+    state=MachineState.RUNNING,
+    region="us-east-1",
+    zone="use1-az1",
+    instance_type="m5.large",
+    market=Market.ON_DEMAND,
+    micro_usd_per_hour=1,
+    launched_at=0,
+)
 OURS = Digest("ours")
 BLOBS = {OURS: b"MINE=1\0SLURM_JOB_ID=9"}
 
@@ -217,3 +232,16 @@ def test_what_runs_of_a_cluster_write_is_passed_on(book: OrderBook) -> None:
     assert book.outputs(cluster, NODE) == ["/logs/dev-7.0.log"]
     batch = job_with(run, output=output)
     assert book.outputs(batch, NODE) == ["/logs/dev-7.batch.log"]
+
+
+@pytest.mark.parametrize(
+    ("address", "told"), [("/nodes/n1", "127.0.0.1"), ("10.0.0.7", "10.0.0.7")]
+)
+def test_a_step_is_told_the_addresses_of_its_jobs_nodes(address: str, told: str) -> None:
+    machine = replace(MACHINE, address=address)
+    known = {NODE.name: replace(NODE, machine=machine)}
+    book = OrderBook(
+        Site(), BLOBS.__getitem__, "login", lambda: Snapshot(1, 1, {}, known, 1, Site(), 0)
+    )
+    order = book.order(job_with(None), BATCH, NODE)
+    assert unpack(order.environment)["SKYPILOT_NODE_IPS"] == told
