@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from accounting.ids import JobId
 from broker.model.ids import NodeName
@@ -56,6 +57,8 @@ class _Pass:
         """Jobs that can share machines: they are placed together at the end of the pass."""
         self.wishes = 0
         """How many there are in lots, at most."""
+        self.short: dict[str, int] = {}
+        """How many wait because no name of a prefix is free."""
         self.shapes: dict[object, Shape] = {}
         """What would be bought for a job, by signature, expected seconds and liking."""
 
@@ -255,7 +258,7 @@ class _Pass:
             self.settle()
         names = tuple(self.pool.unused(elastic)[: made.nodes])
         if len(names) < made.nodes:
-            return _in_use(elastic, ask.partition)
+            return self._in_use(elastic, ask.partition)
         if not made.quote.first:
             return Wait(made.quote.reason, made.quote.explain)
         self.pool.names.update(names)
@@ -306,7 +309,7 @@ class _Pass:
         if not made.quote.first:
             return Wait(made.quote.reason, made.quote.explain)
         if not self.pool.has_bought_room() and not self.pool.unused(elastic):
-            return self._hopeless(ask, _in_use(elastic, ask.partition))
+            return self._hopeless(ask, self._in_use(elastic, ask.partition))
         asked = job.spec.resources
         sort = asked.constraint, asked.prefer, asked.any_of, asked.cpus_exactly, asked.tmp_mib
         user = "" if elastic.share_users else job.owner.user
@@ -316,6 +319,17 @@ class _Pass:
         self.lots[key].add(Wish(job, task, ask), made.need)
         self.wishes += 1
         return None
+
+    def _in_use(self, elastic: Elastic, partition: Partition) -> Wait:
+        self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + 1
+        return Wait("Resources", f"all {elastic.max_nodes} nodes of {partition.name} are in use")
+
+    def let_go(self) -> Iterator[NodeName]:
+        """Idle machines whose names are wanted: who waits could not use them, or would have."""
+        for prefix, wanted in self.short.items():
+            idle = (one for one in self.pool.rooms.values() if self.pool.is_idle(one, prefix))
+            for one in islice(idle, wanted):
+                yield one.name
 
     def _hopeless(self, ask: Ask, waits: Wait) -> Wait:
         """Notes that nobody who asks alike finds a place any more, however short it runs."""
@@ -358,7 +372,7 @@ class _Pass:
             self.next_begin = min(self.next_begin, self.view.now + 1)
             return
         self._take_back(wish, None)
-        waits = _in_use(elastic, wish.ask.partition)
+        waits = self._in_use(elastic, wish.ask.partition)
         if wish.ask is not self.view.asks.of(wish.job)[-1]:
             other = self._place(wish.job, wish.task, beyond=wish.ask)
             if other is None or other.reason not in FOR_ROOM:
@@ -369,10 +383,6 @@ class _Pass:
         self.view.limits.started(wish.job, wish.job.want, sign=-1)
         if waits is not None:
             self._note_wait(wish.job, waits)
-
-
-def _in_use(elastic: Elastic, partition: Partition) -> Wait:
-    return Wait("Resources", f"all {elastic.max_nodes} nodes of {partition.name} are in use")
 
 
 def _chosen(ask: Ask, job: Job, rooms: list[Room]) -> tuple[Share, ...] | None:
@@ -394,4 +404,5 @@ def plan(view: View) -> Plan:
         wait=made.wait,
         blocked=frozenset(made.blocked),
         next_begin=made.next_begin,
+        let_go=tuple(made.let_go()),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
+from broker.model.node import NodeState
 from broker.model.site import Elastic
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
@@ -48,6 +49,13 @@ class Pool:
     def has_bought_room(self) -> bool:
         """Whether a machine that was bought has a cpu free."""
         return any(not one.node.declared for one in self.rooms.values())
+
+    def is_idle(self, one: Room, prefix: str) -> bool:
+        """Whether it was bought under a name of this prefix and nobody holds or awaits it."""
+        number = one.name.removeprefix(prefix)
+        bought = not one.node.declared and number != one.name and number.isdigit()
+        up = one.node.state is NodeState.UP
+        return bought and up and not one.holders and one.name not in self.promised
 
     def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
         """Rooms that the job may have; with `declared` none of machines that were bought."""

@@ -144,3 +144,5 @@ class Plan:
     """Partitions in which somebody waits who could start if there were room."""
     next_begin: int = FOREVER
     """When the first of those may start that wait for their begin time."""
+    let_go: tuple[NodeName, ...] = ()
+    """Idle machines that serve nobody who waits, and whose names are wanted."""

@@ -8,10 +8,10 @@ import pytest
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import commands as cmd
-from broker.model.effects import Launch, Prepare
+from broker.model.effects import Launch, Prepare, Terminate
 from broker.model.job import Job
 from broker.model.node import NodeState
-from broker.model.offer import BuyPolicy
+from broker.model.offer import BuyPolicy, MachineState
 from broker.model.site import DeclaredNode, Elastic, Site
 from broker.model.spec import ALL, ArraySpec, Gres, Resources
 from tests.unit.broker.test_engine import ALICE, BOB, ELASTIC, Bench, machine
@@ -238,3 +238,14 @@ def test_what_is_weighed_first_can_be_asked_for_like_a_feature(prefer: str) -> N
     first, *_ = bench.world.jobs[job].choice.splitlines()
     told = "starts soonest" if prefer == "time" else "least expected cost"
     assert told in first
+
+
+def test_an_idle_machine_of_another_user_gives_its_name_to_who_waits() -> None:
+    bench = Bench(site(most=1))
+    idle_machine(bench, 4)
+    job = bench.submit(BOB, time_limit=QUARTER)
+    (effect,) = bench.effects
+    assert isinstance(effect, Terminate)
+    gone = replace(effect.machine, state=MachineState.TERMINATED, terminated_at=bench.now)  # type: ignore[type-var]
+    bench.step(cmd.Terminated(node=effect.node, launch=effect.launch, machine=gone))
+    assert bench.world.jobs[job].shares[0].node == "ec2-1"
