@@ -10,8 +10,8 @@ from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
-from broker.world import Snapshot
 from broker.schedule.ranks import shares_files
+from broker.world import Snapshot
 from gateway.translate.environment import pack
 from gateway.translate.jobenv import Surroundings, tmpdir
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
