@@ -43,6 +43,10 @@ class Placing:
             self._buy(buy)
         for job_id, wait in plan.wait.items():
             self._wait(job_id, wait)
+        for name in plan.let_go:
+            node = self.world.nodes[name]
+            why = "idle, and its name is wanted"
+            self.facts.append(ev.NodeDoomed(node=name, launch=node.launch, at=self.now, why=why))
         return self.facts
 
     def _own_record(self, job_id: JobId, task: int | None) -> Job:
