@@ -10,7 +10,7 @@ from typing import Protocol
 
 from accounting.ids import JobId
 from broker.model import effects as ef
-from broker.model.commands import Report, StepRefused
+from broker.model.commands import Journal, Report, StepRefused
 from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
@@ -101,7 +101,8 @@ def _follow(effect: ef.Follow, outside: Outside) -> Report | None:
     place = outside.reach.place(node)
     if outside.files is None or place.shared:
         return found
-    ended = {job for record in found.records for job in _ended(record)} if found else set()
+    records = found.records if isinstance(found, Journal) else ()
+    ended = {job for record in records for job in _ended(record)}
     if ended:
         outside.files.fetch(sorted(ended), node, place)
     elif effect.check:

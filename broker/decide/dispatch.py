@@ -10,7 +10,7 @@ from broker.decide.passing import configured_nodes
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
-from broker.decide.telling import decide_notify, decide_told
+from broker.decide.telling import decide_notify, decide_told, decide_trouble
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
@@ -125,6 +125,8 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
     match message:
         case cmd.StepRefused():
             return seen_in_report.decide_step_refused(world, message, now)
+        case cmd.NodeTrouble():
+            return decide_trouble(world, message, now)
         case cmd.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
         case cmd.NoticeDone() | cmd.LimitDone():

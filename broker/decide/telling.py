@@ -1,4 +1,4 @@
-"""What running jobs' nodes are told beside signals: notices; and their word that they have it."""
+"""What nodes are told beside signals, their word that they have it, and of what ails them."""
 
 from broker.decide.commands import OVER, PENDING, records
 from broker.decide.rules import NOTHING, Decision
@@ -9,6 +9,7 @@ from broker.model.job import Notice
 from broker.model.lifecycle import Life, life
 from broker.world import World
 
+ROOT = 0
 NO_BATCH = "Job {} has no batch script into whose output the message could go"
 
 
@@ -43,3 +44,19 @@ def decide_told(world: World, seen: cmd.NoticeDone | cmd.LimitDone, now: int) ->
     if isinstance(seen, cmd.NoticeDone):
         return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
     return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])
+
+
+def decide_trouble(world: World, seen: cmd.NodeTrouble, now: int) -> Decision:
+    """A node that cannot take jobs is drained for that reason, and resumed when it can."""
+    node = world.nodes.get(seen.node)
+    if node is None or node.launch != seen.launch or node.drain is bool(seen.text):
+        return NOTHING
+    fact = ev.NodeDrain(
+        node=node.name,
+        launch=node.launch,
+        at=now,
+        actor=ROOT,
+        drain=bool(seen.text),
+        reason=seen.text,
+    )
+    return Decision([fact])

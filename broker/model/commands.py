@@ -348,6 +348,15 @@ class StepRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTrouble:
+    """A node is in no state to take jobs, in words; empty once it is well again."""
+
+    node: NodeName
+    launch: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignalDone:
     job: JobId
     attempt: int
@@ -412,6 +421,7 @@ Report = (
     | NotBooted
     | StepTaken
     | StepRefused
+    | NodeTrouble
     | SignalDone
     | NoticeDone
     | LimitDone

@@ -32,18 +32,23 @@ def _as_it_is(node: Node, providers: Iterable[Provider]) -> Machine | None:
     return next((m for m in held if (m.node, m.launch) == node.identity), None)
 
 
-def bring_up(node: Node, place: Place) -> None:
-    """Safe to repeat. Raises OSError if the node is out of reach, ValueError if it will not do."""
+def bring_up(node: Node, place: Place) -> Mapping[str, object]:
+    """What the agent says of itself. Safe to repeat.
+
+    Raises OSError if the node is out of reach, ValueError if it will not do.
+    """
     said = _hello(place)
     if said is not None and not _gave_way(said, place):
-        return
+        return said
     place.channel.put(agent_zipapp(), place.archive, 0o755)
     argv = serve_argv(place.python, place.archive, folder=place.folder, node=node.name)
     done = place.channel.run([*argv, *place.options], timeout=START_SECONDS)
     if done.code != 0:
         raise ValueError(f"the agent of {node.name} does not start: {_last_line(done.err)}")
-    if not answers(place):
+    said = _hello(place)
+    if said is None:
         raise OSError(f"the agent of {node.name} does not answer")
+    return said
 
 
 def answers(place: Place) -> bool:

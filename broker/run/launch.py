@@ -167,6 +167,11 @@ def start(key: str, order: StepOrder) -> bytes:
     return _line(do="start", key=key, step=_step(order))
 
 
+def dated(request: bytes, now: float) -> bytes:
+    """With the service's time, by which instants in it go: a node's clock may be wrong."""
+    return request[:-2] + b',"now":%.3f}\n' % now
+
+
 def kill(attempt: str, *, grace: float, cause: str) -> bytes:
     """Ends in a `gone` record, also for an attempt that the node never had.
 

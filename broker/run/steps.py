@@ -1,12 +1,14 @@
 """Steps on nodes: started, signalled, ended, followed; each call may be repeated."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from broker.model import effects as ef
 from broker.model.commands import (
     Journal,
     LimitDone,
+    NodeTrouble,
     NoticeDone,
     SignalDone,
     StepRefused,
@@ -20,6 +22,7 @@ from broker.model.spec import UNLIMITED
 from broker.ports import Place, Reach
 from broker.run import launch
 from broker.run.bootstrap import bring_up
+from broker.run.health import is_ours, same, trouble
 
 ASK_SECONDS = 10.0
 SIGKILL, SIGTERM = 9, 15
@@ -43,7 +46,8 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     except Unknown as error:
         return StepRefused(key=key, message=error.message, node=effect.node.name)
     node = effect.node
-    answer = _ask_living(node, reach.place(node), launch.start(key, order))
+    request = launch.dated(launch.start(key, order), time.time())
+    answer = _ask_living(node, reach.place(node), request)
     if answer.get("ok") is True:
         return StepTaken(key=key)
     message = str(answer.get("error") or answer)
@@ -96,7 +100,7 @@ def tell_limit(effect: ef.TellLimit, reach: Reach) -> LimitDone:
     job, step = effect.job, effect.step
     request = _job_limit(effect) if step is None else _step_limit(effect, step)
     for node in (effect.node, *effect.more):
-        _ask_living(node, reach.place(node), request)
+        _ask_living(node, reach.place(node), launch.dated(request, time.time()))
     of_step = None if step is None else step.id
     return LimitDone(job=job.id, attempt=job.attempt, serial=effect.serial, step=of_step)
 
@@ -120,16 +124,18 @@ def _step_limit(effect: ef.TellLimit, step: Step) -> bytes:
     return launch.limit(key, serial=effect.serial, seconds=seconds)
 
 
-def follow(effect: ef.Follow, reach: Reach) -> Journal | None:
-    """What the node's journal says beyond what the store has; None if nothing new."""
+def follow(effect: ef.Follow, reach: Reach) -> Journal | NodeTrouble | None:
+    """What the node's journal says beyond what the store has; None if nothing new.
+
+    In place of nothing new, what has come to be wrong with the node, or is not any more.
+    """
     node = effect.node
     place = reach.place(node)
-    if effect.check:
-        bring_up(node, place)
+    said = bring_up(node, place) if effect.check else None
     data = place.channel.read(f"{place.folder}/journal", node.journal)
     found, length = launch.records(data)
     if not found:
-        return None
+        return None if said is None else _trouble(node, said)
     return Journal(
         node=node.name,
         launch=node.launch,
@@ -137,6 +143,15 @@ def follow(effect: ef.Follow, reach: Reach) -> Journal | None:
         position=node.journal + length,
         records=found,
     )
+
+
+def _trouble(node: Node, said: Mapping[str, object]) -> NodeTrouble | None:
+    text = trouble(said, time.time())
+    known = node.reason if node.drain and is_ours(node.reason) else ""
+    drained = node.drain and not known
+    if drained or same(known, text):
+        return None
+    return NodeTrouble(node=node.name, launch=node.launch, text=text)
 
 
 def _ask_living(node: Node, place: Place, request: bytes) -> dict[str, object]:

@@ -96,7 +96,7 @@ def tell(live: "dict[str, Place]", request: "dict[str, Any]") -> "dict[str, Any]
         "whole": whole,
         "serial": int(request["serial"]),
         "time_limit": _seconds(request["time_limit"]),
-        "job_ends": _seconds(request.get("job_ends")),
+        "job_ends": ours(_seconds(request.get("job_ends")), request.get("now")),
         "paused": bool(request.get("paused")),
     }
     return {"ok": True, "steps": pass_on(live, request["attempt" if whole else "key"], order)}
@@ -114,6 +114,11 @@ def pass_on(live: "dict[str, Place]", wanted: str, order: "dict[str, Any]") -> "
     for place in places:
         place.tell(wire.encode(order))
     return [place.key for place in places]
+
+
+def ours(moment: "Optional[float]", now: "Optional[float]") -> "Optional[float]":
+    """An instant of the service's as this node's clock will show it; `now` is the service's."""
+    return moment if moment is None or now is None else moment + time.time() - now
 
 
 def _until(moment: float) -> float:

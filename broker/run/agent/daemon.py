@@ -160,6 +160,8 @@ class Agent:
             "pid": os.getpid(),
             "live": sorted(self.live),
             "journal": self.journal.size,
+            "time": time.time(),
+            "free": spool.free(),
         }
 
     def leave(self, _request: "dict[str, Any]") -> "dict[str, Any]":
@@ -175,6 +177,7 @@ class Agent:
         if key in self.live or self.journal.says(key, "accepted"):
             return {"ok": True, "already": True}
         self.refuse_if_ended(key)
+        step["job_ends"] = clock.ours(step.get("job_ends"), request.get("now"))
         problem = spool.flaw(step) or identity.problem(step)
         if problem:
             raise spool.RefusedError(problem)

@@ -61,6 +61,12 @@ def lay_out() -> None:
         os.chmod(name, mode)
 
 
+def free() -> int:
+    """Bytes that may still be written here."""
+    found = os.statvfs(".")
+    return found.f_bavail * found.f_frsize
+
+
 def boot_id() -> str:
     """Changes with every start of this host, when nothing of before runs any more."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -63,3 +63,9 @@ def test_half_a_line_of_the_journal_is_left_for_later() -> None:
 def test_an_answer_that_is_none_is_an_error(line: bytes) -> None:
     with pytest.raises(ValueError):
         launch.reply(line)
+
+
+def test_a_request_may_bear_the_services_time() -> None:
+    line = launch.dated(launch.ping(), 12.5)
+    assert json.loads(line) == {"do": "ping", "now": 12.5}
+    assert line.endswith(b"\n")

@@ -1,0 +1,31 @@
+"""What an agent says of its node, judged: a disk that is full, a clock that is wrong. Pure."""
+
+from collections.abc import Mapping
+
+LEAST_FREE = 32 << 20
+"""Bytes below which a node's own files may not be written any more."""
+MOST_SKEW = 60
+"""Seconds that a node's clock may be off; what the service decides goes by its own."""
+FULL = "disk of the agent is full"
+CLOCK = "clock is wrong"
+
+
+def trouble(said: Mapping[str, object], now: float) -> str:
+    """In words for an operator; empty where nothing is wrong, or an old agent does not say."""
+    free, time = said.get("free"), said.get("time")
+    if isinstance(free, int) and free < LEAST_FREE:
+        return f"{FULL}: {free >> 20} MiB are free"
+    if isinstance(time, int | float) and abs(time - now) > MOST_SKEW:
+        way = "ahead" if time > now else "behind"
+        return f"{CLOCK}: {abs(round(time - now))} s {way}"
+    return ""
+
+
+def is_ours(reason: str) -> bool:
+    """Whether a node was drained for one of these."""
+    return reason.startswith((FULL, CLOCK))
+
+
+def same(before: str, after: str) -> bool:
+    """Whether two say the same, figures aside."""
+    return before.partition(":")[0] == after.partition(":")[0]
