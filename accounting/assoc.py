@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from accounting.budget import Budget
 from accounting.ids import OVERHEAD, AccountName, UserName
 from accounting.limits import NO_LIMITS, Limits, scaled
 
@@ -192,6 +193,8 @@ class Book:
     default_account: AccountName = DEFAULT_ACCOUNT
     """Charged where no association is known, none is enforced and no account was asked for."""
     people: Mapping[UserName, Person] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    """By `scope:name`."""
 
     def level(self, user: str) -> str:
         """The user's admin level."""

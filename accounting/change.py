@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from accounting.assoc import NORMAL, ROOT, Account, Association, Book, Person, Qos
+from accounting.budget import Budget
 from accounting.ids import AccountName, UserName
 
 K = TypeVar("K")
@@ -26,6 +27,8 @@ class Change:
     no_associations: tuple[Place, ...] = ()
     no_qos: tuple[str, ...] = ()
     no_people: tuple[UserName, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    no_budgets: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -59,6 +62,8 @@ def changed(known: Book, change: Change) -> Book:
         associations=_associations(known, change, accounts=accounts, qos=qos),
         qos=qos,
         people=people,
+        budgets=_without(known.budgets, change.no_budgets)
+        | {one.key: one for one in change.budgets},
     )
 
 
@@ -132,7 +137,9 @@ def may_make(known: Book, change: Change, user: str, *, admin: bool) -> bool:
     level = known.level(user)
     if level in {OPERATOR, ADMINISTRATOR}:
         return level == ADMINISTRATOR or ADMINISTRATOR not in _levels(known, change)
-    if change.qos or change.no_qos or _levels(known, change):
+    if change.qos or change.no_qos or change.budgets or change.no_budgets:
+        return False
+    if _levels(known, change):
         return False
     own = coordinated(known, user)
     return bool(own) and touched(known, change) <= own

@@ -8,6 +8,7 @@ from accounting.change import folded
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import fading, money
+from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
 from broker.decide.gang import members, shared_fate
 from broker.decide.passing import (
@@ -36,6 +37,7 @@ from broker.model.reservation import folded as folded_reservations
 from broker.model.site import Site, with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
+from broker.schedule.demand import expected_seconds, need_of
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
 from broker.schedule.gates import begin_of, gate
@@ -119,6 +121,7 @@ class Engine:
         """Whether a full pass might start something."""
         self.asks = Asks(world.site)
         self.ranked = fading.Ranked(world)
+        self.budgets = Budgets(world, store)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -139,6 +142,7 @@ class Engine:
         world.reservations = folded_reservations(store.reservation_facts())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
+        engine.budgets.note((), now)
         engine.answered = dict(store.replies(now - 86_400))
         return engine
 
@@ -168,6 +172,7 @@ class Engine:
             return Outcome(replies=[error] * len(inbox), committed=False)
         self._remember()
         fading.note(self.world, self._batch.entries)
+        self.budgets.note(self._batch.entries, now)
         if changed or now != self.snapshot.at:
             made = self.world.snapshot(at=now, started_at=self.started_at)
             self.snapshot = replace(made, shares=self.ranked.at(now).shares)
@@ -307,7 +312,7 @@ class Engine:
         if now == self._last_due:
             return
         self._last_due = now
-        self._apply_each(due(self.world, now), now)
+        self._apply_each([*due(self.world, now), *self.budgets.due(now)], now)
         if now >= self._last_settled + SETTLE_SECONDS:
             self._last_settled = now
             meters, entries = money.periodic(self.world, now)
@@ -380,8 +385,28 @@ class Engine:
             asks=self.asks,
             reservations=world.reservations,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
-            limits=Keeper(world.site, world.tally, world.charges, now=now),
+            limits=self._keeper(now),
         )
+
+    def _keeper(self, now: int) -> Keeper:
+        keeper = Keeper(self.world.site, self.world.tally, self.world.charges, now=now)
+        keeper.purse = self.budgets.purse(self._rate, now)
+        return keeper
+
+    def _rate(self, job: Job, partition: str) -> int:
+        """Micro-dollars an hour at worst: the best offer for what it asks, or the dearest nodes."""
+        ask = next((one for one in self.asks.of(job) if one.partition.name == partition), None)
+        if ask is None:
+            return 0
+        if ask.partition.elastic is not None:
+            need = need_of(job.spec, ask.demand, expected_seconds(job))
+            rungs = self.quote(need, ask.partition, ask.partition.elastic).rungs
+            each = rungs[0].offer.micro_usd_per_hour if rungs else 0
+        else:
+            own = set(ask.partition.nodes)
+            prices = (n.micro_usd_per_hour for n in self.world.site.nodes if n.name in own)
+            each = max(prices, default=0)
+        return each * ask.demand.min_nodes
 
     def _room(self, node: Node) -> Room:
         held = self.world.holders.get(node.name, {})

@@ -121,6 +121,10 @@ class Store(Protocol):
         """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
         ...
 
+    def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
+        """Micro-dollars from an instant on, by account, user, QOS and partition."""
+        ...
+
 
 class History(Protocol):
     """Reads of what is no longer in memory; safe from several threads."""

@@ -36,6 +36,7 @@ from broker.run.local import LocalChannel, end_node
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
+from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
 from gateway.api.holders import Holders
 from gateway.api.jobs import router
@@ -239,7 +240,12 @@ def build(paths: Paths, config: Config) -> Service:
         desk,
         known.standing(),
         log=log,
-        routers=[own, money(), offers(market, shelf.get, lambda: _taken_up(shelf, market))],
+        routers=[
+            own,
+            money(),
+            budgets(),
+            offers(market, shelf.get, lambda: _taken_up(shelf, market)),
+        ],
         key=_key(config),
     )
     desk.reread = reread = Rereading(

@@ -15,7 +15,7 @@ from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import demand, wanted
+from broker.schedule.demand import demand, expected_seconds, need_of, wanted
 from broker.schedule.gates import limit_of
 from broker.schedule.limits import asking, at_submit, known_of, stands_in
 from broker.schedule.view import TARGETS
@@ -97,8 +97,21 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
         cpus=record.want.cpu,
         nodes=nodes,
         partition=partition.name,
+        micro_usd=_at_most(record, partition, quote, site=site),
     )
     return Decision(reply=estimate)
+
+
+def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> int:
+    """Micro-dollars until its limit (an hour without one) on the best offer, or own nodes."""
+    ask, seconds = demand(job.spec, partition), expected_seconds(job)
+    if partition.elastic is not None:
+        rungs = quote(need_of(job.spec, ask, seconds), partition, partition.elastic).rungs
+        each = rungs[0].offer.micro_usd_per_hour if rungs else 0
+    else:
+        own = set(partition.nodes)
+        each = max((n.micro_usd_per_hour for n in site.nodes if n.name in own), default=0)
+    return each * ask.min_nodes * seconds // 3600
 
 
 def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:

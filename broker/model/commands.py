@@ -54,6 +54,8 @@ class StartEstimate:
     cpus: int
     nodes: str
     partition: str
+    micro_usd: int = 0
+    """What it costs at most, until its time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from broker.model.tally import (
     party_of,
     running,
 )
+from broker.schedule.budgets import Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose
 
 
@@ -141,6 +142,9 @@ def stands_in(
 class Keeper:
     """Limits in one pass: what is in use, with what the pass itself has started."""
 
+    purse: Purse | None = None
+    """Budgets, where there are some: they are looked at when no limit is in the way."""
+
     def __init__(
         self, site: Site, tally: Tally, charges: Charges | None = None, *, now: int = 0
     ) -> None:
@@ -151,7 +155,11 @@ class Keeper:
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
 
     def reason(self, job: Job, partition: str) -> str | None:
-        """Slurm's reason why a limit keeps the job waiting, None if none does."""
+        """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does."""
+        limit = self._limit(job, partition)
+        return self.purse.reason(job, partition) if limit is None and self.purse else limit
+
+    def _limit(self, job: Job, partition: str) -> str | None:
         key = party_of(job), partition
         if key not in self._known:
             self._known[key] = self._bounds(job, partition)
@@ -178,6 +186,8 @@ class Keeper:
     def started(self, job: Job, tres: Tres, *, sign: int = 1, partition: str = "") -> None:
         """The job, or one task of it, runs from now; with a sign of -1 it does not after all."""
         where = partition or (job.partitions[0] if job.partitions else "")
+        if self.purse is not None:
+            self.purse.started(job, where, sign)
         party = party_of(job)._replace(partition=where)
         billed = units(self._site, tres, where)
         more = running(job, tres, billing=billed, started=self._about.now)

@@ -121,6 +121,11 @@ class SqlStore:
         """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
         return self.history.charges(since)
 
+    def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
+        """Micro-dollars from an instant on, by account, user, QOS and partition."""
+        by = ("account", "user", "qos", "partition")
+        return self.history.spent(since=since, until=2**40, by=by)
+
     def _number(self) -> int:
         """The next entry's; they only grow."""
         if self._last_entry is None:

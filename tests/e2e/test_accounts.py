@@ -88,3 +88,19 @@ def test_what_a_job_used_and_cost_is_in_sreport_and_spz_cost(limited: Service) -
     assert int(used) >= 2
     bill = spz(limited, "cost", "--focus").out.splitlines()
     assert any(f'""job"": ""{job}""' in line for line in bill[1:])
+
+
+def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Service) -> None:
+    user = limited.user.name
+    said(limited, "-i", "add", "account", "lab")
+    said(limited, "-i", "add", "user", user, "account=lab")
+    assert "account:lab" in spz(limited, "budget", "set", "account:lab", "0.001").out
+    estimate = limited.run("sbatch", "--test-only", "-p", "ec2", "-t", "60", "--wrap", "true").err
+    assert "sbatch: it costs $0." in estimate
+    job = limited.wrap("true", "-p", "ec2", "-t", "60")
+    reason = ["squeue", "-h", "-o", "%r", "-j", str(job)]
+    until(lambda: limited.run(*reason).out == "AssocBudgetLimit\n", "that it waits for the budget")
+    spz(limited, "budget", "set", "account:lab", "100", "--window", "day", "--zone", "Asia/Tokyo")
+    limited.wait(job, "COMPLETED")
+    (shown,) = spz(limited, "budget", "show").out.splitlines()[1:]
+    assert shown.split()[4:] == ["day", "Asia/Tokyo", "hold", "ok"]

@@ -73,6 +73,13 @@ class MemoryStore:
             if cell.span == rollup.HOUR and cell.start >= since
         ]
 
+    def spent(self, since: int) -> Mapping[tuple[str, str, str, str], int]:
+        found: dict[tuple[str, str, str, str], int] = {}
+        for entry in self.entries.values():
+            key = entry.account, entry.user, entry.qos, entry.partition
+            found[key] = found.get(key, 0) + (entry.cost if entry.since >= since else 0)
+        return found
+
     def book_changes(self) -> Sequence[ev.BookChanged]:
         return [fact for _, fact in self.events if isinstance(fact, ev.BookChanged)]
 

@@ -12,6 +12,7 @@ from gateway.api.desk import Desk, group_name
 from gateway.api.programs.early import early
 from gateway.api.programs.typed import setting
 from gateway.api.wire import Answer, Call
+from gateway.query.dollars import usd
 from gateway.translate.sbatch import Early, NeedFile, Submission, translate
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone, show_instant
@@ -90,10 +91,13 @@ async def _owner(desk: Desk, call: Call, said: Submission) -> Owner:
 
 
 def _estimated(estimate: StartEstimate, zone: Zone) -> str:
+    """Slurm's line, and what it costs where that is anything."""
+    cost = usd(estimate.micro_usd)
+    money = f"sbatch: it costs {cost} at most\n" if estimate.micro_usd else ""
     return (
         f"sbatch: Job {estimate.job} to start at {show_instant(estimate.start, zone)} using "
         f"{estimate.cpus} processors on nodes {estimate.nodes} "
-        f"in partition {estimate.partition}\n"
+        f"in partition {estimate.partition}\n{money}"
     )
 
 

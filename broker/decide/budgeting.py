@@ -1,0 +1,123 @@
+"""Budgets while the service runs: what was spent of each, and whom a used up one ends."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from accounting.budget import Action, Budget, Running, begins
+from accounting.ids import AccountName
+from accounting.ledger import Entry
+from broker.decide.ending import cancelled
+from broker.model import events as ev
+from broker.model.job import Job, JobState, Notice
+from broker.ports import Store
+from broker.schedule.budgets import Purse, Rate, covers, promised
+from broker.world import World
+
+NOTICE_SECONDS = 120
+"""Between the notice and the end."""
+TEXT = "SkyPurza: the budget of {} is used up, this job ends in two minutes"
+
+
+@dataclass(slots=True)
+class Spending:
+    """What was spent of a budget in the window that began then, in micro-dollars."""
+
+    budget: Budget
+    since: int
+    spent: int
+    told: set[int] = field(default_factory=set)
+    """Jobs that had their notice."""
+    told_at: int = 0
+
+
+class Budgets:
+    """Follows the ledger; what is not known yet is read from the store."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self._world = world
+        self._store = store
+        self._known: dict[str, Spending] = {}
+
+    def note(self, entries: Iterable[Entry], now: int) -> None:
+        """Adds what a step has posted; windows that are over begin anew."""
+        budgets = self._world.site.book.budgets
+        if not budgets:
+            self._known = {}
+            return
+        posted = [entry for entry in entries if entry.cost]
+        for key, budget in budgets.items():
+            known, since = self._known.get(key), begins(budget, now)
+            if known is None or known.budget != budget or known.since != since:
+                self._known[key] = Spending(budget, since, self._read(budget, since))
+                continue
+            known.spent += sum(entry.cost for entry in posted if self._pays(budget, entry))
+        for gone in self._known.keys() - budgets.keys():
+            del self._known[gone]
+
+    def purse(self, rate: Rate, now: int) -> Purse | None:
+        """What is left of each for one pass; None where there are no budgets."""
+        world = self._world
+        if not world.site.book.budgets:
+            return None
+        running = [world.jobs[job] for job in world.active]
+        left = {
+            key: one.budget.micro_usd
+            - one.spent
+            - promised(one.budget, running, world.nodes, book=world.site.book, now=now)
+            for key, one in self._known.items()
+        }
+        return Purse(left, world.site.book, rate, now)
+
+    def due(self, now: int) -> list[ev.Event]:
+        """Running jobs that a used up budget ends, or tells that it will."""
+        facts: list[ev.Event] = []
+        for one in self._known.values():
+            ends = one.budget.action is Action.STOP and one.budget.running is not Running.NEVER
+            if ends and one.spent >= one.budget.micro_usd:
+                facts += self._ending(one, now)
+        return facts
+
+    def _ending(self, one: Spending, now: int) -> list[ev.Event]:
+        facts: list[ev.Event] = []
+        for job in self._paid(one.budget):
+            serial = self._world.last_event + 1 + job.id
+            if one.budget.running is Running.NOTICE and job.id not in one.told:
+                one.told.add(job.id)
+                one.told_at = now
+                notice = Notice(TEXT.format(one.budget.key), serial)
+                facts.append(ev.NoticeAsked(job=job.id, at=now, notice=notice))
+            elif one.budget.running is Running.NOW or now >= one.told_at + NOTICE_SECONDS:
+                facts.append(cancelled(job, by=ev.SYSTEM, now=now))
+        return facts
+
+    def _paid(self, budget: Budget) -> list[Job]:
+        """Running jobs that the budget pays for."""
+        world = self._world
+        jobs = (world.jobs[job] for job in world.active)
+        return [
+            job
+            for job in jobs
+            if job.state is JobState.RUNNING
+            and not job.completing
+            and covers(budget, job, world.site.book, partition=job.partition)
+        ]
+
+    def _read(self, budget: Budget, since: int) -> int:
+        found = self._store.spent(since)
+        return sum(
+            amount
+            for (account, user, qos, partition), amount in found.items()
+            if budget.covers(accounts=self._line(account), user=user, qos=qos, partition=partition)
+        )
+
+    def _pays(self, budget: Budget, entry: Entry) -> bool:
+        return budget.covers(
+            accounts=self._line(entry.account),
+            user=entry.user,
+            qos=entry.qos,
+            partition=entry.partition,
+        )
+
+    def _line(self, account: str) -> list[str]:
+        book = self._world.site.book
+        return [str(step.name) for step in book.lineage(AccountName(account))] or [account]

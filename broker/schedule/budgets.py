@@ -1,0 +1,90 @@
+"""What budgets still pay for in one pass: a job that would break one waits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from accounting.assoc import Book
+from accounting.budget import Action, Budget, ends
+from accounting.ids import AccountName
+from broker.model.ids import NodeName
+from broker.model.job import Job
+from broker.model.node import Node
+from broker.model.spec import UNLIMITED
+
+REASON = "AssocBudgetLimit"
+HOUR = 3600
+MONTH = 30 * 86400
+"""How long a job without limit counts where its budget's window never ends."""
+Rate = Callable[[Job, str], int]
+"""Micro-dollars an hour that a waiting job would cost in a partition, at worst."""
+
+
+def covers(budget: Budget, job: Job, book: Book, *, partition: str) -> bool:
+    """Whether the job is paid from the budget."""
+    line = [str(step.name) for step in book.lineage(AccountName(job.account))] or [job.account]
+    return budget.covers(accounts=line, user=job.owner.user, qos=job.qos, partition=partition)
+
+
+def rate_now(job: Job, nodes: Mapping[NodeName, Node]) -> int:
+    """Micro-dollars an hour of what a running job holds: its part of each node's price."""
+    total = 0
+    for share in job.shares:
+        node = nodes.get(share.node)
+        if node is not None:
+            price = node.machine.micro_usd_per_hour if node.machine else node.micro_usd_per_hour
+            total += int(price * share.tres.dominant_share(node.whole))
+    return total
+
+
+def worst(job: Job, budget: Budget, rate: int, *, now: int) -> int:
+    """Micro-dollars until the job's limit, at that rate; one without limit lasts the window out."""
+    if job.time_limit == UNLIMITED:
+        over = ends(budget, now)
+        seconds = MONTH if over is None else over - now
+    else:
+        begun = job.started if job.started is not None and job.shares else now
+        seconds = max(0, begun + int(job.time_limit) - now)
+    return rate * seconds // HOUR
+
+
+def promised(
+    budget: Budget, jobs: Sequence[Job], nodes: Mapping[NodeName, Node], *, book: Book, now: int
+) -> int:
+    """Micro-dollars that running jobs may still cost the budget."""
+    return sum(
+        worst(job, budget, rate_now(job, nodes), now=now)
+        for job in jobs
+        if job.shares and covers(budget, job, book, partition=job.partition)
+    )
+
+
+@dataclass(slots=True)
+class Purse:
+    """Money in one pass; what the pass starts is taken out."""
+
+    left: dict[str, int]
+    """Micro-dollars by the budget's key."""
+    book: Book
+    rate: Rate
+    now: int
+
+    def reason(self, job: Job, partition: str) -> str | None:
+        """Why it has to wait, None if every budget pays for it."""
+        for budget in self._of(job, partition):
+            cost = worst(job, budget, self.rate(job, partition), now=self.now)
+            short = cost > self.left[budget.key] or (cost and self.left[budget.key] <= 0)
+            if short and budget.action is not Action.WARN:
+                return REASON
+        return None
+
+    def started(self, job: Job, partition: str, sign: int) -> None:
+        for budget in self._of(job, partition):
+            cost = worst(job, budget, self.rate(job, partition), now=self.now)
+            self.left[budget.key] -= sign * cost
+
+    def _of(self, job: Job, partition: str) -> list[Budget]:
+        return [
+            budget
+            for budget in self.book.budgets.values()
+            if budget.key in self.left and covers(budget, job, self.book, partition=partition)
+        ]

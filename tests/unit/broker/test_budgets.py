@@ -1,0 +1,109 @@
+"""Budgets in a running engine: who waits, who goes on, who is ended."""
+
+from dataclasses import replace
+
+from accounting.assoc import Book, book
+from accounting.budget import Action, Budget, Running, Scope, Window
+from accounting.change import Change, changed
+from broker.model import commands as cmd
+from broker.model.site import Site
+from broker.schedule.budgets import REASON
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ROOT, Bench
+
+PRICE = 36_000_000  # a node an hour
+
+
+def priced(*budgets: Budget) -> Site:
+    nodes = tuple(replace(node, micro_usd_per_hour=PRICE) for node in DECLARED.nodes)
+    known: Book = changed(book(), Change(budgets=budgets))
+    return replace(DECLARED, nodes=nodes, book=known)
+
+
+def dollars(usd: float, **more: object) -> Budget:
+    how = {"scope": Scope.USER, "name": "alice", "window": Window.TOTAL, **more}
+    return Budget(micro_usd=int(usd * 1_000_000), **how)  # type: ignore[arg-type]
+
+
+def test_a_job_that_would_break_a_budget_waits_and_others_go_on() -> None:
+    bench = Bench(priced(dollars(10)))
+    short = bench.submit(time_limit=900)  # at worst 9 dollars
+    long = bench.submit(time_limit=1800)
+    other = bench.submit(BOB, time_limit=1800)
+    assert [bench.state(job) for job in (short, long, other)] == [
+        "CONFIGURING",
+        "PENDING",
+        "CONFIGURING",
+    ]
+    assert bench.world.jobs[long].reason == REASON
+
+
+def test_what_running_jobs_may_still_cost_is_promised_and_comes_back() -> None:
+    bench = Bench(priced(dollars(10)))
+    first = bench.submit(time_limit=900)  # holds a fourth of a node: may cost 2.25
+    second = bench.submit(time_limit=900)
+    assert bench.state(second) == "PENDING" or bench.world.jobs[second].shares
+    third = bench.submit(time_limit=900)
+    assert bench.world.jobs[third].reason == REASON
+    for job in (first, second):
+        if bench.world.jobs[job].shares:
+            bench.run(job)
+    bench.step(full=True, seconds=1)
+    assert bench.state(third) == "CONFIGURING"
+
+
+def test_a_warning_keeps_nobody_waiting() -> None:
+    bench = Bench(priced(dollars(1, action=Action.WARN)))
+    assert bench.state(bench.submit(time_limit=3600)) == "CONFIGURING"
+
+
+def test_a_budget_is_raised_while_a_job_waits_for_it() -> None:
+    bench = Bench(priced(dollars(1)))
+    job = bench.submit(time_limit=900)
+    assert bench.world.jobs[job].reason == REASON
+    more = Change(budgets=(dollars(100),))
+    bench.step(
+        cmd.ChangeBook(change=more, basis=bench.world.site.book, by=ROOT, action="Set Budget")
+    )
+    bench.step(full=True, seconds=1)
+    assert bench.state(job) == "CONFIGURING"
+
+
+def used_up(running: Running) -> tuple[Bench, int]:
+    """A job whose budget is spent while it runs."""
+    bench = Bench(priced(dollars(9.5, action=Action.STOP, running=running)))
+    job = bench.submit(ALICE, time_limit=900)
+    key = f"{bench.world.jobs[job].key}/batch"
+    bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
+    lower = Change(budgets=(dollars(0.5, action=Action.STOP, running=running),))
+    bench.step(
+        cmd.ChangeBook(change=lower, basis=bench.world.site.book, by=ROOT, action="Set Budget")
+    )
+    bench.step(seconds=600)
+    bench.step(seconds=1)
+    return bench, job
+
+
+def test_a_used_up_budget_ends_running_jobs_only_where_it_says_so() -> None:
+    bench, job = used_up(Running.NEVER)
+    assert bench.state(job) == "RUNNING"
+    bench, job = used_up(Running.NOW)
+    assert bench.state(job) == "COMPLETING"
+
+
+def test_with_notice_the_job_is_told_first_and_ended_two_minutes_later() -> None:
+    bench, job = used_up(Running.NOTICE)
+    assert bench.state(job) == "RUNNING"
+    assert "budget of user:alice is used up" in bench.world.jobs[job].notices[0].text
+    bench.step(seconds=60)
+    assert bench.state(job) == "RUNNING"
+    bench.step(seconds=61)
+    assert bench.state(job) == "COMPLETING"
+
+
+def test_what_was_spent_is_read_again_after_a_restart() -> None:
+    bench, _ = used_up(Running.NEVER)
+    again = Bench(priced(dollars(0.5, action=Action.HOLD)), bench.store)
+    again.requests = bench.requests
+    job = again.submit(time_limit=60)
+    again.step(full=True, seconds=1)
+    assert again.world.jobs[job].reason == REASON
