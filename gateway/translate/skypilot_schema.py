@@ -89,7 +89,9 @@ AUTOSTOP = _any(
         {
             "idle_minutes": works("Minutes without a run; 5 where absent.", AMOUNT),
             "down": works("Machines always go; there is no other way yet.", TRUTH),
-            "wait_for": sensible("`jobs` is what happens; logins are not looked at.", TEXT),
+            "wait_for": sensible(
+                "jobs; none is a limit from the start; logins are not looked at.", TEXT
+            ),
             "hook": noted("Older place of a hook.", TEXT, "hooks are not run"),
             "hook_timeout": noted("Its limit.", AMOUNT, "hooks are not run"),
         }
@@ -348,8 +350,14 @@ HEADER_KEYS: dict[str, Schema] = {
     "execution": works(
         "serial (a pipeline) or parallel (a group).", {"enum": ["serial", "parallel"]}
     ),
-    "primary_tasks": sensible("Tasks whose end ends the group.", _list(TEXT)),
-    "termination_delay": sensible("How long the others may go on.", _any(AMOUNT, _map(AMOUNT))),
+    "primary_tasks": noted(
+        "Tasks whose end ends the group.", _list(TEXT), "each task of a group ends by itself"
+    ),
+    "termination_delay": noted(
+        "How long the others may go on.",
+        _any(AMOUNT, _map(AMOUNT)),
+        "each task of a group ends by itself",
+    ),
     "inter_connection": noted("Names for one another's hosts.", TRUTH, "addresses are given"),
 }
 TASK = {**_group(TASK_KEYS), "$defs": {"resources": RESOURCES}}

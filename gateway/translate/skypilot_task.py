@@ -91,8 +91,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         submit_host=origin.host,
         submit_dir=origin.cwd,
         cluster=cluster,
-        idle_seconds=idle_seconds(task),
-        **slurm_fields(task.slurm),
+        **({"time_limit": hard_limit(task)} | _idle(task) | slurm_fields(task.slurm)),
     )
     blobs = {**run.blobs, _digest(environment): environment}
     return Translated(spec, blobs, (*notes(task), *told))
@@ -258,6 +257,17 @@ def _resources(task: Task, origin: Origin) -> tuple[Resources, tuple[str, ...]]:
 def _ordered(task: Task) -> bool:
     listed = task.resources.accelerators is not None and task.resources.accelerators.ordered
     return bool(task.resources.ordered) or listed
+
+
+def hard_limit(task: Task) -> int | None:
+    """Seconds from the start after which it ends whatever runs (`wait_for: none`)."""
+    found = [one.autostop for one in task.resources.candidates if one.autostop]
+    limits = [one.idle_seconds for one in found if one.wait_for == "none"]
+    return min(limits) if limits else None
+
+
+def _idle(task: Task) -> dict[str, int | None]:
+    return {"idle_seconds": None if hard_limit(task) is not None else idle_seconds(task)}
 
 
 def idle_seconds(task: Task) -> int | None:

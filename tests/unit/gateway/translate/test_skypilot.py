@@ -639,6 +639,8 @@ def test_autostop_is_the_time_that_a_cluster_may_idle() -> None:
     assert task("resources: {autostop: {idle_minutes: 10, down: true}}").spec.idle_seconds == 600
     assert task("resources: {autostop: true}").spec.idle_seconds == 300
     assert task("resources: {autostop: false}").spec.idle_seconds is None
+    limited = task("resources: {autostop: {idle_minutes: 60, wait_for: none}}").spec
+    assert (limited.idle_seconds, limited.time_limit) == (None, 3600)
 
 
 def test_several_nodes_are_asked_for_whole_with_one_task_on_each() -> None:
