@@ -25,6 +25,7 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 15.0
 """Seconds until a connection that failed is tried again; doubles in between."""
 ED25519 = "ssh-ed25519"
+SENT_AT_ONCE = 1 << 17
 BIG = 1 << 20
 """Input longer than this is written by a thread of its own, lest both sides wait."""
 PUT = """\
@@ -340,8 +341,12 @@ def _exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, timeout:
 
 
 def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
-    """A program that ends without reading all of its input is no error."""
+    """A program that ends without reading all of its input is no error.
+
+    Paramiko copies what is left of its argument at each packet, so it gets little at a time.
+    """
     with suppress(OSError, EOFError):
-        channel.sendall(stdin)
+        for start in range(0, len(stdin), SENT_AT_ONCE):
+            channel.sendall(stdin[start : start + SENT_AT_ONCE])
     with suppress(OSError, EOFError):
         channel.shutdown_write()

@@ -13,19 +13,12 @@ class Ignored:
     """Patterns of one folder."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = [line for line in lines if line.strip()]
-        self._spec = GitIgnoreSpec.from_lines(self._lines)
-
-    def prune(self) -> list[str]:
-        """Names of folders that need not even be looked into, wherever they are."""
-        if any(line.startswith("!") for line in self._lines):
-            return []
-        plain = (line.rstrip("/") for line in self._lines if line.endswith("/"))
-        return [name for name in plain if name and not set(name) & set("/*?[\\#! ")]
+        self.lines = list(lines)
+        self._spec = GitIgnoreSpec.from_lines(self.lines)
 
     def kept(self, found: Manifest) -> dict[str, Entry]:
         """What is left."""
-        if not self._lines:
+        if not self.lines:
             return dict(found)
         return {path: entry for path, entry in found.items() if not self._has(path, entry)}
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 PART = 8 << 20
 """Bytes of a file that travel in one piece: an interrupted transfer goes on behind the last one."""
-BATCH = 16 << 20
+BATCH = 32 << 20
 """Bytes that travel together."""
 
 

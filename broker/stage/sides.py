@@ -68,7 +68,7 @@ class Far:
     archive: str
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-        argv = [self.python, self.archive, "carry", verb, *where.words()]
+        argv = [self.python, "-IS", self.archive, "carry", verb, *where.words()]
         patience = LEAST_SECONDS + len(asked) / BYTES_PER_SECOND
         done = self.channel.run(argv, stdin=asked, timeout=patience)
         if done.code != 0:

@@ -2,7 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from broker.model.errors import Refused
@@ -20,7 +21,7 @@ from broker.stage.plan import (
     long_ones,
     one_way,
 )
-from broker.stage.sides import Side, Where, tails
+from broker.stage.sides import Side, Where
 
 GIB = 1 << 30
 BESIDE = "beside"
@@ -78,11 +79,9 @@ class Sync:
 
     def push(self, folder: Folder, far: Side) -> Told:
         """Raises TooMuch, FileNotFoundError for a folder that is not there, HereError, OSError."""
-        ignored = self._ignored(folder)
-        here = _listed(self.near, folder, ignored)
+        here = _listed(self.near, folder)
         self._must_be_allowed(folder, here.files)
-        far.carry("make", folder.where)
-        there = _listed(far, folder, ignored)
+        there = _listed(far, folder, here.ignored, verb="arrive")
         if here.one_with(there):
             return Told()
         marks = self.marks.load(folder.node, folder.where.path)
@@ -93,9 +92,11 @@ class Sync:
 
     def pull(self, folder: Folder, far: Side) -> Told:
         """What the node changed. Raises FileNotFoundError as `push`, HereError, OSError."""
-        ignored = self._ignored(folder)
-        there = _listed(far, folder, ignored, may_be_absent=True)
-        here = _listed(self.near, folder, ignored)
+        here = _listed(self.near, folder)
+        try:
+            there = _listed(far, folder, here.ignored)
+        except FileNotFoundError:
+            return Told()
         if here.one_with(there):
             return Told()
         marks = self.marks.load(folder.node, folder.where.path)
@@ -109,11 +110,6 @@ class Sync:
         new |= {one.path: Mark(one.entry, here.files[one.path]) for one in plan.clashes}
         self._keep(folder, marks, {path: mark.turned() for path, mark in new.items()})
         return told
-
-    def _ignored(self, folder: Folder) -> Ignored:
-        asked = json.dumps([[FILE, 0]]).encode("ascii")
-        (data,) = tails(self.near.carry("tail", folder.where, asked))
-        return Ignored(data.decode("utf-8", "surrogateescape").splitlines())
 
     def _must_be_allowed(self, folder: Folder, here: Mapping[str, Entry]) -> None:
         size, most = sum(entry.size for entry in here.values()), self.limits
@@ -134,29 +130,29 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A folder as one side shows it; nobody's identity where it is not there."""
+    """A folder as one side shows it."""
 
     files: dict[str, Entry]
-    identity: tuple[int, ...] = ()
+    ignored: Ignored
+    identity: tuple[int, ...]
 
     def one_with(self, other: "_Seen") -> bool:
         """Whether both sides see the same folder, so that nothing has to travel."""
-        return self.identity == other.identity != ()
+        return self.identity == other.identity
 
 
-def _listed(side: Side, folder: Folder, ignored: Ignored, *, may_be_absent: bool = False) -> _Seen:
-    asked = json.dumps({"prune": ignored.prune()}).encode("ascii")
-    try:
-        said = side.carry("list", folder.where, asked)
-    except FileNotFoundError:
-        if may_be_absent:
-            return _Seen({})
-        raise
-    rows = json.loads(zlib.decompress(said))
+def _listed(
+    side: Side, folder: Folder, ignored: Ignored | None = None, *, verb: str = "list"
+) -> _Seen:
+    """What is ignored is said by the folder itself where it is not given."""
+    how = {"file": FILE} if ignored is None else {"lines": ignored.lines}
+    said = side.carry(verb, folder.where, json.dumps(how).encode("ascii"))
+    found = json.loads(zlib.decompress(said))
+    ignored, rows = ignored or Ignored(found["lines"]), found["rows"]
     identity = tuple(rows.pop(""))
-    found = ignored.kept({path: Entry(*row) for path, row in rows.items()})
-    wanted = {path: entry for path, entry in found.items() if path not in folder.outputs}
-    return _Seen(wanted, identity)
+    kept = ignored.kept({path: Entry(*row) for path, row in rows.items()})
+    wanted = {path: entry for path, entry in kept.items() if path not in folder.outputs}
+    return _Seen(wanted, ignored, identity)
 
 
 def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:
@@ -178,13 +174,31 @@ def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:
 
 def _carried(moves: Sequence[Move], folder: Folder, *, giver: Side, taker: Side) -> Told:
     told = Told()
-    for batch in batches(moves, _begun(moves, folder, taker)):
-        asked = json.dumps([_header(piece, folder) for piece in batch]).encode("ascii")
-        stream = giver.carry("pack", folder.where, asked)
+    for batch, stream in _packed(batches(moves, _begun(moves, folder, taker)), folder, giver):
         said = json.loads(taker.carry("unpack", folder.where, stream))
         for piece in batch:
             _note(told, piece, said.get(piece.move.path, "error: it changed while it was read"))
     return told
+
+
+def _packed(
+    found: Iterable[list[Piece]], folder: Folder, giver: Side
+) -> Iterator[tuple[list[Piece], bytes]]:
+    """Each batch as it travels; the next one is packed while one is on its way."""
+
+    def pack(batch: list[Piece]) -> tuple[list[Piece], bytes]:
+        asked = json.dumps([_header(piece, folder) for piece in batch]).encode("ascii")
+        return batch, giver.carry("pack", folder.where, asked)
+
+    with ThreadPoolExecutor(1) as ahead:
+        waiting = None
+        for batch in found:
+            coming = ahead.submit(pack, batch)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = coming
+        if waiting is not None:
+            yield waiting.result()
 
 
 def _begun(moves: Sequence[Move], folder: Folder, taker: Side) -> dict[str, int]:

@@ -13,14 +13,15 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Optional
+    from typing import Any, BinaryIO, Iterator, Optional
 
     Header = dict[str, Any]
 
 PIECE = 1 << 18
 MOST_READ = 4 << 20
-FAST = 1
-"""zlib's level: the network is slower, and most of what is large is packed already."""
+FAST, STORED = 1, 0
+"""zlib's levels: the network is slow, but what is packed already is not packed again."""
+SAMPLE = 1 << 16
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
@@ -134,10 +135,25 @@ def _row(item: "os.DirEntry[str]") -> "Optional[list[Any]]":
 
 
 def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
-    prune = set(decode(asked).get("prune", ()))
+    """What is ignored, by the patterns of a file or as they are given, and all else below."""
+    how = decode(asked)
+    lines = how["lines"] if "lines" in how else _lines(folder, how["file"])
     rows = {"": identity(folder)}  # type: dict[str, list[Any]]
-    rows.update(listing(folder, prune))
-    yield zlib.compress(encode(rows), FAST)
+    rows.update(listing(folder, prune(lines)))
+    yield zlib.compress(encode({"lines": lines, "rows": rows}), FAST)
+
+
+def _lines(folder: str, name: str) -> "list[str]":
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return _tail(root, name, 0).decode("utf-8", "surrogateescape").splitlines()
+
+
+def prune(lines: "list[str]") -> "set[str]":
+    """Names of folders that need not even be looked into, wherever they are."""
+    if any(line.startswith("!") for line in lines):
+        return set()
+    plain = {line.rstrip("/") for line in lines if line.endswith("/")}
+    return {name for name in plain if name and not set(name) & set("/*?[\\#! ")}
 
 
 def identity(folder: str) -> "list[int]":
@@ -207,14 +223,22 @@ def _reading(place: Below) -> "Any":
 def do_pack(folder: str, asked: bytes) -> "Iterator[bytes]":
     """Of each header that is asked for, itself on a line and its piece of the file behind it."""
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    packer = zlib.compressobj(FAST)
+    packer = None
     for header in decode(asked):
         data = _piece(root, header)
         if data is None:
             continue
+        if packer is None:
+            packer = zlib.compressobj(_level(data))
         header["length"] = len(data)
         yield packer.compress(encode(header) + b"\n" + data)
-    yield packer.flush()
+    yield packer.flush() if packer is not None else zlib.compress(b"", STORED)
+
+
+def _level(data: bytes) -> int:
+    """By the beginning of what is to be packed."""
+    sample = data[:SAMPLE]
+    return FAST if len(zlib.compress(sample, FAST)) * 10 < 9 * len(sample) else STORED
 
 
 def _piece(root: int, header: "Header") -> "Optional[bytes]":
@@ -236,15 +260,44 @@ def _piece(root: int, header: "Header") -> "Optional[bytes]":
 # ---------------------------------------------------------------- unpacking
 
 
-def do_unpack(folder: str, stream: bytes) -> "Iterator[bytes]":
+class Stream:
+    """What is packed, as it comes."""
+
+    def __init__(self, source: "BinaryIO") -> None:
+        self.source = source
+        self.unpacker = zlib.decompressobj()
+        self.data = bytearray()
+
+    def line(self) -> bytes:
+        """Empty at the end."""
+        at = self.data.find(b"\n")
+        while at < 0 and self._more():
+            at = self.data.find(b"\n")
+        return self.take(at + 1)
+
+    def take(self, size: int) -> bytes:
+        """Less only where the stream ends before."""
+        while len(self.data) < size and self._more():
+            pass
+        taken = bytes(self.data[:size])
+        del self.data[:size]
+        return taken
+
+    def _more(self) -> bool:
+        packed = self.source.read(PIECE)
+        self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
+        return bool(packed)
+
+
+def do_unpack(folder: str, source: "BinaryIO") -> "Iterator[bytes]":
     """What became of each path: `done`, `part`, `beside` (somebody changed it) or an error."""
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    data, at, told = zlib.decompress(stream), 0, {}
-    while at < len(data):
-        end = data.index(b"\n", at)
-        header = decode(data[at:end])
-        at = end + 1 + header["length"]
-        told[header["path"]] = _unpack(root, header, data[end + 1 : at])
+    stream, told = Stream(source), {}
+    for line in iter(stream.line, b""):
+        header = decode(line)
+        data = stream.take(header["length"])
+        if len(data) == header["length"]:
+            told[header["path"]] = _unpack(root, header, data)
     yield encode(told)
 
 
@@ -337,13 +390,14 @@ def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
 MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
 VERBS = {
     "make": do_make,
+    "arrive": do_list,
     "list": do_list,
     "sizes": do_sizes,
     "tail": do_tail,
     "digest": do_digest,
     "pack": do_pack,
-    "unpack": do_unpack,
 }
+"""All that is asked comes first; `unpack` takes its stream as it comes."""
 
 # ---------------------------------------------------------------- as whom
 
@@ -370,13 +424,15 @@ def become(uid: int, gid: int, groups: "list[int]") -> None:
 def main(argv: "list[str]") -> int:
     """`carry VERB UID GID GROUPS UMASK FOLDER`; what is asked comes on standard input."""
     verb, uid, gid, groups, umask, folder = argv
-    asked = sys.stdin.buffer.read()
+    source = sys.stdin.buffer
     try:
-        if verb == "make":
+        if verb in ("make", "arrive"):
             make_folder(folder, int(uid), int(gid))
         become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.umask(int(umask, 8))
-        for piece in VERBS[verb](folder, asked):
+        act = VERBS.get(verb)
+        pieces = act(folder, source.read()) if act is not None else do_unpack(folder, source)
+        for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     except OSError as error:
