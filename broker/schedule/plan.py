@@ -57,6 +57,10 @@ class _Pass:
         """Jobs that can share machines: they are placed together at the end of the pass."""
         self.wishes = 0
         """How many there are in lots, at most."""
+        self.asked: dict[tuple[str, str], int] = {}
+        """Cpus of bought machines that lots ask for, by prefix and user."""
+        self.room_for: dict[int, int] = {}
+        """Cpus of bought machines that might serve, by signature."""
         self.short: dict[str, int] = {}
         """How many wait because no name of a prefix is free."""
         self.shapes: dict[object, Shape] = {}
@@ -308,7 +312,7 @@ class _Pass:
         made = self._shape(job, ask)
         if not made.quote.first:
             return Wait(made.quote.reason, made.quote.explain)
-        if not self.pool.has_bought_room() and not self.pool.unused(elastic):
+        if not self._may_find_room(job, ask, elastic):
             return self._hopeless(ask, self._in_use(elastic, ask.partition))
         asked = job.spec.resources
         sort = asked.constraint, asked.prefer, asked.any_of, asked.cpus_exactly, asked.tmp_mib
@@ -319,6 +323,17 @@ class _Pass:
         self.lots[key].add(Wish(job, task, ask), made.need)
         self.wishes += 1
         return None
+
+    def _may_find_room(self, job: Job, ask: Ask, elastic: Elastic) -> bool:
+        """Whether there are names for more machines, or cpus that nobody before it asked for."""
+        if self.pool.unused(elastic):
+            return True
+        need, user = self._shape(job, ask).need, "" if elastic.share_users else job.owner.user
+        asked = self.asked.get((elastic.prefix, user), 0)
+        self.asked[elastic.prefix, user] = asked + need.cpus
+        if ask.signature not in self.room_for:
+            self.room_for[ask.signature] = self.pool.cpus_for(user, need)
+        return asked < self.room_for[ask.signature]
 
     def _in_use(self, elastic: Elastic, partition: Partition) -> Wait:
         self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
 from broker.model.node import NodeState
+from broker.model.offer import Need
 from broker.model.site import Elastic
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
@@ -30,6 +31,8 @@ class Pool:
         """Nodes of the gang under way: its components share none (Slurm 25.11)."""
         self.promised: set[NodeName] = set()
         """Bought machines for which somebody waits because they are free soon."""
+        self._bought: dict[str, list[Room]] = {}
+        """Bought machines with room by whom they are for; "" has all of them."""
         self._unused: dict[tuple[str, int], tuple[int, list[NodeName]]] = {}
         """Names that were free when so many were taken."""
 
@@ -46,9 +49,20 @@ class Pool:
             self._unused[key] = len(self.names), free
         return free
 
-    def has_bought_room(self) -> bool:
-        """Whether a machine that was bought has a cpu free."""
-        return any(not one.node.declared for one in self.rooms.values())
+    def cpus_for(self, user: str, need: Need) -> int:
+        """Cpus of bought machines of that user ("": anybody's) that were free when first asked.
+
+        None of them counts where no machine has room for one such need.
+        """
+        if not self._bought:
+            self._bought[""] = []
+            for one in self.rooms.values():
+                if not one.node.declared:
+                    self._bought[""].append(one)
+                    self._bought.setdefault(one.node.cause.user, []).append(one)
+        found = self._bought.get(user, ())
+        fits = any(one.free.cpu >= need.cpus and one.free.mem_mib >= need.mem_mib for one in found)
+        return sum(one.free.cpu for one in found) if fits else 0
 
     def is_idle(self, one: Room, prefix: str) -> bool:
         """Whether it was bought under a name of this prefix and nobody holds or awaits it."""

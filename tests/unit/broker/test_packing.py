@@ -247,5 +247,6 @@ def test_an_idle_machine_of_another_user_gives_its_name_to_who_waits() -> None:
     (effect,) = bench.effects
     assert isinstance(effect, Terminate)
     gone = replace(effect.machine, state=MachineState.TERMINATED, terminated_at=bench.now)  # type: ignore[type-var]
-    bench.step(cmd.Terminated(node=effect.node, launch=effect.launch, machine=gone))
+    terminated = cmd.Terminated(node=effect.node, launch=effect.launch, machine=gone)
+    bench.step(terminated, seconds=1)
     assert bench.world.jobs[job].shares[0].node == "ec2-1"
