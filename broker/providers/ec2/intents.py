@@ -25,7 +25,11 @@ class Intents:
 
     def end(self, bought: naming.Purchase) -> None:
         """Its outcome is known."""
-        self._path(bought.token, bought.nodes).unlink(missing_ok=True)
+        self.forget(bought.token, bought.nodes)
+
+    def forget(self, token: str, nodes: Sequence[naming.Identity]) -> None:
+        """The same by what it was for."""
+        self._path(token, nodes).unlink(missing_ok=True)
 
     def open(
         self, token: str, nodes: Sequence[naming.Identity]

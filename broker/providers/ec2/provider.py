@@ -96,6 +96,7 @@ class Ec2Provider:
         with self._alone(token):
             known = self._bought(nodes, token)
             if known is not None:
+                self._intents.forget(token, nodes)
                 return known
             found = self._found_out(nodes, token)
             if found is not None:
