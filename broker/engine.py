@@ -56,8 +56,7 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-FREES_NODES = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced)
-MAKES_ROOM = (*FREES_NODES, ReservationSet, ReservationGone)
+MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced, ReservationSet, ReservationGone)
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
 DONE = "done "
