@@ -59,6 +59,8 @@ def _columns(fields: Iterable[Field]) -> Columns:
 STEADY_ROWS = tuple(_columns(read_fields(text)) for text in (DEFAULT, BRIEF))
 """Columns of sacct in which also a job that waits hangs on its record and on the site alone."""
 MOST_LAYOUTS = 6
+SPARE_ROWS = 12_000
+"""As many as the store keeps of the jobs that memory has forgotten."""
 UNSTEADY = frozenset(("Cost",))
 """Columns that hang on more than the record of a job that has ended."""
 
@@ -93,10 +95,10 @@ class KeptRows:
             known = kept.get(id(job))
             if known is None:
                 known = job, make(job)
-                if (job.over or (also_waiting and waits(job))) and ctx.jobs.get(job.id) is job:
+                if job.over or (also_waiting and _stays(job, ctx)):
                     kept[id(job)] = known
             parts.append(known[1])
-        if len(kept) > 2 * len(ctx.jobs) + SPARE:
+        if len(kept) > 2 * len(ctx.jobs) + SPARE_ROWS:
             kept.clear()
         return "".join(parts)
 

@@ -20,11 +20,16 @@ from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
 from gateway.store.reservations import RESERVATION_FACTS
 from gateway.store.rollup import Sums
+from gateway.store.tables import jobs
+from gateway.store.windows import in_window, window
 
 PAGE = 250
 """Rows read at a time; no lock is held in between."""
 IDS = 500
 """Ids named in one statement."""
+MOST_KEPT = 12_000
+"""Jobs that windows which are asked for again and again do not read each time."""
+IN_WINDOW = in_window(jobs)
 HIGHEST = 2**31 - 1
 """No job id is above; the database cannot even be asked for one that is."""
 
@@ -35,18 +40,13 @@ class SqlHistory(Sums):
     def __init__(self, readers: Engine, name: str) -> None:
         self._readers = readers
         self._name = name
+        self._kept: dict[JobId, Job] = {}
+        """Of jobs that are over, what was read last of a window; of use to several threads."""
 
     def jobs(self, query: HistoryQuery) -> Iterator[Job]:
         """By id; each piece is as of the moment it is read. Raises Busy."""
-        pages = self._by_id(query) if query.jobs else self._by_page(query)
-        wanted = frozenset(query.partitions)
-        for page in pages:
-            for job_id, doc, spec in page:
-                if job_id in query.held:
-                    continue
-                job = records.job(doc, spec)
-                if not wanted or not wanted.isdisjoint(job.partitions):
-                    yield job
+        for page in self._pages(query):
+            yield from (job for job in page if _fits(job, query))
 
     def runs(self, job: JobId) -> Sequence[Run]:
         """By attempt; without the present one."""
@@ -98,20 +98,71 @@ class SqlHistory(Sums):
         with told(self._name), self._readers.connect() as connection:
             return connection.execute(statement, values).all()
 
-    def _by_id(self, query: HistoryQuery) -> Iterator[Sequence[Any]]:
-        statement = do.jobs_by_id(query)
+    def _pages(self, query: HistoryQuery) -> Iterator[list[Job]]:
+        if query.jobs:
+            return self._by_id(query)
+        return self._by_page(query) if query.since is None else self._by_window(query)
+
+    def _by_id(self, query: HistoryQuery) -> Iterator[list[Job]]:
         ids = set(query.jobs)
         for some in _pieces(query.jobs):
             ids |= {element for (element,) in self.read(do.ELEMENTS, {"jobs": some})}
-        for some in _pieces(sorted(ids)):
-            yield self.read(statement, {"jobs": some})
+        yield from self._named(query, sorted(ids))
 
-    def _by_page(self, query: HistoryQuery) -> Iterator[Sequence[Any]]:
+    def _named(self, query: HistoryQuery, ids: Sequence[JobId]) -> Iterator[list[Job]]:
+        statement = do.jobs_by_id(query)
+        for some in _pieces([one for one in ids if one not in query.held]):
+            yield [records.job(doc, spec) for _, doc, spec in self.read(statement, {"jobs": some})]
+
+    def _by_window(self, query: HistoryQuery) -> Iterator[list[Job]]:
+        """Those that were read lately in the version they have are not read again."""
+        found = self.read(IN_WINDOW, window(query.since or 0, query.until))
+        there = {JobId(job): version for job, version in found if job not in query.held}
+        kept = self._kept
+        ids = sorted(there)
+        for first in range(0, len(ids), IDS):
+            some = ids[first : first + IDS]
+            known = {job: one for job in some if (one := kept.get(job)) is not None}
+            fresh = [job for job in some if job not in known or known[job].version < there[job]]
+            page = [one for job, one in known.items() if job not in fresh]
+            for read in self._named(HistoryQuery(), fresh):
+                self._keep(read)
+                page += read
+            yield sorted((job for job in page if _wants(job, query)), key=lambda job: job.id)
+
+    def _keep(self, jobs: Sequence[Job]) -> None:
+        """The oldest of what is kept goes first."""
+        kept = self._kept
+        for job in jobs:
+            if job.over:
+                kept[job.id] = job
+        for old in list(islice(kept, max(0, len(kept) - MOST_KEPT))):
+            kept.pop(old, None)
+
+    def _by_page(self, query: HistoryQuery) -> Iterator[list[Job]]:
         statement = do.jobs_after(query)
         last = -1
         while page := self.read(statement, {"last": last, "page": PAGE}):
-            yield page
+            yield [records.job(doc, spec) for job, doc, spec in page if job not in query.held]
             last = page[-1][0]
+
+
+def _fits(job: Job, query: HistoryQuery) -> bool:
+    """A pending job may be in several partitions, which the database does not tell apart."""
+    return not query.partitions or not set(query.partitions).isdisjoint(job.partitions)
+
+
+def _wants(job: Job, query: HistoryQuery) -> bool:
+    """What the database would filter on, for records that are at hand."""
+    return all(
+        not chosen or value in chosen
+        for chosen, value in (
+            (query.users, job.owner.user),
+            (query.accounts, job.account),
+            (query.names, job.spec.name),
+            (query.states, job.state.label),
+        )
+    )
 
 
 def _pieces(ids: Sequence[JobId]) -> Iterator[list[JobId]]:

@@ -21,6 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from gateway.store.windows import span_indexes
+
 METADATA = MetaData()
 UNSAFE = re.compile("[\\\\\\x00\\ud800-\\udfff]")
 ESCAPE = re.compile(r"\\([0-9a-f]{4})")
@@ -75,6 +77,7 @@ jobs = Table(
     Index("jobs_over_ended", "over", "ended"),
     Index("jobs_user", "user"),
     Index("jobs_array_base", "array_base"),
+    *span_indexes(),
 )
 
 runs = Table(

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +36,23 @@ class Running:
         return int(kib) / 1024
 
 
+def as_it_is(home: Path) -> Mapping[str, str]:
+    """Nothing is prepared."""
+    return {}
+
+
 @contextmanager
-def service() -> Iterator[Running]:
-    """Starts `spz serve`, waits for its first answer, ends it."""
+def service(prepare: Callable[[Path], Mapping[str, str]] = as_it_is) -> Iterator[Running]:
+    """Starts `spz serve`, waits for its first answer, ends it.
+
+    `prepare` may fill its home before; it returns further variables of the service.
+    """
     with tempfile.TemporaryDirectory(prefix="spz-bench-") as folder:
         home = Path(folder)
         socket = home / "gateway.sock"
         install(home / "shims", socket, VERSION)
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("SKYPURZA_", "SLURM"))}
+        environ |= prepare(home)
         process = subprocess.Popen(
             [Path(sys.executable).parent / "spz", "serve"],
             env={**environ, "SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": _config(home)},

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -49,7 +50,7 @@ class Server:
         return f"postgresql+psycopg://postgres@/{name}?host={quote(str(self.folder))}"
 
 
-def _programs() -> Path | None:
+def installed() -> Path | None:
     found = sorted(Path("/usr/lib").glob(PLACES), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
 
@@ -65,9 +66,16 @@ def _unprivileged() -> str | None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """Skips with a clear line when PostgreSQL is not installed."""
-    programs = _programs()
+    programs = installed()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server_of(programs) as server:
+        yield server
+
+
+@contextmanager
+def server_of(programs: Path) -> Iterator[Server]:
+    """A server of its own, gone at the end."""
     server = Server(programs, Path(tempfile.mkdtemp(prefix="spz-pg-")), _unprivileged())
     data = str(server.folder / "data")
     if server.user:

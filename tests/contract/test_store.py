@@ -397,6 +397,39 @@ def test_history_finds_what_is_asked_for(store: SqlStore) -> None:
     assert found == {what: wanted for what, (_, wanted) in ASKED.items()}
 
 
+LASTED = (0, 1, 255, 256, 257, 2047, 2048, 16_384, 131_071, 131_072, 1 << 20, (1 << 20) + 1)
+
+
+@everywhere
+def test_a_window_finds_jobs_however_long_they_were_there(store: SqlStore) -> None:
+    jobs = [
+        ended(place + 1, START + lasted, submitted=START, partitions=("ec2",))
+        for place, lasted in enumerate(LASTED)
+    ]
+    save(store, *jobs, job(99, submitted=START, partitions=("ec2",)))
+    for since in (START, START + 1, START + 256, START + 3000, START + 140_000, START + (1 << 21)):
+        query = HistoryQuery(since=since, until=since + 5)
+        there = [
+            one.id for one, lasted in zip(jobs, LASTED, strict=True) if START + lasted >= since
+        ]
+        assert ids(store.history.jobs(query)) == [*there, 99]
+    assert ids(store.history.jobs(HistoryQuery(since=START - 9, until=START - 1))) == []
+
+
+@everywhere
+def test_a_job_that_changed_after_its_end_is_read_again(store: SqlStore) -> None:
+    window = HistoryQuery(since=START, until=START + 200)
+    first = ended(1, START + 100, version=5)
+    save(store, first)
+    assert list(store.history.jobs(window)) == [first]
+    (again,) = store.history.jobs(window)
+    changed = replace(first, comment="told later", version=6)
+    save(store, changed)
+    assert list(store.history.jobs(window)) == [changed]
+    assert again == first
+    assert list(store.history.jobs(replace(window, users=("nobody",)))) == []
+
+
 @everywhere
 def test_thousands_of_ids_can_be_asked_for(store: SqlStore) -> None:
     save(store, *(job(number) for number in range(1, PAGE * 2 + 2)), element(6001, 5000, 1))

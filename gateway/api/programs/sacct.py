@@ -337,7 +337,7 @@ class _Listing:
             return body(self.fields, rows, self.ctx, style=self.style)
 
         top = head(self.fields, self.style)
-        if named:
+        if named or self.options.has("duplicates"):
             return top + "".join(map(make, jobs))
         return top + kept.text((self.fields, self.style, alone), jobs, self.ctx, make=make)
 

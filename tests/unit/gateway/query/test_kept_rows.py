@@ -78,12 +78,13 @@ def test_another_site_zone_or_unit_makes_rows_anew() -> None:
 
 def test_rows_of_records_that_are_gone_do_not_pile_up() -> None:
     kept = KeptRows()
-    for number in range(3000):
-        job = ended(700001 + number)
-        listed(kept, [job], reader([job]))
-    assert sum(map(len, kept.kept.values())) <= 1002
+    for number in range(30):
+        jobs = [ended(700001 + 1000 * number + place) for place in range(1000)]
+        listed(kept, jobs, reader(jobs[:1]), "jobid")
+    assert sum(map(len, kept.kept.values())) <= 13_000
 
 
-def test_records_that_memory_does_not_have_are_not_kept() -> None:
-    kept, job = KeptRows(), ended(700001)
-    assert [listed(kept, [job], reader([]))[1] for _ in range(2)] == [1, 1]
+def test_of_records_that_memory_does_not_have_those_that_ended_are_kept() -> None:
+    for job, made in ((ended(700001), [1, 0]), (pending(700002), [1, 1])):
+        kept = KeptRows()
+        assert [listed(kept, [job], reader([]))[1] for _ in range(2)] == made
