@@ -107,9 +107,10 @@ def shares_a_machine(job: Job, ask: Demand) -> bool:
     alone = ask.whole_node or ask.min_nodes != 1 or ask.max_nodes not in {None, 1}
     crowded = ask.tasks_per_node is not None and ask.tasks_per_node < ask.tasks
     laid_out = ask.tasks_per_socket is not None or ask.tasks_per_core is not None
-    sized = isinstance(ask.mem_per_node, int) or None not in (ask.mem_per_cpu, 0)
+    sized = isinstance(ask.mem_per_node, int) or ask.mem_per_node is None
+    known = (ask.mem_per_cpu, ask.mem_per_gpu, ask.mem_per_node) != (None, None, None)
     own = job.het is not None or asked.nodelist or any(where.gpu for where in asked.any_of)
-    return not (alone or crowded or laid_out or own) and (sized or ask.mem_per_gpu is not None)
+    return sized and known and not (alone or crowded or laid_out or own)
 
 
 @dataclass(frozen=True, slots=True)
