@@ -10,7 +10,7 @@ from sbatch_shim.login import login_files
 # fmt: off
 PROGRAMS = (
     "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
-    "sacctmgr", "sdiag", "seff", "sprio", "sreport", "sshare", "sstat",
+    "sbcast", "sacctmgr", "sdiag", "seff", "sprio", "sreport", "sshare", "sstat",
 )
 # fmt: on
 """Every name that the shim is installed under."""

@@ -18,6 +18,7 @@ ABOUT = {
     "srun": ("run tasks, in an allocation of their own or as a step of a job", "program [args...]"),
     "salloc": ("get an allocation and run a command beside it", "[command [args...]]"),
     "sattach": ("connect to a step that runs", "job.step"),
+    "sbcast": ("copy a file to the nodes of a job", "source destination"),
     "sacctmgr": ("show accounts, users, associations and QOS", "[command]"),
     "sdiag": ("say how the service is doing", ""),
     "seff": ("say what a job made of its allocation", "job"),

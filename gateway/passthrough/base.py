@@ -171,6 +171,8 @@ def jobs_of(program: str, query: Query) -> list[str]:
     if "jobs" in query.given:  # a value behind a blank is an operand, if it may be left out
         given = query.given["jobs"].text or next(iter(query.operands), "")
         named = str(given).split(",")
+    if program == "sbcast" and "jobid" in query.given:
+        named.append(str(query.given["jobid"].text).partition(".")[0])
     if program in ("scancel", "seff"):
         named += query.operands
     return named + list(_controlled(query.operands) if program == "scontrol" else ())

@@ -301,8 +301,26 @@ SATTACH = (
     ("version", "V", NO, "", "say the version", ""),
 )
 
+SBCAST = (
+    ("compress", "C", OPT, "SBCAST_COMPRESS", "compress the file on its way", ""),
+    ("exclude", "", REQ, "SBCAST_EXCLUDE", "libraries that are not sent", ""),
+    ("force", "f", NO, "SBCAST_FORCE", "replace a file that is there", ""),
+    ("fanout", "F", REQ, "SBCAST_FANOUT", "nodes that are sent to at a time", ""),
+    ("help", "h", NO, "", "say what options there are", ""),
+    ("jobid", "j", REQ, "SLURM_JOB_ID", "the job whose nodes get it", ""),
+    ("preserve", "p", NO, "SBCAST_PRESERVE", "keep the time of the file", ""),
+    ("send-libs", "", OPT, "SBCAST_SEND_LIBS", "send the libraries of a program too", ""),
+    ("size", "s", REQ, "SBCAST_SIZE", "size of the blocks sent", ""),
+    ("timeout", "t", REQ, "SBCAST_TIMEOUT", "seconds until a node is given up", ""),
+    ("treewidth", "", REQ, "", "as --fanout", ""),
+    ("usage", "", NO, "", "short list of options", ""),
+    ("verbose", "v", NO, "", "say more", ""),
+    ("version", "V", NO, "", "say the version", ""),
+)
+
 COMMANDS = {
     "sattach": SATTACH,
+    "sbcast": SBCAST,
     "squeue": SQUEUE,
     "sacct": SACCT,
     "scancel": SCANCEL,
@@ -330,6 +348,13 @@ CLASSES = {
     ("sacctmgr", "oneliner"): ACCEPTED,
     ("sacctmgr", "quiet"): ACCEPTED,
     ("sacctmgr", "readonly"): ACCEPTED,
+    ("sbcast", "compress"): ACCEPTED,
+    ("sbcast", "exclude"): IGNORED,
+    ("sbcast", "fanout"): ACCEPTED,
+    ("sbcast", "send-libs"): IGNORED,
+    ("sbcast", "size"): ACCEPTED,
+    ("sbcast", "timeout"): ACCEPTED,
+    ("sbcast", "treewidth"): ACCEPTED,
     ("scancel", "cron"): ACCEPTED,
     ("scancel", "ctld"): ACCEPTED,
     ("scancel", "hurry"): ACCEPTED,

@@ -172,3 +172,24 @@ def test_hosts_of_a_rendezvous_are_those_of_the_job(served: Service) -> None:
     script = "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1; scontrol show hostnames"
     ran = served.run("salloc", "-Q", "-N3", "bash", "-c", script, env=on_path(served))
     assert ran.out.splitlines() == ["own-1", "own-1", "own-2", "own-3"]
+
+
+def test_sbcast_copies_a_file_to_every_node_of_the_job(served: Service) -> None:
+    """The nodes are one host here: the later one finds the file of the earlier."""
+    source, dest = served.work / "tool", served.work / "copy"
+    source.write_bytes(bytes(range(256)) * 4_000)
+    source.chmod(0o750)
+    words = f'sbcast {{}} tool "{dest}"; echo $?'
+    argv = ("salloc", "-Q", "-N1", "bash", "-c")
+    assert served.run(*argv, words.format("-p"), env=on_path(served)).out == "0\n"
+    assert dest.read_bytes() == source.read_bytes()
+    assert dest.stat().st_mode == source.stat().st_mode
+    assert int(dest.stat().st_mtime) == int(source.stat().st_mtime)
+    again = served.run(*argv, words.format(""), env=on_path(served))
+    assert again.out == "17\n"
+    assert "sbcast: error: REQUEST_FILE_BCAST(own-1): File exists\n" in again.err
+    forced = served.run(*argv[:2], "-N2", *argv[3:], words.format("-f"), env=on_path(served))
+    assert (forced.out, forced.err) == ("0\n", "")
+    missing = served.run(*argv, "sbcast nosuch /tmp/x; echo $?", env=on_path(served))
+    assert missing.err == "sbcast: error: Can't open `nosuch`: No such file or directory\n"
+    assert missing.out == "255\n"

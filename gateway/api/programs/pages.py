@@ -101,6 +101,7 @@ PAGES = {
         "scancel [OPTIONS] [job_id[_array_id][.step_id]]", "", 34, SCANCEL, complete=True
     ),
     "sattach": Page("sattach [options] <jobid.stepid>"),
+    "sbcast": Page("sbcast [OPTIONS] SOURCE DEST"),
     "scontrol": Page("scontrol [<OPTION>] [<COMMAND>]"),
     "sacctmgr": Page("sacctmgr [<OPTION>] [<COMMAND>]"),
     "sreport": Page("sreport [<OPTION>] [<COMMAND>]"),

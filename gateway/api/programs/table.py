@@ -15,6 +15,7 @@ from gateway.api.programs import (
 from gateway.api.programs.notes import noting
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.sbcast import sbcast
 from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.scontrol_update import update
@@ -49,6 +50,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "salloc": Interactive(salloc.run),
         "sattach": Interactive(sattach.run),
         "sbatch": sbatch.run,
+        "sbcast": sbcast,
         "scancel": scancel.run,
         "scontrol": scontrol.program(show, _VERBS),
         "sdiag": sdiag,

@@ -1,0 +1,48 @@
+"""sbcast: what it becomes, and what it refuses as Slurm does."""
+
+import pytest
+
+from gateway.api.programs.sbcast import SENDS, SHELL, TAKES, sbcast
+from tests.unit.gateway.api.office import BOB, Office
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+def test_it_becomes_a_shell_that_runs_a_step_on_every_node(office: Office) -> None:
+    job = office.submit(hold=False)
+    inside = {"SLURM_JOB_ID": str(job)}
+    answer = office.run(sbcast, "-f", "a file", "/tmp/x", environ=inside)
+    assert answer.exec is not None
+    assert answer.exec[:5] == (SHELL, "-c", SENDS, "sbcast", "a file")
+    assert answer.exec[5:10] == ("-Q", "--overlap", f"--jobid={job}", "-N1", "-n1")
+    assert answer.exec[-7:] == (SHELL, "-c", TAKES, "sbcast", "/tmp/x", "x", "")
+    other = office.run(sbcast, "-p", "-j", f"{job}.0", "a", "/x")
+    assert other.exec is not None
+    assert other.exec[-2:] == ("", "x")
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (("a", "/x"), "Need a job id to run this command."),
+        (("-j", "99", "a", "/x"), "Slurm job ID 99 lookup error: Invalid job id specified"),
+        (("-j", "{}", "a"), "Need two file names, have 1 names"),
+        (("-j", "{}", "a", "x"), "Need full path for destination file: x"),
+    ],
+)
+def test_refusals(office: Office, argv: tuple[str, ...], text: str) -> None:
+    job = office.submit(hold=False)
+    answer = office.run(sbcast, *(word.format(job) for word in argv))
+    assert (answer.code, answer.exec) == (1, None)
+    assert answer.err.startswith(f"sbcast: error: {text}")  # type: ignore[union-attr, arg-type]
+
+
+def test_a_job_that_waits_or_is_anothers_is_unknown(office: Office) -> None:
+    waiting, running = office.submit(), office.submit(hold=False)
+    for job, by in ((waiting, None), (running, BOB)):
+        how = {} if by is None else {"by": by}
+        answer = office.run(sbcast, "-j", str(job), "a", "/x", **how)  # type: ignore[arg-type]
+        assert "lookup error" in str(answer.err)
