@@ -86,6 +86,10 @@ class Site:
     kill_wait: int = 30
     constrain_memory: bool = False
     """Whether nodes hold steps to their memory."""
+    kill_on_bad_exit: bool = False
+    """Whether a failed task ends its step where srun does not say."""
+    wait_time: int = 0
+    """Seconds after a step's first task's end when the others are killed; 0: never."""
     prolog: str | None = None
     """Program that nodes run before a job's first step there."""
     epilog: str | None = None

@@ -283,7 +283,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
 
     Raises GrammarError.
     """
-    inside = request.job is not None
+    inside, site = request.job is not None, request.setting.site
     at = placement(request.part, job, request.named, spelling=request.spelling)
     return StepSpec(
         name=_step_name(request),
@@ -318,7 +318,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         unbuffered=request.has("unbuffered") or request.has("pty"),
         kill_on_bad_exit=_kills(request),
         keep_counts=request.has("preserve-env"),
-        wait=request.number("wait"),
+        wait=request.number("wait") if request.has("wait") else site.wait_time or None,
         submit_line=" ".join(("srun", *request.typed.argv)),
     )
 
@@ -361,7 +361,9 @@ def _is_exact(request: Request) -> bool:
 
 
 def _kills(request: Request) -> bool:
-    return request.has("kill-on-bad-exit") and request.part["kill-on-bad-exit"].text != "0"
+    if not request.has("kill-on-bad-exit"):
+        return request.setting.site.kill_on_bad_exit
+    return bool(request.part["kill-on-bad-exit"].text != "0")
 
 
 def output(request: Request) -> Output:

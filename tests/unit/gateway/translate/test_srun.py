@@ -146,6 +146,14 @@ def test_how_tasks_are_spread_is_told_where_both_counts_are_known(site: Site) ->
     assert "SLURM_DISTRIBUTION" not in variables(asked, step(asked, job(2), None))
 
 
+def test_what_a_site_says_of_failed_and_late_tasks_holds_where_srun_does_not(site: Site) -> None:
+    strict = replace(site, kill_on_bad_exit=True, wait_time=30)
+    made = step(read(strict, "a", environ=IN_JOB), job(1), None)
+    assert (made.kill_on_bad_exit, made.wait) == (True, 30)
+    made = step(read(strict, "-K0", "-W", "0", "a", environ=IN_JOB), job(1), None)
+    assert (made.kill_on_bad_exit, made.wait) == (False, 0)
+
+
 def test_a_terminal_is_given_where_there_is_one(site: Site) -> None:
     asked = read(site, "--pty", "bash")
     assert step(asked, job(1), (30, 100)).pty == (30, 100)
