@@ -45,6 +45,8 @@ def site(
         min_job_age=config.min_job_age,
         kill_wait=config.kill_wait,
         constrain_memory=config.constrain_memory,
+        kill_on_bad_exit=config.kill_on_bad_exit,
+        wait_time=config.wait_time,
         prolog=config.prolog,
         epilog=config.epilog,
         tmpdir=config.tmpdir,
