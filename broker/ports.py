@@ -27,7 +27,7 @@ class HistoryQuery:
     """Which jobs of the past are wanted; None and empty mean any. Instants in whole seconds UTC."""
 
     jobs: tuple[JobId, ...] = ()
-    """Ids; an array's base id finds all of its elements."""
+    """Ids; an array's base id finds all of its elements, a leader's all components of its job."""
     since: int | None = None
     until: int | None = None
     """Jobs that were in the queue or running at any moment of [since, until]."""

@@ -7,10 +7,11 @@ from broker.decide.rules import QuoteFor
 from broker.model.constraint import names
 from broker.model.constraint import parse as parse_constraint
 from broker.model.errors import BadOption
+from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.site import DeclaredNode, Partition, Site
-from broker.model.spec import Gres
+from broker.model.spec import Gres, Resources
 from broker.schedule.demand import Demand, demand, expected_seconds, need_of
 from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
@@ -89,7 +90,7 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
     if waits:  # a job that cannot start as things are: how its nodes are built is not looked at
         asked = asked.model_copy(update=dict.fromkeys(SHAPE))
     rooms = [room(record, ()) for record in records if is_of_kind(record, asked)]
-    if not rooms:
+    if not rooms or (not waits and not _all_named(site, asked, {one.name for one in rooms})):
         return None
     if not waits:
         shares = choose(ask, rooms)
@@ -115,6 +116,12 @@ def _cpus_together(ask: Demand) -> int:
     """Cpus that one node must have: those of the tasks that may be on it (MinCPUsNode)."""
     tasks = 1 if ask.overcommit else min(ask.tasks_per_node or 1, ask.tasks)
     return max(ask.min_cpus, tasks * ask.cpus_per_task)
+
+
+def _all_named(site: Site, asked: Resources, usable: set[NodeName]) -> bool:
+    """Whether the declared nodes that are named are all such as the job could use."""
+    declared_names = {node.name for node in site.nodes}
+    return {name for name in asked.nodelist if name in declared_names} <= usable
 
 
 def _tasks_fit(ask: Demand, node: DeclaredNode) -> bool:

@@ -18,6 +18,7 @@ from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
+from gateway.store.gangs import LEADERS, components
 from gateway.store.reservations import RESERVATION_FACTS
 from gateway.store.rollup import Sums
 from gateway.store.tables import jobs
@@ -107,6 +108,7 @@ class SqlHistory(Sums):
         ids = set(query.jobs)
         for some in _pieces(query.jobs):
             ids |= {element for (element,) in self.read(do.ELEMENTS, {"jobs": some})}
+            ids |= components(doc for (doc,) in self.read(LEADERS, {"jobs": some}))
         yield from self._named(query, sorted(ids))
 
     def _named(self, query: HistoryQuery, ids: Sequence[JobId]) -> Iterator[list[Job]]:

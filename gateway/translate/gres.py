@@ -22,6 +22,7 @@ NEEDS_GPUS_OR_TASKS = (
     " node/ntask specification"
 )
 
+FEWER_GPUS = "Failed to validate job spec, --gpus < -N"
 WITH_AND_WITHOUT = "Invalid GRES specification (with and without type identification)"
 
 Part = Mapping[str, Given]
@@ -88,19 +89,24 @@ def _gres_items(text: str, spelling: Spelling) -> list[Item]:
     return list(items)
 
 
-def per_job(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
-    """`--gpus`, or as many as `--ntasks` and `--ntasks-per-gpu` imply. Raises as `per_node`."""
-    return spelling.gres(_gpus(part, "gpus") or _implied(part))
+def per_job(part: Part, spelling: Spelling, *, nodes: int | None = None) -> tuple[Gres, ...]:
+    """`--gpus`, or as many as `--ntasks-per-gpu` implies. Raises as `per_node`.
+
+    `nodes`: how many were asked for, where that is one number.
+    """
+    found = spelling.gres(_gpus(part, "gpus") or _implied(part, nodes))
+    if found and nodes and total(found) < nodes:
+        raise _complaint(FEWER_GPUS, BAD_GRES)
+    return found
 
 
-def _implied(part: Part) -> list[Item]:
-    """Where no GPU is asked for otherwise (22.05)."""
+def _implied(part: Part, nodes: int | None) -> list[Item]:
+    """Where no GPU is asked for otherwise: for the tasks, else one for each node (22.05)."""
     each = next((part[long].value for long in PER_GPU if long in part), None)
-    if each is None or "ntasks" not in part or any(long in part for long in OF_GPUS):
+    if each is None or any(long in part for long in OF_GPUS):
         return []
-    if part["ntasks"].value % each:
-        raise _complaint(BAD_GRES)
-    return [Item(GPU, None, part["ntasks"].value // each)]
+    count = -(-part["ntasks"].value // each) if "ntasks" in part else nodes
+    return [Item(GPU, None, count)] if count else []
 
 
 PER_GPU = ("ntasks-per-gpu", "ntasks-per-tres")
@@ -166,7 +172,7 @@ def must_have_gpus(part: Part, *, gpus: int) -> None:
     if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
         raise _complaint(NEEDS_TASKS, BAD_GRES)
     for long in PER_GPU:
-        if long in part and not gpus and not {"ntasks", "nodes"} & part.keys():
+        if long in part and not gpus and not {"ntasks", "nodes", "nodelist"} & part.keys():
             raise _complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
 
 

@@ -67,13 +67,14 @@ def resources(asked: Asking) -> Resources:
 def _resources(asked: Asking) -> Resources:
     """GPUs per task and in all are the same GPUs: the former then say how many there are."""
     part, spelling = asked.part, asked.spelling
-    each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling)
+    nodelist = _nodelist(asked)[: asked.number("ntasks")]
+    low, high = _node_count(asked, len(nodelist))
+    fixed = low if low == high or high is None else None
+    each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling, nodes=fixed)
     by_task = gres.per_task(part, spelling)
     gres.must_be_of_one_mind((*each, *whole, *by_task))
     gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
     gres.must_have_gpus(part, gpus=gpus)
-    nodelist = _nodelist(asked)[: asked.number("ntasks")]
-    low, high = _node_count(asked, len(nodelist))
     exclude = _exclude(asked, nodelist)
     shape = _shape(asked)
     return Resources(

@@ -107,3 +107,11 @@ def test_preferred_nodes_are_taken_while_there_is_room() -> None:
     bench.step()
     jobs = bench.world.jobs
     assert [jobs[one].shares[0].node for one in (first, second)] == ["n2", "n1"]
+
+
+def test_every_node_that_is_named_has_to_be_as_asked_for() -> None:
+    nodes = (NODES[0], replace(NODES[1], features=("fast",)))
+    bench = Bench(replace(SITE, nodes=nodes))
+    with pytest.raises(BadOption, match=NOT_AVAILABLE):
+        bench.submit(resources=Resources(nodelist=("n1", "n2"), constraint="fast"))
+    assert bench.submit(resources=Resources(nodelist=("n2",), constraint="fast"))

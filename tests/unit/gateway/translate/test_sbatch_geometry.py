@@ -34,11 +34,23 @@ def test_a_fixed_number_of_nodes_of_a_shape_has_a_task_for_each_thread(
 
 
 @pytest.mark.parametrize("long", ["ntasks-per-gpu", "ntasks-per-tres"])
-def test_tasks_and_tasks_per_gpu_imply_gpus(sbatch: Submit, long: str) -> None:
-    found = asked(sbatch, "-n4", f"--{long}=2", "--mem-per-gpu=1G").spec.resources
-    assert [(one.name, one.type, one.count) for one in found.gpus] == [("gpu", None, 2)]
-    with pytest.raises(GrammarError, match="generic resource"):
-        sbatch("-n3", f"--{long}=2", "--wrap=true")
+@pytest.mark.parametrize(
+    ("words", "gpus", "tasks"),
+    [(["-n4"], 2, 4), (["-n3"], 2, 3), (["-N2"], 2, 4), (["-w", "ec2-2"], 1, 2)],
+)
+def test_tasks_or_nodes_and_tasks_per_gpu_imply_gpus(
+    sbatch: Submit, long: str, words: list[str], gpus: int, tasks: int
+) -> None:
+    found = asked(sbatch, *words, f"--{long}=2", "--mem-per-gpu=1G").spec.resources
+    assert [(one.name, one.type, one.count) for one in found.gpus] == [("gpu", None, gpus)]
+    assert found.tasks == tasks
+
+
+def test_no_fewer_gpus_than_nodes_are_asked_for(sbatch: Submit) -> None:
+    for words in (["-N2"], ["-w", "ec2-[3-4]"]):
+        with pytest.raises(GrammarError, match="--gpus < -N"):
+            sbatch("--gpus=1", *words, "--wrap=true")
+    assert asked(sbatch, "--gpus=1", "-N1-2")
 
 
 @pytest.mark.parametrize(
