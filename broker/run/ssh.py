@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import shlex
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -193,6 +194,9 @@ class Connections:
         with kept.lock:
             if kept.transport is not None and kept.transport.is_active():
                 return kept.transport, False
+            if target.bastion is None and not self._knocker.answers(target.login.door):
+                # Not a failure: a machine that boots is entered as soon as it greets.
+                raise OSError(errno.EHOSTUNREACH, f"no SSH server at {target.login.host} yet")
             if self._clock() < kept.not_before:
                 raise ConnectionError(f"{target.login.host} did not answer a moment ago")
             try:
@@ -221,9 +225,8 @@ class Connections:
                 "direct-tcpip", login.door, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
             )
             return _entered(paramiko.Transport(through), login)
-        if not self._knocker.answers(login.door):
-            raise OSError(errno.EHOSTUNREACH, f"no SSH server at {login.host} yet")
-        return _entered(paramiko.Transport(login.door), login)
+        sock = socket.create_connection(login.door, timeout=CONNECT_SECONDS)
+        return _entered(paramiko.Transport(sock), login)
 
 
 def _entered(transport: paramiko.Transport, login: Login) -> paramiko.Transport:

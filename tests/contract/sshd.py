@@ -30,6 +30,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 MaxSessions 10
 LogLevel ERROR
+SetEnv HOME={folder}
 """
 
 
