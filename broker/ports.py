@@ -118,7 +118,7 @@ class Store(Protocol):
         ...
 
     def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         ...
 
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
@@ -153,7 +153,7 @@ class History(Protocol):
         ...
 
     def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         ...
 
     def used(

@@ -11,8 +11,8 @@ from broker.ports import Store
 from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
 
-HALF_LIVES = 20
-"""What is older counts less than a millionth."""
+HALF_LIVES = 10
+"""What is older counts less than a thousandth."""
 UNSCALED = frozenset({rollup.JOBS, "billing"})
 """Sums that are no use of a TRES: CHARGED stands for billing, with the UsageFactor in it."""
 
@@ -20,16 +20,16 @@ UNSCALED = frozenset({rollup.JOBS, "billing"})
 def load(world: World, store: Store, now: int) -> None:
     """Fills the world's charges from the ledger's sums; nothing where no limit or share needs it.
 
-    What was used within an hour counts from the hour's middle.
+    What was used on a day counts from its middle; today's from now.
     """
     ranking = world.site.ranking
     since = 0
     if ranking.half_life and not _never_fades(world):
         since = max(0, now - HALF_LIVES * ranking.half_life)
-    for party, tres, hour, amount in store.charges(since):
+    for party, tres, day, amount in store.charges(since):
         if tres in UNSCALED:
             continue
-        middle = hour + rollup.HOUR // 2
+        middle = min(day + rollup.DAY // 2, now)
         name, factor = tres, _factor(world, party)
         if tres == rollup.CHARGED:
             name, factor = "billing", 1.0

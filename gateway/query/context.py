@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from accounting.ids import JobId
 from accounting.tres import Weights, parse_weights
+from broker.model.ids import NodeName
 from broker.model.job import Job
+from broker.model.node import Node
 from broker.model.site import Site
 from broker.schedule.forecast import Forecast
 from broker.schedule.priority import Ranks
@@ -55,6 +57,7 @@ class Context:
     zone: Zone = utc
     jobs: Mapping[JobId, Job] = field(default_factory=dict)
     """Jobs that others may name (dependencies)."""
+    nodes: Mapping[NodeName, Node] = field(default_factory=dict)
     ranks: Ranks | None = None
     """By what waiting jobs are ranked; None: in the order of submission."""
     costs: Mapping[JobId, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 from broker.model.job import Job
 from gateway.query import job as of
 from gateway.query import resources as res
-from gateway.query import texts
+from gateway.query import past, texts
 from gateway.query.assocs import association_id
 from gateway.query.column import Column, JobGetter
 from gateway.query.context import Context
@@ -22,6 +22,7 @@ from gateway.query.kinds import (
     LIMIT,
     MEMORY,
     MOMENT,
+    MONEY,
     NAMED,
     REASON,
     SPAN,
@@ -83,6 +84,8 @@ COLUMNS = (
     Column("contiguous",        "O", "Contiguous",         "CONTIGUOUS",         "Contiguous",   "contiguous",            FLAG,     res.contiguous),
     Column("cores_per_socket",  "I", "Cores",              "CORES_PER_SOCKET",   "",             "cores_per_socket",      TEXT,     res.cores),
     Column("core_spec",         "X", "CoreSpec",           "CORE_SPEC",          "CoreSpec",     "core_spec",             SPECIAL,  NONE),
+    Column("cost",              "",  "Cost",               "COST",               "",             "",                      MONEY,    past.cost, help=False, timed=True),
+    Column("cost_rate",         "",  "CostRate",           "COST_PER_HOUR",      "",             "",                      MONEY,    past.cost_rate, help=False, timed=True),
     Column("cpus_per_task",     "",  "CPUsPerTask",        "CPUS_PER_TASK",      "CPUs/Task",    "cpus_per_task",         TEXT,     res.cpus_per_task),
     Column("cpus_per_task_2",   "",  "cpus-per-task",      "CPUS_PER_TASK",      "",             "",                      TEXT,     res.cpus_per_task),
     Column("cpus_per_tres",     "",  "cpus-per-tres",      "CPUS_PER_TRES",      "CpusPerTres",  "cpus_per_tres",         NAMED,    res.cpus_per_tres),

@@ -7,6 +7,7 @@ from broker.model.ids import BATCH
 from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.spec import Memory
 from broker.schedule.ranks import kind_of
+from broker.schedule.budgets import rate_now
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
@@ -116,6 +117,11 @@ def flags(job: Job, _: Context) -> str:
 def energy(job: Job, _: Context) -> str | None:
     """0 but for a job whose only step is the batch step (25.11)."""
     return None if job.steps and all(step.id == BATCH for step in job.steps) else "0"
+
+
+def cost_rate(job: Job, ctx: Context) -> int:
+    """Micro-dollars an hour of what it holds now."""
+    return rate_now(job, ctx.nodes)
 
 
 def cost(job: Job, ctx: Context) -> int:

@@ -78,9 +78,9 @@ class Sums:
         return _summed(self, _Asked(t.costs, tuple(by), since, until))
 
     def charges(self: Reader, since: int) -> list[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         by = ("user", "account", "qos", "partition", "tres", "start")
-        found = _summed(self, _Asked(t.usage, by, since, 2**40, hourly=True))
+        found = _summed(self, _Asked(t.usage, by, since, 2**40, daily=True))
         return [(Party(*key[:4]), key[4], key[5], amount) for key, amount in found.items()]
 
 
@@ -93,7 +93,8 @@ class _Asked:
     since: int
     until: int
     tres: frozenset[str] = frozenset()
-    hourly: bool = False
+    daily: bool = False
+    """Days alone, also the first one, whole."""
 
     def cells(self, entries: Sequence[Entry]) -> Iterable[tuple[Any, int]]:
         """The sums of entries that are not summed up yet."""
@@ -106,8 +107,8 @@ class _Asked:
         ]
 
     def windows(self) -> list[tuple[int, int, int]]:
-        if self.hourly:
-            return [(sums.HOUR, self.since - self.since % sums.HOUR, self.until)]
+        if self.daily:
+            return [(sums.DAY, self.since - self.since % sums.DAY, self.until)]
         return sums.windows(self.since, self.until)
 
     def statement(self) -> Select[Any]:

@@ -118,7 +118,7 @@ class SqlStore:
         return len(found.entries)
 
     def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the hour, TRES-seconds."""
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         return self.history.charges(since)
 
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:

@@ -155,6 +155,7 @@ usage = Table(
     Column("partition", AnyText, primary_key=True),
     Column("size", BigInteger, primary_key=True, autoincrement=False),
     Column("amount", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 """TRES-seconds of ended attempts by hour and day; the key begins with what reports ask for."""
 
@@ -169,6 +170,7 @@ costs = Table(
     ),
     Column("why", Text, primary_key=True),
     Column("amount", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 """Micro-dollars of the ledger by hour and day."""
 

@@ -89,7 +89,7 @@ def test_money_is_summed_by_what_was_rented(store: SqlStore) -> None:
     assert spent == {("alice", "m5.large", "spot"): 100, ("bob", "m5.large", "spot"): 57}
 
 
-def test_what_was_used_comes_back_by_party_and_hour(store: SqlStore) -> None:
+def test_what_was_used_comes_back_by_party_and_day(store: SqlStore) -> None:
     post(store, used(1, "alice", T0, T0 + 60))
     found = {(party, tres): (hour, n) for party, tres, hour, n in store.charges(T0 - DAY)}
     assert found[Party("alice", "lab", "normal", "p"), "cpu"] == (T0, 120)

@@ -134,6 +134,7 @@ def reader(desk: Desk, call: Call, snap: Snapshot, *, options: Options) -> Conte
         site=snap.site,
         zone=desk.zone(call),
         jobs=snap.jobs,
+        nodes=snap.nodes,
         ranks=ranks_of(snap, desk.now()),
         time_format=environ.get("SLURM_TIME_FORMAT", ""),
         array_width=_array_width(environ),

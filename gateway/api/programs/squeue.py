@@ -112,6 +112,9 @@ class Squeue:
         errors = await _unknown_users(desk, options, snap)
         by = await structured.asker(desk, call, options, taken=_behind(options, call))
         wanted = _wanted(options, call, snap)
+        if "cost" in (options.text("Format") or "").lower():
+            costs = await desk.read(desk.history.costs, list(snap.jobs))
+            ctx = replace(ctx, costs=costs)
         if options.has("start"):
             told = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)
             ctx = replace(ctx, forecasts=told)

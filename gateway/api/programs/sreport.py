@@ -55,6 +55,8 @@ class Report:
     columns: tuple[str, ...]
     sums: tuple[str, ...]
     rows: Rows
+    by: tuple[str, ...] = ("account", "user")
+    """What has to be told apart."""
     spelled: bool = True
     """Whether the headline says how many seconds that is."""
 
@@ -168,7 +170,11 @@ CLUSTER = {
         "Cluster/Account/User Utilization", ("Cluster", "Account", *LOGIN), USED, _accounts
     ),
     "accountutilizationbyqos": Report(
-        "Cluster/Account/QOS Utilization", ("Cluster", "Account", "QOS"), USED, _grades
+        "Cluster/Account/QOS Utilization",
+        ("Cluster", "Account", "QOS"),
+        USED,
+        _grades,
+        ("account", "qos"),
     ),
     "userutilizationbyaccount": Report(
         "Cluster/User/Account Utilization", ("Cluster", *LOGIN, "Account"), USED, _users
@@ -182,9 +188,12 @@ CLUSTER = {
     ),
 }
 USER = {"topusage": Report("Top 10 Users", ("Cluster", *LOGIN, "Account"), USED, _top_users)}
+SIZES = Report("Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size"))
 JOB = {
-    "sizesbyaccount": Report("Job Sizes", ("Cluster", "Account"), (), _sizes),
-    "sizesbyaccountandwckey": Report("Job Sizes", ("Cluster", "Account"), (), _sizes),
+    "sizesbyaccount": Report("Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size")),
+    "sizesbyaccountandwckey": Report(
+        "Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size")
+    ),
     "sizesbywckey": Report("Job Sizes by Wckey", ("Cluster", "Wckey"), (), _none),
 }
 RESERVATION = {
@@ -226,10 +235,11 @@ async def sreport(desk: Desk, call: Call) -> Answer:
     unit = unit_of(options.text("time") or "minutes")
     if unit is None:
         raise fail(BAD_UNIT.format(options.text("time")))
-    use = await desk.read(used_by, desk, ctx, (start, end))
+    counted = ("jobs",) if "printjobcount" in given else tres
+    use = await desk.read(used_by, desk, ctx, window=(start, end), asked=(report_.by, counted))
     parts = {word for word in given.get("partitions", "").split(",") if word}
     use = replace(use.within(parts), whole=whole_of(ctx.site, use, end - start))
-    users = {user for (user,) in use.by("user")}
+    users = {user for (user,) in use.by("user")} if "user" in use.columns else set()
     asked = Asked(ctx, use, given, tres, unit, await desk.read(proper_names, users))
     top = "" if options.has("noheader") else _top(report_, asked, options, window=(start, end))
     return Answer(out=top + _table(report_, asked, options, sized=group == "job"))

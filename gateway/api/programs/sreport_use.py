@@ -11,20 +11,21 @@ from broker.model.site import Site, units
 from gateway.api.desk import Desk
 from gateway.query.context import Context
 
-COLUMNS = ("account", "user", "qos", "partition", "size", "tres")
 Key = tuple[Any, ...]
+Columns = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """TRES-seconds by COLUMNS; `whole` is what there was of each TRES."""
+    """TRES-seconds by the columns; `whole` is what there was of each TRES."""
 
+    columns: tuple[str, ...]
     found: Mapping[Key, int]
     whole: Mapping[str, int] = field(default_factory=dict)
 
     def by(self, *columns: str) -> dict[Any, int]:
         """Summed up by some of the columns."""
-        places = [COLUMNS.index(name) for name in columns]
+        places = [self.columns.index(name) for name in columns]
         total: dict[Key, int] = {}
         for key, amount in self.found.items():
             short = tuple(key[place] for place in places)
@@ -35,30 +36,46 @@ class Use:
         """Of some partitions alone; of all where none is named."""
         if not partitions:
             return self
-        place = COLUMNS.index("partition")
+        place = self.columns.index("partition")
         return replace(self, found={k: n for k, n in self.found.items() if k[place] in partitions})
 
 
-def used_by(desk: Desk, ctx: Context, window: tuple[int, int]) -> Use:
-    """Blocks. In whole hours, as Slurm has it; running jobs to the second."""
-    start, end = window
-    found: dict[Key, int] = dict(desk.history.used(since=start, until=end, by=COLUMNS))
+def used_by(
+    desk: Desk, ctx: Context, *, window: tuple[int, int], asked: tuple[Columns, Columns]
+) -> Use:
+    """By the columns and of the TRES that are asked for. Blocks.
+
+    In whole hours, as Slurm has it; running jobs to the second.
+    """
+    (start, end), (by, tres) = window, asked
+    columns = tuple(dict.fromkeys([*by, "tres", "partition"]))
+    found = dict(desk.history.used(since=start, until=end, by=columns, tres=tres))
     first, last = start - start % HOUR, min(end - end % HOUR, ctx.now)
     for job in ctx.jobs.values():
-        if job.shares and job.started is not None:
-            seconds = min(last, ctx.now) - max(first, job.started)
-            _add_running(found, job, seconds=seconds, site=ctx.site)
-    return Use(found)
+        seconds = last - max(first, job.started or last) if job.shares else 0
+        for name, amount in _running(job, seconds, ctx.site):
+            key = tuple(_value(job, column, name) for column in columns)
+            found[key] = found.get(key, 0) + (amount if name in tres else 0)
+    return Use(columns, found)
 
 
-def _add_running(found: dict[Key, int], job: Job, *, seconds: int, site: Site) -> None:
+def _running(job: Job, seconds: int, site: Site) -> list[tuple[str, int]]:
     if seconds <= 0:
-        return
-    billed = units(site, job.alloc, job.partition)
-    held = counts(job.alloc) | {"billing": billed, WALL: 1}
-    for name, count in held.items():
-        key = job.account, job.owner.user, job.qos, job.partition, job.alloc.cpu, name
-        found[key] = found.get(key, 0) + count * seconds
+        return []
+    held = counts(job.alloc) | {"billing": units(site, job.alloc, job.partition), WALL: 1}
+    return [(name, count * seconds) for name, count in held.items()]
+
+
+def _value(job: Job, column: str, tres: str) -> str | int:
+    known: dict[str, str | int] = {
+        "account": job.account,
+        "user": job.owner.user,
+        "qos": job.qos,
+        "partition": job.partition,
+        "size": job.alloc.cpu,
+        "tres": tres,
+    }
+    return known[column]
 
 
 def whole_of(site: Site, use: Use, seconds: int) -> dict[str, int]:

@@ -30,6 +30,7 @@ def upgrade() -> None:
         *(_key(name, sa.Text) for name in PARTIES),
         _key("size", sa.BigInteger),
         sa.Column("amount", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "costs",
@@ -37,6 +38,7 @@ def upgrade() -> None:
         _key("start", sa.BigInteger),
         *(_key(name, sa.Text) for name in (*PARTIES, "instance_type", "region", "market", "why")),
         sa.Column("amount", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "positions",

@@ -17,6 +17,7 @@ from tests.unit.gateway.query.desk import Past, ask, desk_of, snapshot, text
 CONFIG = load((Path(__file__).parents[4] / "conformance" / "site.yaml").read_text())
 SITE = site(CONFIG, service_uid=0, uid_of=lambda _: 2001, price_of=lambda _: None)
 HOUR = 3600
+COLUMNS = ("account", "user", "qos", "partition", "size", "tres")
 USED = {
     # account, user, qos, partition, size, tres
     ("physics", "nobody1", "normal", "ec2", 4, "cpu"): 2 * HOUR,
@@ -35,7 +36,12 @@ class Summed(Past):
 
     def used(self, **how: Any) -> dict[Any, int]:
         self.asked_for.append(how)
-        return USED
+        found: dict[Any, int] = {}
+        for row, amount in USED.items():
+            key = tuple(row[COLUMNS.index(name)] for name in how["by"])
+            if row[-1] in how["tres"]:
+                found[key] = found.get(key, 0) + amount
+        return found
 
 
 def said(line: str) -> Answer:
