@@ -1,58 +1,112 @@
-"""Answers about what could be bought: reservations first, fresh catalogues taken up."""
+"""What may be bought from now: refusals, quotas, machines taken back and given back."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from broker.model.offer import BuyPolicy, Need, Offer
+from broker.model.commands import NotLaunched, Terminated, Tried, Vanished
+from broker.model.errors import Refusal, Width
+from broker.model.ids import NodeName
+from broker.model.offer import BuyPolicy, Machine, MachineState, Market, Need, Offer
 from broker.model.site import Elastic, Partition
-from broker.optimize.bundled import bundled
 from broker.optimize.cooldown import Cooldown
-from broker.quotes import KEPT_SECONDS, Quotes
+from broker.quotes import PROBE_SECONDS, Quotes
 
-CATALOG = bundled("ec2")
-ELASTIC = Elastic("ec2-", 8, buy=BuyPolicy(provider="ec2"))
+NOW = 1_800_000_000
+OFFER = Offer(
+    provider="ec2",
+    region="us-east-1",
+    zones=("use1-az1",),
+    instance_type="m7i.large",
+    market=Market.ON_DEMAND,
+    micro_usd_per_hour=100_800,
+    cpus=2,
+    mem_mib=8192,
+    family="m7i",
+)
+DEARER = replace(OFFER, instance_type="m7i.xlarge", micro_usd_per_hour=201_600, cpus=4)
+POLICY = BuyPolicy(provider="ec2", spot=True)
+ELASTIC = Elastic(prefix="ec2-", max_nodes=4, buy=POLICY)
 PARTITION = Partition("ec2", elastic=ELASTIC)
-NEED = Need(cpus=4)
-BLOCK = replace(
-    next(o for o in CATALOG if o.instance_type == "m7i.4xlarge"),
-    reservation="cr-1",
-    free=1,
-    micro_usd_per_hour=0,
+NEED = Need(cpus=1)
+MACHINE = Machine(
+    id="i-1",
+    node=NodeName("ec2-1"),
+    launch=1,
+    token="1/1",
+    state=MachineState.TERMINATED,
+    region="us-east-1",
+    zone="use1-az1",
+    instance_type="m7i.large",
+    market=Market.ON_DEMAND,
+    micro_usd_per_hour=100_800,
+    launched_at=NOW,
 )
 
 
-def first(quotes: Quotes, now: int) -> Offer | None:
-    found = quotes.at(now)(NEED, PARTITION, ELASTIC).first
-    return found.offer if found else None
+class Bench:
+    def __init__(self, *offers: Offer) -> None:
+        self.quotes = Quotes({"ec2": offers}, Cooldown())
+        self.now = NOW
+
+    def refuse(self, *offers: Offer, refusal: Refusal = Refusal.CAPACITY, text: str = "") -> None:
+        tried = tuple(Tried(o, refusal, Width.TYPE_IN_ZONE, text or refusal) for o in offers)
+        self.quotes.heard(NotLaunched(group="1/1", tried=tried), self.now)
+
+    def buys(self) -> list[str]:
+        found = self.quotes.buying(self.now)(NEED, PARTITION, ELASTIC)
+        return [rung.offer.instance_type for rung in found.rungs]
 
 
-def test_what_is_reserved_goes_first_while_it_has_room() -> None:
-    held: list[Offer] = [BLOCK]
-
-    def reserved(provider: str) -> Sequence[Offer]:
-        return tuple(held) if provider == "ec2" else ()
-
-    quotes = Quotes({"ec2": CATALOG}, Cooldown(), reserved=reserved)
-    assert first(quotes, 0) == BLOCK
-    held.clear()
-    found = first(quotes, 2 * KEPT_SECONDS)
-    assert found is not None and found.reservation == ""
+def test_what_was_refused_goes_last_while_there_is_something_else() -> None:
+    bench = Bench(OFFER, DEARER)
+    assert bench.buys() == ["m7i.large", "m7i.xlarge"]
+    bench.refuse(OFFER)
+    assert bench.buys() == ["m7i.xlarge", "m7i.large"]
 
 
-def test_a_refreshed_catalogue_is_used_at_once() -> None:
-    quotes = Quotes({"ec2": CATALOG}, Cooldown())
-    before = first(quotes, 0)
-    quotes.replace("ec2", [replace(BLOCK, reservation="", micro_usd_per_hour=1)])
-    after = first(quotes, 1)
-    assert before != after
-    assert after is not None and after.micro_usd_per_hour == 1
+def test_where_all_was_refused_only_the_best_is_tried_and_that_now_and_then() -> None:
+    bench = Bench(OFFER, DEARER)
+    bench.refuse(OFFER, DEARER)
+    assert bench.buys() == []
+    bench.now += PROBE_SECONDS
+    assert bench.buys() == ["m7i.large"]
+    bench.refuse(OFFER)
+    assert bench.buys() == []
+    found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+    assert (found.reason, "refused lately: capacity" in found.explain) == ("Resources", True)
 
 
-def test_rungs_are_ranked_only_as_far_as_they_are_looked_at() -> None:
-    quotes = Quotes({"ec2": CATALOG}, Cooldown())
-    quote = quotes.at(0)(NEED, PARTITION, ELASTIC)
-    best = quote.first
-    assert best is not None
-    assert quote.rungs[0] == best
-    assert len(quote.rungs) == 50
-    assert quote.explain == ""
+def test_what_may_be_asked_for_stays_whatever_was_refused() -> None:
+    bench = Bench(OFFER)
+    bench.refuse(OFFER)
+    found = bench.quotes.at(bench.now)(NEED, PARTITION, ELASTIC)
+    assert [rung.offer.instance_type for rung in found.rungs] == ["m7i.large"]
+
+
+def test_quotas_and_ceilings_have_reasons_of_their_own() -> None:
+    for text, reason in (
+        ("quota L-1216C47A is reached", "AssocGrpCpuLimit"),
+        ("ceiling of the site: 9 of 10 USD an hour in use", "AssocGrpBilling"),
+    ):
+        bench = Bench(OFFER)
+        bench.refuse(OFFER, refusal=Refusal.QUOTA, text=text)
+        found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+        assert (found.rungs, found.reason) == ((), reason)
+        assert text in found.explain
+
+
+def test_a_machine_given_back_makes_room() -> None:
+    bench = Bench(OFFER)
+    bench.refuse(OFFER)
+    bench.quotes.heard(Terminated(node=NodeName("ec2-1"), launch=1, machine=MACHINE), bench.now)
+    assert bench.buys() == ["m7i.large"]
+
+
+def test_the_pool_of_a_machine_taken_back_is_left_alone() -> None:
+    spot = replace(OFFER, market=Market.SPOT, micro_usd_per_hour=30_000)
+    bench = Bench(spot, OFFER)
+    assert bench.buys()[0] == "m7i.large"
+    taken = replace(MACHINE, market=Market.SPOT, ended_by_provider=True)
+    bench.quotes.heard(Vanished(node=NodeName("ec2-1"), launch=1, machine=taken), bench.now)
+    found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+    assert [rung.offer.market for rung in found.rungs] == [Market.ON_DEMAND, Market.SPOT]
+    assert len(bench.quotes.cooling(bench.now)) == 1
