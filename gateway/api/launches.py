@@ -20,13 +20,8 @@ from gateway.api.job_views import Json, clusters, offer_view
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_notes import must_be_possible
-from gateway.translate.skypilot_task import (
-    Origin,
-    Translated,
-    run_of,
-    translate,
-    working_directory,
-)
+from gateway.translate.skypilot_run import Origin, Within, run_of
+from gateway.translate.skypilot_task import Translated, translate, working_directory
 
 SHOWN_CANDIDATES = 5
 EXPECTED_SECONDS = 3600
@@ -122,13 +117,21 @@ def _run_in(
         task,
         cluster=str(there.spec.cluster),
         origin=where,
+        where=_within(there, elsewhere),
         with_setup=asked.setup,
-        folder=elsewhere,
     )
     if not run.step.phases:
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)
     return Planned(command, str(there.spec.cluster), (*notes, *run.notes), folder)
+
+
+def _within(there: Job, folder: str | None) -> Within:
+    """What of a cluster a run may have a part of."""
+    if not there.shares:
+        return Within(folder)
+    share = there.shares[0].tres
+    return Within(folder, share.cpu, _gpus(share))
 
 
 def one_task(asked: LaunchRequest) -> Task:

@@ -21,7 +21,7 @@ def sky_variables(
 ) -> dict[str, str | None]:
     """What a step on that node sees; `place` has cloud, region and zone."""
     names = [share.node for share in job.shares]
-    gpus = str(max((len(share.gpu_ids) for share in job.shares), default=0))
+    gpus = str(_gpus(job, step))
     ips = "\n".join(addresses.get(name, name) for name in names)
     rank = str(names.index(NodeName(node)) if node in names else 0)
     own = {
@@ -39,6 +39,14 @@ def sky_variables(
         **_managed(job, step),
     }
     return {f"{dialect}_{name}": text for dialect in DIALECTS for name, text in own.items()}
+
+
+def _gpus(job: Job, step: StepId) -> int:
+    """Of each node: what the run asked for, else what the job has."""
+    found = job.step(step)
+    if found is not None and found.spec is not None and found.spec.gres is not None:
+        return sum(one.count for one in found.spec.gres if one.name == "gpu")
+    return max((len(share.gpu_ids) for share in job.shares), default=0)
 
 
 def task_id(job: Job, step: StepId) -> str:

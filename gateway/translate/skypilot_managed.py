@@ -12,7 +12,8 @@ from broker.model.ids import Digest
 from broker.model.spec import ArraySpec, Dependency, DependencyKind, Output, Phase, TaskSpec
 from gateway.translate.environment import pack, unpack
 from gateway.translate.skypilot import Task, TaskFile
-from gateway.translate.skypilot_task import BASH, Origin, Translated, translate
+from gateway.translate.skypilot_run import BASH, Origin
+from gateway.translate.skypilot_task import Translated, translate
 from gateway.translate.skypilot_values import Recovery
 
 SUBMIT_LINE = "spz jobs launch"

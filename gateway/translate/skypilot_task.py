@@ -6,7 +6,6 @@ What cannot be done is refused by name, what is left out is said in a note.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest
@@ -16,20 +15,16 @@ from broker.model.spec import (
     Memory,
     Output,
     Resources,
-    StepSpec,
     TaskSpec,
     Where,
 )
-from gateway.translate.environment import pack
 from gateway.translate.skypilot import Candidate, Task
-from gateway.translate.skypilot_files import Files
-from gateway.translate.skypilot_notes import EC2, LOCAL, must_be_possible, notes
+from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
+from gateway.translate.skypilot_run import Origin, absolute, digest, packed, run_of
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
 
-BASH = "/bin/bash"
-ENV = "/usr/bin/env"
 LOG_NAME = "%x-%j.%s.log"
 """File of a run's text, in the folder of logs: cluster, job, step."""
 USUAL_CPUS = Cpus(8, exactly=False)
@@ -37,21 +32,6 @@ USUAL_MIB_PER_CPU = 4 * 1024
 """Of a task that asks for no GPU and no type, as in SkyPilot."""
 KEPT_VARIABLES = ("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ")
 """Of the submitter's variables: enough for a shell. A task says itself what else it needs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """From where a task was sent."""
-
-    cwd: str
-    home: str
-    logs: str
-    """Folder for the text of runs."""
-    environ: Mapping[str, str]
-    provider: str = LOCAL
-    memory_share_percent: int = 95
-    """How much of a type's memory jobs may have: SkyPilot's figures are those of the machine."""
-    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +43,18 @@ class Translated:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A step of a cluster, the bytes that it names, and what the user should know."""
-
-    step: StepSpec
-    blobs: Mapping[Digest, bytes]
-    notes: tuple[str, ...] = ()
-
-
 def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = True) -> Translated:
     """The cluster that the task asks for, with its run in it. Raises BadSpec."""
     must_be_cluster_name(cluster)
     must_be_possible(task, origin.provider)
     run = run_of(task, cluster=cluster, origin=origin, with_setup=with_setup)
-    environment = _environment(_kept(origin.environ))
+    environment = packed(_kept(origin.environ))
     asked, told = _resources(task, origin)
     spec = TaskSpec(
         name=task.name or cluster,
         resources=asked,
         steps=(run.step,) if run.step.phases else (),
-        environment=_digest(environment),
+        environment=digest(environment),
         cwd=working_directory(task, origin),
         output=Output(stdout=log_pattern(origin.logs, cluster)),
         requeue=False,
@@ -93,98 +64,8 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         cluster=cluster,
         **({"time_limit": hard_limit(task)} | _idle(task) | slurm_fields(task.slurm)),
     )
-    blobs = {**run.blobs, _digest(environment): environment}
+    blobs = {**run.blobs, digest(environment): environment}
     return Translated(spec, blobs, (*notes(task), *told))
-
-
-def run_of(
-    task: Task,
-    *,
-    cluster: str,
-    origin: Origin,
-    with_setup: bool = True,
-    folder: str | None = None,
-) -> Run:
-    """What runs in a cluster: its files, `setup`, then `run`, each a script of its own for bash.
-
-    In `folder` where that is not the cluster's own. Without setup only a repository is brought.
-    """
-    files = Files(task, cluster, lambda path: _absolute(path, origin))
-    scripts = (
-        ("setup", files.script(mounts=with_setup)),
-        ("setup", task.setup if with_setup else None),
-        ("run", task.run),
-    )
-    given = [(phase, text) for phase, text in scripts if text is not None]
-    if all(phase == "setup" for phase, _ in given) and not with_setup:
-        given = []
-    blobs = {_digest(_bytes(text)): _bytes(text) for _, text in given}
-    environment = _environment(_variables(task))
-    once = _digest(_bytes(task.setup or "") + environment)[:SHORT]
-    blobs[_digest(environment)] = environment
-    step = StepSpec.model_validate(
-        {
-            "name": task.name or "run",
-            "phases": tuple(
-                _phase(
-                    phase,
-                    text,
-                    folder=folder,
-                    around=_around(files, cluster, once if text == task.setup else ""),
-                )
-                for phase, text in given
-            ),
-            "environment": _digest(environment),
-            "overlap": True,
-            **_spread(task.num_nodes),
-        }
-    )
-    return Run(step, blobs)
-
-
-def _spread(nodes: int) -> dict[str, int]:
-    """One task on each node."""
-    return {} if nodes == 1 else {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1}
-
-
-THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'
-"""Runs a script, then something more, and exits as the script did."""
-ONCE = """\
-mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$3
-if [ -e "$mark" ]; then echo "spz: setup is as it was and is left out"; exit 0; fi
-"$1" "$2"; code=$?
-if [ "$code" -eq 0 ]; then mkdir -p "${mark%/*}" && : > "$mark"; fi
-exit "$code"
-"""
-"""Runs a script unless the same has succeeded on this node of this cluster."""
-SHORT = 16
-Wrapped = tuple[str, str]
-"""A script around another, and its third word; two empty texts where there is none."""
-
-
-def _around(files: Files, cluster: str, once: str) -> dict[str, Wrapped]:
-    """What lies around each phase."""
-    drain = files.drain()
-    return {
-        "setup": (ONCE, once) if once else ("", ""),
-        "run": ("", "") if drain is None else (THEN.format(drain), cluster),
-    }
-
-
-def _phase(
-    phase: str, text: str, *, folder: str | None, around: Mapping[str, Wrapped]
-) -> dict[str, object]:
-    """A script for bash, in its folder."""
-    chdir = () if folder is None else (ENV, f"--chdir={folder}")
-    wrapper, word = around[phase]
-    argv: tuple[str | None, ...] = (BASH, None)
-    if wrapper:
-        argv = (BASH, "-c", wrapper, BASH, BASH, None, word)
-    return {"name": phase, "script": _digest(_bytes(text)), "argv": (*chdir, *argv)}
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def must_be_cluster_name(name: str) -> None:
@@ -202,16 +83,7 @@ def working_directory(task: Task, origin: Origin) -> str:
     """Where the scripts start: `workdir`, else SkyPilot's `~/sky_workdir`."""
     if not isinstance(task.workdir, str):
         return f"{origin.home.rstrip('/')}/sky_workdir"
-    return _absolute(task.workdir, origin)
-
-
-def _absolute(path: str, origin: Origin) -> str:
-    if path == "~" or path.startswith("~/"):
-        path = origin.home.rstrip("/") + path[1:]
-    if not path.startswith("/"):
-        path = f"{origin.cwd.rstrip('/')}/{path}"
-    parts = [part for part in path.split("/") if part not in {"", "."}]
-    return "/" + "/".join(parts)
+    return absolute(task.workdir, origin)
 
 
 def log_pattern(folder: str, cluster: str) -> str:
@@ -392,21 +264,3 @@ def _kept(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if name in KEPT_VARIABLES or name.startswith("LC_")
     }
-
-
-def _variables(task: Task) -> dict[str, str]:
-    """`envs`, then `secrets`."""
-    given = {**(task.envs or {}), **(task.secrets or {})}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _environment(variables: Mapping[str, str]) -> bytes:
-    """Raises BadSpec for a NUL in a value."""
-    for name, value in variables.items():
-        if "\0" in value:
-            raise BadSpec(f"envs.{name}", "", f"envs.{name}: holds a NUL, which no variable can")
-    return pack(variables)
-
-
-def _digest(content: bytes) -> Digest:
-    return Digest(sha256(content).hexdigest())

@@ -30,9 +30,19 @@ def batch_environment(
     ours = variables(job, around)
     if around.step != BATCH:
         ours |= {**step_variables(job, around), **_rank_of_node(job, around)}
+        ours |= _gpus_of_part(job, around)
     base = login_variables(job) if job.spec.login_environment else {}
     theirs = {**unpack(given), **unpack(extra)}
     return pack({"TMPDIR": "/tmp", **base, **theirs, **ours})
+
+
+def _gpus_of_part(job: Job, around: Surroundings) -> dict[str, str]:
+    """The devices of a run that asked for a part of its cluster's."""
+    step = job.step(around.step)
+    if step is None or step.spec is None or not step.spec.gres:
+        return {}
+    share = share_here(step, around.node)
+    return _gpu_variables(share.gpu_ids if share else ())
 
 
 def is_interactive(job: Job, step_id: StepId) -> bool:

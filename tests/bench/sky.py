@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import boto3
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from broker.model.offer import Market, Offer
@@ -109,7 +111,9 @@ def sky_side(program: Path, folder: Path) -> Iterator[Side]:
     (home / "t.yaml").write_text(TASK, encoding="ascii")
     with stand_in() as endpoint:
         side = Side(program, _environ(program, home, endpoint), home)
-        write_catalog(home / ".sky" / "catalogs" / "v8" / "aws" / "vms.csv")
+        catalogs = home / ".sky" / "catalogs" / "v8" / "aws"
+        write_catalog(catalogs / "vms.csv")
+        write_images(catalogs / "images.csv", some_image(endpoint))
         try:
             side.run(["api", "start"])
             side.run(["check", "aws"])
@@ -174,6 +178,34 @@ def write_catalog(path: Path) -> None:
                 writer.writerows(_rows(offer))
 
 
+TAGS = ("cpu-ubuntu", "gpu-ubuntu", "gpu-ubuntu-2004", "custom-cpu-ubuntu", "custom-gpu-ubuntu")
+IMAGE_COLUMNS = ("Tag", "Region", "OS", "OSVersion", "ImageId", "CreationDate")
+
+
+def some_image(endpoint: str) -> str:
+    """One that the stand-in knows."""
+    ec2 = boto3.client(
+        "ec2",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="bench",
+        aws_secret_access_key="bench",
+    )
+    return str(ec2.describe_images()["Images"][0]["ImageId"])
+
+
+def write_images(path: Path, image: str) -> None:
+    """An image for every tag that SkyPilot may look for, in every region."""
+    regions = sorted({offer.region for offer in bundled()})
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(IMAGE_COLUMNS)
+        for region in regions:
+            for tag in (*TAGS, *(f"{tag}-arm64" for tag in TAGS)):
+                found = (f"skypilot:{tag}", region, "ubuntu", "22.04", image)
+                writer.writerow((*found, "20250101"))
+
+
 def _rows(offer: Offer) -> Iterator[tuple[object, ...]]:
     gpu = next(
         ((name[4:], count) for name, count in offer.gres if name.startswith("gpu:")), ("", "")
@@ -189,10 +221,12 @@ def _rows(offer: Offer) -> Iterator[tuple[object, ...]]:
 # --- both
 
 
-def compare(ours: Side, theirs: Side, runs: int) -> bool:
+def compare(ours: Side, theirs: Side, asked: argparse.Namespace) -> bool:
     """Whether every figure is within its budget."""
-    fine = True
+    fine, runs = True, asked.runs
     for name, sky, spz in PAIRS:
+        if asked.only and name not in asked.only:
+            continue
         try:
             theirs.seconds(sky)
             ours.seconds(spz)
@@ -211,6 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="spz beside the real SkyPilot")
     parser.add_argument("--venv", type=Path, help="an environment that has it already")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", nargs="*", help="figures by name; absent: all")
     asked = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spz-sky-")))
@@ -223,7 +258,7 @@ def main() -> int:
         ours = Side(Path(sys.executable).parent / "spz", _own(running.socket, folder), folder)
         (folder / "t.yaml").write_text(TASK, encoding="ascii")
         theirs = stack.enter_context(sky_side(program, folder))
-        return 0 if compare(ours, theirs, asked.runs) else 1
+        return 0 if compare(ours, theirs, asked) else 1
 
 
 def _own(where: Path, home: Path) -> dict[str, str]:

@@ -134,6 +134,24 @@ def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
     assert spz("down", "-y", "two").code == 0
 
 
+def test_runs_wait_for_gpus_and_smaller_ones_overtake(spz: Terminal) -> None:
+    assert (
+        spz("launch", "-y", "-c", "gpu", "--gpus", "A10G:4", "echo $CUDA_VISIBLE_DEVICES").code == 0
+    )
+    first = "echo $CUDA_VISIBLE_DEVICES $SKYPILOT_NUM_GPUS_PER_NODE; sleep 60"
+    assert spz("exec", "gpu", "-d", "--gpus", "A10G:2", first).code == 0
+    assert spz("exec", "gpu", "-d", "--gpus", "A10G:3", "true").code == 0
+    small = spz("exec", "gpu", "--gpus", "A10G:1", "echo $CUDA_VISIBLE_DEVICES")
+    assert (small.code, small.out) == (0, "2\n")
+    assert spz("exec", "gpu", "echo none needed").code == 0
+    states = [run["status"] for run in spz.json("queue", "gpu")["gpu"]]
+    assert states == ["SUCCEEDED", "RUNNING", "PENDING", "SUCCEEDED", "SUCCEEDED"]
+    assert spz("logs", "gpu", "2", "--no-follow").out == "0,1 2\n"
+    assert spz("cancel", "-y", "gpu", "2").code == 0
+    until(lambda: spz("logs", "gpu", "3", "--status").code == SUCCEEDED, "the third", 30)
+    assert spz("down", "-y", "gpu").code == 0
+
+
 def test_an_idle_cluster_is_let_go(spz: Terminal) -> None:
     assert spz("launch", "-y", "-d", "-c", "idle", "--down", "--cpus", "2+", "echo x").code == 0
     until(lambda: spz("status", "idle").code == 1, "the cluster's end", 40)

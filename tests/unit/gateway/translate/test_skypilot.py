@@ -15,7 +15,8 @@ from broker.model.spec import ALL, Gres, Resources, Where
 from gateway.translate import skypilot_values as values
 from gateway.translate.environment import unpack
 from gateway.translate.skypilot import read
-from gateway.translate.skypilot_task import Origin, Translated, run_of, translate
+from gateway.translate.skypilot_run import Origin, Within, run_of
+from gateway.translate.skypilot_task import Translated, translate
 
 ORIGIN = Origin(
     cwd="/home/ann/project",
@@ -507,7 +508,7 @@ def test_setup_can_be_left_out() -> None:
 
 def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours() -> None:
     (one,) = read("run: b")
-    (phase,) = run_of(one, cluster="dev", origin=ORIGIN, folder="/a b; rm x").step.phases
+    (phase,) = run_of(one, cluster="dev", origin=ORIGIN, where=Within("/a b; rm x")).step.phases
     assert phase.argv == ("/usr/bin/env", "--chdir=/a b; rm x", "/bin/bash", None)
 
 
@@ -641,6 +642,30 @@ def test_autostop_is_the_time_that_a_cluster_may_idle() -> None:
     assert task("resources: {autostop: false}").spec.idle_seconds is None
     limited = task("resources: {autostop: {idle_minutes: 60, wait_for: none}}").spec
     assert (limited.idle_seconds, limited.time_limit) == (None, 3600)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "part"),
+    [
+        ("run: x", Within(None, 48, 4), {"overlap": True}),
+        ("resources: {accelerators: A10G:2}\nrun: x", Within(None, 48, 4), {"cpus": 24, "gpus": 2}),
+        (
+            "resources: {accelerators: 'A10G:0.5'}\nrun: x",
+            Within(None, 8, 8),
+            {"cpus": 1, "gpus": 1},
+        ),
+        ("resources: {accelerators: A10G:4}\nrun: x", Within(), {"cpus": None, "gpus": 4}),
+    ],
+)
+def test_runs_that_ask_for_gpus_wait_for_them_and_others_for_nobody(
+    text: str, where: Within, part: Mapping[str, object]
+) -> None:
+    (one,) = read(text)
+    step = run_of(one, cluster="dev", origin=ORIGIN, where=where).step
+    gpus = sum(gres.count for gres in step.gres or ())
+    found = {"overlap": True} if step.overlap else {"cpus": step.cpus_per_task, "gpus": gpus}
+    assert found == part
+    assert step.exact == (step.cpus_per_task is not None)
 
 
 def test_several_nodes_are_asked_for_whole_with_one_task_on_each() -> None:

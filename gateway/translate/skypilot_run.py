@@ -1,0 +1,196 @@
+"""What runs in a cluster: files, `setup` and `run` of a task as phases of a step.
+
+Around `setup` stands what leaves it out where it has succeeded, around `run` what drains mounts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from broker.model.errors import BadSpec
+from broker.model.ids import Digest
+from broker.model.spec import Gres, StepSpec
+from gateway.translate.environment import pack
+from gateway.translate.skypilot import Task
+from gateway.translate.skypilot_files import Files
+from gateway.translate.skypilot_notes import LOCAL
+
+BASH = "/bin/bash"
+ENV = "/usr/bin/env"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """From where a task was sent."""
+
+    cwd: str
+    home: str
+    logs: str
+    """Folder for the text of runs."""
+    environ: Mapping[str, str]
+    provider: str = LOCAL
+    memory_share_percent: int = 95
+    """How much of a type's memory jobs may have: SkyPilot's figures are those of the machine."""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A step of a cluster, the bytes that it names, and what the user should know."""
+
+    step: StepSpec
+    blobs: Mapping[Digest, bytes]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The cluster that a run goes to."""
+
+    folder: str | None = None
+    """Where it starts, if not in the cluster's own folder."""
+    cpus: int | None = None
+    """Of a node; None where it is not bought yet."""
+    gpus: int = 0
+
+    def part(self, task: Task) -> dict[str, object]:
+        """What of the cluster is the run's own: GPUs, and the cpus that go with them.
+
+        Runs without GPUs wait for nobody, as in SkyPilot, where cpus are nominal.
+        """
+        asked = gpus_asked(task)
+        if not asked:
+            return {"overlap": True}
+        gpus = (Gres(name="gpu", count=asked),)
+        part: dict[str, object] = {"gres": gpus, "mem_per_node_mib": 0}
+        if self.cpus is None or not self.gpus:
+            return part
+        return {**part, "exact": True, "cpus_per_task": max(1, self.cpus * asked // self.gpus)}
+
+
+def gpus_asked(task: Task) -> int:
+    """Of each node; of alternatives the least."""
+    counts = [
+        min(gpu.count for gpu in one.accelerators.choices)
+        for one in task.resources.candidates
+        if one.accelerators is not None
+    ]
+    return min(counts) if counts else 0
+
+
+def run_of(
+    task: Task,
+    *,
+    cluster: str,
+    origin: Origin,
+    where: "Within | None" = None,
+    with_setup: bool = True,
+) -> Run:
+    """What runs in a cluster: its files, `setup`, then `run`, each a script of its own for bash.
+
+    Without setup only a repository is brought.
+    """
+    where = where or Within()
+    files = Files(task, cluster, lambda path: absolute(path, origin))
+    scripts = (
+        ("setup", files.script(mounts=with_setup)),
+        ("setup", task.setup if with_setup else None),
+        ("run", task.run),
+    )
+    given = [(phase, text) for phase, text in scripts if text is not None]
+    if all(phase == "setup" for phase, _ in given) and not with_setup:
+        given = []
+    blobs = {digest(_bytes(text)): _bytes(text) for _, text in given}
+    own = packed(_variables(task))
+    once = digest(_bytes(task.setup or "") + own)[:SHORT]
+    blobs[digest(own)] = own
+    step = StepSpec.model_validate(
+        {
+            "name": task.name or "run",
+            "phases": tuple(
+                _phase(
+                    phase,
+                    text,
+                    folder=where.folder,
+                    around=_around(files, cluster, once if text == task.setup else ""),
+                )
+                for phase, text in given
+            ),
+            "environment": digest(own),
+            **_spread(task.num_nodes),
+            **where.part(task),
+        }
+    )
+    return Run(step, blobs)
+
+
+def _spread(nodes: int) -> dict[str, int]:
+    """One task on each node."""
+    return {} if nodes == 1 else {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1}
+
+
+THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'
+"""Runs a script, then something more, and exits as the script did."""
+ONCE = """\
+mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$3
+if [ -e "$mark" ]; then echo "spz: setup is as it was and is left out"; exit 0; fi
+"$1" "$2"; code=$?
+if [ "$code" -eq 0 ]; then mkdir -p "${mark%/*}" && : > "$mark"; fi
+exit "$code"
+"""
+"""Runs a script unless the same has succeeded on this node of this cluster."""
+SHORT = 16
+Wrapped = tuple[str, str]
+"""A script around another, and its third word; two empty texts where there is none."""
+
+
+def _around(files: Files, cluster: str, once: str) -> dict[str, Wrapped]:
+    """What lies around each phase."""
+    drain = files.drain()
+    return {
+        "setup": (ONCE, once) if once else ("", ""),
+        "run": ("", "") if drain is None else (THEN.format(drain), cluster),
+    }
+
+
+def _phase(
+    phase: str, text: str, *, folder: str | None, around: Mapping[str, Wrapped]
+) -> dict[str, object]:
+    """A script for bash, in its folder."""
+    chdir = () if folder is None else (ENV, f"--chdir={folder}")
+    wrapper, word = around[phase]
+    argv: tuple[str | None, ...] = (BASH, None)
+    if wrapper:
+        argv = (BASH, "-c", wrapper, BASH, BASH, None, word)
+    return {"name": phase, "script": digest(_bytes(text)), "argv": (*chdir, *argv)}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def absolute(path: str, origin: Origin) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = origin.home.rstrip("/") + path[1:]
+    if not path.startswith("/"):
+        path = f"{origin.cwd.rstrip('/')}/{path}"
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    return "/" + "/".join(parts)
+
+
+def _variables(task: Task) -> dict[str, str]:
+    """`envs`, then `secrets`."""
+    given = {**(task.envs or {}), **(task.secrets or {})}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def packed(variables: Mapping[str, str]) -> bytes:
+    """Raises BadSpec for a NUL in a value."""
+    for name, value in variables.items():
+        if "\0" in value:
+            raise BadSpec(f"envs.{name}", "", f"envs.{name}: holds a NUL, which no variable can")
+    return pack(variables)
+
+
+def digest(content: bytes) -> Digest:
+    return Digest(sha256(content).hexdigest())
