@@ -205,7 +205,7 @@ def build(paths: Paths, config: Config) -> Service:
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
-    orders = OrderBook(site, store.blob, config.submit_host or host())
+    orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
     outside, tidy = _outside(paths, config, local=local, orders=orders), [local.sweep]
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     if cloudy:
