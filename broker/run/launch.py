@@ -213,6 +213,11 @@ def forget(key: str) -> bytes:
     return _line(do="forget", key=key)
 
 
+def use(job: int) -> bytes:
+    """What the job's steps use on the node now; by step in the answer's `steps`."""
+    return _line(do="use", job=job)
+
+
 def ping() -> bytes:
     return _line(do="ping")
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from broker.model.ids import BATCH
 from broker.world import Snapshot
 from gateway.api.desk import Desk
-from gateway.api.programs.hostprocs import Use, uses
+from gateway.api.programs.hostprocs import Use
+from gateway.api.programs.nodeuse import used
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
@@ -40,7 +41,7 @@ PIDS = "JobID,Nodelist,Pids"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A step, what its processes on this host use, and how to write of it."""
+    """A step, what its processes use, and how to write of it."""
 
     pair: JobStep
     ctx: Context
@@ -85,7 +86,7 @@ def _zero(_: Line) -> str:
 
 
 def known(get: Callable[[Line, Use], str]) -> Value:
-    """A value of what was measured; empty for a step on another machine."""
+    """A value of what was measured; empty for a step of which nothing is heard."""
     return lambda line: "" if line.used is None else get(line, line.used)
 
 
@@ -217,7 +218,7 @@ async def sstat(desk: Desk, call: Call) -> Answer:
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
     pairs, errors = _pairs(options, snap)
-    use = await desk.read(uses, frozenset(job.id for job, _ in pairs))
+    use = await used(desk, (job for job, _ in pairs))
     lines = [Line(pair, ctx, use.get((pair[0].id, pair[1].id))) for pair in pairs]
     return Answer(out=table(fields, lines, _style(options)), err=errors)
 

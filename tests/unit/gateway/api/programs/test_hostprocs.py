@@ -1,11 +1,15 @@
 """Processes of this host, told by their environment; listings that repeat."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+from accounting.ids import JobId
+from broker.run.agent.usage import of_job
 from gateway.api.desk import Desk
 from gateway.api.programs.hostload import host_free
 from gateway.api.programs.hostprocs import Use, clock, processes, uses
+from gateway.api.programs.nodeuse import together, told
 from gateway.api.programs.scontrol_list import pid_line
 from gateway.api.programs.squeue import Squeue
 from gateway.api.wire import Call, Peer
@@ -52,6 +56,19 @@ def test_what_a_step_uses_is_the_sum_of_its_processes(tmp_path: Path) -> None:
     found = uses(frozenset({5}), root)
     assert found[5, "0"] == Use((12, 16), 4_000_000, 3776, 5840, 13952, 24, 2_500_000)
     assert clock(tmp_path / "nowhere") == 0
+
+
+def test_an_agent_counts_as_the_service_does(tmp_path: Path) -> None:
+    root = proc(tmp_path)
+    process(root, 16, SLURM_JOB_ID="5", SLURM_STEP_ID="0")
+    job = replace(queue()[0], id=JobId(5))
+    assert told(job, of_job(5, str(root))) == uses(frozenset({5}), root)
+    assert told(job, {"ok": False, "error": "bad request"}) == {}
+
+
+def test_what_a_step_uses_on_two_nodes_is_added_up() -> None:
+    one, other = Use((1,), 1, 2, 3, 4, 5, 0), Use((1, 2), 10, 20, 30, 40, 50, 9)
+    assert together(one, other) == Use((1, 1, 2), 11, 22, 33, 44, 55, 9)
 
 
 def test_free_memory_is_what_the_kernel_calls_free(tmp_path: Path) -> None:
