@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from importlib.metadata import entry_points
 from typing import Any, cast
 
 import structlog
@@ -57,6 +58,7 @@ from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
 from gateway.passthrough.cli import site_commands
 from gateway.store.backup import backup_store
+from gateway.store.feed import Consumer, feed
 from gateway.store.rollup import MOST
 from gateway.store.sql import SqlStore, open_store
 from gateway.translate.orders import OrderBook
@@ -229,7 +231,7 @@ def build(paths: Paths, config: Config) -> Service:
         mails=usable(config.mail_prog),
         cooling=lambda: market.cooling(clock.now()),
     )
-    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders)
+    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins())
     own = router(
         market=market,
         providers=outside.providers,
@@ -283,6 +285,8 @@ class Sweep:
     store: SqlStore
     log: Any
     holders: Holders
+    consumers: Sequence[Consumer] = ()
+    """Accounting plugins."""
     every: float = 30.0
     _next: float = 0.0
     _next_prune: float = 0.0
@@ -326,6 +330,8 @@ class Sweep:
         with contextlib.suppress(Busy):
             while self.store.roll_up() >= MOST:
                 pass
+            for consumer in self.consumers:
+                feed(self.store, consumer, self.log)
 
     def _prune(self) -> None:
         """Requests older than a day are not asked again."""
@@ -363,6 +369,11 @@ def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]
     past = engine.store.jobs_named
     post = Post(lambda mail: send(program, mail), log, past=lambda base: past([base]))
     return both(said, lambda facts: post.tell(facts, engine.snapshot.jobs))
+
+
+def _plugins() -> list[Consumer]:
+    """What installed packages name in the entry point group of accounting plugins."""
+    return [found.load()() for found in entry_points(group="skypurza.accounting")]
 
 
 def _uid_of(name: str) -> int | None:

@@ -61,6 +61,15 @@ class Sums:
         """The highest number of an entry; 0 where there is none."""
         return self.read(LAST, {})[0][0] or 0
 
+    def position(self: Reader, consumer: str) -> int:
+        """The number of the last entry that it has had; 0 where it had none."""
+        return _position(self, consumer)
+
+    def entries_after(self: Reader, last: int, most: int) -> list[tuple[int, Entry]]:
+        """Entries with their numbers, in their order."""
+        rows = self.read(FRESH, {"last": last, "most": most})
+        return [(seq, records.entry(doc)) for seq, doc in rows]
+
     def fresh(self: Reader, consumer: str, most: int) -> Fresh:
         """The next entries that the consumer has not had."""
         return _fresh(self, consumer, _position(self, consumer), most=most)

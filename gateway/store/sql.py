@@ -121,6 +121,19 @@ class SqlStore:
         """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         return self.history.charges(since)
 
+    def position(self, consumer: str) -> int:
+        """Up to which entry a consumer of the ledger has come."""
+        return self.history.position(consumer)
+
+    def entries_after(self, last: int, most: int) -> Sequence[tuple[int, Entry]]:
+        """Entries of the ledger with their numbers, in their order."""
+        return self.history.entries_after(last, most)
+
+    def keep_position(self, consumer: str, seq: int) -> None:
+        """Raises Busy."""
+        with told(self._name), self._writer.transaction() as cursor:
+            self._writes.put_position.run(cursor, [{"consumer": consumer, "seq": seq}])
+
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars from an instant on, by account, user, QOS and partition."""
         by = ("account", "user", "qos", "partition")
