@@ -167,13 +167,18 @@ def test_every_job_ends_as_it_should_and_every_dollar_is_known(
 
 
 def _told(lab: Running, trouble: Trouble, seconds: float) -> str:
-    outcomes = Counter(c["outcome"] for c in lab.get("calls") if c["service"] == "ec2")
+    calls = [c for c in lab.get("calls") if c["service"] == "ec2"]
+    outcomes = Counter("ok" if c["outcome"] == "ok" else _call(c) for c in calls)
     bill = lab.get("bill")
     return (
         f"{JOBS} jobs, {trouble.kills} kills, {len(trouble.taken)} machines of "
         f"{len(bill['lines'])} taken back, ${bill['micro_usd'] / 1e6:.6f} in {seconds:.0f} s; "
         f"calls: {dict(outcomes)}"
     )
+
+
+def _call(call: dict[str, Any]) -> str:
+    return f"{call['action']}: {call['outcome']}"
 
 
 def _nodes_gone(gateway: Service) -> bool:
