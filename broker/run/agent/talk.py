@@ -7,12 +7,18 @@ from . import feed, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from .daemon import Agent
+    from typing import Any, Protocol
 
     Live = dict[str, spool.Place]
     Request = dict[str, Any]
+
+    class Agent(Protocol):
+        """What is asked of the agent itself."""
+
+        spoken: float
+        live: Live
+
+        def note(self, kind: str, key: str | None = None, **facts: Any) -> None: ...
 
 
 def add_input(live: "Live", request: "Request") -> "dict[str, Any]":
