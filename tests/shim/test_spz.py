@@ -84,3 +84,48 @@ def test_the_commands_are_put_on_the_path(short_tmp: Path) -> None:
 
 def test_the_version_names_ours_and_slurms(short_tmp: Path) -> None:
     assert re.fullmatch(r"skypurza \S+, slurm 25\.11\.7\n", spz("version", home=short_tmp).stdout)
+
+
+TASKS = ROOT / "tests" / "tables" / "skypilot"
+
+
+def test_task_files_are_checked_without_a_service(short_tmp: Path) -> None:
+    good = spz("task", "check", str(TASKS / "nodes.yaml"), home=short_tmp)
+    assert good.returncode == 0, good
+    assert good.stdout == f"{TASKS / 'nodes.yaml'}: ring: 4 nodes of H100:8; run\n"
+    wrong = short_tmp / "wrong.yaml"
+    wrong.write_text("resources: {accelerator: L4}\n")
+    bad = spz("task", "check", str(wrong), str(TASKS / "hello.yaml"), home=short_tmp)
+    assert bad.returncode == 1
+    assert "resources.accelerator: no such key (did you mean accelerators?)" in bad.stderr
+    assert bad.stdout.endswith("hello.yaml: 1 node of 8+ vCPUs; run\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "No such file"), (b"\xff\xfe", "not UTF-8"), (b"a: [\n", "no YAML"), (b"\0", "")],
+)
+def test_what_is_no_task_file_is_told(short_tmp: Path, content: bytes | None, told: str) -> None:
+    path = short_tmp / "x.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    done = spz("task", "check", str(path), home=short_tmp)
+    assert (done.returncode, told in done.stderr) == (1, True), done
+    assert "Traceback" not in done.stderr
+
+
+def test_a_task_is_shown_as_a_batch_script_and_back(short_tmp: Path) -> None:
+    script = spz("task", "show", str(TASKS / "named.yaml"), "--as", "sbatch", home=short_tmp).stdout
+    assert script.startswith("#!/bin/bash\n#SBATCH --job-name=fit\n")
+    path = short_tmp / "job.sh"
+    path.write_text(script)
+    task = spz("task", "show", str(path), home=short_tmp).stdout
+    assert task.startswith("name: fit\nsetup: |\n  pip list\nrun: |\n  python fit.py\n")
+    assert spz("task", "schema", home=short_tmp).stdout.startswith("{\n")
+
+
+def test_a_word_that_is_no_command_gets_the_nearest(short_tmp: Path) -> None:
+    assert "did you mean launch?" in spz("lanch", home=short_tmp).stderr
+    assert "did you mean queue?" in spz("jobs", "queu", home=short_tmp).stderr
+    assert spz("jobs", "pool", home=short_tmp).stdout.startswith("Usage: spz jobs pool ")
+    assert spz("launch", "-h", home=short_tmp).stdout.startswith("Usage: spz launch ")

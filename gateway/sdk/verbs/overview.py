@@ -12,7 +12,10 @@ HELP = "`spz COMMAND -h` tells the options of each."
 
 def groups() -> frozenset[str]:
     """Words that stand before others and are no verb themselves."""
-    return frozenset(GROUPS)
+    names = {verb.name for verb in VERBS}
+    before = {name.rpartition(" ")[0] for name in names}
+    outer = {name.rpartition(" ")[0] for name in before}
+    return frozenset((before | outer) - names - {""})
 
 
 def listing(group: str) -> str:
@@ -41,8 +44,11 @@ def _rows(group: str) -> Iterator[tuple[str, str]]:
 
 def _about(name: str) -> str:
     """The first sentence."""
-    text = GROUPS.get(name) or next(verb.help for verb in VERBS if verb.name == name)
-    return text.split(". ")[0].rstrip(".")
+    text = GROUPS.get(name) or next((verb.help for verb in VERBS if verb.name == name), "")
+    below = (
+        verb.name.removeprefix(f"{name} ") for verb in VERBS if verb.name.startswith(f"{name} ")
+    )
+    return text.split(". ")[0].rstrip(".") or ", ".join(below)
 
 
 def suggestion(word: str, group: str) -> str:
