@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from broker.model.errors import BadSpec
 from gateway.translate.skypilot import Section, Storage, Task
+from gateway.translate.skypilot_container import image_of
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
@@ -38,7 +39,6 @@ def refusals(task: Task, provider: str) -> Iterator[Refusal]:
     yield from _of_schema(task)
     yield from _of_places(task)
     yield from _of_files(task, provider)
-    yield from _of_images(task)
 
 
 def missing(task: Task) -> list[tuple[str, str]]:
@@ -99,6 +99,8 @@ def _given(task: Task, does: str) -> Iterator[tuple[str, str]]:
     for section, group in _groups(task):
         for name in _set(group):
             form = SECTIONS[section]["properties"].get(name, {})
+            if name == "image_id" and image_of(task) is not None:
+                continue
             if form.get("x-does") == does:
                 told[f"{section}.{name}".lstrip(".")] = form["x-note"]
     yield from told.items()
@@ -133,16 +135,6 @@ def _of_places(task: Task) -> Iterator[Refusal]:
         names = ", ".join(sorted({str(cloud) for cloud in clouds}))
         why = f"{names} is not served, machines come from EC2"
         yield Refusal("resources.infra", why, "leave it out, or write infra: aws (--infra aws)")
-
-
-def _of_images(task: Task) -> Iterator[Refusal]:
-    for candidate in task.resources.candidates:
-        images = candidate.image_id
-        names = images.values() if isinstance(images, dict) else (images,)
-        if any(str(name).startswith("docker:") for name in names):
-            why = "machines run the task itself, not in a container"
-            yield Refusal("resources.image_id", why, "run the image from setup or run")
-            return
 
 
 def _of_files(task: Task, provider: str) -> Iterator[Refusal]:

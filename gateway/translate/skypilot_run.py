@@ -12,6 +12,7 @@ from broker.model.ids import Digest
 from broker.model.spec import Gres, StepSpec
 from gateway.translate.environment import pack
 from gateway.translate.skypilot import Task
+from gateway.translate.skypilot_container import image_of, inside
 from gateway.translate.skypilot_files import Files
 from gateway.translate.skypilot_notes import LOCAL
 
@@ -92,29 +93,23 @@ def run_of(
     """
     where = where or Within()
     files = Files(task, cluster, lambda path: absolute(path, origin))
-    scripts = (
-        ("setup", files.script(mounts=with_setup)),
-        ("setup", task.setup if with_setup else None),
-        ("run", task.run),
-    )
-    given = [(phase, text) for phase, text in scripts if text is not None]
-    if all(phase == "setup" for phase, _ in given) and not with_setup:
-        given = []
-    blobs = {digest(_bytes(text)): _bytes(text) for _, text in given}
     own = packed(_variables(task))
     once = digest(_bytes(task.setup or "") + own)[:SHORT]
-    blobs[digest(own)] = own
+    scripts = (
+        ("setup", files.script(mounts=with_setup), ""),
+        ("setup", _placed(task, task.setup if with_setup else None), once),
+        ("run", _placed(task, task.run), ""),
+    )
+    given = [(phase, text, once) for phase, text, once in scripts if text is not None]
+    if all(phase == "setup" for phase, *_ in given) and not with_setup:
+        given = []
+    blobs = {digest(_bytes(text)): _bytes(text) for _, text, _ in given} | {digest(own): own}
     step = StepSpec.model_validate(
         {
             "name": task.name or "run",
             "phases": tuple(
-                _phase(
-                    phase,
-                    text,
-                    folder=where.folder,
-                    around=_around(files, cluster, once if text == task.setup else ""),
-                )
-                for phase, text in given
+                _phase(phase, text, folder=where.folder, around=_around(files, cluster, once))
+                for phase, text, once in given
             ),
             "environment": digest(own),
             **_spread(task.num_nodes),
@@ -122,6 +117,12 @@ def run_of(
         }
     )
     return Run(step, blobs)
+
+
+def _placed(task: Task, text: str | None) -> str | None:
+    """The script itself, or one that runs it in the task's container."""
+    image = image_of(task)
+    return text if text is None or image is None else inside(text, image)
 
 
 def _spread(nodes: int) -> dict[str, int]:

@@ -158,7 +158,7 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     "local_disk": works("Instance-store disks: nvme, ssd, nvme:1000+, 1000+.", AMOUNT),
     "max_hourly_cost": works("Dollars an hour that a machine may cost.", AMOUNT),
     "image_id": noted(
-        "AMI, skypilot:TAG, docker:IMAGE, or a map by region; docker: is refused at launch.",
+        "docker:IMAGE runs setup and run in that container; an AMI, a tag or a map by region:",
         _any(TEXT, _map(TEXT)),
         "machines have the image that the site gives them",
     ),

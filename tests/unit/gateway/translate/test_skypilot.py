@@ -524,11 +524,6 @@ def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours
             "gcs is not served, only s3 is",
         ),
         (
-            "resources: {image_id: docker:x}",
-            "resources.image_id",
-            "machines run the task itself, not in a container",
-        ),
-        (
             "resources: {accelerators: tpu-v5e-8, accelerator_args: {tpu_vm: true}}",
             "resources.accelerator_args",
             "EC2 has no TPUs",
