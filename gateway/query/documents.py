@@ -7,6 +7,8 @@ from typing import Any
 
 from gateway.query import yaml
 from gateway.query.context import Context
+from gateway.query.kept import way
+from gateway.query.keptjson import KeptBlocks, Moving
 from gateway.query.shape import INDENT, Compiled, Tree, compiled, dump, plain
 
 NEWEST = "v0.0.44"
@@ -27,6 +29,7 @@ class Kind:
     tree: Tree
     since: Mapping[str, int]
     until: Mapping[str, int]
+    moving: Moving = ()
 
     def of(self, version: str) -> Tree:
         """The tree of a version."""
@@ -47,6 +50,8 @@ class Asker:
     group: str
     version: str = NEWEST
     yaml: bool = False
+    kept: KeptBlocks | None = None
+    """Where parts of long answers stay for the next who asks."""
 
 
 def meta(asker: Asker, ctx: Context) -> dict[str, Any]:
@@ -89,17 +94,29 @@ def pieces(
     asker: Asker,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[str]:
-    """The same in parts of PIECE records each: ten thousand jobs are 90 MB of text."""
+    """The same in parts of some hundred records each: ten thousand jobs are 90 MB of text.
+
+    Of long listings the parts are kept for the next who asks, where the asker says where.
+    """
     rest = {**(more or {}), "meta": meta(asker, ctx), "errors": [], "warnings": []}
     if asker.yaml:
         tree = kind.of(asker.version)
         yield yaml.document({kind.name: [plain(tree, one, ctx) for one in records], **rest})
         return
     write, gap = _compiled(kind, asker.version), "\n" + INDENT * 2
+
+    def body(some: Sequence[Any]) -> str:
+        return f",{gap}".join([write.json(one, ctx) for one in some])
+
     yield f'{{\n{INDENT}"{kind.name}": ['
-    for first in range(0, len(records), PIECE):
-        body = f",{gap}".join([write.json(one, ctx) for one in records[first : first + PIECE]])
-        yield f"{',' if first else ''}{gap}{body}"
+    parts: Iterator[str]
+    if asker.kept is None or len(records) <= PIECE or ctx.forecasts:
+        parts = (body(records[at : at + PIECE]) for at in range(0, len(records), PIECE))
+    else:
+        layout = kind.name, asker.version, *way(ctx)
+        parts = asker.kept.texts(layout, records, ctx, moving=kind.moving, make=body)
+    for place, text in enumerate(parts):
+        yield f"{',' if place else ''}{gap}{text}"
     yield f"\n{INDENT}],{dump(rest)[1:]}\n"
 
 

@@ -88,7 +88,7 @@ class KeptRows:
         columns = _columns(layout[0])
         if ctx.time_format == RELATIVE or any(name in UNSTEADY for name, _ in columns):
             return "".join(map(make, jobs))
-        kept = self._of((columns, *layout[1:], *_way(ctx)), ctx)
+        kept = self._of((columns, *layout[1:], *way(ctx)), ctx)
         also_waiting = columns in STEADY_ROWS
         parts = []
         for job in jobs:
@@ -112,7 +112,7 @@ class KeptRows:
         return kept
 
 
-def _way(ctx: Context) -> tuple[Hashable, ...]:
+def way(ctx: Context) -> tuple[Hashable, ...]:
     """What of the context a line of a job that has ended hangs on."""
     flags = ctx.noconvert, ctx.expand_patterns
     return ctx.zone, ctx.time_format, ctx.array_width, ctx.unit, *flags

@@ -208,4 +208,4 @@ SINCE = {
 UNTIL = {"exclusive": 41, "minimum_switches": 41, "oversubscribe": 41}
 """Versions of data_parser (0.0.N) in which a key came, or was there for the last time."""
 
-JOB_KIND = Kind("jobs", JOB, SINCE, UNTIL)
+JOB_KIND = Kind("jobs", JOB, SINCE, UNTIL, (of.priority, of.accrued, of.dependency))

@@ -327,4 +327,4 @@ JOB = {
 # fmt: on
 SINCE = {"qosreq": 42, "restart_cnt": 42, "segment_size": 43}
 
-PAST_KIND = Kind("jobs", JOB, SINCE, {})
+PAST_KIND = Kind("jobs", JOB, SINCE, {}, (of.priority, past.planned, past.elapsed, killer))

@@ -17,6 +17,7 @@ from gateway.query.accounts import COST
 from gateway.query.context import Context
 from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptRows
+from gateway.query.keptjson import KeptBlocks
 from gateway.query.moments import show_moment
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.restpast import PAST_KIND
@@ -67,6 +68,7 @@ class Sacct:
     def __init__(self, tres: Sequence[str] = FIXED) -> None:
         self.tres_ids = numbers(tres)
         self.kept = KeptRows()
+        self.blocks = KeptBlocks()
 
     @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
@@ -93,6 +95,7 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
         jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
     if by is not None:
         ctx = replace(ctx, tres_ids=program.tres_ids)
+        by = replace(by, kept=program.blocks)
         return await _structured(desk, options, jobs, ctx=ctx, by=by)
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))

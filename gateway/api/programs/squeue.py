@@ -25,6 +25,7 @@ from gateway.query import views
 from gateway.query.context import Context
 from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptLines
+from gateway.query.keptjson import KeptBlocks
 from gateway.query.layout import Layout
 from gateway.query.moments import RELATIVE, headline
 from gateway.query.refs import cut_list, read_ref
@@ -78,6 +79,7 @@ class Squeue:
     def __init__(self) -> None:
         self.listings = Listings()
         self.kept = KeptLines()
+        self.blocks = KeptBlocks()
 
     async def __call__(self, desk: Desk, call: Call) -> Answer:
         seconds = iterated(call)
@@ -119,6 +121,7 @@ class Squeue:
             told = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)
             ctx = replace(ctx, forecasts=told)
         if by is not None:
+            by = replace(by, kept=self.blocks)
             return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
             return _steps(options, snap, ctx, top=top, errors=errors)
