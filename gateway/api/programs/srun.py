@@ -21,6 +21,7 @@ from gateway.api.programs.allocating import (
     nodes_of,
 )
 from gateway.api.programs.early import early
+from gateway.api.programs.gangs import chosen, together
 from gateway.api.programs.stepping import Left, Manners, Watch, tasks_text
 from gateway.api.programs.typed import translated
 from gateway.api.relay import Shown
@@ -129,7 +130,17 @@ class Srun:
         job = self.desk.snapshot().jobs.get(job_id)
         if job is None or not self._ours(job):
             raise GrammarError(NOT_CONFIRMED.format(j=job_id), FAILURE)
-        code, _ = await self._tasks(await self._standing(job))
+        groups = self.request.text("het-group")
+        if groups is None:
+            code, _ = await self._tasks(await self._standing(job))
+            return code
+        jobs = [await self._standing(one) for one in chosen(job, groups, self.desk.snapshot())]
+        return await together(self.line, jobs, self._component)
+
+    async def _component(self, line: Line, job: Job, place: int) -> int:
+        """A step of the same command in one component; each asks under a request of its own."""
+        call = replace(self.call, request=f"{self.call.request}+{place}") if place else self.call
+        code, _ = await replace(self, line=line, call=call)._tasks(job)
         return code
 
     def _ours(self, job: Job) -> bool:

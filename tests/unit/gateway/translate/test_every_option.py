@@ -1,5 +1,7 @@
 """Every option of the submit commands: one that is served does something, the others are named."""
 
+# ruff: noqa: E501 - a row stays on one line
+
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +39,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "exclude": ("ec2-1",), "export": ("NIL",), "export-file": ("vars",), "extra": ("text",),
     "extra-node-info": ("1:2",), "gid": ("alice",), "gpus": ("1",), "gpus-per-node": ("1",),
     "gpus-per-socket": ("1", "--sockets-per-node=1"), "gpus-per-task": ("1", "--ntasks=2"),
-    "gres": ("gpu:1",), "hint": ("nomultithread",), "immediate": ("1",), "jobid": ("700001",),
+    "gres": ("gpu:1",), "het-group": ("0",), "hint": ("nomultithread",), "immediate": ("1",), "jobid": ("700001",),
     "kill-on-bad-exit": ("1",), "kill-on-invalid-dep": ("yes",), "licenses": ("nosuch",),
     "mail-type": ("END",), "mem": ("100",), "mem-bind": ("local",), "mem-per-cpu": ("100",),
     "mem-per-gpu": ("100", "--gpus=1"), "mincpus": ("2",), "mpi": ("list",), "nice": ("5",),
@@ -56,7 +58,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 """Others get no value where they take none, else `x`."""
 SHOWN = {("sbatch", "distribution"), ("salloc", "distribution"), *((c, "extra") for c in COMMANDS)}
 """A text that is kept and shown; what srun inside the job reads."""
-BY_PROGRAM = ("disable-status", "immediate", "jobid", "kill-command", "no-shell", "quiet",
+BY_PROGRAM = ("disable-status", "het-group", "immediate", "jobid", "kill-command", "no-shell", "quiet",
               "quit-on-interrupt", "test-only", "verbose")
 """Options of srun and salloc that the programs themselves ask about."""
 ANSWERS = ("help", "usage", "version", "autocomplete")

@@ -1,0 +1,131 @@
+"""srun --het-group: one command in several components of a heterogeneous job at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from broker.model.job import Job
+from broker.world import Snapshot
+from gateway.api.stream import SIGNAL, Hello, Line, Word
+from gateway.api.text import Gone
+from gateway.api.wire import Given
+from sbatch_shim.grammar.arrays import read_array
+from sbatch_shim.grammar.errors import GrammarError, fatal
+
+MOST_COMPONENTS = 128
+BAD_GROUPS = "Invalid --het-group specification: {}"
+NO_GROUP = (
+    "Attempt to run a job step with het-group value of {}, but the job allocation has maximum "
+    "value of {}"
+)
+Tasks = Callable[[Line, Job, int], Awaitable[int]]
+"""Runs a component's step: its line, the component, its place among those chosen."""
+
+
+def chosen(job: Job, text: str, snap: Snapshot) -> list[Job]:
+    """The components that `0,2-3` names; of another job there is number 0 alone.
+
+    Raises GrammarError.
+    """
+    groups = read_array(text, MOST_COMPONENTS)
+    if groups is None or groups.limit is not None:
+        raise fatal("srun", BAD_GROUPS.format(text))
+    members = [job]
+    if job.het is not None:
+        base = job.het.base
+        alike = (one for one in snap.jobs.values() if one.het is not None and one.het.base == base)
+        members = sorted(alike, key=lambda one: one.id)
+    last = groups.tasks[-1]
+    if last >= len(members):
+        raise fatal("srun", NO_GROUP.format(last, len(members) - 1))
+    return [members[number] for number in groups.tasks]
+
+
+async def together(line: Line, jobs: Sequence[Job], tasks: Tasks) -> int:
+    """The worst exit status; signals go to all, input to the first.
+
+    When the first goes early, because its command is gone, the others are ended.
+    """
+    asides = [Aside(line) for _ in jobs[1:]]
+    others = [
+        asyncio.ensure_future(tasks(aside, job, place))
+        for place, (aside, job) in enumerate(zip(asides, jobs[1:], strict=True), start=1)
+    ]
+    try:
+        first = await tasks(Shared(line, asides), jobs[0], 0)
+    except (Gone, GrammarError):
+        for aside in asides:
+            aside.words.put_nowait(None)
+        await asyncio.gather(*others, return_exceptions=True)
+        raise
+    return max([first, *await asyncio.gather(*others)])
+
+
+@dataclass(slots=True)
+class Shared:
+    """The command's line; signals that come up it are for the others too."""
+
+    line: Line
+    asides: Sequence["Aside"]
+
+    @property
+    def hello(self) -> Hello:
+        return self.line.hello
+
+    @hello.setter
+    def hello(self, value: Hello) -> None:
+        self.line.hello = value
+
+    async def out(self, data: bytes | str) -> None:
+        await self.line.out(data)
+
+    async def err(self, data: bytes | str) -> None:
+        await self.line.err(data)
+
+    async def say(self, kind: bytes, payload: bytes | str = b"") -> None:
+        await self.line.say(kind, payload)
+
+    async def hear(self) -> Word:
+        word = await self.line.hear()
+        if word.kind == SIGNAL:
+            for aside in self.asides:
+                aside.words.put_nowait(word)
+        return word
+
+    def unhear(self, words: Sequence[Word]) -> None:
+        self.line.unhear(words)
+
+    async def file(self, path: str) -> Given:
+        return await self.line.file(path)
+
+
+@dataclass(slots=True)
+class Aside:
+    """What a further component says goes to the same command; it hears signals alone."""
+
+    line: Line
+    hello: Hello = field(default_factory=Hello)
+    words: "asyncio.Queue[Word | None]" = field(default_factory=asyncio.Queue)
+    """None: the command went away."""
+
+    async def out(self, data: bytes | str) -> None:
+        await self.line.out(data)
+
+    async def err(self, data: bytes | str) -> None:
+        await self.line.err(data)
+
+    async def say(self, kind: bytes, payload: bytes | str = b"") -> None:
+        """The command follows the first component."""
+
+    async def hear(self) -> Word:
+        word = await self.words.get()
+        if word is None:
+            raise Gone
+        return word
+
+    def unhear(self, words: Sequence[Word]) -> None:
+        for word in words:
+            self.words.put_nowait(word)
+
+    async def file(self, path: str) -> Given:
+        return await self.line.file(path)
