@@ -20,9 +20,23 @@ SAMPLES = (timedelta(hours=1), timedelta(hours=9))
 """How old the prices in the history are."""
 
 
+CPU_MAKERS = {"intel": "Intel", "amd": "AMD", "graviton": "AWS"}
+DEVICES: Mapping[str, tuple[str, str, str]] = {
+    "nvidia": ("GpuInfo", "Gpus", "NVIDIA"),
+    "amd-gpu": ("GpuInfo", "Gpus", "AMD"),
+    "gaudi": ("GpuInfo", "Gpus", "Habana"),
+    "neuron": ("NeuronInfo", "NeuronDevices", ""),
+    "inference": ("InferenceAcceleratorInfo", "Accelerators", "Qualcomm"),
+    "fpga": ("FpgaInfo", "Fpgas", "Xilinx"),
+    "media": ("MediaAcceleratorInfo", "Accelerators", "Xilinx"),
+}
+"""Where EC2 tells of an accelerator, by the catalog's word for its kind; and who makes it."""
+
+
 def described(shape: Shape) -> dict[str, Any]:
     """As DescribeInstanceTypes tells it."""
     words = shape.features
+    maker = next((name for word, name in CPU_MAKERS.items() if word in words), "Apple")
     found: dict[str, Any] = {
         "InstanceType": shape.name,
         "CurrentGeneration": True,
@@ -30,7 +44,7 @@ def described(shape: Shape) -> dict[str, Any]:
         "SupportedVirtualizationTypes": ["hvm"],
         "BareMetal": "metal" in words,
         "BurstablePerformanceSupported": "burstable" in words,
-        "ProcessorInfo": {"SupportedArchitectures": [shape.arch]},
+        "ProcessorInfo": {"SupportedArchitectures": [shape.arch], "Manufacturer": maker},
         "VCpuInfo": {"DefaultVCpus": shape.cpus},
         "MemoryInfo": {"SizeInMiB": shape.mem_mib},
         "InstanceStorageSupported": shape.tmp_mib > 0,
@@ -40,18 +54,16 @@ def described(shape: Shape) -> dict[str, Any]:
         size = round(shape.tmp_mib * 1024**2 / 1000**3)
         nvme = "required" if "nvme" in words else "unsupported"
         found["InstanceStorageInfo"] = {"TotalSizeInGB": size, "NvmeSupport": nvme}
-    if shape.gpus and "nvidia" in words:
-        found["GpuInfo"] = _gpus(shape)
+    for word, (section, devices, made_by) in DEVICES.items():
+        if word in words:
+            found[section] = {devices: [_device(shape, made_by)]}
     return found
 
 
-def _gpus(shape: Shape) -> dict[str, Any]:
-    each = shape.gpu_mem_mib
-    device = {"Name": shape.gpu_name, "Manufacturer": "NVIDIA", "Count": shape.gpus}
-    return {
-        "Gpus": [{**device, "MemoryInfo": {"SizeInMiB": each}}],
-        "TotalGpuMemoryInMiB": each * shape.gpus,
-    }
+def _device(shape: Shape, maker: str) -> dict[str, Any]:
+    memory = {"SizeInMiB": shape.gpu_mem_mib}
+    device = {"Name": shape.gpu_name, "Count": shape.gpus, "MemoryInfo": memory}
+    return {**device, "Manufacturer": maker} if maker else device
 
 
 class Shop(Launching):

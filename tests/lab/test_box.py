@@ -7,6 +7,9 @@ from urllib.error import HTTPError
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from broker.optimize.bundled import bundled
+from broker.optimize.gpus import gpu_key
+from broker.providers.ec2.figures import type_row
 from tests.lab.running import Ways, here
 
 pytestmark = pytest.mark.e2e
@@ -325,6 +328,19 @@ def test_types_offerings_and_prices_are_those_of_the_catalog(box: Ways) -> None:
         ],
     )["PriceList"]
     assert '"USD": "0.1008000000"' in product
+
+
+def test_types_read_from_the_box_are_those_of_the_catalog(box: Ways) -> None:
+    known = {shape.name: shape for shape in bundled("ec2").shapes}
+    pages = box.client().get_paginator("describe_instance_types").paginate()
+    told = [type_row(one) for page in pages for one in page["InstanceTypes"]]
+    assert len(told) > 1000
+    for row in told:
+        of = known[row["name"]]
+        size = (row["cpus"], row["mem_mib"], row["gpu_mem_mib"])
+        assert size == (of.cpus, of.mem_mib, of.gpu_mem_mib), row
+        assert (row["arch"], gpu_key(row["gpu"])) == (of.arch, of.gpu), row
+        assert set(row["words"].split()) <= of.features | {"other-cpu", "apple"}, row
 
 
 def test_placement_groups_are_made_used_and_not_deleted_in_use(box: Ways, time: Time) -> None:

@@ -1,0 +1,130 @@
+"""What an operator sees of EC2: `spz check`, `spz sweep`, ceilings, refusals, as processes."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Ran, Service, service
+from tests.lab.host import NO_SSHD, SSHD
+from tests.lab.running import CREDENTIALS, Running, running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+SPZ = str(Path(sys.executable).with_name("spz"))
+PATIENCE = 60.0
+CONFIG = """\
+cluster: boxed
+kill_wait: 1
+partitions:
+  - name: ec2
+    default: true
+    def_mem_per_cpu: 100
+    elastic: {{provider: ec2, max_nodes: 4, idle_seconds: 1, instance_types: [m7i.large],
+              regions: [us-east-1, eu-west-1]}}
+ceiling: {{usd_per_hour: 0.15}}
+aws:
+  endpoint_url: {endpoint}
+  ssh_port: {ssh_port}
+  ssh_user: {ssh_user}
+  ssh_from: [127.0.0.0/8]
+  sudo: false
+  node_folder: ~/node
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Running]:
+    if not SSHD:
+        pytest.skip(NO_SSHD)
+    with running("--speed", "20", "--ssh-port", "2226") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def gateway(lab: Running) -> Iterator[Service]:
+    preloaded = Preloaded()
+    config = CONFIG.format(endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user)
+    with service(preloaded, config, environ=CREDENTIALS) as made:
+        yield made
+    preloaded.close()
+
+
+def spz(gateway: Service, *words: str) -> Ran:
+    environ = {"SKYPURZA_HOME": str(gateway.home), "HOME": str(gateway.work), **CREDENTIALS}
+    return gateway.run(SPZ, *words, env=environ)
+
+
+def test_check_says_of_each_thing_that_it_is_right(gateway: Service, lab: Running) -> None:
+    done = spz(gateway, "check", "--json")
+    found = {one["name"]: one for one in json.loads(done.out)}
+    assert "aws credentials" in found, done
+    assert [one for one in found.values() if not one["good"]] == []
+    assert done.code == 0
+    for region in ("us-east-1", "eu-west-1"):
+        assert "use1-az" in found["us-east-1 network"]["text"]
+        for what in ("network", "images", "permissions", "quotas"):
+            assert f"{region} {what}" in found
+    assert lab.machines() == []
+
+
+def test_a_ceiling_keeps_a_second_machine_from_being_bought(gateway: Service) -> None:
+    first = gateway.wrap("sleep 60", "--exclusive")
+    gateway.wait(first, "RUNNING")
+    second = gateway.wrap("true", "--exclusive")
+
+    def reason() -> str:
+        return gateway.run("squeue", "-h", "-j", str(second), "-o", "%r").out.strip()
+
+    until(lambda: reason() == "AssocGrpBilling", "the reason", PATIENCE)
+    told = gateway.run("scontrol", "show", "job", str(second)).out
+    assert "ceiling of the site: 0.100800 of 0.150000 USD an hour in use" in told
+    gateway.run("scancel", str(second), str(first))
+    gateway.wait(first, "CANCELLED")
+
+
+def test_refusals_are_among_the_reasons_of_sinfo(gateway: Service, lab: Running) -> None:
+    for region in ("us-east-1", "eu-west-1"):
+        lab.set("rule", region=region)
+    until(lambda: not _living(lab) or None, "idle machines to be let go", PATIENCE)
+    job = gateway.wrap("true")
+
+    def told() -> str:
+        return gateway.run("sinfo", "-R").out
+
+    until(lambda: "m7i.large,on-demand until" in told() or None, told, PATIENCE)
+    gateway.run("scancel", str(job))
+    lab.set("clear")
+
+
+def test_a_sweep_finds_machines_of_this_site_in_any_region(gateway: Service, lab: Running) -> None:
+    ec2 = lab.client("ec2", "ap-south-1")
+    site = next((gateway.home / "ec2").glob("site.key")).read_text().split()[0]
+    tags = [{"Key": "skypurza:site", "Value": site}]
+    name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+    image = lab.client("ssm", "ap-south-1").get_parameter(Name=name)["Parameter"]["Value"]
+    made = ec2.run_instances(
+        ImageId=image,
+        InstanceType="m7i.large",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )
+    stray = made["Instances"][0]["InstanceId"]
+    assert stray not in spz(gateway, "sweep", "--dry-run").out
+    looked = until(lambda: _finds(spz(gateway, "sweep", "--dry-run", "--all"), stray), stray)
+    assert looked.code == 1
+    assert spz(gateway, "sweep", "--all").code == 0
+    ends = ("shutting-down", "terminated")
+    states = {machine["id"]: machine["state"] for machine in lab.machines()}
+    assert states[stray] in ends
+
+
+def _living(lab: Running) -> list[str]:
+    return [m["id"] for m in lab.machines() if m["state"] in {"pending", "running"}]
+
+
+def _finds(done: Ran, machine: str) -> Ran | None:
+    return done if machine in done.out else None
