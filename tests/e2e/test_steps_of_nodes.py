@@ -2,14 +2,19 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
+import json
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.agents import until
+from broker.providers.local import MACHINE
+from broker.run.bootstrap import ARCHIVE
+from broker.run.local import end_node
+from tests.e2e.agents import until, with_argument
 from tests.e2e.service import CONFIG, Preloaded, Service, service
 from tests.e2e.test_srun import on_path, started
 
@@ -193,3 +198,28 @@ def test_sbcast_copies_a_file_to_every_node_of_the_job(served: Service) -> None:
     missing = served.run(*argv, "sbcast nosuch /tmp/x; echo $?", env=on_path(served))
     assert missing.err == "sbcast: error: Can't open `nosuch`: No such file or directory\n"
     assert missing.out == "255\n"
+
+
+def test_a_node_that_dies_takes_its_job_and_what_runs_elsewhere_with_it(
+    preloaded: Preloaded,
+) -> None:
+    """The machine ends while the service is down, which finds it gone when it comes again."""
+    with service(preloaded) as served:
+        words = ("-p", "ec2", "-N2", "-n2", "--no-requeue")
+        job = served.wrap("srun sleep 876", *words, env=on_path(served))
+        until(lambda: ".0" in served.run("squeue", "-h", "-s").out, "the step to run")
+        nodes = served.run("squeue", "-h", "-j", str(job), "-o", "%N").out
+        assert nodes == "ec2-[1-2]\n"
+        served.kill()
+        folder = next(served.home.glob("machines/ec2-2.*"))
+        end_node(folder, archive=ARCHIVE, python=sys.executable)
+        state = folder / MACHINE
+        held = json.loads(state.read_text())
+        held |= {"state": "terminated", "terminated_at": int(time.time())}
+        state.write_text(json.dumps(held))
+        served.start()
+        served.wait(job, "NODE_FAIL")
+        rows = served.run("sacct", "-nP", "-j", str(job), "-o", "jobid,state,exitcode").out
+        assert f"{job}|NODE_FAIL|1:0" in rows.splitlines()
+        assert f"{job}.0|NODE_FAIL|1:0" in rows.splitlines()
+        until(lambda: not with_argument("876"), "nothing to be left on the other node")
