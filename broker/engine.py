@@ -19,6 +19,7 @@ from broker.decide.passing import (
     element_waits,
 )
 from broker.decide.placing import Placing
+from broker.decide.preempting import Preempting
 from broker.decide.reports import journal_record
 from broker.decide.rules import QuoteFor
 from broker.decide.stepping import place_steps
@@ -122,6 +123,7 @@ class Engine:
         self.asks = Asks(world.site)
         self.ranked = fading.Ranked(world)
         self.budgets = Budgets(world, store)
+        self.preempting = Preempting(world, self.asks)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -312,7 +314,8 @@ class Engine:
         if now == self._last_due:
             return
         self._last_due = now
-        self._apply_each([*due(self.world, now), *self.budgets.due(now)], now)
+        passed = [*due(self.world, now), *self.budgets.due(now), *self.preempting.due(now)]
+        self._apply_each(passed, now)
         if now >= self._last_settled + SETTLE_SECONDS:
             self._last_settled = now
             meters, entries = money.periodic(self.world, now)
@@ -364,6 +367,20 @@ class Engine:
         self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
         self.blocked = set(made.blocked) if full_pass else self.blocked | made.blocked
         self.next_begin = made.next_begin if full_pass else min(self.next_begin, made.next_begin)
+        if full_pass:
+            self._preempt(candidates, now)
+
+    def _preempt(self, candidates: Sequence[Job], now: int) -> None:
+        """Makes room for the first that waits and may push others out."""
+        order = self.ranked.at(now).order
+        waits = sorted(
+            (self.world.jobs[job.id] for job in candidates if job.id in self.world.pending),
+            key=order,
+        )
+        nodes = [n for n in self.world.nodes.values() if n.state.takes_work and not n.drain]
+        self._apply_each(
+            self.preempting.out(waits, rooms=lambda: list(map(self._room, nodes)), now=now), now
+        )
 
     def _view(self, candidates: Sequence[Job], now: int) -> View:
         world = self.world

@@ -111,6 +111,10 @@ class Site:
     """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
     keep_refused_jobs: bool = False
     """Whether a request that no node could ever meet leaves a FAILED record, as Slurm does."""
+    preempts: bool = False
+    """Whether jobs push out those of QOS that theirs names (PreemptType=preempt/qos)."""
+    preempt_mode: str = "requeue"
+    """How, where the QOS of who is pushed out does not say."""
     priority_flags: tuple[str, ...] = ()
     ranking: Ranking = RANKING
     """How waiting jobs are put in order, and how use fades."""

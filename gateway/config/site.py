@@ -56,6 +56,7 @@ def site(
         service_uid=service_uid or None,
         keep_refused_jobs=config.keep_refused_jobs,
         requeue_delay=config.scheduling.requeue_delay,
+        preempts=config.preempt_type == "qos",
         priority_flags=config.priority.flags,
         ranking=ranking(config.priority),
     )

@@ -1,0 +1,144 @@
+"""Preemption by QOS: whom a waiting job pushes out, and how (PreemptType preempt/qos, 25.11)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from accounting.ids import JobId
+from broker.decide.taken import may_requeue
+from broker.model import events as ev
+from broker.model.ids import NodeName
+from broker.model.job import Job, JobState, PendingSignal
+from broker.model.left import PREEMPTED
+from broker.model.lifecycle import SIGCONT
+from broker.schedule.eligible import Ask, Asks, eligible
+from broker.schedule.fit import Room, choose
+from broker.world import World
+
+BLOCKED = frozenset({"Resources", "Priority"})
+REQUEUE = "requeue"
+SIGTERM = 15
+Rooms = Callable[[], Sequence[Room]]
+"""Every node that takes work, with what is free on it, made anew."""
+
+
+class Preempting:
+    """Who was told to go because somebody more important waits; forgotten at a restart."""
+
+    def __init__(self, world: World, asks: Asks) -> None:
+        self._world = world
+        self._asks = asks
+        self._told: dict[JobId, int] = {}
+
+    def out(self, waiting: Iterable[Job], *, rooms: Rooms, now: int) -> list[ev.JobEvent]:
+        """What pushes out as few jobs as the first needs that waits and may push others out."""
+        if not self._world.site.preempts:
+            return []
+        for job, ask in self._asking(waiting):
+            found = _victims(self._world, job, ask, rooms=rooms(), now=now)
+            if found is not None:
+                return [fact for one in found for fact in self._pushed(one, now)]
+        return []
+
+    def due(self, now: int) -> list[ev.JobEvent]:
+        """Jobs whose grace time is over."""
+        facts: list[ev.JobEvent] = []
+        for job_id, at in list(self._told.items()):
+            job = self._world.jobs.get(job_id)
+            if job is None or job.state is not JobState.RUNNING or job.completing:
+                del self._told[job_id]
+            elif now >= at + self._grace(job):
+                del self._told[job_id]
+                facts.append(_end(self._world, job, now))
+        return facts
+
+    def _asking(self, waiting: Iterable[Job]) -> Iterator[tuple[Job, Ask]]:
+        grades = self._world.site.book.qos
+        for job in waiting:
+            grade = grades.get(job.qos)
+            if grade is not None and grade.preempt and job.reason in BLOCKED:
+                asks = self._asks.of(job)
+                yield from (
+                    (job, ask) for ask in asks if ask.gate is None and not ask.partition.elastic
+                )
+
+    def _grace(self, job: Job) -> int:
+        grade = self._world.site.book.qos.get(job.qos)
+        return grade.grace_time if grade else 0
+
+    def _pushed(self, job: Job, now: int) -> list[ev.JobEvent]:
+        """SIGCONT and SIGTERM first where its QOS grants a time; else it goes at once."""
+        if job.id in self._told:
+            return []
+        if not self._grace(job):
+            return [_end(self._world, job, now)]
+        self._told[job.id] = now
+        return [
+            ev.SignalAsked(job=job.id, at=now, signal=_signal(self._world, job, number))
+            for number in (SIGCONT, SIGTERM)
+        ]
+
+
+def _victims(
+    world: World, job: Job, ask: Ask, *, rooms: Sequence[Room], now: int
+) -> list[Job] | None:
+    """Jobs whose room is enough with what is free; None if even all of theirs is not."""
+    usable = {one.name: one.copy() for one in rooms if eligible(one, job, ask.partition)}
+    for ending in (world.jobs[job_id] for job_id in world.active):
+        if ending.completing or not ending.shares:
+            _give_back(usable, ending)
+    if choose(ask.demand, list(usable.values())) is not None:
+        return []
+    chosen: list[Job] = []
+    for victim in _candidates(world, job, now):
+        if any(share.node in usable for share in victim.shares):
+            _give_back(usable, victim)
+            chosen.append(victim)
+            shares = choose(ask.demand, list(usable.values()))
+            if shares is not None:
+                places = {share.node for share in shares}
+                return [one for one in chosen if places & {s.node for s in one.shares}]
+    return None
+
+
+def _give_back(rooms: dict[NodeName, Room], job: Job) -> None:
+    for share in job.shares:
+        if share.node in rooms:
+            rooms[share.node].give_back(share)
+
+
+def _candidates(world: World, job: Job, now: int) -> list[Job]:
+    """Running jobs of QOS that the job's may push out: lowest QOS first, then the youngest."""
+    grades = world.site.book.qos
+    allowed = {name.lower() for name in grades[job.qos].preempt}
+    found = [
+        one
+        for one in (world.jobs[job_id] for job_id in world.active)
+        if one.qos in allowed
+        and one.state is JobState.RUNNING
+        and not one.completing
+        and now - (one.started or now) >= (grades[one.qos].exempt_time or 0)
+    ]
+    return sorted(found, key=lambda one: (grades[one.qos].priority, -(one.started or 0), -one.id))
+
+
+def _end(world: World, job: Job, now: int) -> ev.JobEvent:
+    """Back to the queue where its QOS says so and it may, else ended as PREEMPTED."""
+    grade = world.site.book.qos.get(job.qos)
+    own = grade.preempt_mode if grade else "cluster"
+    mode = world.site.preempt_mode if own == "cluster" else own
+    if mode == REQUEUE and may_requeue(world, job):
+        return ev.Requeued(
+            job=job.id,
+            at=now,
+            why="preempted",
+            hold=job.hold,
+            not_before=now + world.site.requeue_delay,
+            priority=job.priority,
+            kill_cause=PREEMPTED,
+        )
+    return ev.Ended(
+        job=job.id, at=now, state=JobState.PREEMPTED, reason="None", kill_cause=PREEMPTED
+    )
+
+
+def _signal(world: World, job: Job, number: int) -> PendingSignal:
+    return PendingSignal(number, "full", serial=world.last_event + 1 + job.id + number)
