@@ -56,7 +56,7 @@ def ran(folder: Path, text: str, *, docker: bool = True, **environ: str) -> tupl
 
 
 def test_a_script_runs_in_one_container_of_the_cluster(tmp_path: Path) -> None:
-    text = 'echo "$A {x}" in $PWD\nexit 3'
+    text = 'echo "$A {x}" in "$PWD"\nexit 3'
     for _ in range(2):
         assert ran(tmp_path, text, A="a\nb") == (3, f"a\nb {{x}} in {tmp_path}\n", "")
     calls = (tmp_path / "calls").read_text()
