@@ -84,6 +84,8 @@ class Site:
     max_array_size: int = 1001
     min_job_age: int = 300
     kill_wait: int = 30
+    constrain_cores: bool = False
+    """Whether nodes hold steps to their cpus."""
     constrain_memory: bool = False
     """Whether nodes hold steps to their memory."""
     kill_on_bad_exit: bool = False

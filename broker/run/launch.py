@@ -152,6 +152,8 @@ class StepOrder:
     tmpdir: str | None = None
     """A folder that the job's user has there as long as the attempt."""
     cpus: int = 1
+    cpu_ids: tuple[int, ...] = ()
+    """The node's cpus that its processes are held to; empty: to none."""
     memory_mib: int = 0
     memory_limit_mib: int | None = None
     """What it is held to; None: to nothing."""
@@ -313,6 +315,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "epilog": order.epilog,
         "tmpdir": order.tmpdir,
         "cpus": order.cpus,
+        "cpu_ids": list(order.cpu_ids),
         "memory_mib": order.memory_mib,
         "memory_limit_mib": order.memory_limit_mib,
         "job_memory_mib": order.job_memory_mib,

@@ -234,6 +234,11 @@ class Config(Settings):
         description="Folder that a job has on each of its nodes while it runs, told as "
         "SLURM_TMPDIR; %j is its id, %u its user, such as /tmp/slurm.%j.",
     )
+    constrain_cores: bool = Field(
+        False,
+        description="ConstrainCores: a step's processes run on its cpus alone, which are all that "
+        "nproc and OpenMP see; not for nodes that are folders of one host.",
+    )
     constrain_memory: bool = Field(
         False, description="ConstrainRAMSpace: a job beyond its memory ends OUT_OF_MEMORY."
     )

@@ -44,6 +44,7 @@ def site(
         max_array_size=config.max_array_size,
         min_job_age=config.min_job_age,
         kill_wait=config.kill_wait,
+        constrain_cores=config.constrain_cores,
         constrain_memory=config.constrain_memory,
         kill_on_bad_exit=config.kill_on_bad_exit,
         wait_time=config.wait_time,

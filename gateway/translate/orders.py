@@ -132,6 +132,7 @@ class OrderBook:
             epilog=self.site.epilog,
             tmpdir=tmpdir(job, self.site),
             cpus=share.tres.cpu,
+            cpu_ids=share.cpu_ids if self.site.constrain_cores else (),
             memory_mib=share.tres.mem_mib,
             memory_limit_mib=share.tres.mem_mib if self.site.constrain_memory else None,
             job_memory_mib=whole.tres.mem_mib,

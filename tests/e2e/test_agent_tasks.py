@@ -319,3 +319,12 @@ def test_a_step_beyond_its_memory_ends_for_want_of_it(agent: RunningAgent, work:
     assert exited(agent) == (0, 9, "out_of_memory")
     assert b"Detected 1 oom_kill event in StepId=1.0. Some of the step tasks" in text(agent, "e")
     assert ends(agent) == {0: (0, 125)}
+
+
+def test_a_step_runs_on_its_cpus_alone_so_far_as_they_are_there(
+    agent: RunningAgent, work: Path
+) -> None:
+    first = min(os.sched_getaffinity(0))
+    agent.run(KEY, step(work, "nproc", *relayed(1), cpu_ids=(first, 4096)))
+    assert exited(agent) == (0, 0, "exit")
+    assert text(agent) == b"1\n"

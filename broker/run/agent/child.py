@@ -17,7 +17,7 @@ from . import identity, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn, Union
+    from typing import Any, Iterable, NoReturn, Union
 
     Stream = Union[int, "File"]
 
@@ -123,6 +123,7 @@ class Phase:
         _forget_signals()
         try:
             _join(self.step.get("group"))
+            _hold_to(self.step.get("cpu_ids") or ())
             identity.become(self.step)
             opened = self._open_all()
         except (OSError, CannotOpenError) as error:
@@ -190,6 +191,13 @@ def _join(door: "str | None") -> None:
     if door:
         with open(door, "w", encoding="ascii") as file:
             file.write("0")
+
+
+def _hold_to(cpus: "Iterable[int]") -> None:
+    """These of the node's cpus, so far as they are there: nothing else is to be had of others."""
+    there = set(cpus) & os.sched_getaffinity(0)
+    if there:
+        os.sched_setaffinity(0, there)
 
 
 def _open(stream: File) -> int:

@@ -210,6 +210,16 @@ def test_a_run_on_several_nodes_knows_its_rank_and_goes_on_in_the_log(book: Orde
     ]
 
 
+def test_a_site_may_hold_steps_to_their_cpus_and_memory() -> None:
+    job = job_with(None)
+    free = OrderBook(Site(), BLOBS.__getitem__, "login").order(job, BATCH, NODE)
+    assert (free.cpu_ids, free.memory_limit_mib) == ((), None)
+    strict = Site(constrain_cores=True, constrain_memory=True)
+    held = OrderBook(strict, BLOBS.__getitem__, "login").order(job, BATCH, NODE)
+    assert (held.cpu_ids, held.memory_limit_mib) == ((0, 1, 2, 3), 4096)
+    assert held.job_memory_mib == 4096
+
+
 def test_a_run_of_spz_writes_where_its_job_does(book: OrderBook) -> None:
     spec = StepSpec(name="run", phases=(Phase(argv=("true",)),), overlap=True)
     job = job_with(spec, batch=None, output=Output(stdout="%j-%s.log"))
