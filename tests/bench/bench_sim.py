@@ -77,7 +77,8 @@ def submissions(rng: random.Random) -> list[cmd.Submit]:
             count = min(10, JOBS - jobs)
             fields["array"] = ArraySpec(tasks=tuple(range(count)), limit=rng.choice((None, 4)))
         elif asked and rng.random() < 0.2:
-            fields["after"] = (Dependency(kind=DependencyKind.AFTERANY, job=rng.randint(1, 50)),)
+            before = rng.randint(1, min(50, len(asked)))
+            fields["after"] = (Dependency(kind=DependencyKind.AFTERANY, job=before),)
         spec = TaskSpec(**{"name": "job", "batch": StepSpec(name="batch"), **fields})  # type: ignore[arg-type]
         owner = rng.choice((ALICE, BOB))
         asked.append(cmd.Submit(spec=spec, owner=owner, request=f"r{len(asked)}"))
