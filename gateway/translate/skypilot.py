@@ -20,10 +20,11 @@ from gateway.translate.skypilot_documents import (
     Given,
     Header,
     Tree,
-    changed,
     headed,
+    merged,
     must_be_group,
     redacted,
+    substituted,
 )
 from gateway.translate.skypilot_fit import fitting
 from gateway.translate.skypilot_problems import told
@@ -324,11 +325,12 @@ def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
     header, trees = headed(_documents(text))
     several = len(trees) > 1
     try:
-        new = [changed(tree, given) for tree in trees]
+        new = [merged(tree, given) for tree in trees]
+        filled = [substituted(tree) for tree in new]
     except RecursionError:
         raise BadSpec("", "", "the file refers to itself without end") from None
     tasks = tuple(
-        _task(tree, f"task {number}: " if several else "") for number, tree in enumerate(new, 1)
+        _task(tree, f"task {number}: " if several else "") for number, tree in enumerate(filled, 1)
     )
     must_be_group(header, [task.name for task in tasks])
     return TaskFile(tasks, header, tuple(redacted(tree) for tree in new))

@@ -81,8 +81,8 @@ def must_be_group(header: Header, names: Sequence[str | None]) -> None:
             raise BadSpec("primary_tasks", name, told, hint=near(name, known))
 
 
-def changed(tree: Tree, given: Given) -> Tree:
-    """The task with what the command line says, and variables replaced."""
+def merged(tree: Tree, given: Given) -> Tree:
+    """The task with what the command line says."""
     tree = dict(tree)
     for key, values in (("envs", given.envs), ("secrets", given.secrets)):
         if values and isinstance(tree.get(key), dict | None):
@@ -95,7 +95,7 @@ def changed(tree: Tree, given: Given) -> Tree:
     resources = {key: _cleared(v) for key, v in given.overrides.items() if key not in plain}
     if resources:
         tree["resources"] = _overridden(tree.get("resources") or {}, resources)
-    return _substituted(tree)
+    return tree
 
 
 REDACTED = "<redacted>"
@@ -127,7 +127,8 @@ def _overridden(resources: Any, given: Tree) -> Any:
     return {**kept, **given}
 
 
-def _substituted(tree: Tree) -> Tree:
+def substituted(tree: Tree) -> Tree:
+    """With variables replaced where SkyPilot does; secrets too, so it is not to be shown."""
     known: dict[str, str] = {}
     for key in ("envs", "secrets"):
         values = tree.get(key)

@@ -57,6 +57,8 @@ def _asked(given: Values) -> tuple[str, int, Json | None]:
     plain = {key: value for key, value in tree.items() if key not in {"pool", "secrets"}}
     body = body_of({**_nothing(), **given, "name": None}, [])
     body["task"] = written([plain])
+    kept = {name: text for name, text in (task.secrets or {}).items() if text is not None}
+    body["secrets"] = kept | body["secrets"]
     usual = task.pool.workers or task.pool.min_workers or 1
     name = given["pool"] or task.name or "pool"
     return name, usual if given["workers"] is None else given["workers"], body

@@ -114,6 +114,13 @@ def test_secrets_are_in_neither() -> None:
     assert from_sbatch(script, "x.sh")["envs"] == {"A": "it's"}
 
 
+def test_secrets_are_not_shown_where_they_are_used_either() -> None:
+    text = "secrets: {T: hush}\nworkdir: {url: 'https://$T@x/y'}\nfile_mounts: {/a: 's3://b/${T}'}"
+    found = read_file(text)
+    assert "hush" not in written(found.trees) + to_sbatch(found.trees[0])
+    assert found.tasks[0].file_mounts == {"/a": "s3://b/hush"}
+
+
 def test_what_sbatch_refuses_is_told_in_its_words() -> None:
     with pytest.raises(BadSpec, match="Invalid"):
         from_sbatch("#!/bin/sh\n#SBATCH --time=soon\n", "x.sh")
