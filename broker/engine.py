@@ -123,7 +123,7 @@ class Engine:
         self.asks = Asks(world.site)
         self.ranked = fading.Ranked(world)
         self.budgets = Budgets(world, store)
-        self.preempting = Preempting(world, self.asks)
+        self.preempting = Preempting(world)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -378,9 +378,10 @@ class Engine:
             key=order,
         )
         nodes = [n for n in self.world.nodes.values() if n.state.takes_work and not n.drain]
-        self._apply_each(
-            self.preempting.out(waits, rooms=lambda: list(map(self._room, nodes)), now=now), now
+        pushed = self.preempting.out(
+            waits, asks=self.asks, rooms=lambda: list(map(self._room, nodes)), now=now
         )
+        self._apply_each(pushed, now)
 
     def _view(self, candidates: Sequence[Job], now: int) -> View:
         world = self.world

@@ -23,16 +23,17 @@ Rooms = Callable[[], Sequence[Room]]
 class Preempting:
     """Who was told to go because somebody more important waits; forgotten at a restart."""
 
-    def __init__(self, world: World, asks: Asks) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._asks = asks
         self._told: dict[JobId, int] = {}
 
-    def out(self, waiting: Iterable[Job], *, rooms: Rooms, now: int) -> list[ev.JobEvent]:
+    def out(
+        self, waiting: Iterable[Job], *, asks: Asks, rooms: Rooms, now: int
+    ) -> list[ev.JobEvent]:
         """What pushes out as few jobs as the first needs that waits and may push others out."""
         if not self._world.site.preempts:
             return []
-        for job, ask in self._asking(waiting):
+        for job, ask in self._asking(waiting, asks):
             found = _victims(self._world, job, ask, rooms=rooms(), now=now)
             if found is not None:
                 return [fact for one in found for fact in self._pushed(one, now)]
@@ -50,14 +51,14 @@ class Preempting:
                 facts.append(_end(self._world, job, now))
         return facts
 
-    def _asking(self, waiting: Iterable[Job]) -> Iterator[tuple[Job, Ask]]:
+    def _asking(self, waiting: Iterable[Job], asks: Asks) -> Iterator[tuple[Job, Ask]]:
         grades = self._world.site.book.qos
         for job in waiting:
             grade = grades.get(job.qos)
             if grade is not None and grade.preempt and job.reason in BLOCKED:
-                asks = self._asks.of(job)
+                every = asks.of(job)
                 yield from (
-                    (job, ask) for ask in asks if ask.gate is None and not ask.partition.elastic
+                    (job, ask) for ask in every if ask.gate is None and not ask.partition.elastic
                 )
 
     def _grace(self, job: Job) -> int:

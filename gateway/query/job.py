@@ -1,5 +1,7 @@
 """A job's identity, state and times: getters of the column table. None means not set."""
 
+from dataclasses import replace
+
 from accounting.ids import JobId
 from broker.model.job import ExitCode, Job, JobFlag, JobState
 from broker.model.spec import Dependency, Limit
@@ -200,10 +202,12 @@ def _is_lost(one: Dependency, job: Job, ctx: Context) -> bool:
 
 
 def priority(job: Job, ctx: Context) -> int:
-    """As it is now, where it is computed and the job waits."""
-    if ctx.ranks is None or job.state is not JobState.PENDING:
+    """As it is now, or was when it started, where it is computed."""
+    if ctx.ranks is None or job.over:
         return job.priority
-    return ctx.ranks.priority(job)
+    waits = job.state is JobState.PENDING or job.started is None
+    ranks = ctx.ranks if waits else replace(ctx.ranks, now=job.started or 0)
+    return ranks.priority(job)
 
 
 def priority_share(job: Job, ctx: Context) -> str:
