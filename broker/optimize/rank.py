@@ -132,8 +132,9 @@ class _Walk:
         seconds = query.seconds(self._weights[0])
         for number in query.order(self._market):
             shape = query.catalog.shapes[number]
-            yield from self._below(query.cost(lines.price[lines.start[number]], seconds))
-            if boot_weight(shape) in self._weights and query.fits(shape):
+            if self._found or self._waiting:
+                yield from self._below(query.cost(lines.price[lines.start[number]], seconds))
+            if query.fits(shape) and boot_weight(shape) in self._weights:
                 self._put(number, lines.start[number])
         yield from self._below(None)
 
