@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from accounting.change import folded
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import fading, money
+from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
 from broker.decide.gang import members, shared_fate
@@ -35,7 +35,6 @@ from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
-from broker.model.site import Site, with_book
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
 from broker.schedule.demand import expected_seconds, need_of
@@ -75,12 +74,6 @@ class Outcome:
     """An answer, or the SpzError that refused the message."""
     committed: bool = True
     """False: nothing of the step stands (full disk); reports have to be told again."""
-
-
-def with_changes(site: Site, changes: Iterable[ev.BookChanged]) -> Site:
-    """The configuration's site with what sacctmgr changed."""
-    kept = [one.change for one in changes]
-    return with_book(site, folded(site.book, kept)) if kept else site
 
 
 @dataclass(slots=True)

@@ -1,10 +1,13 @@
 """Changes of accounts, associations, users and QOS, as sacctmgr asks for them."""
 
-from accounting.change import may_make
+from collections.abc import Iterable
+
+from accounting.change import folded, may_make
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied
+from broker.model.site import Site, with_book
 from broker.world import World
 
 DENIED = "Access/permission denied"
@@ -31,3 +34,9 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
         info=asked.info,
     )
     return Decision([fact])
+
+
+def with_changes(site: Site, changes: Iterable[ev.BookChanged]) -> Site:
+    """The configuration's site with what sacctmgr changed."""
+    kept = [one.change for one in changes]
+    return with_book(site, folded(site.book, kept)) if kept else site
