@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import fading, money
+from broker.decide.answers import Answers, reply_of
 from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
@@ -28,8 +29,8 @@ from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
-from broker.model.errors import Busy, Conflict, Denied, IllegalTransition, LostLease, SpzError
-from broker.model.ids import Digest, NodeName, StepId
+from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
+from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Share
 from broker.model.node import Node
 from broker.model.offer import Machine
@@ -57,10 +58,6 @@ ENDS_SOMETHING = (
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
 MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced, ReservationSet, ReservationGone)
-MOST_ANSWERS = 20_000
-"""A request is asked again within seconds, or not at all."""
-DONE = "done "
-"""What begins the answer to a request that made no job and no step."""
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
@@ -82,7 +79,6 @@ class _Batch:
 
     entries: list[Entry] = field(default_factory=list)
     blobs: dict[Digest, bytes] = field(default_factory=dict)
-    requests: dict[str, str] = field(default_factory=dict)
     submitted: list[JobId] = field(default_factory=list)
 
 
@@ -107,8 +103,7 @@ class Engine:
         self.quote = market.at(started_at)
         self.epoch = epoch
         self.started_at = started_at
-        self.answered: dict[str, str] = {}
-        """Request id to what it was answered with: `4711` for a job, `4711.3` for a step."""
+        self.answers = Answers({})
         self.blocked: set[str] = set()
         """Partitions where somebody waits for room."""
         self.room_made = True
@@ -138,7 +133,7 @@ class Engine:
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.budgets.note((), now)
-        engine.answered = dict(store.replies(now - 86_400))
+        engine.answers = Answers(store.replies(now - 86_400))
         return engine
 
     # --- one step
@@ -150,6 +145,7 @@ class Engine:
         """
         self.world.begin()
         self._batch = _Batch()
+        self.answers.fresh = {}
         self.quote = self.market.at(now)
         replies = [self._handle(message, now) for message in inbox]
         self._let_time_pass(now)
@@ -165,7 +161,7 @@ class Engine:
             self.asks = Asks(self.world.site)
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
-        self._remember()
+        self.answers.settle()
         fading.note(self.world, self._batch.entries)
         self.budgets.note(self._batch.entries, now)
         if changed or now != self.snapshot.at:
@@ -181,7 +177,7 @@ class Engine:
         if isinstance(message, cmd.Once):
             return self._once(message, now)
         self.market.heard(message, now)
-        known = self._known(message)
+        known = self.answers.known(message)
         if known is not None:
             return known
         try:
@@ -196,13 +192,11 @@ class Engine:
         return decision.reply
 
     def _once(self, message: cmd.Once, now: int) -> Any:
-        """A refusal is no answer that is kept."""
-        known = self._batch.requests.get(message.request) or self.answered.get(message.request)
+        known = self.answers.find(message.request)
         if known is not None:
-            return known.removeprefix(DONE) or None
+            return reply_of(known)
         reply = self._handle(message.command, now)
-        if not isinstance(reply, SpzError):
-            self._batch.requests[message.request] = DONE + ("" if reply is None else str(reply))
+        self.answers.note_done(message, reply)
         return reply
 
     def _take_site(self, message: cmd.Reconfigure) -> None:
@@ -215,31 +209,12 @@ class Engine:
         self.asks = Asks(self.world.site)
         self.room_made = True
 
-    def _remember(self) -> None:
-        """Keeps the answers of this step, and of all before only the latest MOST_ANSWERS."""
-        self.answered.update(self._batch.requests)
-        if len(self.answered) > 2 * MOST_ANSWERS:
-            self.answered = dict(list(self.answered.items())[-MOST_ANSWERS:])
-
-    def _known(self, message: cmd.Message) -> JobId | StepId | Conflict | None:
-        """What the same request was answered with before."""
-        if not isinstance(message, cmd.Submit | cmd.AddStep):
-            return None
-        known = self._batch.requests.get(message.request) or self.answered.get(message.request)
-        if known is None:
-            return None
-        job, is_step, step = known.partition(".")
-        if isinstance(message, cmd.AddStep) is not bool(is_step):
-            return Conflict(f"request {message.request} was made before, for something else")
-        return StepId(step) if is_step else JobId(int(job))
-
     def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
         """A refusal that left a record keeps its script too."""
         self._batch.blobs.update(message.blobs)
         if isinstance(reply, SpzError):
             return
-        of_job = f"{message.job}." if isinstance(message, cmd.AddStep) else ""
-        self._batch.requests[message.request] = f"{of_job}{reply}"
+        self.answers.note(message, reply)
         if isinstance(message, cmd.Submit):
             count = 1 + len(message.more)
             self._batch.submitted += [JobId(reply + offset) for offset in range(count)]
@@ -440,6 +415,7 @@ class Engine:
         """Brings declared nodes to what the configuration says. Raises Busy."""
         self.world.begin()
         self._batch = _Batch()
+        self.answers.fresh = {}
         self._apply(configured_nodes(self.world, now), now)
         self._commit()
         self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
@@ -458,6 +434,6 @@ class Engine:
                 [*world.changed_nodes(), *world.gone], [node.identity for node in world.gone]
             )
             tx.post(batch.entries)
-            tx.remember_requests(batch.requests)
+            tx.remember_requests(self.answers.fresh)
             tx.set_counters(Counters(world.next_job_id, world.last_event))
         return True
