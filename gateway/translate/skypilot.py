@@ -57,7 +57,9 @@ def _tolerated(raw: object) -> object:
 class Section(BaseModel):
     """A group of keys; any other is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -200,7 +202,7 @@ class Slurm(Section):
 class Config(Section):
     """Settings for one task; those of other clouds and of plug-ins are not looked into."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     slurm: Slurm | None = None
     hooks: Annotated[list[Tree], BeforeValidator(fitting(HOOKS)), Field(max_length=32)] | None = (
@@ -255,7 +257,7 @@ class Task(Section):
     managed_secrets: list[str | Tree] | Tree | None = None
     file_mounts: dict[str, str | Storage] | None = None
     volumes: Tree | None = None
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
     config: Config | None = None
     experimental: Experimental | None = None
     service: Annotated[Tree, BeforeValidator(fitting(SERVICE))] | None = None

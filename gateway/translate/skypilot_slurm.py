@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from broker.model.errors import BadSpec
-from broker.model.spec import UNLIMITED
 from gateway.translate.skypilot import Slurm
-from sbatch_shim.grammar.values import read_time_limit
+from sbatch_shim.grammar.values import UNLIMITED, read_time_limit
 
 Reader = Callable[[str], Any]
 
