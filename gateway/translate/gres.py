@@ -22,6 +22,7 @@ NEEDS_GPUS_OR_TASKS = (
     " node/ntask specification"
 )
 
+FEWER_IN_ALL = "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
 FEWER_GPUS = "Failed to validate job spec, --gpus < -N"
 WITH_AND_WITHOUT = "Invalid GRES specification (with and without type identification)"
 
@@ -153,6 +154,13 @@ def _gpus(part: Part, long: str) -> list[Item]:
         if wrong.kind == SHAPE:
             raise _complaint(BAD_TRES) from wrong
         return [Item(GPU, part[long].text, 1)]
+
+
+def must_agree(each: Iterable[Gres], whole: Iterable[Gres]) -> None:
+    """In all there are no fewer GPUs than on one node. Raises GrammarError (22.05)."""
+    asked = list(whole)
+    if asked and total(asked) < total(each):
+        raise _complaint(FEWER_IN_ALL, BAD_GRES)
 
 
 def total(gres: Iterable[Gres]) -> int:

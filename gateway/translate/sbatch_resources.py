@@ -72,6 +72,7 @@ def _resources(asked: Asking) -> Resources:
     fixed = low if low == high or high is None else None
     each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling, nodes=fixed)
     by_task = gres.per_task(part, spelling)
+    gres.must_agree(each, whole)
     gres.must_be_of_one_mind((*each, *whole, *by_task))
     gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
     gres.must_have_gpus(part, gpus=gpus)

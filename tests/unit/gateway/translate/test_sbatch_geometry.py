@@ -51,6 +51,8 @@ def test_no_fewer_gpus_than_nodes_are_asked_for(sbatch: Submit) -> None:
         with pytest.raises(GrammarError, match="--gpus < -N"):
             sbatch("--gpus=1", *words, "--wrap=true")
     assert asked(sbatch, "--gpus=1", "-N1-2")
+    with pytest.raises(GrammarError, match="Failed to ensure --gpus >= "):
+        sbatch("--gpus=1", "--gpus-per-node=2", "--wrap=true")
 
 
 @pytest.mark.parametrize(
