@@ -203,12 +203,20 @@ def real_slurm(folder: Path) -> Iterator[Side]:
 
 
 @contextmanager
-def our_slurm() -> Iterator[Side]:
-    with state_directory(keep=False) as home, service(home) as environ:
+def our_slurm(config: str = "") -> Iterator[Side]:
+    """Serves the recorded site, or what a configuration says."""
+    with state_directory(keep=False) as home, service(home, _written(home, config)) as environ:
         spz("shims", "install", "--prefix", str(home / "commands"), environ=environ)
         pid = int((home / "gateway.pid").read_text(encoding="ascii"))
         bin_ = home / "commands" / "bin"
         yield Side("ours", bin_, environment(bin_), pid, home / "gateway.sock")
+
+
+def _written(home: Path, config: str) -> Path | None:
+    if not config:
+        return None
+    (home / "site.yaml").write_text(config, encoding="utf-8")
+    return home / "site.yaml"
 
 
 def as_user(work: Callable[[], int]) -> int:

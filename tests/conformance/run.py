@@ -115,7 +115,7 @@ def state_directory(*, keep: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def service(home: Path) -> Iterator[dict[str, str]]:
+def service(home: Path, config: Path | None = None) -> Iterator[dict[str, str]]:
     """The running service, stopped at the end; yields the environment that finds it."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("SKYPURZA_")}
     environ |= {"SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": str(home / "site.yaml")}
