@@ -53,7 +53,7 @@ def gateway(lab: Running) -> Iterator[Service]:
 
 
 def spz(gateway: Service, *words: str) -> Ran:
-    environ = {"SKYPURZA_HOME": str(gateway.home), "HOME": str(gateway.work), **CREDENTIALS}
+    environ = {**gateway.variables(), "HOME": str(gateway.work), **CREDENTIALS}
     return gateway.run(SPZ, *words, env=environ)
 
 
@@ -127,4 +127,5 @@ def _living(lab: Running) -> list[str]:
 
 
 def _finds(done: Ran, machine: str) -> Ran | None:
+    assert not done.err, done
     return done if machine in done.out else None

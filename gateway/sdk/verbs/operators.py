@@ -43,8 +43,8 @@ def check(given: Values, counter: Counter) -> int:
 def sweep(given: Values, counter: Counter) -> int:
     """1 if --dry-run finds any."""
     service, dry_run = counter.service, given["dry_run"]
-    path = "/v1/sweep?everywhere=true" if given["all"] else "/v1/sweep"
-    told = service.get(path) if dry_run else service.post(path)
+    ask = service.get if dry_run else service.post
+    told = ask("/v1/sweep", everywhere=bool(given["all"]))
     counter.show(told, given, lambda: sweep_text(told, dry_run=dry_run))
     strays = any(one["stray"] for one in told["providers"])
     return 1 if dry_run and strays else 0
