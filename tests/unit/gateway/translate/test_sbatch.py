@@ -318,6 +318,7 @@ OF_ENGINE = (
     "CPU count",
     "Temporary disk",
     "Requested time limit",
+    "Requested reservation",
 )
 """Refusals that need the queue or the nodes: the engine's."""
 ELSEWHERE = {"e.sh", "b.sh", "nosuch.sh", "true", "d"}
