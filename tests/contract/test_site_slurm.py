@@ -1,0 +1,132 @@
+"""A real Slurm of the site beside ours: its partitions are its own, listings tell of both.
+
+Put up from the script beside the recorded answers; `pytest -m lab`.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.bench import sides
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+CONFIG = """\
+cluster: ours
+first_job_id: 900000
+nodes:
+  - {names: ec2-1, cpus: 4, real_memory: 8000}
+partitions:
+  - {name: cloud, nodes: ec2-1}
+passthrough: {bin: /usr/bin}
+"""
+HELD = ("-H", "--parsable", "--wrap", "true")
+
+
+@dataclass(frozen=True)
+class Site:
+    """Our commands in the environment of a login node that has both, and the site's own."""
+
+    ours: sides.Side
+    real: sides.Side
+
+    def run(self, program: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            self.ours.argv(program, *words),
+            env={**self.ours.environ, "SLURM_CONF": self.real.environ["SLURM_CONF"]},
+            cwd=f"/home/{sides.USER}/work",
+            user=sides.USER,
+            group=sides.USER,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def out(self, program: str, *words: str) -> str:
+        done = self.run(program, *words)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """Skips with a clear line where Debian's Slurm cannot be had."""
+    why = sides.why_not()
+    if why:
+        pytest.skip(f"no real Slurm here: {why}")
+    for name, uid in sides.USERS.items():
+        sides.make_user(name, uid)
+    with (
+        tempfile.TemporaryDirectory(prefix="spz-site.") as folder,
+        sides.real_slurm(Path(folder)) as real,
+        sides.our_slurm(CONFIG) as ours,
+    ):
+        yield Site(ours, real)
+
+
+@pytest.fixture
+def jobs(site: Site) -> Iterator[tuple[str, str]]:
+    """A held job of ours and one of the site's, both submitted by our sbatch."""
+    ours = site.out("sbatch", "-p", "cloud", *HELD).strip()
+    theirs = site.out("sbatch", "-p", "debug", *HELD).strip()
+    assert int(theirs) < 900000 <= int(ours)
+    yield ours, theirs
+    site.run("scancel", ours, theirs)
+
+
+def test_squeue_lists_the_jobs_of_both(site: Site, jobs: tuple[str, str]) -> None:
+    assert set(site.out("squeue", "-h", "-o", "%i").split()) == set(jobs)
+    assert site.out("squeue").count("JOBID") == 1
+    for place, part in enumerate(("cloud", "debug")):
+        assert site.out("squeue", "-h", "-o", "%i %P", "-p", part) == f"{jobs[place]} {part}\n"
+        assert site.out("squeue", "-h", "-o", "%i", "-j", jobs[place]) == f"{jobs[place]}\n"
+
+
+def test_sinfo_lists_the_partitions_of_both(site: Site) -> None:
+    names = site.out("sinfo", "-h", "-o", "%R").split()
+    assert {"cloud", "ec2", "debug", "chemonly"} <= set(names)
+    assert site.out("sinfo", "-h", "-o", "%R", "-p", "debug") == "debug\n"
+
+
+def test_scontrol_and_scancel_reach_the_job_that_is_named(
+    site: Site, jobs: tuple[str, str]
+) -> None:
+    for job, part in zip(jobs, ("cloud", "debug"), strict=True):
+        assert f"Partition={part}" in site.out("scontrol", "show", "job", job)
+    assert site.out("scancel", *jobs) == ""
+    assert site.out("squeue", "-h", "-t", "PD", "-o", "%i") == ""
+
+
+def test_one_scancel_by_user_ends_the_jobs_of_both(site: Site, jobs: tuple[str, str]) -> None:
+    site.out("scancel", "-u", sides.USER)
+    assert site.out("squeue", "-h", "-t", "PD", "-o", "%i") == ""
+
+
+def test_the_site_refuses_in_its_own_words(site: Site) -> None:
+    real = subprocess.run(
+        ["/usr/bin/sbatch", "-p", "rootonly", "--wrap", "true"],
+        env={**site.real.environ},
+        user=sides.USER,
+        group=sides.USER,
+        extra_groups=[],
+        cwd=f"/home/{sides.USER}",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ours = site.run("sbatch", "-p", "rootonly", "--wrap", "true")
+    assert (ours.returncode, ours.stderr) == (real.returncode, real.stderr)
+    assert ours.returncode
+
+
+def test_one_job_runs_on_the_site_with_its_steps_told_by_sacct(site: Site) -> None:
+    job = site.out("sbatch", "-p", "debug", "-W", "--parsable", "-o", "/dev/null", "--wrap", "true")
+    sides.wait(
+        lambda: "COMPLETED" in site.out("sacct", "-j", job.strip(), "-n", "-P", "-o", "state"),
+        "finished job in the site's accounting",
+    )
+    assert f"{job.strip()}.batch" in site.out("sacct", "-j", job.strip(), "-n", "-P", "-o", "jobid")
