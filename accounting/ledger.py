@@ -35,6 +35,8 @@ class Why(StrEnum):
     """What was charged for a machine that the provider took back without billing it."""
     OVERRUN = "overrun"
     """What was charged beyond an end that became known late."""
+    RECONCILED = "reconciled"
+    """What the provider's bill has otherwise; without money: the hour agrees with it."""
     LATE_PRICE = "late_price"
     """The difference that a price makes which became known after its time was charged."""
 

@@ -185,6 +185,7 @@ class Engine:
                 self._take_site(message)
             decision = decide(self.world, message, now, quote=self.quote)
             self._apply(decision.facts, now)
+            self._batch.entries += decision.entries
         except SpzError as error:
             return error
         if isinstance(message, cmd.Submit | cmd.AddStep):

@@ -156,6 +156,10 @@ class History(Protocol):
         """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         ...
 
+    def machines(self) -> Mapping[str, str]:
+        """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
+        ...
+
     def used(
         self, *, since: int, until: int, by: Sequence[str], tres: Sequence[str] = ()
     ) -> Mapping[tuple[Any, ...], int]:

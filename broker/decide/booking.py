@@ -36,6 +36,14 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
     return Decision([fact])
 
 
+def decide_entries(world: World, asked: cmd.PostEntries) -> Decision:
+    """Corrections of the ledger. Raises Denied."""
+    site = world.site
+    if asked.by.uid not in site.admins and asked.by.uid != site.service_uid:
+        raise Denied(DENIED)
+    return Decision(entries=asked.entries)
+
+
 def with_changes(site: Site, changes: Iterable[ev.BookChanged]) -> Site:
     """The configuration's site with what sacctmgr changed."""
     kept = [one.change for one in changes]

@@ -5,7 +5,7 @@ from typing import assert_never
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
-from broker.decide.booking import decide_book
+from broker.decide.booking import decide_book, decide_entries
 from broker.decide.passing import configured_nodes
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
@@ -46,6 +46,7 @@ def decide(
         case (
             cmd.SetNode()
             | cmd.ChangeBook()
+            | cmd.PostEntries()
             | SetReservation()
             | DropReservation()
             | cmd.Reconfigure()
@@ -55,9 +56,20 @@ def decide(
             return _of_report(world, message, now)
 
 
+OfTheSite = (
+    cmd.SetNode
+    | cmd.ChangeBook
+    | cmd.PostEntries
+    | SetReservation
+    | DropReservation
+    | cmd.Reconfigure
+)
+"""What is asked of no job."""
+
+
 def _of_the_site(
     world: World,
-    message: cmd.SetNode | cmd.ChangeBook | SetReservation | DropReservation | cmd.Reconfigure,
+    message: OfTheSite,
     now: int,
 ) -> Decision:
     match message:
@@ -67,6 +79,8 @@ def _of_the_site(
             return done_by_command.decide_node(world, message, now)
         case cmd.ChangeBook():
             return decide_book(world, message, now)
+        case cmd.PostEntries():
+            return decide_entries(world, message)
         case SetReservation():
             return decide_reservation(world, message, now)
         case DropReservation():

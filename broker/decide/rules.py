@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounting.change import coordinated
+from accounting.ledger import Entry
 from broker.model.events import Event
 from broker.model.job import Job, Owner
 from broker.model.offer import Need
@@ -21,6 +22,8 @@ class Decision:
 
     facts: Sequence[Event] = ()
     reply: Any = None
+    entries: Sequence[Entry] = ()
+    """For the ledger, beside what the facts cost."""
 
 
 NOTHING = Decision()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from accounting.assoc import Book
 from accounting.change import Change
 from accounting.ids import JobId
+from accounting.ledger import Entry
 from broker.model.errors import Refusal, Width
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
@@ -235,6 +236,14 @@ class ChangeBook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PostEntries:
+    """Corrections from the provider's bill into the ledger. Reply: None. Raises Denied."""
+
+    entries: tuple[Entry, ...]
+    by: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reconfigure:
     """The site is another one from now; changes by sacctmgr stand over it. Reply: None.
 
@@ -275,6 +284,7 @@ Command = (
     | FinishAllocation
     | SetNode
     | ChangeBook
+    | PostEntries
     | SetReservation
     | DropReservation
     | Reconfigure

@@ -1,17 +1,22 @@
 """Routes about money: what was spent by whom on what, the bill as FOCUS, counters to scrape."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 
+from accounting import reconcile
+from accounting.ledger import Entry
 from accounting.rates import MICRO
 from accounting.rollup import DAY, HOUR
+from broker.model.commands import PostEntries
 from broker.model.errors import BadOption
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.query import focus
+from gateway.query.bills import BillError, read_bill
 from gateway.query.exposition import metric
 
 Json = dict[str, Any]
@@ -34,6 +39,14 @@ class CostQuery(BaseModel):
     account: str | None = None
 
 
+class ReconcileRequest(BaseModel, extra="forbid"):
+    """A provider's bill, as FOCUS or CUR 2.0 in CSV."""
+
+    bill: str
+    post: bool = False
+    """Whether to post what is missing."""
+
+
 def money() -> APIRouter:
     routes = APIRouter(default_response_class=AsciiJson)
 
@@ -45,20 +58,7 @@ def money() -> APIRouter:
         by = _words(asked.by)
         columns = tuple(dict.fromkeys([*(COLUMNS[word] for word in by), "user", "account"]))
         found = await desk.read(_spent, desk, asked, columns)
-        rows: dict[tuple[str, ...], int] = {}
-        for key, amount in found.items():
-            named = dict(zip(columns, key, strict=True))
-            if _wanted(named, asked):
-                short = tuple(_shown(word, named[COLUMNS[word]]) for word in by)
-                rows[short] = rows.get(short, 0) + amount
-        order = sorted(rows.items(), key=lambda row: (row[0] if "day" in by else (), -row[1]))
-        return {
-            "since": asked.since,
-            "until": asked.until,
-            "by": by,
-            "rows": [[*key, amount] for key, amount in order],
-            "micro_usd": sum(rows.values()),
-        }
+        return _told(found, asked, by=by, columns=columns)
 
     @routes.get("/v1/focus")
     async def bill(request: Request, since: int, until: int) -> StreamingResponse:
@@ -69,6 +69,25 @@ def money() -> APIRouter:
         lines: Iterator[str] = focus.rows(entries, desk.site.cluster)
         return StreamingResponse(lines, media_type="text/csv")
 
+    @routes.post("/v1/reconcile")
+    async def compare(request: Request, asked: ReconcileRequest) -> Json:
+        """The bill against the ledger by machine and hour; `post` sets the ledger right.
+
+        For administrators. Raises BadOption for what is no bill, Denied.
+        """
+        desk, owner = desk_of(request), await operator(request)
+        entries, bill = await desk.read(_both, desk, asked.bill)
+        found = reconcile.differences(entries, bill)
+        if asked.post:
+            made = reconcile.corrections(entries, bill, desk.now())
+            await desk.ask(PostEntries(entries=tuple(made), by=owner))
+        return {
+            "hours": len(bill),
+            "billed_micro_usd": sum(bill.values()),
+            "posted": asked.post,
+            "differences": [asdict(one) | {"missing": one.missing} for one in found],
+        }
+
     @routes.get("/metrics")
     async def metrics(request: Request) -> PlainTextResponse:
         """What was spent and used ever, for Prometheus."""
@@ -76,6 +95,40 @@ def money() -> APIRouter:
         return PlainTextResponse(await desk.read(_metrics, desk), media_type="text/plain")
 
     return routes
+
+
+def _told(
+    found: dict[tuple[Any, ...], int], asked: CostQuery, *, by: list[str], columns: tuple[str, ...]
+) -> Json:
+    """The rows that were asked for, the dearest first, or by day."""
+    rows: dict[tuple[str, ...], int] = {}
+    for key, amount in found.items():
+        named = dict(zip(columns, key, strict=True))
+        if _wanted(named, asked):
+            short = tuple(_shown(word, named[COLUMNS[word]]) for word in by)
+            rows[short] = rows.get(short, 0) + amount
+    order = sorted(rows.items(), key=lambda row: (row[0] if "day" in by else (), -row[1]))
+    return {
+        "since": asked.since,
+        "until": asked.until,
+        "by": by,
+        "rows": [[*key, amount] for key, amount in order],
+        "micro_usd": sum(rows.values()),
+    }
+
+
+def _both(desk: Any, text: str) -> tuple[list[Entry], dict[tuple[str, int], int]]:
+    """The ledger's entries of the bill's time, and the bill. Raises BadOption. Blocks."""
+    try:
+        bill = read_bill(text.splitlines(), desk.history.machines())
+    except BillError as error:
+        raise BadOption("bill", "", f"the bill cannot be read: {error}") from error
+    hours = [hour for _, hour in bill]
+    if not hours:
+        return [], bill
+    first, last = min(hours), max(hours) + HOUR
+    every = desk.history.entries(since=first, until=desk.now() + 1)
+    return [entry for entry in every if first <= entry.since < last], bill
 
 
 def _words(text: str) -> list[str]:

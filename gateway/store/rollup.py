@@ -19,6 +19,7 @@ MOST = 5000
 TRIES = 5
 LAST = select(func.max(t.ledger.c.seq))
 POSITION = select(t.positions.c.seq).where(t.positions.c.consumer == bindparam("consumer"))
+NODES = select(t.nodes.c.doc)
 FRESH = (
     select(t.ledger.c.seq, t.ledger.c.doc)
     .where(t.ledger.c.seq > bindparam("last"))
@@ -60,6 +61,11 @@ class Sums:
     def last_entry(self: Reader) -> int:
         """The highest number of an entry; 0 where there is none."""
         return self.read(LAST, {})[0][0] or 0
+
+    def machines(self: Reader) -> dict[str, str]:
+        """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
+        nodes = (records.node(doc) for (doc,) in self.read(NODES, {}))
+        return {n.machine.id: f"{n.name}.{n.launch}" for n in nodes if n.machine}
 
     def position(self: Reader, consumer: str) -> int:
         """The number of the last entry that it has had; 0 where it had none."""

@@ -45,6 +45,41 @@ def cost(given: Values, counter: Counter) -> int:
     return 0
 
 
+def reconcile(given: Values, counter: Counter) -> int:
+    """Exits 1 where the bill and the ledger differ and nothing was posted. Raises Refused."""
+    path = Path(given["words"][0])
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+    told = counter.service.post("/v1/reconcile", {"bill": text, "post": given["post"]})
+    counter.show(told, given, lambda: differences(told))
+    return 1 if told["differences"] and not told["posted"] else 0
+
+
+def differences(told: Json) -> str:
+    """A line for each hour of a machine that differs."""
+    head = f"{told['hours']} hours of machines, {usd(told['billed_micro_usd'])} billed"
+    if not told["differences"]:
+        return f"{head}; the ledger agrees"
+    lines = [
+        (
+            one["machine"],
+            _hour(one["hour"]),
+            usd(one["billed"]),
+            usd(one["posted"]),
+            usd(one["missing"]),
+        )
+        for one in told["differences"]
+    ]
+    tail = "posted as corrections" if told["posted"] else "`--post` sets the ledger right"
+    return "\n".join([head, table(("MACHINE", "HOUR", "BILLED", "POSTED", "MISSING"), lines), tail])
+
+
+def _hour(instant: int) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:00Z")
+
+
 def window(given: Values) -> tuple[int, int]:
     """Whole hours UTC, from --since until --until. Raises Refused for what is no moment."""
     now = datetime.now(UTC)

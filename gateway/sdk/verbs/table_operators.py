@@ -32,6 +32,13 @@ OPERATORS = (
         ),
     ),
     Verb(
+        "reconcile",
+        "money:reconcile",
+        "Compare the bill (FOCUS or CUR 2.0, CSV) with the ledger. Exits 1 if they differ.",
+        "FILE",
+        (Opt("--post", FLAG, "Post corrections for what differs."), *LISTED),
+    ),
+    Verb(
         "budget show",
         "budgets:show",
         "Budgets: what was spent, and what running jobs may still cost.",

@@ -1,0 +1,92 @@
+"""The provider's bill against the ledger: by machine and hour, and what sets the ledger right."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from accounting.ids import OVERHEAD, AccountName, MicroUsd, UserName
+from accounting.ledger import Entry, Kind, Why
+from accounting.rates import share
+
+HOUR = 3600
+Bill = Mapping[tuple[str, int], int]
+"""Micro-dollars by machine and begin of the hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the provider bills for an hour of a machine, and what was posted."""
+
+    machine: str
+    hour: int
+    billed: int
+    posted: int
+
+    @property
+    def missing(self) -> int:
+        return self.billed - self.posted
+
+
+def posted(entries: Iterable[Entry]) -> dict[tuple[str, int], dict[Entry, int]]:
+    """Entries with money by machine and hour, in which their time begins."""
+    found: dict[tuple[str, int], dict[Entry, int]] = {}
+    for entry in entries:
+        if entry.machine and (entry.cost or entry.why is Why.RECONCILED):
+            hour = entry.since - entry.since % HOUR
+            found.setdefault((entry.machine, hour), {})[entry] = entry.cost
+    return found
+
+
+def differences(entries: Iterable[Entry], bill: Bill) -> list[Difference]:
+    """Hours of machines on the bill or in the ledger that are not the same on both."""
+    ours = posted(entries)
+    found = [
+        Difference(machine, hour, bill.get((machine, hour), 0), sum(own.values()))
+        for machine, hour in sorted({*ours, *bill})
+        for own in [ours.get((machine, hour), {})]
+    ]
+    return [one for one in found if one.missing]
+
+
+def corrections(entries: Iterable[Entry], bill: Bill, now: int) -> list[Entry]:
+    """Entries that make the ledger the bill, shared by what each payer had of the hour.
+
+    An hour that agrees gets one without money: it is reconciled. What nobody paid for is
+    overhead's. Doing it again with the same bill adds nothing: keys are those of the hours.
+    """
+    ours = posted(entries)
+    made: list[Entry] = []
+    for where, billed in sorted(bill.items()):
+        own = ours.get(where, {})
+        missing = billed - sum(own.values())
+        if not missing and any(entry.why is Why.RECONCILED for entry in own):
+            continue
+        paid = {entry: cost for entry, cost in own.items() if cost > 0}
+        parts = share(missing, list(paid.values())) if paid else [missing]
+        models: list[Entry | None] = [*paid] or [None]
+        for place, (model, part) in enumerate(zip(models, parts, strict=True)):
+            if part:
+                made.append(_entry(where, part, model=model, key=f"{billed}/{place}", now=now))
+        made.append(_entry(where, 0, model=None, key=f"{billed}/agrees", now=now))
+    return made
+
+
+def _entry(where: tuple[str, int], cost: int, *, model: Entry | None, key: str, now: int) -> Entry:
+    machine, hour = where
+    return Entry(
+        key=f"reconciled/{machine}/{hour}/{key}",
+        at=now,
+        since=hour,
+        kind=Kind.CORRECTION,
+        why=Why.RECONCILED,
+        job=model.job if model else None,
+        attempt=model.attempt if model else 0,
+        account=model.account if model else AccountName(OVERHEAD),
+        user=model.user if model else UserName(""),
+        machine=machine,
+        qos=model.qos if model else "",
+        partition=model.partition if model else "",
+        instance_type=model.instance_type if model else "",
+        region=model.region if model else "",
+        market=model.market if model else "",
+        cost=MicroUsd(cost),
+    )

@@ -1,0 +1,45 @@
+"""The bill and the ledger: what differs, what sets it right, and that doing it twice does nothing."""
+
+# ruff: noqa: E501 - rows stay on one line
+
+import pytest
+
+from accounting.ids import AccountName, JobId, MicroUsd, UserName
+from accounting.ledger import Entry, Kind, Why
+from accounting.reconcile import Difference, corrections, differences
+
+HOUR = 3600
+
+
+def entry(job: int, cost: int, since: int = 0, machine: str = "ec2-1.1") -> Entry:
+    return Entry(
+        key=f"{job}/{since}", at=since + 60, since=since, kind=Kind.CHARGE, why=Why.RUN, job=JobId(job), attempt=1,
+        account=AccountName(f"a{job}"), user=UserName("u"), machine=machine, instance_type="m5.large",
+        cost=MicroUsd(cost),
+    )  # fmt: skip
+
+
+LEDGER = [entry(1, 300, 10), entry(2, 100, 20), entry(3, 50, HOUR + 5)]
+BILL = {("ec2-1.1", 0): 480, ("ec2-1.1", HOUR): 50, ("ec2-9.1", 0): 7}
+
+
+def test_hours_of_machines_that_differ_are_named() -> None:
+    assert differences(LEDGER, BILL) == [
+        Difference("ec2-1.1", 0, 480, 400),
+        Difference("ec2-9.1", 0, 7, 0),
+    ]
+
+
+def test_corrections_are_shared_by_what_each_paid_and_what_nobody_paid_is_overheads() -> None:
+    made = corrections(LEDGER, BILL, now=9999)
+    money = [(one.account, one.job, one.cost) for one in made if one.cost]
+    assert money == [("a1", 1, 60), ("a2", 2, 20), ("overhead", None, 7)]
+    assert {one.kind for one in made} == {Kind.CORRECTION}
+
+
+@pytest.mark.parametrize("billed", [480, 400, 100, 0])
+def test_after_it_the_ledger_is_the_bill_and_again_adds_nothing(billed: int) -> None:
+    bill = BILL | {("ec2-1.1", 0): billed}
+    after = [*LEDGER, *corrections(LEDGER, bill, now=9999)]
+    assert differences(after, bill) == []
+    assert corrections(after, bill, now=10_000) == []
