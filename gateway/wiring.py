@@ -200,17 +200,14 @@ def build(paths: Paths, config: Config) -> Service:
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
     epoch = store.take_lease()
-    cloudy = uses_ec2(config)
-    sold = {name: shelf.get(name) for name in ("local", "ec2")[: 1 + cloudy]}
-    market = Quotes(sold, Cooldown())
-    now = clock.now()
+    market, now = _market(shelf, config), clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
     orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
     outside, tidy = _outside(paths, config, local=local, orders=orders), [local.sweep]
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
-    if cloudy:
+    if uses_ec2(config):
         ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
         tidy.append(ec2.tidy)
@@ -232,28 +229,37 @@ def build(paths: Paths, config: Config) -> Service:
         cooling=lambda: market.cooling(clock.now()),
     )
     heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins())
-    own = router(
-        market=market,
-        providers=outside.providers,
-        backup=lambda target: backup_store(paths.database(config.database.url), target),
-    )
     known = Commands(_programs(config))
-    app = build_app(
-        desk,
-        known.standing(),
-        log=log,
-        routers=[
-            own,
-            money(),
-            budgets(),
-            offers(market, shelf.get, lambda: _taken_up(shelf, market)),
-        ],
-        key=_key(config),
-    )
+    routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
+    app = build_app(desk, known.standing(), log=log, routers=routers, key=_key(config))
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
     return Service(heart, workers, store, app, site, outside.providers, reread)
+
+
+def _market(shelf: Shelf, config: Config) -> Quotes:
+    """What can be bought: the local provider's offers, and EC2's where a partition buys there."""
+    names = ("local", "ec2") if uses_ec2(config) else ("local",)
+    return Quotes({name: shelf.get(name) for name in names}, Cooldown())
+
+
+def _routers(
+    paths: Paths,
+    config: Config,
+    shelf: Shelf,
+    *,
+    market: Quotes,
+    providers: Mapping[str, Provider],
+) -> list[Any]:
+    """Our own routes, each of them a router of the web library."""
+    own = router(
+        market=market,
+        providers=providers,
+        backup=lambda target: backup_store(paths.database(config.database.url), target),
+    )
+    buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
+    return [own, money(), budgets(), buyable]
 
 
 def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook) -> Outside:
