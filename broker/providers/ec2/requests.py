@@ -17,6 +17,8 @@ RUN = "run_instances"
 FLEET = "create_fleet"
 LATEST = "$Latest"
 EFA = "efa"
+BLOCK = "capacity-block"
+"""The feature of an offer that is a block; EC2's name of that market."""
 Params = dict[str, Any]
 
 
@@ -50,7 +52,7 @@ def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
     """The calls to try in turn: one for a single machine, one per zone for a gang."""
     offer = bought.offer
     subnets = ground.network.in_zones(offer.zones)
-    alone = len(bought.nodes) == 1
+    alone = len(bought.nodes) == 1 and not offer.reservation
     if alone and (len(subnets) > 1 or offer.market is Market.SPOT):
         yield _fleet(bought, ground, subnets)
         return
@@ -67,7 +69,12 @@ def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
     if fabric:
         group = naming.name(ground.site, "gang", naming.client_token(ground.site, bought, "")[-16:])
         data["Placement"] = {"GroupName": group}
-    if offer.market is Market.SPOT:
+    if offer.reservation:
+        target = {"CapacityReservationId": offer.reservation}
+        data["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
+    if BLOCK in offer.features:
+        data["InstanceMarketOptions"] = {"MarketType": BLOCK}
+    elif offer.market is Market.SPOT:
         once = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
         data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": once}
     return Call(

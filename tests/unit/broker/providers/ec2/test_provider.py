@@ -160,6 +160,20 @@ def test_a_gang_with_efa_gets_a_placement_group(bench: Bench) -> None:
     assert bench.params("create_placement_group")["GroupName"] == group
 
 
+@pytest.mark.parametrize(
+    ("features", "market"), [((), None), (("capacity-block",), {"MarketType": "capacity-block"})]
+)
+def test_a_reservation_is_bought_from_by_its_id(
+    bench: Bench, features: tuple[str, ...], market: dict[str, str] | None
+) -> None:
+    offer = replace(OFFER, reservation="cr-1", features=features, zones=("use1-az1",))
+    bench.provider.launch(offer, [A], token="t")
+    params = bench.params("run_instances")
+    target = params["CapacityReservationSpecification"]["CapacityReservationTarget"]
+    assert target == {"CapacityReservationId": "cr-1"}
+    assert params.get("InstanceMarketOptions") == market
+
+
 # --- nobody knows
 
 
