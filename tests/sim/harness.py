@@ -53,6 +53,7 @@ class Orders:
 
     def order(self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()) -> StepOrder:
         limit = None if job.time_limit == UNLIMITED else int(job.time_limit)
+        found = job.step(step)
         return StepOrder(
             uid=job.owner.uid,
             gid=job.owner.gid,
@@ -62,6 +63,7 @@ class Orders:
             kill_wait=30,
             label=f"{job.spec.name} {job.array.task if job.array else ''}",
             hold=step == "batch" and job.spec.batch is None,
+            further=bool(found and found.more and found.shares[0].node != node.name),
         )
 
 
@@ -129,7 +131,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.begun: set[str] = set()
-        """Keys of all steps that any agent has ever begun."""
+        """Keys of all steps that any agent has ever begun, a second node's part by itself."""
         self.cloud = FakeCloud(self.clock, [], fates=self._fate, delays=self.delays)
         self.ground = FakeCloud(self.clock, [], fates=self._fate, delays=Delays(boot=0))
         """Where declared nodes stand; nobody bills for it, nobody sweeps it."""
@@ -195,8 +197,9 @@ class Simulation:
         raise AssertionError("a gateway that does not lead any more has written")
 
     def _fate(self, key: str, order: Mapping[str, Any]) -> Fate:
-        assert key not in self.begun, f"{key} was begun twice"
-        self.begun.add(key)
+        part = f"{key} further" if order.get("further") else key
+        assert part not in self.begun, f"{part} was begun twice"
+        self.begun.add(part)
         return Fate(*self.fates(key, order))
 
     @property
