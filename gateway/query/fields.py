@@ -6,8 +6,8 @@ from typing import Any
 
 from broker.model.job import Job
 from gateway.query import job as of
-from gateway.query import resources as res
 from gateway.query import past, texts
+from gateway.query import resources as res
 from gateway.query.assocs import association_id
 from gateway.query.column import Column, JobGetter
 from gateway.query.context import Context

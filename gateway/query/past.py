@@ -6,8 +6,8 @@ from accounting.tres import Tres
 from broker.model.ids import BATCH
 from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.spec import Memory
-from broker.schedule.ranks import kind_of
 from broker.schedule.budgets import rate_now
+from broker.schedule.ranks import kind_of
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
