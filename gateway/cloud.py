@@ -45,6 +45,7 @@ from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import micro_usd
 
+Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
 LEFTOVER_SECONDS = 60.0
 NEAR_PYTHON = "/usr/bin/python3"
 """Every user of the login node can run it, which the service's own need not be."""
@@ -164,19 +165,8 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
     """Everything of EC2 joined. Raises Refused or OSError where it cannot be."""
     aws = config.aws
     keys = site_keys(paths.home / "ec2")
-    boots = [part.elastic.boot_timeout for part in config.partitions if part.elastic]
-    lives = Lifetimes(
-        spare=max(boots, default=0) + config.kill_wait + aws.grace_seconds,
-        unlimited=aws.max_hours * 3600,
-    )
-
-    def whose(nodes: Sequence[tuple[NodeName, int]], _token: str) -> Purpose:
-        return purpose(nodes, engine.snapshot, lives)
-
-    most = config.ceiling
-    limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
-    ceilings = Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
-    guard = Guard(ceilings, whose, time.monotonic)
+    whose = _whose(config, engine)
+    guard = Guard(_ceilings(config), whose, time.monotonic)
     provider = Ec2Provider(
         Aws(
             api=BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile),
@@ -218,9 +208,23 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
     )
 
 
-def _agent_options(
-    config: Config, whose: Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
-) -> Callable[[Node], tuple[str, ...]]:
+def _whose(config: Config, engine: Engine) -> Whose:
+    """For whom machines are, as the latest snapshot has it."""
+    boots = [part.elastic.boot_timeout for part in config.partitions if part.elastic]
+    lives = Lifetimes(
+        spare=max(boots, default=0) + config.kill_wait + config.aws.grace_seconds,
+        unlimited=config.aws.max_hours * 3600,
+    )
+    return lambda nodes, _token: purpose(nodes, engine.snapshot, lives)
+
+
+def _ceilings(config: Config) -> Ceilings:
+    most = config.ceiling
+    limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
+    return Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
+
+
+def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, ...]]:
     """What its keeper has to know: when the machine ends itself, whether it may be taken back."""
 
     def options(node: Node) -> tuple[str, ...]:
