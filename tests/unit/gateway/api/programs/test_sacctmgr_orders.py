@@ -1,0 +1,128 @@
+"""sacctmgr's orders through the one writer: permissions, files, what others changed meanwhile."""
+
+import asyncio
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from accounting.assoc import Account
+from accounting.change import Change, changed
+from accounting.ids import AccountName
+from broker.decide.booking import decide_book
+from broker.model.errors import SpzError
+from broker.model.site import with_book
+from broker.world import World
+from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.wire import LINE, Answer, Call, Given, Peer
+from tests.unit.gateway.api.programs.test_sacctmgr import CONFIG, OWNERS, SITE
+from tests.unit.gateway.query.desk import Past, desk_of, snapshot, text
+
+PROGRAM = Sacctmgr(CONFIG)
+NOW = 1_700_000_000
+
+
+@dataclass
+class Writer:
+    """The engine, as far as the book goes; `meanwhile` is done before the first order is taken."""
+
+    world: World = field(default_factory=lambda: World(SITE))
+    meanwhile: Any = None
+
+    def ask(self, command: Any) -> "Future[Any]":
+        found: Future[Any] = Future()
+        if self.meanwhile is not None:
+            first, self.meanwhile = self.meanwhile, None
+            first(self.world)
+        try:
+            for fact in decide_book(self.world, command, NOW).facts:
+                self.world.apply(fact)
+            found.set_result(None)
+        except SpzError as error:
+            found.set_exception(error)
+        return found
+
+
+def said(writer: Writer, line: str, uid: int = 0, files: dict[str, Given] | None = None) -> Answer:
+    desk = desk_of(snapshot([], site=SITE), Past())
+    desk.engine = writer  # type: ignore[assignment]
+    desk.snapshot = lambda: snapshot([], site=writer.world.site)
+    desk.names = lambda number: OWNERS[number]
+    call = Call(
+        program="sacctmgr",
+        argv=tuple(line.split(" ")[1:]),
+        peer=Peer(uid, uid),
+        request="r",
+        files=files or {},
+    )
+    return asyncio.run(PROGRAM(desk, call))
+
+
+def accounts(writer: Writer) -> set[str]:
+    return set(writer.world.site.book.accounts)
+
+
+def test_what_is_added_is_there_for_the_next_command() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i add account new parent=chem grptres=cpu=4,mem=2G")
+    shown = said(writer, "sacctmgr -nP show assoc account=new format=account,grptres,parentname")
+    assert shown.out == "new|cpu=4,mem=2G|chem\n"
+
+
+def test_an_order_is_worked_out_anew_where_somebody_else_changed_the_book() -> None:
+    def other(world: World) -> None:
+        theirs = Account(name=AccountName("theirs"))
+        site = world.site
+        world.site = with_book(site, changed(site.book, Change(accounts=(theirs,))))
+
+    writer = Writer(meanwhile=other)
+    assert said(writer, "sacctmgr -i add account mine").code == 0
+    assert {"mine", "theirs"} <= accounts(writer)
+
+
+def test_answers_are_taken_in_their_order_until_one_is_yes_or_no() -> None:
+    writer = Writer()
+    answer = said(writer, "sacctmgr add account x", files={LINE: Given(b"what\n")})
+    assert answer.ask == LINE
+    assert text(answer.out).endswith("\nY or N please\n(N/y): ")
+    answer = said(writer, "sacctmgr add account x", files={LINE: Given(b"what\ny\n")})
+    assert (answer.ask, "x" in accounts(writer)) == (None, True)
+    answer = said(writer, "sacctmgr add account y", files={LINE: Given(b"", error=1)})
+    assert (text(answer.out).endswith(" Changes Discarded\n"), "y" in accounts(writer)) == (
+        True,
+        False,
+    )
+
+
+def test_without_conditions_two_questions_are_asked() -> None:
+    writer = Writer()
+    line = "sacctmgr modify user set maxjobs=3"
+    first = said(writer, line)
+    assert text(first.out).startswith("You didn't set any conditions with 'WHERE'.\n")
+    assert "Modified" not in text(first.out)
+    assert "Modified" in text(said(writer, line, files={LINE: Given(b"y\n")}).out)
+    assert text(said(writer, line, files={LINE: Given(b"n\n")}).out).endswith("\nAborted\n")
+
+
+def test_a_dump_is_a_file_to_write_and_a_load_asks_for_it() -> None:
+    writer = Writer()
+    dumped = said(writer, "sacctmgr dump oracle file=/tmp/a.cfg")
+    assert dumped.write is not None
+    path, content = dumped.write
+    assert path == "/tmp/a.cfg"
+    said(writer, "sacctmgr -i delete user bob")
+    assert said(writer, "sacctmgr -i load /tmp/a.cfg").ask == "/tmp/a.cfg"
+    loaded = said(writer, "sacctmgr -i load /tmp/a.cfg", files={path: Given(content)})
+    assert " Adding User(s)\n  bob\n" in text(loaded.out)
+    gone = said(writer, "sacctmgr -i load /nosuch", files={"/nosuch": Given(error=2)})
+    assert gone.err == ' Unable to read "/nosuch": No such file or directory\n'
+
+
+def test_operators_and_coordinators_may_what_is_theirs() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i add coordinator account=chem name=alice")
+    assert said(writer, "sacctmgr -i add account below parent=chem", uid=2001).code == 0
+    assert said(writer, "sacctmgr -i add account beside", uid=2001).code == 1
+    said(writer, "sacctmgr -i modify user alice set adminlevel=Operator")
+    assert said(writer, "sacctmgr -i add account beside", uid=2001).code == 0
+    denied = said(writer, "sacctmgr -i modify user bob set adminlevel=Administrator", uid=2001)
+    assert "Access/permission denied" in text(denied.err)
