@@ -19,6 +19,8 @@ FRESH_SECONDS = 1.0
 """A describe younger than this is believed."""
 COST_SHARE = 4
 """Describing takes at most one part in so many of the time: EC2's XML costs 0.4 ms a machine."""
+SILENT_SECONDS = 10.0
+"""A region that did not answer is asked again after so long."""
 UNSEEN_SECONDS = 120
 """So long a machine may be missing from describes before it counts as gone."""
 LISTED_SECONDS = 3600
@@ -42,6 +44,8 @@ class _Region:
     read_at: float = float("-inf")
     kept_for: float = FRESH_SECONDS
     machines: dict[str, Machine] = field(default_factory=dict)
+    known: bool = False
+    """Whether it was ever described since this process began."""
     seen_at: dict[str, int] = field(default_factory=dict)
     """When each was last described, or bought."""
 
@@ -69,7 +73,10 @@ class Holdings:
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="describe")
 
     def machines(self) -> list[Machine]:
-        """All there are. Raises OSError where a region that may hold some cannot be asked."""
+        """All there are, those of a region that does not answer as last seen.
+
+        Raises OSError where a region that may hold some was never heard of since the start.
+        """
         names = sorted(set(self._names()))
         if len(names) < 2:
             return [machine for name in names for machine in self._of(name)]
@@ -114,8 +121,17 @@ class Holdings:
         here = self._region(name)
         with here.lock:
             if self._clocks.monotonic() - here.read_at >= here.kept_for:
-                self._read(name, here)
+                self._look(name, here)
             return list(here.machines.values())
+
+    def _look(self, name: str, here: _Region) -> None:
+        """A region that does not answer now is as it was: the others go on meanwhile."""
+        try:
+            self._read(name, here)
+        except NoAnswerError:
+            if not here.known:
+                raise
+            here.read_at, here.kept_for = self._clocks.monotonic(), SILENT_SECONDS
 
     def _read(self, name: str, here: _Region) -> None:
         began = self._clocks.monotonic()
@@ -126,7 +142,7 @@ class Holdings:
         here.seen_at.update(dict.fromkeys(fresh, now))
         here.machines = _missed(here, fresh, now) | fresh
         here.seen_at = {id: at for id, at in here.seen_at.items() if id in here.machines}
-        here.read_at = self._clocks.monotonic()
+        here.known, here.read_at = True, self._clocks.monotonic()
         here.kept_for = max(FRESH_SECONDS, COST_SHARE * (here.read_at - began))
 
     def _described(self, region: str) -> list[Any]:

@@ -266,6 +266,31 @@ def test_a_region_that_cannot_be_asked_is_no_empty_region(
         bench.provider.machines()
 
 
+def test_a_region_that_falls_silent_is_as_it_was_and_holds_nothing_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 60
+    (before,) = bench.provider.machines()
+    real = bench.ec2._describe_instances
+
+    def silent(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        if region == "us-east-1":
+            raise NoAnswerError("timed out")
+        return real(region, params)
+
+    monkeypatch.setattr(bench.ec2, "_describe_instances", silent)
+    bench.time += 3600
+    assert bench.provider.machines() == [before]
+    elsewhere = replace(OFFER, region="eu-west-1", zones=("euw1-az1",))
+    assert bench.provider.launch(elsewhere, [B], token="u")
+    monkeypatch.setattr(bench.ec2, "_describe_instances", real)
+    bench.ec2.interrupt(before.id)
+    bench.time += 60
+    gone = {machine.id: machine for machine in bench.provider.machines()}[before.id]
+    assert gone.state is MachineState.TERMINATED
+
+
 # --- ends
 
 
