@@ -334,6 +334,12 @@ class Launching(EC2Response):
             "InstanceType": choice.pool.instance_type,
         }
 
+    def delete_launch_template(self) -> ActionResult:
+        name = self._get_param("LaunchTemplateName")
+        if name and name not in self.ec2_backend.launch_template_name_to_ids:
+            raise Fault("InvalidLaunchTemplateName.NotFoundException", f"no template {name}")
+        return super().delete_launch_template()
+
     # --- what is there
 
     def describe_instances(self) -> ActionResult:

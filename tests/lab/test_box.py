@@ -290,6 +290,12 @@ def test_a_gang_of_a_fleet_is_all_or_nothing(box: Ways) -> None:
     }
 
 
+def test_a_template_that_is_gone_is_not_found(box: Ways) -> None:
+    with pytest.raises(ClientError) as caught:
+        box.client().delete_launch_template(LaunchTemplateName="gone")
+    assert code(caught) == ("InvalidLaunchTemplateName.NotFoundException", 400)
+
+
 def test_images_are_named_by_public_parameters_and_told_by_region(box: Ways) -> None:
     ids = {
         image(box, name, region)
