@@ -61,6 +61,8 @@ class SqlStore:
     @contextmanager
     def transaction(self, *, epoch: int) -> Iterator["SqlTx"]:
         """All or nothing, durable when left without an error. Raises LostLease, Busy."""
+        if self._last_entry is None:  # before: a database in memory has one connection for all
+            self._last_entry = self.history.last_entry()
         with self._specs.settled(), told(self._name), self._writer.transaction() as cursor:
             lease.check(cursor, self._writes, epoch)
             yield SqlTx(
@@ -141,9 +143,7 @@ class SqlStore:
 
     def _number(self) -> int:
         """The next entry's; they only grow."""
-        if self._last_entry is None:
-            self._last_entry = self.history.last_entry()
-        self._last_entry += 1
+        self._last_entry = (self._last_entry or 0) + 1
         return self._last_entry
 
     def book_changes(self) -> Sequence[BookChanged]:
