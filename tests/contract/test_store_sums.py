@@ -21,9 +21,11 @@ from tests.unit.gateway.store.conftest import Standing
 T0 = 1_700_000_000 - 1_700_000_000 % DAY
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    made = open_store(str(tmp_path / "state.db"), clock=Standing())
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
+    file = request.param == "file"
+    place = str(tmp_path / "state.db") if file else request.getfixturevalue("postgres_url")
+    made = open_store(place, clock=Standing())
     yield made
     made.close()
 
