@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-ec2 test lint conformance test-oracle bench bench-oracle docs lock clean
+.PHONY: help setup demo demo-ec2 test lint conformance test-oracle bench bench-oracle bench-sky docs lock clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,9 @@ bench: setup  ## budgets of the hot paths, as ratios within one run
 	@rc=0; shopt -s nullglob; \
 	for bench in tests/bench/bench_*.py; do [ "$$bench" != tests/bench/bench_oracle.py ] || continue; echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS) || rc=1; done; \
 	exit $$rc
+
+bench-sky: setup  ## spz beside the real SkyPilot in one run (minutes; installs it in a folder of its own)
+	@$(BIN)/python tests/bench/sky.py $(ARGS)
 
 bench-oracle: setup  ## the commands beside a real Slurm's in one run, as root (minutes; ARGS: --jobs N)
 	@SKYPURZA_SHARED="$(abspath $(SHARED))" $(BIN)/python tests/bench/bench_oracle.py $(ARGS)

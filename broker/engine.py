@@ -336,7 +336,7 @@ class Engine:
         self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
         self.blocked = set(made.blocked) if full_pass else self.blocked | made.blocked
         self.next_begin = made.next_begin if full_pass else min(self.next_begin, made.next_begin)
-        if full_pass:
+        if full_pass and self.world.site.preempts:
             self._preempt(candidates, now)
 
     def _preempt(self, candidates: Sequence[Job], now: int) -> None:

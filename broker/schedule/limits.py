@@ -153,6 +153,7 @@ class Keeper:
         self._tally = own
         self._about = known_of(site, own, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
+        self._begun: list[tuple[Job, Tres, int, str]] = []
 
     def reason(self, job: Job, partition: str) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does."""
@@ -168,6 +169,7 @@ class Keeper:
             return found
         if not found:
             return None
+        self._count()
         ask = asking(self._site, job, partition)
         broken = next(_broken(found, self._about, ask=ask), None)
         return broken.reason if broken else None
@@ -188,11 +190,17 @@ class Keeper:
         where = partition or (job.partitions[0] if job.partitions else "")
         if self.purse is not None:
             self.purse.started(job, where, sign)
-        party = party_of(job)._replace(partition=where)
-        billed = units(self._site, tres, where)
-        more = running(job, tres, billing=billed, started=self._about.now)
-        more.queued = 0
-        self._tally.setdefault(party, Used()).add(more, sign)
+        self._begun.append((job, tres, sign, where))
+
+    def _count(self) -> None:
+        """Adds what was started: only where a limit is looked at, for most sites have none."""
+        for job, tres, sign, where in self._begun:
+            party = party_of(job)._replace(partition=where)
+            billed = units(self._site, tres, where)
+            more = running(job, tres, billing=billed, started=self._about.now)
+            more.queued = 0
+            self._tally.setdefault(party, Used()).add(more, sign)
+        self._begun.clear()
 
 
 def asking(site: Site, job: Job, partition: str, *, tasks: int = 1) -> Asking:

@@ -1,7 +1,7 @@
 """Priority of jobs: the order of submission, or the weighed sum of factors (multifactor)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from accounting.ids import AccountName, JobId, UserName
 from accounting.order import Factors, Ranking, priority
@@ -70,6 +70,7 @@ class Ranks:
     now: int
     shares: Shares
     scale: Scale
+    _tiers: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def order(self, job: Job) -> tuple[int, int, int]:
         """Sort key: PriorityTier of its partitions, then priority, then the order of submission."""
@@ -104,8 +105,13 @@ class Ranks:
         )
 
     def _tier(self, job: Job) -> int:
-        parts = (self.site.partition(name) for name in job.partitions)
-        return max((part.priority_tier for part in parts if part), default=1)
+        """Looked up once for all jobs of the same partitions."""
+        known = self._tiers.get(job.partitions)
+        if known is None:
+            parts = (self.site.partition(name) for name in job.partitions)
+            known = max((part.priority_tier for part in parts if part), default=1)
+            self._tiers[job.partitions] = known
+        return known
 
     def _size(self, job: Job) -> float:
         """Half its part of the nodes, half that of the cpus; small ones first if so configured."""
@@ -128,8 +134,9 @@ class Ranks:
             for own in book.associations.get(UserName(job.owner.user), ())
             if own.account == job.account
         )
-        levels = (*mine, *book.lineage(AccountName(job.account)))
-        own = next((one.priority for one in levels if one.priority is not None), 0)
+        above = book.lineage(AccountName(job.account))
+        levels = (*(one.priority for one in mine), *(one.priority for one in above))
+        own = next((level for level in levels if level is not None), 0)
         return _part(own, self.scale.assoc, raw="NO_NORMAL_ASSOC" in self.site.ranking.flags)
 
     def _tres(self, job: Job, partition: str) -> dict[str, float]:

@@ -151,7 +151,7 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
             opt_in_regions=elastic.opt_in_regions,
             gpu_fractions=elastic.gpu_fractions,
             spot=elastic.spot,
-            regions=elastic.regions,
+            regions=elastic.regions or usual,
             instance_types=elastic.instance_types,
             families=elastic.families,
             memory_share_percent=elastic.memory_share,

@@ -1,4 +1,4 @@
-"""What a store finds by the id of a heterogeneous job's leader, and what it keeps of reservations."""
+"""What a store finds by a heterogeneous job's leader, and what it keeps of reservations."""
 
 from pathlib import Path
 

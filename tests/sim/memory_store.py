@@ -70,7 +70,7 @@ class MemoryStore:
         return [
             (Party(cell.user, cell.account, cell.qos, cell.partition), cell.tres, cell.start, n)
             for cell, n in found.items()
-            if cell.span == rollup.HOUR and cell.start >= since
+            if cell.span == rollup.DAY and cell.start + rollup.DAY > since
         ]
 
     def spent(self, since: int) -> Mapping[tuple[str, str, str, str], int]:

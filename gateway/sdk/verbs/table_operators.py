@@ -59,27 +59,6 @@ OPERATORS = (
             *LISTED,
         ),
     ),
-    Verb(
-        "budget show",
-        "budgets:show",
-        "Budgets: what was spent, and what running jobs may still cost.",
-        "",
-        LISTED,
-    ),
-    Verb(
-        "budget set",
-        "budgets:put",
-        "Make or change a budget; none for the dollars takes it away.",
-        "SCOPE:NAME [USD]",
-        (
-            Opt("--window", TEXT, "day, month, quarter, total; usual: month.", "WINDOW"),
-            Opt("--zone", TEXT, "Time zone in which it begins; usual: UTC.", "ZONE"),
-            Opt("--action", TEXT, "warn, hold (jobs wait), stop; usual: hold.", "ACTION"),
-            Opt("--running", TEXT, "With stop: end jobs never, with notice, now.", "WHEN"),
-            Opt("--warn-percent", NUMBER, "From when on it counts as nearly used up; usual: 80."),
-            *LISTED,
-        ),
-    ),
     Verb("serve", "operators:serve", "Run the service in the foreground, until SIGTERM or Ctrl-C."),
     Verb("api start", "operators:start", "Start the service and wait until it takes requests."),
     Verb(
