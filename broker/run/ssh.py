@@ -25,6 +25,7 @@ SESSIONS = 8
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 15.0
 """Seconds until a connection that failed is tried again; doubles in between."""
+FULL_PAUSE = 0.05
 ED25519 = "ssh-ed25519"
 SENT_AT_ONCE = 1 << 17
 BIG = 1 << 20
@@ -182,7 +183,9 @@ class Connections:
         patience = min(timeout, CONNECT_SECONDS)
         transport, fresh = self._connected(kept, target)
         try:
-            return transport.open_session(timeout=patience)
+            return _session(transport, patience)
+        except paramiko.ChannelException:
+            raise  # it lives, and others use it
         except (paramiko.SSHException, EOFError, OSError):
             transport.close()
             if fresh:
@@ -227,6 +230,18 @@ class Connections:
             return _entered(paramiko.Transport(through), login)
         sock = socket.create_connection(login.door, timeout=CONNECT_SECONDS)
         return _entered(paramiko.Transport(sock), login)
+
+
+def _session(transport: paramiko.Transport, patience: float) -> paramiko.Channel:
+    """One that has ended here may still count over there: then it is asked again a moment later."""
+    until, pause = time.monotonic() + patience, threading.Event()
+    while True:
+        try:
+            return transport.open_session(timeout=patience)
+        except paramiko.ChannelException:
+            if time.monotonic() > until:
+                raise
+            pause.wait(FULL_PAUSE)
 
 
 def _entered(transport: paramiko.Transport, login: Login) -> paramiko.Transport:

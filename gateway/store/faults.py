@@ -57,14 +57,17 @@ def told(name: str) -> Iterator[None]:
     except PoolTimeout as error:
         raise Busy(f"database {name}: too many readers at once", hint="try again") from error
     except Exception as error:  # border: drivers have no class in common
-        refusal = _refusal(name, error.orig if isinstance(error, DBAPIError) else error)
+        refusal = _refusal(name, error)
         if refusal is None:
             raise
         raise refusal from error
 
 
-def _refusal(name: str, error: BaseException | None) -> SpzError | None:
-    found = _sqlite(error) if isinstance(error, sqlite3.Error) else _postgres(error)
+def _refusal(name: str, told: Exception) -> SpzError | None:
+    """Of the driver's own error, or of SQLAlchemy's that bears it."""
+    error = told.orig if isinstance(told, DBAPIError) else told
+    lost = OPERATIONAL in {*_names(error), *_names(told)}
+    found = _sqlite(error) if isinstance(error, sqlite3.Error) else _postgres(error, lost=lost)
     if found is None:
         return None
     what, way_out = found
@@ -77,11 +80,11 @@ def _sqlite(error: sqlite3.Error) -> tuple[str, str] | None:
     return None if code is None else SQLITE.get(code & PRIMARY)
 
 
-def _postgres(error: BaseException | None) -> tuple[str, str] | None:
+def _postgres(error: BaseException | None, *, lost: bool) -> tuple[str, str] | None:
     """Of an error that bears a SQLSTATE; that of a lost connection is empty."""
     state = getattr(error, "sqlstate", "")
     if state is None:
-        return POSTGRES["08"] if OPERATIONAL in _names(error) else None
+        return POSTGRES["08"] if lost else None
     return POSTGRES.get(state) or POSTGRES.get(state[:SQLSTATE_CLASS])
 
 
