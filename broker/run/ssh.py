@@ -20,7 +20,7 @@ CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 30
 MOST_KEPT = 64
 """Connections that stay open: a paramiko transport is a thread that wakes ten times a second."""
-SESSIONS = 8
+SESSIONS = 6
 """Commands at a time on one connection: OpenSSH takes ten."""
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 15.0
@@ -184,13 +184,11 @@ class Connections:
         transport, fresh = self._connected(kept, target)
         try:
             return _session(transport, patience)
-        except paramiko.ChannelException:
-            raise  # it lives, and others use it
         except (paramiko.SSHException, EOFError, OSError):
             transport.close()
             if fresh:
                 raise
-        return self._connected(kept, target)[0].open_session(timeout=patience)
+        return _session(self._connected(kept, target)[0], patience)
 
     def _connected(self, kept: _Kept, target: Target) -> tuple[paramiko.Transport, bool]:
         """And whether it was made just now."""
@@ -233,13 +231,16 @@ class Connections:
 
 
 def _session(transport: paramiko.Transport, patience: float) -> paramiko.Channel:
-    """One that has ended here may still count over there: then it is asked again a moment later."""
+    """One that has ended here may still count over there: then it is asked again a moment later.
+
+    What is not told as a refusal may be another thread's, for paramiko keeps one error for all.
+    """
     until, pause = time.monotonic() + patience, threading.Event()
     while True:
         try:
             return transport.open_session(timeout=patience)
-        except paramiko.ChannelException:
-            if time.monotonic() > until:
+        except paramiko.SSHException:
+            if time.monotonic() > until or not transport.is_active():
                 raise
             pause.wait(FULL_PAUSE)
 
