@@ -47,10 +47,35 @@ class _Answer:
     begun: bytes
     """What of the body came with the head."""
     length: int | None
+    chunked: bool
     sock: socket.socket
 
     def parts(self) -> Iterator[bytes]:
         """The body as it comes. Raises Cut, OSError."""
+        return self._chunks() if self.chunked else self._plain()
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Free of HTTP's chunk lines, which uvicorn sends to HTTP/1.0 too."""
+        data = self.begun
+        while True:
+            while b"\r\n" not in data:
+                data += self._more()
+            line, _, data = data.partition(b"\r\n")
+            size = int(line.partition(b";")[0], 16)
+            if size == 0:
+                return
+            while len(data) < size + 2:
+                data += self._more()
+            yield data[:size]
+            data = data[size + 2 :]
+
+    def _more(self) -> bytes:
+        part = self.sock.recv(CHUNK)
+        if not part:
+            raise Cut("the answer was cut off")
+        return part
+
+    def _plain(self) -> Iterator[bytes]:
         had, part = 0, self.begun
         while part or not had:
             had += len(part)
@@ -120,7 +145,10 @@ class Client:
             answer = self._asked(sock, "GET", _target(route, query))
             if answer.status >= 400:
                 raise _told(answer.status, answer.read())
-            yield from answer.parts()
+            try:
+                yield from answer.parts()
+            except OSError as error:
+                raise self._nobody(error) from error
 
     def _json(self, method: str, target: str, body: Json | None = None) -> Json:
         with self._connected(timeout=TIMEOUT) as sock:
@@ -191,7 +219,13 @@ def _head(sock: socket.socket) -> _Answer:
     if len(words) < 2 or not words[1].isdigit():
         raise Cut(f"no answer of HTTP: {first[:40]}")
     length = fields.get("content-length", "")
-    return _Answer(int(words[1]), begun, int(length) if length.isdigit() else None, sock)
+    return _Answer(
+        status=int(words[1]),
+        begun=begun,
+        length=int(length) if length.isdigit() else None,
+        chunked=fields.get("transfer-encoding", "").lower() == "chunked",
+        sock=sock,
+    )
 
 
 def _target(route: str, query: Mapping[str, object]) -> str:
@@ -203,6 +237,14 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _misfit(body: object) -> str:
+    """What in a request has no such value, of FastAPI's answer to it; empty for other answers."""
+    found = body.get("detail") if isinstance(body, dict) else None
+    if not isinstance(found, list):
+        return ""
+    return "; ".join(f"{one['loc'][-1]}: {one.get('input')!r}: {one['msg']}" for one in found)
+
+
 def _told(status: int, content: bytes) -> SpzError:
     try:
         body = json.loads(content)
@@ -210,7 +252,8 @@ def _told(status: int, content: bytes) -> SpzError:
         return Told(content.decode("utf-8", "replace"), hint="", kind="", status=status)
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
-        return Told(f"HTTP {status}: {json.dumps(body)}", hint="", kind="", status=status)
+        text = _misfit(body) or f"HTTP {status}: {json.dumps(body)}"
+        return Told(text, hint="", kind="", status=status)
     message, hint = str(error.get("message", "")), str(error.get("hint", ""))
     if error.get("kind") == Busy.__name__:
         return Busy(message, hint=hint)

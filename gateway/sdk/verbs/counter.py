@@ -1,19 +1,16 @@
-"""What a verb works with: the service, the terminal, who asks; and how a verb is run."""
+"""What a verb works with: the service, the terminal, who asks."""
 
-import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from broker.model.errors import Refused
 from gateway.config.paths import Paths
 from gateway.sdk.client import Client
-from gateway.sdk.verbs.line import Values, Verb, help_text, read
+from gateway.sdk.verbs.line import Values
 
 FORMS = ("table", "json")
 
@@ -41,7 +38,7 @@ class Counter:
         try:
             answer = input().strip().lower()
         except EOFError:
-            print(file=sys.stderr)
+            print("\nspz: nobody answers, so nothing is done; -y asks nothing", file=sys.stderr)
             return False
         return usual if not answer else answer in {"y", "yes"}
 
@@ -63,26 +60,3 @@ def here() -> Counter:
     """The service meant by the environment. Raises Refused."""
     paths = Paths.from_environ(os.environ, uid=os.getuid(), user_home=Path.home())
     return Counter(paths, os.environ)
-
-
-Doing = Callable[[Values, Counter], int]
-
-
-def run(verb: Verb, argv: Sequence[str]) -> int:
-    """Reads the line and does it; the exit status. Raises Refused, Told."""
-    if any(word in {"-h", "--help"} for word in _own(verb, argv)):
-        print(help_text(verb))
-        return 0
-    given = read(verb, argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # texts of runs go beside it, as bytes
-    module, _, name = verb.does.partition(":")
-    home = module if "." in module else f"gateway.sdk.verbs.{module}"
-    does: Any = getattr(import_module(home), name)
-    return int(does(given, here()) or 0)
-
-
-def _own(verb: Verb, argv: Sequence[str]) -> Sequence[str]:
-    """Those before `--`: behind it they are the task's."""
-    words = list(argv)
-    return words[: words.index("--")] if "--" in words else words
