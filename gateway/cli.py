@@ -1,22 +1,31 @@
-"""`spz`: finds the verb in the table and has it done; what a verb needs is loaded by the verb.
+"""`spz`: finds the verb in the table, has Typer read the line by its row, and has it done.
+
+What a verb needs is loaded by the verb, Typer by the first that is found: lists need none of it.
 
 Only serve, db, shims, task and api start work without a service.
 """
 
+import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from broker.model.errors import Refused, SpzError
-from gateway.sdk.verbs.counter import Counter, run
-from gateway.sdk.verbs.line import UsageError, Values
+from gateway.sdk.verbs.counter import Counter, here
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, UsageError, Values, Verb
 from gateway.sdk.verbs.overview import groups, listing, suggestion
 from gateway.sdk.verbs.table import BY_NAME
 
+if TYPE_CHECKING:
+    from typer import Typer
+
 INTERRUPTED = 130
 HELP = frozenset({"-h", "--help", "help"})
+TYPES: Mapping[str, Any] = {FLAG: bool, PAIR: bool, TEXT: str, NUMBER: int, MANY: list[str]}
 
 
 # --- the commands: the only verbs here, for what writes them may be loaded here alone
@@ -57,6 +66,96 @@ def _installed(prefix: Path, socket: Path, counter: Counter) -> list[Path]:
         ) from error
 
 
+# --- reading the line
+
+
+def read(verb: Verb, argv: Sequence[str]) -> Values | None:
+    """Options by key (absent ones None, False or empty) and `words`; None when help was asked for.
+
+    Raises UsageError.
+    """
+    # Typer splits the line. What it would then make of the texts is left out: it loads pydantic
+    # before it looks at the first, which takes longer than all the rest of a command.
+    from typer import Context, TyperException
+    from typer.main import get_command
+
+    command = get_command(_app(verb))
+    line = Context(
+        command,
+        info_name=f"spz {verb.name}",
+        help_option_names=["-h", "--help"],
+        allow_interspersed_args=not verb.words.endswith("!"),
+    )
+    try:
+        given, words, _ = command.make_parser(line).parse_args([*argv])
+    except TyperException as error:
+        hint = f"`spz {verb.name} -h` lists what it takes"
+        raise UsageError(error.format_message(), hint=hint) from None
+    if "help" in given:
+        print(command.get_help(line))
+        return None
+    _must_fit(verb, words, usage=command.get_usage(line))
+    return {"words": words, **{opt.key: _value(opt, given.get(_name(opt))) for opt in verb.options}}
+
+
+def _app(verb: Verb) -> "Typer":
+    """The one command of a row: Typer takes it from the signature of a function."""
+    from typer import Option, Typer
+
+    def row() -> None:
+        """Only its signature is of use."""
+
+    row.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(
+                _name(opt),
+                Parameter.KEYWORD_ONLY,
+                default=Option(None, *_declared(opt), help=opt.help, metavar=opt.metavar or None),
+                annotation=TYPES[opt.kind],
+            )
+            for opt in verb.options
+        ]
+    )
+    app = Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    takes = f"[OPTIONS] {verb.words.rstrip('!')}".rstrip()
+    app.command(verb.name, help=verb.help, options_metavar=takes)(row)
+    return app
+
+
+def _name(opt: Opt) -> str:
+    """No keyword of Python's, as `--async` and `--as` would be."""
+    return f"{opt.key}_"
+
+
+def _declared(opt: Opt) -> list[str]:
+    names = opt.names.split()
+    if opt.kind == PAIR:
+        names[-1] += f"/--no-{names[-1].removeprefix('--')}"
+    return names
+
+
+def _value(opt: Opt, given: Any) -> Any:
+    if given is None:
+        return {FLAG: False, MANY: []}.get(opt.kind)
+    if opt.kind != NUMBER:
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        long = opt.names.split()[-1]
+        raise UsageError(f"option {long}: {given!r} is no whole number") from None
+
+
+def _must_fit(verb: Verb, words: Sequence[str], *, usage: str) -> None:
+    wanted = verb.words.rstrip("!").split()
+    needed = [word for word in wanted if not word.startswith("[")]
+    many = any(word.rstrip("]").endswith("...") for word in wanted)
+    if len(words) < len(needed):
+        raise UsageError(f"{needed[len(words)]} is missing", hint=usage)
+    if len(words) > len(wanted) and not many:
+        raise UsageError(f"{words[len(wanted)]!r} is too much", hint=usage)
+
+
 # --- finding the verb
 
 
@@ -72,6 +171,19 @@ def done(argv: Sequence[str]) -> int:
         if words in groups():
             return _listed(words, argv[len(words.split()) :])
     raise UsageError(f"no such command: {argv[0]}", hint=suggestion(argv[0], ""))
+
+
+def run(verb: Verb, argv: Sequence[str]) -> int:
+    """Reads the line and does it; the exit status. Raises Refused, Told."""
+    given = read(verb, argv)
+    if given is None:
+        return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # texts of runs go beside it, as bytes
+    module, _, name = verb.does.partition(":")
+    home = module if "." in module else f"gateway.sdk.verbs.{module}"
+    does: Any = getattr(import_module(home), name)
+    return int(does(given, here()) or 0)
 
 
 def _beginnings(argv: Sequence[str]) -> Iterator[str]:

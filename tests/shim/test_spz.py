@@ -27,9 +27,10 @@ def spz(
     )
 
 
-def test_help_loads_nothing_heavy(short_tmp: Path) -> None:
-    done = spz("--help", home=short_tmp, PYTHONPROFILEIMPORTTIME="1")
-    assert "launch" in done.stdout
+@pytest.mark.parametrize("argv", [("--help",), ("launch", "-h"), ("status", "-v", "-o", "json")])
+def test_reading_the_line_loads_nothing_heavy(short_tmp: Path, argv: Sequence[str]) -> None:
+    done = spz(*argv, home=short_tmp, PYTHONPROFILEIMPORTTIME="1")
+    assert "launch" in done.stdout or "no service answers" in done.stderr
     loaded = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.M))
     assert [name for name in loaded if name.split(".")[0] in HEAVY] == []
 
@@ -122,6 +123,14 @@ def test_a_task_is_shown_as_a_batch_script_and_back(short_tmp: Path) -> None:
     task = spz("task", "show", str(path), home=short_tmp).stdout
     assert task.startswith("name: fit\nsetup: |\n  pip list\nrun: |\n  python fit.py\n")
     assert spz("task", "schema", home=short_tmp).stdout.startswith("{\n")
+
+
+def test_an_option_that_is_none_gets_the_nearest(short_tmp: Path) -> None:
+    done = spz("launch", "--cluser", "x", home=short_tmp)
+    assert done.returncode == 1
+    assert done.stderr.startswith("spz: error: No such option: --cluser (Possible options: ")
+    assert "--cluster" in done.stderr
+    assert done.stderr.endswith("\n     `spz launch -h` lists what it takes\n")
 
 
 def test_a_word_that_is_no_command_gets_the_nearest(short_tmp: Path) -> None:
