@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-ec2 test lint conformance test-oracle bench bench-oracle bench-sky docs lock clean
+.PHONY: help setup demo demo-ec2 test chaos lint conformance test-oracle bench bench-oracle bench-sky docs lock clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -27,6 +27,9 @@ test: setup  ## the whole suite: the quick tests, then the marked ones (real pro
 	$(BIN)/pytest -q -n auto --maxprocesses 4 $(ARGS) || rc=$$?; \
 	$(BIN)/pytest -q -m "$(MARKED)" $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
 	exit $$rc
+
+chaos: setup  ## 300 jobs on the cloud in a box while everything goes wrong (minutes)
+	@SKYPURZA_TEST_JOBS=300 $(BIN)/pytest -q -m kill tests/lab/test_chaos.py $(ARGS)
 
 lint: setup  ## ruff, formatting, types, import contracts
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from accounting.assoc import (
     in_partition,
     standing,
 )
-from accounting.ids import AccountName, UserName
+from accounting.ids import AccountName, JobId, UserName
 from accounting.limits import NO_LIMITS
 from accounting.tres import Tres
 from broker.model.job import Job
@@ -154,6 +154,7 @@ class Keeper:
         self._about = known_of(site, own, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
         self._begun: list[tuple[Job, Tres, int, str]] = []
+        self._last: dict[JobId, str] = {}
 
     def reason(self, job: Job, partition: str) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does."""
@@ -186,8 +187,12 @@ class Keeper:
         return tuple(bound for bound in bounds(stands) if bound.row.when is not When.SUBMIT)
 
     def started(self, job: Job, tres: Tres, *, sign: int = 1, partition: str = "") -> None:
-        """The job, or one task of it, runs from now; with a sign of -1 it does not after all."""
-        where = partition or (job.partitions[0] if job.partitions else "")
+        """The job, or one task of it, runs from now; with a sign of -1 it does not after all.
+
+        Without a partition it is the one that the job was last started in.
+        """
+        where = partition or self._last.get(job.id) or next(iter(job.partitions), "")
+        self._last[job.id] = where
         if self.purse is not None:
             self.purse.started(job, where, sign)
         self._begun.append((job, tres, sign, where))

@@ -395,7 +395,8 @@ class _Pass:
         self._note_wait(wish.job, waits)
 
     def _take_back(self, wish: Wish, waits: Wait | None) -> None:
-        self.view.limits.started(wish.job, wish.job.want, sign=-1)
+        where = wish.ask.partition.name
+        self.view.limits.started(wish.job, wish.job.want, sign=-1, partition=where)
         if waits is not None:
             self._note_wait(wish.job, waits)
 

@@ -24,8 +24,9 @@ from tests.lab.running import CREDENTIALS, Running, running
 from tests.lab.test_service import CONFIG, living
 
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
-JOBS = 300
-KILLS = 10
+JOBS = int(os.environ.get("SKYPURZA_TEST_JOBS") or 40)
+"""`make chaos` takes 300: minutes more."""
+KILLS = max(2, JOBS // 30)
 MOST_LIVE = 30
 """Jobs that run or wait at a time."""
 SETTLE = 240.0
