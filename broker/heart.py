@@ -128,7 +128,7 @@ class Heart:
             self._act(outcome)
             self.tell([fact for _, fact in self.engine.world.facts])
         else:
-            self._again(batch)
+            self._again(batch, outcome)
 
     def _refuse_rest(self) -> None:
         """What still waits when the service ends is told to ask again."""
@@ -201,9 +201,11 @@ class Heart:
             else:
                 asked.answer.set_result(reply)
 
-    def _again(self, batch: list[_Asked]) -> None:
+    def _again(self, batch: list[_Asked], outcome: Outcome) -> None:
         """Nothing was written: reports are told again after a pause, commands were refused."""
-        self.log.error("store.busy", reports=sum(asked.answer is None for asked in batch))
+        why = next((reply.message for reply in outcome.replies if isinstance(reply, SpzError)), "")
+        reports = sum(asked.answer is None for asked in batch)
+        self.log.error("store.busy", reports=reports, error=why)
         for asked in batch:
             if asked.answer is None:
                 self._inbox.put(asked)

@@ -3,8 +3,10 @@
 import pytest
 
 from accounting.ids import JobId
+from broker.engine import Outcome
 from broker.heart import SOON, Heart
 from broker.model import commands as cmd
+from broker.model.errors import Busy
 from broker.model.events import Event, Queued
 from broker.model.ids import NodeName
 from broker.model.spec import StepSpec, TaskSpec
@@ -49,6 +51,19 @@ def test_what_was_committed_is_told() -> None:
     heart.ask(cmd.Submit(spec=spec, owner=ALICE, request="r1"))
     heart._turn(heart._drain())
     assert Queued in {type(fact) for fact in heard}
+
+
+def test_why_nothing_could_be_written_is_in_the_log() -> None:
+    told: list[tuple[str, dict[str, object]]] = []
+
+    class Listening(Log):
+        def error(self, event: str, **fields: object) -> None:
+            told.append((event, fields))
+
+    heart = Heart(engine=Bench(DECLARED).engine, clock=Clock(), log=Listening())
+    heart.stop()
+    heart._again([], Outcome(replies=[Busy("the disk is full")], committed=False))
+    assert told == [("store.busy", {"reports": 0, "error": "the disk is full"})]
 
 
 def test_a_node_that_cannot_call_is_looked_at_several_times_soon() -> None:
