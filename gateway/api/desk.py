@@ -25,6 +25,7 @@ from gateway.api.holders import Bells, Holders
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
 from sbatch_shim.grammar.instants import Zone
+from sbatch_shim.grammar.values import read_digits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,12 +67,21 @@ def owner_of(uid: int) -> Owner:
     )
 
 
+NOBODY = (1 << 32) - 1
+
+
 def uid_named(name: str) -> int | None:
     """The uid of a user's name, or of digits; None for a name that the host does not know."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        return int(name) if name.isdecimal() else None
+        return _id(name)
+
+
+def _id(text: str) -> int | None:
+    """A uid or gid as the kernel has them: 32 bits, of which the last one says nobody."""
+    number = read_digits(text)
+    return number if number is not None and number < NOBODY else None
 
 
 def gid_named(name: str) -> int | None:
@@ -79,7 +89,7 @@ def gid_named(name: str) -> int | None:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        return int(name) if name.isdecimal() else None
+        return _id(name)
 
 
 def group_name(gid: int) -> str:

@@ -15,6 +15,7 @@ from gateway.translate.bookorder import (
     cut,
     key_of,
     must_be_here,
+    must_be_plain,
     names_of,
     setting_of,
 )
@@ -75,7 +76,9 @@ def _words(
         else:
             full = bare if full in {"name", "names"} else full
             given[full] = ",".join(filter(None, (given.get(full), value)))
-    return Words(names_of(given.get(bare, "")), given, settings)
+    names = names_of(given.get(bare, ""))
+    must_be_plain([*names, *(text for key, text in given.items() if key != bare)])
+    return Words(names, given, settings)
 
 
 def _settings(settings: Sequence[Setting], width: int) -> str:

@@ -8,7 +8,7 @@ from accounting.change import Change, changed, default_of, place
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
 from gateway.translate.bookadd import LEVELS
-from gateway.translate.bookorder import Known, OrderError, associations
+from gateway.translate.bookorder import Known, OrderError, associations, must_be_plain
 from gateway.translate.bookwords import ASSOC, BadSettingError, Setting, find, put, read, tres_text
 
 HEADER = """\
@@ -128,6 +128,7 @@ def _read_line(line: str, into: _Reading) -> None:
     if not dash or not parts:
         raise ValueError(f"{line!r} is no `Kind - 'name'`")
     name, values = parts[0].strip("'\""), dict(part.partition("=")[::2] for part in parts[1:])
+    must_be_plain((name, *values.values()))
     kinds = {"cluster": _cluster, "parent": _parent, "account": _account, "user": _user}
     take = kinds.get(kind.strip().lower())
     if take is None:

@@ -18,6 +18,7 @@ from gateway.translate.bookorder import (
     cut,
     key_of,
     must_be_here,
+    must_be_plain,
     names_of,
     setting_of,
 )
@@ -120,6 +121,7 @@ def _said(words: Sequence[str], grammar: Grammar, known: Known) -> Said:
             said.texts[full] = value.strip("\"'")
         else:
             said.settings.append(setting_of(word, known, grammar.table, tail=USE_WHERE))
+    must_be_plain(said.texts.values())
     return said
 
 

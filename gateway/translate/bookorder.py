@@ -5,11 +5,20 @@ from dataclasses import dataclass, field, replace
 
 from accounting.assoc import Association, Book
 from accounting.change import Change
-from gateway.translate.bookwords import BadSettingError, Name, Setting, Vocabulary, find, read
+from gateway.translate.bookwords import (
+    BadSettingError,
+    Name,
+    Setting,
+    Vocabulary,
+    find,
+    plain,
+    read,
+)
 
 UNKNOWN_OPTION = " Unknown option: {}\n"
 USE_WHERE = " Use keyword 'where' to modify condition\n"
 UNKNOWN_CONDITION = " Unknown condition: {}\n Use keyword 'set' to modify value\n"
+NOT_PLAIN = " No quotes, bars or control characters are taken in names and texts: {!r}\n"
 NO_CLUSTER = (
     " This cluster '{}' doesn't exist.\n        Contact your admin to add it to accounting.\n"
 )
@@ -75,6 +84,13 @@ def names_of(text: str) -> tuple[str, ...]:
     """Names between commas, each once, without quotes."""
     found = (name.strip().strip("\"'") for name in text.split(","))
     return tuple(dict.fromkeys(name for name in found if name))
+
+
+def must_be_plain(texts: Iterable[str]) -> None:
+    """Raises OrderError for what a line of a listing or of a dump could not hold."""
+    for text in texts:
+        if not plain(text.strip("\"'")):
+            raise OrderError(NOT_PLAIN.format(text))
 
 
 def key_of(word: str, keys: Iterable[tuple[str, int]]) -> str | None:

@@ -14,6 +14,10 @@ from sbatch_shim.grammar.values import read_mebibytes, read_time_limit, show_lon
 Record = TypeVar("Record", Account, Association, Qos)
 CLEAR = "-1"
 """Takes a limit away."""
+MOST = (1 << 32) - 3
+"""Counts: those above have a meaning of their own in Slurm (slurm.h, 25.11: INFINITE, NO_VAL)."""
+MOST_TRES = (1 << 63) - 1
+MOST_FACTOR = 1e9
 LIMITS = frozenset(one.name for one in fields(Limits))
 QOS_FLAGS = (
     "DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS",
@@ -23,6 +27,11 @@ QOS_FLAGS = (
 BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
 BAD_QOS = "sacctmgr: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
 BAD_TRES = "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {}\n"
+
+
+def plain(text: str) -> bool:
+    """Whether a name or a description may be so: all of it can be printed, none of it quotes."""
+    return text.isprintable() and not set(text) & set("'\"|")
 
 
 class BadSettingError(ValueError):
@@ -175,9 +184,15 @@ def read(what: Name, sign: str, text: str, *, words: Vocabulary) -> Setting:
 def _count(what: Name, text: str, _: Vocabulary) -> int | None:
     if text == CLEAR:
         return None
-    if not text.isdecimal():
+    number = _digits(text)
+    if number is None or number > MOST:
         raise BadSettingError(BAD_VALUE.format(what.label, text))
-    return int(text)
+    return number
+
+
+def _digits(text: str) -> int | None:
+    """The number that these digits are; None where they are none, or more than any count has."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else None
 
 
 def _whole(what: Name, text: str, words: Vocabulary) -> int:
@@ -195,7 +210,7 @@ def _wall(what: Name, text: str, _: Vocabulary) -> int | None:
     if text == CLEAR:
         return None
     found = read_time_limit(text)
-    if found is None:
+    if found is None or (isinstance(found, int) and found // 60 > MOST):
         raise BadSettingError(BAD_VALUE.format(what.label, text))
     return found if isinstance(found, int) else None
 
@@ -204,9 +219,12 @@ def _factor(what: Name, text: str, _: Vocabulary) -> float | None:
     if text == CLEAR:
         return None
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise BadSettingError(BAD_VALUE.format(what.label, text)) from None
+        number = -1.0
+    if not 0 <= number <= MOST_FACTOR:  # which NaN is not either
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return number
 
 
 def _tres(what: Name, text: str, words: Vocabulary) -> dict[str, int | None]:
@@ -227,10 +245,10 @@ def _tres(what: Name, text: str, words: Vocabulary) -> dict[str, int | None]:
 def _amount(what: Name, name: str, text: str) -> int | None:
     if text == CLEAR:
         return None
-    number = read_mebibytes(text) if name == "mem" else None
-    if number is None and not text.isdecimal():
+    number = read_mebibytes(text) if name == "mem" else _digits(text)
+    if number is None or number > MOST_TRES:
         raise BadSettingError(BAD_VALUE.format(what.label, text))
-    return int(text) if number is None else number
+    return number
 
 
 def _part(what: Name, text: str, _: Vocabulary) -> dict[str, int | None]:
@@ -267,6 +285,12 @@ def _mode(what: Name, text: str, _: Vocabulary) -> str:
     return text.lower()
 
 
+def _text(what: Name, text: str, _: Vocabulary) -> str:
+    if not plain(text):
+        raise BadSettingError(BAD_VALUE.format(what.label, text))
+    return text
+
+
 READERS: Mapping[str, Callable[[Name, str, Vocabulary], Any]] = {
     "count": _count,
     "whole": _whole,
@@ -280,7 +304,7 @@ READERS: Mapping[str, Callable[[Name, str, Vocabulary], Any]] = {
     "one qos": _one_qos,
     "flags": _flags,
     "mode": _mode,
-    "text": lambda _, text, __: text,
+    "text": _text,
 }
 
 # ---------------------------------------------------------------- putting

@@ -9,7 +9,7 @@ from gateway.translate.refusals import BAD_GRES, BAD_TRES
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import Given
 from sbatch_shim.grammar.resources import NAME, SHAPE, GresError, Item, read_gpus, read_gres
-from sbatch_shim.grammar.values import ALL
+from sbatch_shim.grammar.values import ALL, read_digits
 
 GPU = "gpu"
 NEEDS_SOCKETS = "--gpus-per-socket option requires --sockets-per-node specification"
@@ -139,8 +139,9 @@ def tres_per_task(part: Part) -> dict[str, int]:
         name, equals, count = token.partition("=")
         if not equals:
             name, _, count = token.rpartition(":")
-        if name and count.isdecimal():
-            found[name] = int(count)
+        number = read_digits(count)
+        if name and number is not None:
+            found[name] = number
     return found
 
 

@@ -4,8 +4,11 @@ import shlex
 
 from broker.model.spec import Program
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.values import read_digits
 
 REST = "*"
+MOST_RANKS = 1 << 20
+"""A line such as `0-99999999999` must not be written out."""
 
 
 def read_programs(text: str, tasks: int | None) -> tuple[Program, ...]:
@@ -52,9 +55,10 @@ def _ranks(text: str, number: int) -> tuple[int, ...]:
     found: list[int] = []
     for piece in text.split(","):
         low, dash, high = piece.partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()):
+        first, last = read_digits(low), read_digits(high if dash else low)
+        if first is None or last is None or last >= MOST_RANKS:
             raise _wrong(f"Invalid task numbers {text!r} in line {number} of configuration file")
-        found += range(int(low), int(high or low) + 1)
+        found += range(first, last + 1)
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from broker.model.errors import BadOption, OverLimit, SpzError
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.values import read_digits
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 BAD_ACCOUNT = "Invalid account or account/partition combination specified"
@@ -39,7 +40,8 @@ REASONS = ("QOS", "Assoc", "Max")
 
 def exit_status(environ_text: str | None) -> int:
     """Of what the controller refuses: SLURM_EXIT_ERROR, else 1."""
-    return int(environ_text) if environ_text and environ_text.isdecimal() else FAILURE
+    said = read_digits(environ_text or "")
+    return FAILURE if said is None else said
 
 
 def refused_lines(text: str, *, test_only: bool, program: str = "sbatch") -> str:

@@ -27,11 +27,10 @@ from gateway.translate.skypilot_documents import (
     substituted,
 )
 from gateway.translate.skypilot_fit import fitting
+from gateway.translate.skypilot_loader import Loader
 from gateway.translate.skypilot_problems import told
 from gateway.translate.skypilot_schema import HOOK, HOOKS, SERVICE, TPU
 
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""PyYAML's fast one where it was built with it."""
 LONGEST = 1 << 20
 """Characters of a task file."""
 MOST_VALUES = 200_000
@@ -42,8 +41,9 @@ MANAGED = "secrets:"
 """Before the name of a secret that a store would hold."""
 
 Text = Annotated[str | None, BeforeValidator(values.scalar)]
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0)]
+MOST_NODES = 1_000_000
+Count = Annotated[int, Field(ge=0, le=MOST_NODES)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _tolerated(raw: object) -> object:
@@ -248,7 +248,7 @@ class Task(Section):
     """One task, as written."""
 
     name: Text = None
-    num_nodes: Annotated[int, Field(ge=1)] = 1
+    num_nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
     workdir: str | Git | None = None
     setup: str | None = None
     run: str | None = None

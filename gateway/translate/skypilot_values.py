@@ -33,6 +33,8 @@ UNITS = {
 """Bytes; a number alone is gigabytes, and all are powers of 1024 as in SkyPilot 0.14."""
 SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 """A number alone is minutes."""
+MOST_DIGITS = 15
+"""Before or behind the point: a text such as 1e999999999 must not become that many digits."""
 ANY = "*"
 CLOUDS = (
     *("aws", "azure", "cudo", "do", "fluidstack", "gcp", "hyperbolic", "ibm", "kubernetes"),
@@ -47,6 +49,7 @@ ZONE_NAME = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d[a-z]")
 """A zone by name, which means another place in every account; ids (`use1-az4`) do not."""
 
 _NUMBER = r"\d+(?:\.\d*)?|\.\d+"
+_PORT = re.compile(r"[0-9]{1,9}")
 _SIZE = re.compile(rf"({_NUMBER})\s*([a-zA-Z]*)(\+?)")
 _GPU_MEMORY = re.compile(r"\d+(?:gb|g)\+?", re.I)
 
@@ -249,7 +252,7 @@ def duration(value: object) -> int:
     found = re.fullmatch(rf"({_NUMBER})\s*([a-z]?)", text)
     if found is None or found[2] not in SECONDS:
         raise ValueError(f"{value!r} is no duration: minutes, or 10m, 2h, 1d, 1w")
-    return math.ceil(Decimal(found[1]) * SECONDS[found[2]])
+    return math.ceil(_number(found[1], "duration") * SECONDS[found[2]])
 
 
 def ports(value: object) -> tuple[str, ...]:
@@ -261,7 +264,7 @@ def ports(value: object) -> tuple[str, ...]:
 def _port(value: object) -> str:
     text = _text(value, "port")
     ends = text.split("-")
-    valid = len(ends) <= 2 and all(end.isdigit() and 0 < int(end) < 65536 for end in ends)
+    valid = len(ends) <= 2 and all(_PORT.fullmatch(end) and 0 < int(end) < 65536 for end in ends)
     if not valid or int(ends[0]) > int(ends[-1]):
         raise ValueError(f"{value!r} is no port: 1 to 65535, or a range such as 10022-10040")
     return text
@@ -336,9 +339,9 @@ def _size(text: str, what: str, example: str) -> tuple[Decimal, bool]:
     found = _SIZE.fullmatch(text)
     unit = found[2].lower() if found else "?"
     unit = unit.removesuffix("b") if unit.endswith("ib") else unit
-    if found is None or unit not in UNITS or Decimal(found[1]) <= 0:
+    if found is None or unit not in UNITS or _number(found[1], what) <= 0:
         raise ValueError(f"{text!r} is no {what}: {example}")
-    return Decimal(found[1]) * UNITS[unit], bool(found[3])
+    return _number(found[1], what) * UNITS[unit], bool(found[3])
 
 
 def _number(text: str, what: str) -> Decimal:
@@ -348,6 +351,8 @@ def _number(text: str, what: str) -> Decimal:
         raise ValueError(f"{text!r} is no number ({what})") from None
     if not number.is_finite():
         raise ValueError(f"{text!r} is no number ({what})")
+    if number and abs(number.adjusted()) > MOST_DIGITS:
+        raise ValueError(f"{text!r} is no number that can be meant ({what})")
     return number
 
 

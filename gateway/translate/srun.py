@@ -45,6 +45,7 @@ from sbatch_shim.grammar.parse import (
     settle,
 )
 from sbatch_shim.grammar.show import listing, show_given
+from sbatch_shim.grammar.values import read_digits
 
 Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
@@ -111,7 +112,7 @@ class Request:
         if not self.has("immediate"):
             return None
         text = self.part["immediate"].text or ""
-        return max(1, int(text)) if text.isdecimal() else 1
+        return max(1, read_digits(text) or 1)
 
     @property
     def exit_error(self) -> int:
@@ -385,7 +386,7 @@ def _file(request: Request, long: str) -> str | None:
 def only_task(request: Request, long: str) -> int | None:
     """`-o 2`, `-e 2`, `-i 2`: the one task that srun writes or reads for; None for all."""
     text = request.text(long)
-    return int(text) if text is not None and text.isdecimal() else None
+    return read_digits(text) if text is not None else None
 
 
 # ---------------------------------------------------------------- what tasks see

@@ -210,7 +210,7 @@ def _leading_number(text: str) -> int:
     sign = text[:1] if text[:1] in ("-", "+") else ""
     body = text[len(sign) :]
     digits = body[: len(body) - len(body.lstrip("0123456789"))]
-    return int(sign + (digits or "0"))
+    return int(sign + (digits[: values.MOST_DIGITS] or "0"))
 
 
 def _nice(_opt: Opt, text: str, rules: Rules) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sbatch_shim.grammar.values import MOST_DIGITS, read_digits
+
 MOST_NAMES = 65536
 """A longer list is a slip of the keyboard (Slurm's own bound)."""
 
@@ -55,11 +57,10 @@ def _expand_item(item: str) -> list[str]:
 def _range(token: str, item: str) -> list[str]:
     first, dash, last = token.partition("-")
     last = last if dash else first
-    if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
+    least, most = read_digits(first), read_digits(last)
+    if least is None or most is None or not 0 <= most - least < MOST_NAMES:
         raise HostlistError(item)
-    if int(first) > int(last) or int(last) - int(first) >= MOST_NAMES:
-        raise HostlistError(item)
-    return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return [f"{number:0{len(first)}d}" for number in range(least, most + 1)]
 
 
 def fold(names: Iterable[str]) -> str:
@@ -82,6 +83,7 @@ def join(names: Sequence[str]) -> str:
 def split_name(name: str) -> tuple[str, str]:
     """A name's prefix and the digits at its end: `ec2-007` is `("ec2-", "007")`."""
     prefix = name.rstrip("0123456789")
+    prefix = name[: max(len(prefix), len(name) - MOST_DIGITS)]
     return prefix, name[len(prefix) :]
 
 

@@ -37,6 +37,11 @@ class InstantError(ValueError):
         return f"Invalid time specification (pos={self.position}): {self.text}\n"
 
 
+LAST_YEAR = 3000
+FURTHEST = 1000 * 366 * DAY
+"""Seconds from 1970, or from now: calendars of hosts end somewhere."""
+
+
 def read_instant(text: str, now: int, *, offset: Zone, past: bool = False) -> int:
     """Seconds UTC of a point in time. Raises InstantError.
 
@@ -100,7 +105,7 @@ def _part(word: str, text: str, *, today: int) -> Parts:
 
 def _number(digits: str, text: str) -> int:
     number = read_digits(digits)
-    if number is None:
+    if number is None or number > FURTHEST:
         raise InstantError(text)
     return number
 
@@ -113,7 +118,10 @@ def _delta(rest: str, text: str) -> int:
     factor = next((size for name, size in UNITS if name.startswith(unit)), None)
     if rest[0] not in "+-" or factor is None:
         raise InstantError(text)
-    return (-1 if rest[0] == "-" else 1) * _number(digits, text) * factor
+    seconds = _number(digits, text) * factor
+    if seconds > FURTHEST:
+        raise InstantError(text)
+    return -seconds if rest[0] == "-" else seconds
 
 
 def _clock(word: str, text: str) -> int:
@@ -153,7 +161,8 @@ def _month_first(parts: list[str], text: str) -> Date:
 
 
 def _checked(date: Date, text: str) -> Date:
-    if not 1 <= date.month <= 12 or not 1 <= date.day <= 31:
+    year = 1 if date.year is None else date.year
+    if not 1 <= date.month <= 12 or not 1 <= date.day <= 31 or not 1 <= year <= LAST_YEAR:
         raise InstantError(text)
     return date
 

@@ -16,12 +16,16 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 WRAP = 2**32
 """Slurm keeps minutes in 32 bits: `-5` is five days less than this many minutes (25.11)."""
 
+MOST_DIGITS = 40
+"""More are no number: all that Slurm counts fits 64 bits, and Python refuses the longest."""
+
 NO_LIMIT_WORDS = ("-1", "INFINITE", "UNLIMITED")
 
 
 def read_digits(text: str) -> int | None:
-    """A number of ASCII digits alone."""
-    return int(text) if text.isascii() and text.isdigit() else None
+    """A number of ASCII digits alone, of as many as a number may have."""
+    known = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return int(text) if known else None
 
 
 # ---------------------------------------------------------------- durations

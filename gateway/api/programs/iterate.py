@@ -9,6 +9,7 @@ from gateway.query.context import Context
 from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import EARLY, parse_query
+from sbatch_shim.grammar.values import read_digits
 
 Once = Callable[[Desk, Call], Awaitable[Answer]]
 OTHERWISE = EARLY | {"json", "yaml", "helpFormat", "helpformat"}
@@ -26,7 +27,7 @@ def iterated(call: Call) -> int | None:
     given = query.given.get("iterate")
     if given is None or given.text is None or not OTHERWISE.isdisjoint(query.given):
         return None
-    return int(given.text) if given.text.isdigit() else None
+    return read_digits(given.text)
 
 
 async def repeated(desk: Desk, call: Call, once: Once, *, seconds: int) -> Answer:

@@ -44,6 +44,7 @@ from gateway.translate.submitted import submitted
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES, read_job_state
+from sbatch_shim.grammar.values import read_digits
 
 BAD_ELEMENT = "sacct: fatal: Bad job array element specified: {}\n"
 BAD_FIELD = 'sacct: error: Invalid field requested: "{}"\n'
@@ -228,9 +229,8 @@ def _lower(words: frozenset[str] | None) -> frozenset[str] | None:
 def _range(text: str | None) -> tuple[int, int] | None:
     """`2` or `1-4`."""
     low, dash, high = (text or "").partition("-")
-    if not low.isdigit() or (dash and not high.isdigit()):
-        return None
-    return int(low), int(high or low)
+    least, most = read_digits(low), read_digits(high if dash else low)
+    return None if least is None or most is None else (least, most)
 
 
 def _refs(options: Options) -> tuple[JobRef, ...] | None:

@@ -129,7 +129,7 @@ class Order:
         return Answer(
             out=out,
             err="".join(f"sacctmgr: {line}\n" for line in lines),
-            write=(path or f"{known.cluster}.cfg", content.encode()),
+            write=(path or f"{known.cluster}.cfg", content.encode("utf-8", "surrogateescape")),
         )
 
     async def _loaded(self) -> Answer:

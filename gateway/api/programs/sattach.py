@@ -15,6 +15,7 @@ from gateway.api.wire import Call
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.parse import Query, parse_query
+from sbatch_shim.grammar.values import read_digits
 
 PROGRAM = "sattach"
 NO_STEP = "Could not get job step info: Invalid job id specified"
@@ -57,9 +58,10 @@ def _find(desk: Desk, query: Query, uid: int) -> tuple[Job, Step]:
     if not query.operands:
         raise fatal(PROGRAM, NO_OPERAND)
     job_text, dot, step_text = query.operands[0].partition(".")
-    if not (job_text.isdecimal() and dot and step_text):
+    number = read_digits(job_text)
+    if number is None or not (dot and step_text):
         raise fatal(PROGRAM, BAD_STEP.format(query.operands[0]))
-    job = desk.snapshot().jobs.get(JobId(int(job_text)))
+    job = desk.snapshot().jobs.get(JobId(number))
     step = job.step(StepId(step_text)) if job is not None else None
     if job is None or step is None or step.state.final or not _may_see(desk, job, uid):
         raise GrammarError(error_line(PROGRAM, NO_STEP), FAILURE)
@@ -91,7 +93,7 @@ def _manners(query: Query, step: Step) -> Manners:
 def _task(query: Query, long: str) -> int | None:
     given = query.given.get(long)
     text = given.text if given is not None else None
-    return int(text) if text and text.isdecimal() else None
+    return read_digits(text) if text else None
 
 
 def _layout(step: Step) -> str:

@@ -11,6 +11,7 @@ from gateway.api.programs.early import early
 from gateway.api.wire import Answer, Call
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
+from sbatch_shim.grammar.values import read_digits
 
 PROGRAM = "sbcast"
 NO_JOB = (
@@ -63,9 +64,10 @@ def _job(desk: Desk, asked: Query, uid: int) -> Job:
     """One that runs and is the caller's. Raises GrammarError."""
     text = (asked.given["jobid"].text or "") if "jobid" in asked.given else ""
     number = text.partition(".")[0].partition("+")[0]
-    if not number.isdecimal():
+    found = read_digits(number)
+    if found is None:
         raise GrammarError(error_line(PROGRAM, NO_JOB), FAILURE)
-    job = desk.snapshot().jobs.get(JobId(int(number)))
+    job = desk.snapshot().jobs.get(JobId(found))
     may = job is not None and uid in (0, job.owner.uid, *desk.site.admins)
     if job is None or not may or not job.shares or job.state.final:
         raise GrammarError(error_line(PROGRAM, UNKNOWN_JOB.format(number)), FAILURE)

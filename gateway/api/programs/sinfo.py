@@ -32,6 +32,7 @@ from gateway.query.reservations import listed
 from gateway.query.restnode import SINFO_KIND
 from gateway.query.sinfo import Group
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
+from sbatch_shim.grammar.values import read_digits
 
 FATAL = "sinfo: fatal: Could not get cluster information\n"
 BAD_COLUMN = "sinfo: error: Invalid job format specification: {}\n"
@@ -161,7 +162,7 @@ def _reservations(options: Options, snap: Snapshot, ctx: Context) -> str:
 
 def _check_iterate(options: Options) -> None:
     text = options.text("iterate")
-    if text is not None and (not text.isdigit() or not int(text)):
+    if text is not None and not read_digits(text):
         raise fail(f"sinfo: error: --iterate={text}\n\n")
 
 

@@ -46,7 +46,7 @@ from gateway.query.shape import number
 from gateway.query.steps import STEP_DEFAULT, JobStep, live_steps, step_letters, step_names
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.states import JOB_STATES, read_job_state
-from sbatch_shim.grammar.values import UNLIMITED, read_seconds
+from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
 
 # fmt: off
 USAGE = """\
@@ -192,7 +192,7 @@ def _with_words(options: Options) -> Options:
 
 def _check_iterate(options: Options) -> None:
     text = options.text("iterate")
-    if text is not None and (not text.isdigit() or not int(text)):
+    if text is not None and not read_digits(text):
         raise fail(f"squeue: error: --iterate={text}\n\n")
 
 

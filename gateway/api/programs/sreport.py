@@ -15,6 +15,7 @@ from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, ta
 from gateway.query.reportunits import UNITS, Unit, unit_of
 from gateway.query.tresnames import FIXED
 from sbatch_shim.grammar.instants import InstantError, read_instant
+from sbatch_shim.grammar.values import read_digits
 
 BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_REPORT = "Not valid report {}\nValid {} reports are, {}\n"
@@ -111,7 +112,8 @@ def _top_users(asked: Asked) -> list[Row]:
     lines = report.by_user(asked.use.by("account", "user", "tres"))
     lines = [line for line in lines if asked.wants("users", line.user)]
     merged = bool({"group", "groups"} & asked.given.keys())
-    most = int(text) if text.isdecimal() else TOP
+    read = read_digits(text)
+    most = TOP if read is None else read
     return asked.rows(report.top(lines, asked.tres[0], most=most, merged=merged))
 
 
@@ -146,8 +148,8 @@ def _sized(one: Sized, tres: str, whole: int) -> Row:
 
 
 def _bounds(given: Mapping[str, str]) -> tuple[int, ...]:
-    words = [word for word in given.get("grouping", "").split(",") if word.isdecimal()]
-    return tuple(sorted({int(word) for word in words if int(word)})) or report.SIZES
+    sizes = map(read_digits, given.get("grouping", "").split(","))
+    return tuple(sorted({size for size in sizes if size})) or report.SIZES
 
 
 def _none(_: Asked) -> list[Row]:

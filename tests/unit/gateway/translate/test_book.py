@@ -208,3 +208,37 @@ def test_a_dump_loaded_clean_takes_away_what_it_does_not_name() -> None:
 def test_a_line_that_cannot_be_read_is_named() -> None:
     with pytest.raises(OrderError, match="line 2: no such value: Foo"):
         bookfile.loaded("Parent - 'root'\nAccount - 'x':Foo=1\n", known(), clean=False)
+
+
+ODD_VALUES = (
+    *("UsageFactor=nan", "UsageFactor=inf", "UsageFactor=-3", "UsageThreshold=1e400"),
+    *("LimitFactor=-2", "Priority=4294967294", f"Priority={'9' * 5000}", "MaxJobsPerUser=٣"),
+    *("MaxJobsPerUser=²", "MaxWall=99999999999-00:00:00", f"GrpTRES=cpu={'9' * 5000}"),
+    *("GrpTRES=cpu=9223372036854775808", f"GrpTRES=mem={'9' * 30}T", f"MaxWall={'9' * 5000}"),
+)
+
+
+@pytest.mark.parametrize("setting", ODD_VALUES, ids=lambda text: text[:30])
+def test_a_number_that_no_limit_may_be_is_an_invalid_value(setting: str) -> None:
+    with pytest.raises(OrderError) as said:
+        ordered(f"modify qos high set {setting}")
+    assert said.value.err.startswith("sacctmgr: error: Invalid value for ")
+
+
+ODD_NAMES = ("new\nline", "a'b", 'a"b', "a|b", "a\x1b[2J", "a\udcff")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+@pytest.mark.parametrize(
+    "order", ["account {}", "user {} account=aa", "qos {}", "account cc desc={}"]
+)
+def test_names_and_texts_are_such_as_fit_a_line_of_a_dump(order: str, name: str) -> None:
+    with pytest.raises(OrderError, match="No quotes, bars or control characters"):
+        bookadd.add([word.format(name) for word in order.split()], known())
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+@pytest.mark.parametrize("order", ["account aa set desc={}", "user alice set defaultwckey={}"])
+def test_so_are_those_that_are_set_later(order: str, name: str) -> None:
+    with pytest.raises(OrderError, match="No quotes, bars or control characters"):
+        bookmodify.modify([word.format(name) for word in order.split()], known())

@@ -111,3 +111,15 @@ def test_walls_and_instants_are_inverse_outside_the_hour_that_comes_twice(at: in
     wall = at + berlin(at)
     again = to_utc(wall, berlin)
     assert again == at or again + berlin(again) == wall
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("now+9999999999999weeks", "now-99999999999999999999999999days", "99999999-01-01"),
+        *("uts99999999999999999", "0-01-01", "1/1/99999", "now-" + "9" * 5000),
+    ],
+)
+def test_an_instant_beyond_the_calendar_is_none(text: str) -> None:
+    with pytest.raises(InstantError):
+        read_instant(text, 0, offset=lambda _: 0)

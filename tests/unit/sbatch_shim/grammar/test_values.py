@@ -136,3 +136,8 @@ def test_a_long_list_of_indexes_is_cut_with_dots_unless_width_is_zero() -> None:
     assert cut.endswith(",...%5")
     assert len(cut) <= arrays.BITSTR_LEN + len("%5")
     assert arrays.show_array(tasks, None, 0) == arrays.show_indexes(tasks)
+
+
+@pytest.mark.parametrize("text", ["9" * 41, "9" * 5000, "²", "٣", "+1", ""])
+def test_what_no_number_of_slurm_can_be_is_none(text: str) -> None:
+    assert values.read_digits(text) is None

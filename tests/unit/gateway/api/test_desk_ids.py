@@ -1,0 +1,28 @@
+"""Users and groups by name or number, as command lines say them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.api.desk import gid_named, uid_named
+
+
+@pytest.mark.parametrize("named", [uid_named, gid_named])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("root", 0),
+        ("4123456", 4123456),
+        ("4294967294", 4294967294),
+        ("4294967295", None),
+        ("9" * 26, None),
+        ("9" * 5000, None),
+        ("²", None),
+        ("nosuch\udcff", None),
+    ],
+    ids=lambda value: str(value)[:20].encode("ascii", "replace").decode() if value else None,
+)
+def test_a_number_is_an_id_where_the_kernel_has_such(
+    named: Callable[[str], int | None], text: str, number: int | None
+) -> None:
+    assert named(text) == number
