@@ -3,7 +3,6 @@
 import json
 import posixpath
 import threading
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,10 +15,8 @@ from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import Place
-from broker.stage.sides import Far, HereError, Side, Where, tails
+from broker.stage.sides import PLAIN, Far, HereError, Side, Where, tails
 from broker.stage.sync import Folder, Sync, Told
-
-FAST = 1
 
 
 class Log(Protocol):
@@ -193,4 +190,4 @@ def _tail(side: Side, where: Where, *, name: str, at: int) -> bytes:
 
 def _more(name: str, data: bytes, *, at: int, anew: bool = False) -> bytes:
     header = {"path": name, "kind": "more", "offset": at, "length": len(data), "anew": anew}
-    return zlib.compress(json.dumps(header).encode("ascii") + b"\n" + data, FAST)
+    return PLAIN + json.dumps(header).encode("ascii") + b"\n" + data

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from broker.ports import Channel
 
+PLAIN = b"-"
+"""How a stream for `unpack` begins that is not compressed."""
 LEAST_SECONDS = 60.0
 BYTES_PER_SECOND = 1 << 20
 """The slowest way that is waited for."""

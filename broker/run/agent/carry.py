@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     Header = dict[str, Any]
 
-PIECE = 1 << 18
+PIECE = 1 << 20
 MOST_READ = 4 << 20
-FAST, STORED = 1, 0
-"""zlib's levels: the network is slow, but what is packed already is not packed again."""
+FAST = 1
+"""zlib's level."""
+PACKED, PLAIN = b"z", b"-"
+"""How a stream begins: the network is slow, but what is packed already is not packed again."""
 SAMPLE = 1 << 16
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
@@ -223,22 +225,35 @@ def _reading(place: Below) -> "Any":
 def do_pack(folder: str, asked: bytes) -> "Iterator[bytes]":
     """Of each header that is asked for, itself on a line and its piece of the file behind it."""
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    packer = None
+    packer = None  # type: Optional[Packer]
     for header in decode(asked):
         data = _piece(root, header)
         if data is None:
             continue
         if packer is None:
-            packer = zlib.compressobj(_level(data))
+            packer = Packer(data)
+            yield packer.mark
         header["length"] = len(data)
-        yield packer.compress(encode(header) + b"\n" + data)
-    yield packer.flush() if packer is not None else zlib.compress(b"", STORED)
+        yield packer.pack(encode(header) + b"\n")
+        yield packer.pack(data)
+    if packer is not None:
+        yield packer.end()
 
 
-def _level(data: bytes) -> int:
-    """By the beginning of what is to be packed."""
-    sample = data[:SAMPLE]
-    return FAST if len(zlib.compress(sample, FAST)) * 10 < 9 * len(sample) else STORED
+class Packer:
+    """Makes a stream smaller, unless its beginning shows that this takes time only."""
+
+    def __init__(self, sample: bytes) -> None:
+        sample = sample[:SAMPLE]
+        small = len(zlib.compress(sample, FAST)) * 10 < 9 * len(sample)
+        self.mark = PACKED if small or not sample else PLAIN
+        self.packer = zlib.compressobj(FAST)
+
+    def pack(self, data: bytes) -> bytes:
+        return self.packer.compress(data) if self.mark == PACKED else data
+
+    def end(self) -> bytes:
+        return self.packer.flush() if self.mark == PACKED else b""
 
 
 def _piece(root: int, header: "Header") -> "Optional[bytes]":
@@ -265,7 +280,7 @@ class Stream:
 
     def __init__(self, source: "BinaryIO") -> None:
         self.source = source
-        self.unpacker = zlib.decompressobj()
+        self.unpacker = zlib.decompressobj() if source.read(1) == PACKED else None
         self.data = bytearray()
 
     def line(self) -> bytes:
@@ -285,7 +300,10 @@ class Stream:
 
     def _more(self) -> bool:
         packed = self.source.read(PIECE)
-        self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
+        if self.unpacker is None:
+            self.data += packed
+        else:
+            self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
         return bool(packed)
 
 
