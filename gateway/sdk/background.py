@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from broker.model.errors import Busy, Denied, Refused
 from gateway.config.paths import Paths
@@ -54,8 +55,7 @@ class Background:
                 f"a service answers on {self.paths.socket} already (pid {self.pid() or 'unknown'})",
                 hint="`spz api status` tells of it, `spz api stop` ends it",
             )
-        self.words.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
-        with self.words.open("wb") as words:
+        with self._first_words() as words:
             started = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,
@@ -66,6 +66,17 @@ class Background:
             )
         self._wait_for_answer(started)
         return started.pid
+
+    def _first_words(self) -> BinaryIO:
+        """Raises Refused where the state directory cannot be made or written."""
+        try:
+            self.words.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+            return self.words.open("wb")
+        except OSError as error:
+            raise Refused(
+                f"{error.filename}: {error.strerror}",
+                hint="SKYPURZA_HOME names a folder that you may write",
+            ) from error
 
     def _wait_for_answer(self, started: "subprocess.Popen[bytes]") -> None:
         begun, told = self.clock(), 0

@@ -68,7 +68,7 @@ def _candidate(offer: Json, number: int) -> tuple[object, ...]:
 def run_number(text: str) -> int:
     """Raises Refused for what is no number of a run or job."""
     if not text.isdigit():
-        raise Refused(f"{text!r} is no number")
+        raise Refused(f"{text!r} is no number", hint="`spz queue`, `spz jobs queue` list them")
     return int(text)
 
 

@@ -7,7 +7,6 @@ from gateway.sdk.verbs.table import VERBS
 from gateway.sdk.verbs.table_operators import GROUPS
 
 ABOUT = "Run tasks and Slurm jobs on the cheapest machines that will have them."
-HELP = "`spz COMMAND -h` tells the options of each."
 
 
 def groups() -> frozenset[str]:
@@ -24,8 +23,9 @@ def listing(group: str) -> str:
     rows = dict(_rows(group))
     width = max(map(len, rows))
     lines = [f"  {name:{width}}  {text}" for name, text in rows.items()]
-    usage = " ".join(filter(None, ["Usage: spz", group, "COMMAND [OPTIONS] [WORD...]"]))
-    return "\n".join([usage, "", f"  {about}", "", "Commands:", *lines, "", HELP])
+    name = f"spz {group} COMMAND" if group else "spz COMMAND"
+    usage, tail = f"Usage: {name} [OPTIONS] [WORD...]", f"`{name} -h` tells the options of each."
+    return "\n".join([usage, "", f"  {about}", "", "Commands:", *lines, "", tail])
 
 
 def _rows(group: str) -> Iterator[tuple[str, str]]:

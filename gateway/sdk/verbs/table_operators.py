@@ -133,6 +133,7 @@ GROUPS = {
     "jobs pool": "Workers that are kept up for managed jobs.",
     "gpus": "Accelerators and what they cost.",
     "catalog": "Types and prices.",
+    "budget": "Budgets in dollars.",
     "shims": "The Slurm commands (sbatch, squeue, ...).",
     "db": "The database.",
     "storage": "Buckets.",

@@ -380,6 +380,14 @@ def background(folder: Path, *argv: str) -> tuple[Background, list[str]]:
     return service, said
 
 
+def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(short_tmp: Path) -> None:
+    service, _ = background(short_tmp, "/bin/true")
+    (short_tmp / "s").write_text("no folder")
+    with pytest.raises(Refused, match="s/log: Not a directory") as caught:
+        service.start()
+    assert "SKYPURZA_HOME" in caught.value.hint
+
+
 def test_a_service_that_does_not_come_up_is_told_with_its_last_words(short_tmp: Path) -> None:
     service, said = background(short_tmp)
     words = ("/bin/sh", "-c", "echo 'spz: error: no luck' >&2; exit 1")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.cli import read
+from gateway.sdk.verbs import overview
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.line import UsageError as Wrong
 from gateway.sdk.verbs.table import BY_NAME, VERBS
@@ -131,3 +132,11 @@ def test_every_verb_is_done_somewhere_and_its_options_are_clear(verb: Verb) -> N
     names = [name for opt in verb.options for name in opt.names.split()]
     assert len(names) == len(set(names))
     assert BY_NAME[verb.name] is verb
+
+
+@pytest.mark.parametrize("group", sorted(overview.groups()))
+def test_every_group_has_a_line_of_its_own_about_it(group: str) -> None:
+    about = overview.listing(group).splitlines()[2].strip()
+    assert about
+    assert about != overview.ABOUT
+    assert f"`spz {group} COMMAND -h`" in overview.listing(group)
