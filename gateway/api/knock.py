@@ -87,6 +87,17 @@ class Knock(asyncio.Protocol):
         self._leave()
         if self._exchange is not None:
             self._exchange.gone.set()
+            self._exchange.room.set()
+
+    def pause_writing(self) -> None:
+        """The client reads less than is written: the application waits with the next part."""
+        if self._exchange is not None:
+            self._exchange.room.clear()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        if self._exchange is not None:
+            self._exchange.room.set()
 
     def shutdown(self) -> None:
         """The service stops: what is under way may finish."""
@@ -144,6 +155,8 @@ class Exchange:
 
     def __init__(self, transport: Any, body: bytes) -> None:
         self.gone = asyncio.Event()
+        self.room = asyncio.Event()
+        self.room.set()
         self._transport = transport
         self._body: bytes | None = body
         self._head = b""
@@ -163,7 +176,9 @@ class Exchange:
             return
         head, self._head = self._head, b""
         self._transport.write(head + message["body"])
-        if not message.get("more_body", False):
+        if message.get("more_body", False):
+            await self.room.wait()
+        else:
             self._transport.close()
 
 

@@ -213,6 +213,32 @@ def test_an_answer_in_parts_leaves_as_it_is_made() -> None:
     run(work())
 
 
+def test_parts_wait_for_a_client_that_reads_slowly_but_not_for_one_that_left() -> None:
+    async def parts(receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(4):
+            await send({"type": "http.response.body", "body": b"part", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def work() -> None:
+        door = Door(App(parts))
+        knock: Any = door.knock
+        door.says(SHORT)
+        knock.pause_writing()
+        await settled()
+        assert door.wire.written.count(b"part") == 1
+        knock.resume_writing()
+        knock.pause_writing()
+        await settled()
+        assert door.wire.written.count(b"part") < 4
+        knock.connection_lost(None)
+        await settled()
+        assert door.wire.written.count(b"part") == 4
+        assert door.wire.closed
+
+    run(work())
+
+
 def test_a_connection_that_asked_nothing_ends_with_the_service() -> None:
     async def work() -> None:
         door = Door(App())
