@@ -1,9 +1,11 @@
 """The service's HTTP face: the commands' door first, everything else through FastAPI."""
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from broker.model.errors import SpzError, Unknown
@@ -14,6 +16,7 @@ from gateway.api.desk import Desk
 from gateway.api.errors import body_of, status_of
 from gateway.api.text import PATH, Log, Program, TextDoor
 from gateway.api.wire import Peer
+from gateway.config.problems import shown
 
 App = Callable[[Scope, Any, Any], Awaitable[None]]
 
@@ -40,6 +43,7 @@ def build_app(
     api.state.desk = desk
     api.state.key = key
     api.add_exception_handler(SpzError, _told)
+    api.add_exception_handler(RequestValidationError, _misfit)
     api.include_router(own)
     for router in routers:
         api.include_router(router)
@@ -66,6 +70,25 @@ async def _told(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, SpzError):
         raise error
     return JSONResponse(body_of(error), status_code=status_of(error))
+
+
+async def _misfit(request: Request, error: Exception) -> JSONResponse:
+    """What does not fit, as FastAPI tells it, but every value cut and as JSON can hold it."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    told = [
+        {key: one[key] for key in ("type", "loc", "msg")} | {"input": _plain(one.get("input"))}
+        for one in error.errors()
+    ]
+    return JSONResponse({"detail": told}, status_code=422)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bool | None) or (isinstance(value, int) and abs(value) < 1 << 63):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return shown(value).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 own = APIRouter()

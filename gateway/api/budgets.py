@@ -20,12 +20,15 @@ Json = dict[str, Any]
 MICRO = 1_000_000
 
 
+MOST_USD = 1e9
+
+
 class BudgetRequest(BaseModel, extra="forbid"):
     """A budget as it is to be; what is left out stays, or is as usual."""
 
     scope: Scope
     name: str = Field(min_length=1)
-    usd: float | None = Field(None, ge=0)
+    usd: float | None = Field(None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """None takes the budget away."""
     window: Window | None = None
     zone: str | None = None

@@ -230,7 +230,8 @@ def _head(sock: socket.socket) -> _Answer:
 
 def _target(route: str, query: Mapping[str, object]) -> str:
     given = {name: _text(value) for name, value in query.items() if value is not None}
-    return f"{quote(route)}?{urlencode(given)}" if given else quote(route)
+    path = quote(route, errors="surrogateescape")
+    return f"{path}?{urlencode(given, errors='surrogateescape')}" if given else path
 
 
 def _text(value: object) -> str:
@@ -241,7 +242,7 @@ def _misfit(body: object) -> str:
     """What in a request has no such value, of FastAPI's answer to it; empty for other answers."""
     found = body.get("detail") if isinstance(body, dict) else None
     if not isinstance(found, list):
-        return ""
+        return "the service knows nothing of that name" if found == "Not Found" else ""
     return "; ".join(f"{one['loc'][-1]}: {one.get('input')!r}: {one['msg']}" for one in found)
 
 

@@ -12,6 +12,7 @@ from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, own_status, part_of
 from gateway.sdk.sending import make_folders
+from sbatch_shim.grammar.values import read_digits
 
 Say = Callable[[str], None]
 Confirm = Callable[[str], bool]
@@ -119,8 +120,9 @@ def _beside(notes: Sequence[str]) -> str:
 
 def which(service: Client, target: str, run: int | None) -> Which:
     """A job by id or by its cluster's name, and its run (the last without one). Raises Unknown."""
-    if target.isdigit():
-        return Which(int(target), run)
+    number = read_digits(target)
+    if number is not None:
+        return Which(number, run)
     cluster = service.get(f"/v1/clusters/{target}/queue")
     runs = [one["id"] for one in cluster["runs"]]
     if run is not None and run not in runs:
@@ -142,7 +144,7 @@ def is_unknown(error: SpzError) -> bool:
 
 def cancel(service: Client, target: str, run: int | None, *, everything: bool) -> str:
     """Ends a job by id, or a run of a cluster (the last without a number); tells what."""
-    if target.isdigit():
+    if read_digits(target) is not None:
         service.post(f"/v1/jobs/{target}/cancel")
         return f"Cancelling job {target}"
     route = f"/v1/clusters/{target}"

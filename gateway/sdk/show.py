@@ -6,6 +6,7 @@ from typing import Any
 
 from broker.model.errors import Refused, Unknown
 from gateway.query.dollars import usd
+from sbatch_shim.grammar.values import read_digits
 
 Json = Mapping[str, Any]
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -67,9 +68,10 @@ def _candidate(offer: Json, number: int) -> tuple[object, ...]:
 
 def run_number(text: str) -> int:
     """Raises Refused for what is no number of a run or job."""
-    if not text.isdigit():
+    number = read_digits(text)
+    if number is None:
         raise Refused(f"{text!r} is no number", hint="`spz queue`, `spz jobs queue` list them")
-    return int(text)
+    return number
 
 
 def matching(found: Sequence[Json], names: Sequence[str] | None) -> list[Json]:

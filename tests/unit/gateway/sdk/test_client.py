@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from broker.model.errors import Refused
 from gateway.sdk.client import Client, NoService, Told
+from gateway.sdk.show import run_number
 from gateway.sdk.verbs.counter import Counter
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -71,3 +73,9 @@ def test_a_question_that_nobody_answers_tells_the_way_out(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert not Counter.confirm("Proceed?")
     assert "-y asks nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "x", "²", "9" * 5000, "-1"])
+def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="is no number"):
+        run_number(text)

@@ -1,0 +1,43 @@
+"""Requests whose values do not fit: told as what does not fit, whatever the value is."""
+
+import asyncio
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from gateway.api.app import build_app
+from gateway.api.budgets import budgets
+from gateway.api.desk import Desk
+from gateway.api.wire import Peer
+from tests.unit.gateway.api.test_text import Log
+
+ODD = (
+    *("NaN", "Infinity", "-Infinity", "1e400", "1e308", "-5", '"x"', '"\\ud800"', "[NaN]"),
+    *("1000000001", "9" * 400, "true_", '{"a": NaN}'),
+)
+
+
+def post(content: str) -> httpx.Response:
+    app = build_app(cast(Desk, None), {}, log=Log(), routers=[budgets()])
+
+    async def as_me(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "peer": Peer(0, 0)}, receive, send)
+
+    async def request() -> httpx.Response:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(as_me), base_url="http://spz"
+        ) as client:
+            kind = {"Content-Type": "application/json"}
+            return await client.post("/v1/budgets", content=content, headers=kind)
+
+    return asyncio.run(request())
+
+
+@pytest.mark.parametrize("amount", ODD, ids=lambda text: text[:20])
+def test_dollars_that_are_none_are_told_so(amount: str) -> None:
+    answer = post(f'{{"scope": "account", "name": "a", "usd": {amount}}}')
+    (found,) = answer.json()["detail"]
+    assert answer.status_code == 422
+    assert found["msg"]
+    assert len(answer.content) < 500
