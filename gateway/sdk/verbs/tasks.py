@@ -17,6 +17,7 @@ from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
 from gateway.translate.skypilot_schema import SCHEMA
 from gateway.translate.skypilot_summary import summary
 
+MOST_BYTES = 8 << 20
 FORMS = ("yaml", "sbatch")
 
 
@@ -52,9 +53,15 @@ def _typed(given: Values) -> Given:
 def text_of(path: str) -> str:
     """`-` is standard input. Raises Refused."""
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise Refused(f"{path}: {error.strerror}") from error
+        if path == "-":
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with Path(path).expanduser().open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Refused(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MOST_BYTES:
+        raise Refused(f"{path}: more than {MOST_BYTES >> 20} MiB are no task file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

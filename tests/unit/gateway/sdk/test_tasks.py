@@ -7,6 +7,7 @@ import pytest
 from broker.model.errors import BadSpec, Refused
 from gateway.sdk.sky import body_of
 from gateway.sdk.tasks import Resources, Task
+from gateway.sdk.verbs.tasks import text_of
 from gateway.translate.skypilot import read
 
 FILES = sorted((Path(__file__).parents[3] / "tables" / "skypilot").glob("*.yaml"))
@@ -49,3 +50,18 @@ def test_secrets_travel_beside_the_text() -> None:
     body = body_of(task)
     assert "hush" not in body["task"]
     assert body["secrets"] == {"TOKEN": "hush"}
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/dev/zero", "more than 8 MiB are no task file"),
+        ("~nosuchuser/task.yaml", "Could not determine home directory"),
+        ("a\0b", "null byte"),
+        ("/", "Is a directory"),
+        ("x" * 5000, "File name too long"),
+    ],
+)
+def test_a_path_that_holds_no_task_file_is_refused(path: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        text_of(path)
