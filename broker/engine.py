@@ -21,7 +21,7 @@ from broker.decide.passing import (
 )
 from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
-from broker.decide.reports import journal_record
+from broker.decide.reports import journal_record, told_of
 from broker.decide.rules import QuoteFor
 from broker.decide.stepping import place_steps
 from broker.decide.submit import fresh_ids
@@ -266,6 +266,7 @@ class Engine:
             return
         if node.machine is not None and any(r.get("kind") == "notice" for r in message.records):
             self.market.taken_back(node.machine, now)
+        self.world.next_job_id = max(self.world.next_job_id, 1 + told_of(message.records))
         for record in message.records:
             at = min(now, int(float(str(record.get("at", now)))))
             self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)

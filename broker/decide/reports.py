@@ -1,6 +1,6 @@
 """What was seen outside, turned into facts; late and repeated words change nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -191,6 +191,12 @@ def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decisi
 def _because(fact: ev.Event, why: str) -> ev.Event:
     """An end bears the words of who would not begin it."""
     return replace(fact, why=why) if isinstance(fact, ev.Ended) else fact
+
+
+def told_of(records: Iterable[Mapping[str, Any]]) -> int:
+    """The highest job id in a journal, 0 without one: a restored store may not know it."""
+    attempts = (str(record.get("attempt", "")).partition("/")[0] for record in records)
+    return max((int(one) for one in attempts if one.isdecimal() and len(one) < 10), default=0)
 
 
 def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:

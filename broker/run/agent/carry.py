@@ -11,19 +11,15 @@ import stat
 import sys
 import zlib
 
+from .packed import FAST, PIECE, Packer, Stream
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Iterator, Optional
 
     Header = dict[str, Any]
 
-PIECE = 1 << 20
 MOST_READ = 4 << 20
-FAST = 1
-"""zlib's level."""
-PACKED, PLAIN = b"z", b"-"
-"""How a stream begins: the network is slow, but what is packed already is not packed again."""
-SAMPLE = 1 << 16
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
@@ -240,22 +236,6 @@ def do_pack(folder: str, asked: bytes) -> "Iterator[bytes]":
         yield packer.end()
 
 
-class Packer:
-    """Makes a stream smaller, unless its beginning shows that this takes time only."""
-
-    def __init__(self, sample: bytes) -> None:
-        sample = sample[:SAMPLE]
-        small = len(zlib.compress(sample, FAST)) * 10 < 9 * len(sample)
-        self.mark = PACKED if small or not sample else PLAIN
-        self.packer = zlib.compressobj(FAST)
-
-    def pack(self, data: bytes) -> bytes:
-        return self.packer.compress(data) if self.mark == PACKED else data
-
-    def end(self) -> bytes:
-        return self.packer.flush() if self.mark == PACKED else b""
-
-
 def _piece(root: int, header: "Header") -> "Optional[bytes]":
     """None for a file that is no longer what it was when it was listed."""
     if header["kind"] != "f":
@@ -273,38 +253,6 @@ def _piece(root: int, header: "Header") -> "Optional[bytes]":
 
 
 # ---------------------------------------------------------------- unpacking
-
-
-class Stream:
-    """What is packed, as it comes."""
-
-    def __init__(self, source: "BinaryIO") -> None:
-        self.source = source
-        self.unpacker = zlib.decompressobj() if source.read(1) == PACKED else None
-        self.data = bytearray()
-
-    def line(self) -> bytes:
-        """Empty at the end."""
-        at = self.data.find(b"\n")
-        while at < 0 and self._more():
-            at = self.data.find(b"\n")
-        return self.take(at + 1)
-
-    def take(self, size: int) -> bytes:
-        """Less only where the stream ends before."""
-        while len(self.data) < size and self._more():
-            pass
-        taken = bytes(self.data[:size])
-        del self.data[:size]
-        return taken
-
-    def _more(self) -> bool:
-        packed = self.source.read(PIECE)
-        if self.unpacker is None:
-            self.data += packed
-        else:
-            self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
-        return bool(packed)
 
 
 def do_unpack(folder: str, source: "BinaryIO") -> "Iterator[bytes]":

@@ -142,6 +142,19 @@ def bench() -> Bench:
     return Bench(DECLARED)
 
 
+def test_ids_that_nodes_know_are_not_given_again_after_a_restore() -> None:
+    bench = Bench(DECLARED)
+    node = next(iter(bench.world.nodes.values()))
+    told = [{"at": 1, "kind": "exited", "key": "4711/1/batch", "attempt": "4711/1", "code": 0}]
+    bench.step(cmd.Journal(node=node.name, launch=node.launch, start=0, position=99, records=told))
+    (job,) = bench.step(
+        cmd.Submit(
+            spec=TaskSpec(name="job", batch=StepSpec(name="batch")), owner=ALICE, request="r4712"
+        )
+    )
+    assert job == 4712
+
+
 def test_a_job_that_fits_starts_in_its_own_submit_step(bench: Bench) -> None:
     job = bench.submit()
     assert bench.state(job) == "CONFIGURING"
