@@ -8,6 +8,7 @@ from collections.abc import Hashable
 
 import yaml
 
+from gateway.config import scalars
 from gateway.config.problems import ConfigError, Problem
 
 PLAIN = (
@@ -29,6 +30,8 @@ class _Loader(yaml.SafeLoader):
         """As usual. Raises MarkedYAMLError for a key given twice."""
         keys: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="this is no name", problem_mark=key.start_mark)
             if key.value in keys:
                 problem = f"{key.value!r} is given twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
@@ -38,6 +41,7 @@ class _Loader(yaml.SafeLoader):
 
 for tag, pattern, first in PLAIN:
     _Loader.add_implicit_resolver(tag, re.compile(f"^(?:{pattern})$"), list(first))
+scalars.plain(_Loader)
 
 
 def parse(text: str) -> dict[str, object]:

@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from broker.model.errors import BadSpec
+from gateway.config import scalars
 from gateway.config.problems import shown
 from gateway.translate import skypilot_values as values
 from gateway.translate.skypilot_documents import (
@@ -27,10 +28,11 @@ from gateway.translate.skypilot_documents import (
     substituted,
 )
 from gateway.translate.skypilot_fit import fitting
-from gateway.translate.skypilot_loader import Loader
 from gateway.translate.skypilot_problems import told
 from gateway.translate.skypilot_schema import HOOK, HOOKS, SERVICE, TPU
 
+Safe: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's fast one where it was built with it."""
 LONGEST = 1 << 20
 """Characters of a task file."""
 MOST_VALUES = 200_000
@@ -336,6 +338,13 @@ def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
     )
     must_be_group(header, [task.name for task in tasks])
     return TaskFile(tasks, header, tuple(redacted(tree) for tree in new))
+
+
+class Loader(Safe):  # type: ignore[misc]
+    """Of task files."""
+
+
+scalars.plain(Loader)
 
 
 def _documents(text: str) -> list[Tree]:

@@ -334,3 +334,16 @@ def test_the_recorded_site_agrees_with_its_record(shared: Path) -> None:
         assert mine.max_nodes == theirs.get("max_nodes")
         assert mine.priority_job_factor == theirs.get("priority_job_factor", 1)
         assert mine.tres_billing_weights == theirs.get("tres_billing_weights", "")
+
+
+HOSTILE = (
+    *(f"kill_wait: {'9' * 5000}", "kill_wait: 99999999999999999999", "kill_wait: !!int x"),
+    *("kill_wait: !!bool x", "kill_wait: !!float x", "kill_wait: !!timestamp x", "? [a]\n: b"),
+    *("kill_wait: !!binary YQ==", "kill_wait: !!set [a]", "kill_wait: !!timestamp [a]"),
+    *("kill_wait: 2020-99-99", "kill_wait: .nan", "? {a: b}\n: c", "&a [*a]", "kill_wait: &a [*a]"),
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:30])
+def test_whatever_a_file_holds_it_is_told_what_is_wrong(text: str) -> None:
+    assert said(text)

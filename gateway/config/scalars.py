@@ -1,4 +1,4 @@
-"""Scalars of task files as JSON knows them, whatever tag they carry; others are no YAML."""
+"""Scalars of YAML as JSON knows them, whatever tag they carry; others are no YAML."""
 
 import math
 from collections.abc import Callable
@@ -6,21 +6,24 @@ from typing import Any
 
 import yaml
 
-Base: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""PyYAML's fast one where it was built with it."""
 TAG = "tag:yaml.org,2002:"
 MOST = 1 << 63
 """Whole numbers stay below: the database and JSON's readers hold no more."""
 Make = Callable[[Any, yaml.Node], object]
 
 
-class Loader(Base):  # type: ignore[misc]
-    """PyYAML's safe one without dates, sets and bytes, with errors where it has crashes."""
+def plain(loader: Any) -> None:
+    """The safe loader's class without dates, sets and bytes, with errors where PyYAML crashes."""
+    for kind in ("int", "float", "bool"):
+        own = getattr(loader, f"construct_yaml_{kind}")
+        loader.add_constructor(f"{TAG}{kind}", _checked(kind, own))
+    loader.add_constructor(f"{TAG}timestamp", _as_written)
+    loader.add_constructor(f"{TAG}set", _set)
+    loader.add_constructor(f"{TAG}binary", _refused)
 
 
-def _checked(kind: str) -> Make:
+def _checked(kind: str, own: Make) -> Make:
     """PyYAML's own constructor of that kind, whose every error says where it was."""
-    own: Make = getattr(Base, f"construct_yaml_{kind}")
 
     def make(loader: Any, node: yaml.Node) -> object:
         try:
@@ -54,10 +57,3 @@ def _refused(_: Any, node: yaml.Node) -> object:
 
 def _error(problem: str, node: yaml.Node) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-for _kind in ("int", "float", "bool"):
-    Loader.add_constructor(f"{TAG}{_kind}", _checked(_kind))
-Loader.add_constructor(f"{TAG}timestamp", _as_written)
-Loader.add_constructor(f"{TAG}set", _set)
-Loader.add_constructor(f"{TAG}binary", _refused)
