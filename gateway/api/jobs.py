@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from accounting.ids import JobId
 from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, Update
-from broker.model.errors import Conflict, Unknown
+from broker.model.errors import Conflict, Refused, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
 from broker.ports import HistoryQuery, Provider
@@ -23,6 +23,7 @@ from gateway.api.launches import (
     Market,
     Planned,
     candidates,
+    explained,
     must_find,
     planned,
     planned_run,
@@ -67,7 +68,10 @@ def launches(market: Market) -> APIRouter:
             if plan.spec is not None:
                 quote = market.at(desk.now())
                 offers = await desk.read(candidates, plan.spec, desk.site, quote)
-            reply = None if asked.dry_run else await desk.ask(plan.command)
+            try:
+                reply = None if asked.dry_run else await desk.ask(plan.command)
+            except Refused as error:
+                raise explained(error, plan.spec, desk.site) from None
         return _launched(plan, offers, reply)
 
     @routes.post("/clusters/{name}/exec")

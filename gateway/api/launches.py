@@ -7,9 +7,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from accounting.tres import Tres, gres_counts
+from broker.decide.possible import NOT_AVAILABLE
 from broker.decide.rules import QuoteFor
 from broker.model.commands import AddStep, Submit
-from broker.model.errors import BadOption, BadSpec, Conflict, Denied, Unknown
+from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
 from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
@@ -224,15 +225,31 @@ def _gpus(share: Tres) -> int:
 
 def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
     """What could be bought for it, the best first. Raises BadOption if nothing can."""
-    partition = site.default_partition
+    named = spec.partitions or ()
+    partition = site.partition(named[0]) if named else site.default_partition
     if partition is None or partition.elastic is None:
         return []
     found = quote(_need(spec, partition), partition, partition.elastic)
     if not found.rungs:
-        raise BadOption(
-            "resources", "", "Requested node configuration is not available", hint=found.explain
-        )
+        raise BadOption("resources", "", NOT_AVAILABLE, hint=found.explain)
     return [_candidate(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]
+
+
+def explained(error: SpzError, spec: TaskSpec | None, site: Site) -> SpzError:
+    """A refusal of what no node could ever give names what was asked for, and of whom."""
+    if error.message != NOT_AVAILABLE or error.hint or spec is None:
+        return error
+    asked = spec.resources
+    mib = asked.mem_per_node_mib
+    memory = "all" if mib == "ALL" else f"{(mib or 0) / 1024:g} GB"
+    cpus = asked.cpus_exactly or asked.min_cpus_per_node or asked.cpus_per_task or 1
+    default = site.default_partition.name if site.default_partition else "none"
+    where = ",".join(spec.partitions or ()) or default
+    error.hint = (
+        f"asked for {cpus} cpus and memory {memory} on each node, in partition {where}: "
+        "see resources of the task (--cpus 2+, --memory 4+), or sinfo for other partitions"
+    )
+    return error
 
 
 def _need(spec: TaskSpec, partition: Partition) -> Any:

@@ -196,6 +196,15 @@ def test_the_same_request_twice_makes_one_cluster(house: House) -> None:
     assert len(house.call("GET", "/v1/jobs")[1]["jobs"]) == 1
 
 
+def test_a_task_that_no_node_could_run_is_refused_with_what_it_asked_for(house: House) -> None:
+    status, told = house.launch("resources: {cpus: 999+, memory: 64+}\nrun: x")
+    assert (status, told["error"]["message"]) == (
+        400,
+        "Requested node configuration is not available",
+    )
+    assert "999" in told["error"]["hint"]
+
+
 def test_a_second_launch_of_that_name_goes_to_the_cluster_that_is_there(house: House) -> None:
     house.launch("run: one")
     house.wait(60)
