@@ -274,3 +274,29 @@ def test_files_are_read_and_written_as_their_user(tmp_path: Path) -> None:
     os.chown(pair.here, 0, 0)
     with pytest.raises(HereError):
         pair.pull()
+
+
+def test_a_pipe_or_socket_is_not_replaced_by_what_comes(pair: Pair) -> None:
+    pair.push()
+    for side in (pair.here, pair.there):
+        os.mkfifo(side / "pipe")
+    (pair.there / "pipe").unlink()
+    write(pair.there / "pipe", "theirs")
+    pair.pull()
+    assert (pair.here / "pipe").is_fifo()
+    assert (pair.here / "pipe.spz-42").read_text() == "theirs"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who makes folders for others")
+def test_a_users_link_does_not_lead_root_where_the_user_may_not_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(agent_zipapp())
+    (tmp_path / "roots").mkdir(mode=0o755)
+    (tmp_path / "users").symlink_to("roots")
+    os.chown(tmp_path / "users", 4321, 4321, follow_symlinks=False)
+    near = Near(sys.executable, str(archive))
+    with pytest.raises(HereError, match="Operation not permitted"):
+        near.carry("make", Where(f"{tmp_path}/users/new", 4321, 4321))
+    near.carry("make", Where(f"{tmp_path}/roots/new", 4321, 4321))
+    assert [path.stat().st_uid for path in (tmp_path / "roots").iterdir()] == [4321]

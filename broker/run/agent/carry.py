@@ -4,6 +4,7 @@ Runs with the rights of the user whose files they are. Every name is looked up b
 one component at a time without following links, so that nothing outside it is written.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -23,6 +24,8 @@ MOST_READ = 4 << 20
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
+UNLIKE = ["?", 0, 0]
+"""Of a pipe, socket or device: nothing that comes takes its place."""
 
 
 class BadName(Exception):
@@ -323,7 +326,7 @@ def _settle(place: Below, header: "Header", draft: str) -> str:
     """The draft takes the name, or one beside it where the name is not as it was expected."""
     found = place.stat()
     now = None if found is None else entry(found, None)
-    mark = None if now is None else now[:3]
+    mark = None if found is None else (now or UNLIKE)[:3]
     if mark == header["expect"] or (mark or ["l"])[0] == header["kind"] == "l":
         os.rename(draft, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
         return "done"
@@ -372,10 +375,25 @@ def make_folder(path: str, uid: int, gid: int) -> None:
     """The folder and what is above it; the last one is the user's. Done before rights drop."""
     if os.path.isdir(path):
         return
+    _must_not_be_led(path)
     os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
     os.mkdir(path, 0o755)
     if os.geteuid() == 0:
-        os.chown(path, uid, gid)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_uid == 0:
+                os.fchown(fd, uid, gid)
+        finally:
+            os.close(fd)
+
+
+def _must_not_be_led(path: str) -> None:
+    """Nobody's link but root's may say where root makes a folder. Raises OSError."""
+    above = os.path.dirname(path)
+    while os.geteuid() == 0 and above not in ("", "/"):
+        if os.path.islink(above) and os.lstat(above).st_uid != 0:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), above)
+        above = os.path.dirname(above)
 
 
 def become(uid: int, gid: int, groups: "list[int]") -> None:
