@@ -5,10 +5,13 @@ Pure. A file travels when its side changed it and the other did not; nothing is 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import NamedTuple
 
 PART = 8 << 20
 """Bytes of a file that travel in one piece: an interrupted transfer goes on behind the last one."""
+LONGEST_NAME = 255
+"""Bytes; what does not fit is named by a digest, as `carry.named` does it."""
 BATCH = 32 << 20
 """Bytes that travel together."""
 
@@ -111,7 +114,11 @@ class Piece:
 def draft(move: Move) -> str:
     """Where a file that takes several pieces grows on the other side."""
     folder, slash, name = move.path.rpartition("/")
-    return f"{folder}{slash}.{name}.spz-{move.entry.mtime}"
+    made = f".{name}.spz-{move.entry.mtime}"
+    if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
+        digest = sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
+        made = f".{digest}.spz-{move.entry.mtime}"
+    return f"{folder}{slash}{made}"
 
 
 def long_ones(moves: Iterable[Move]) -> list[Move]:

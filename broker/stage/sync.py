@@ -217,7 +217,7 @@ def _note(told: Told, piece: Piece, said: str) -> None:
         told.failed.setdefault(path, said.removeprefix("error: "))
         return
     told.size += piece.length
-    told.moved += said == DONE
+    told.moved += said == DONE and piece.offset + piece.length >= piece.move.entry.size
     if said == BESIDE:
         told.beside.append(path)
 

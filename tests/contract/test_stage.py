@@ -300,3 +300,27 @@ def test_a_users_link_does_not_lead_root_where_the_user_may_not_write(tmp_path: 
         near.carry("make", Where(f"{tmp_path}/users/new", 4321, 4321))
     near.carry("make", Where(f"{tmp_path}/roots/new", 4321, 4321))
     assert [path.stat().st_uid for path in (tmp_path / "roots").iterdir()] == [4321]
+
+
+@pytest.mark.parametrize("size", [5, PART + 1])
+def test_a_name_as_long_as_a_name_may_be_arrives_and_stands_beside(pair: Pair, size: int) -> None:
+    name = "é" * 127 + "n"
+    write(pair.here / name, "x" * size)
+    (pair.here / ("l" * 255)).symlink_to("nowhere")
+    assert pair.push() == 2
+    write(pair.here / name, "mine")
+    write(pair.there / name, "theirs")
+    pair.pull()
+    assert (pair.here / name).read_text() == "mine"
+    assert [path.read_text() for path in pair.here.glob("*.spz-42")] == ["theirs"]
+
+
+def test_a_long_file_of_a_long_name_goes_on_where_it_stopped(pair: Pair) -> None:
+    name = "n" * 255
+    write(pair.here / name, "x" * (5 * PART))
+    fails = replace(pair.far, fails_at=lambda nth: pair.calls.count("unpack") == 2)
+    with pytest.raises(OSError, match="connection lost"):
+        pair.sync.push(pair.folder, fails)
+    assert any(path.stat().st_size for path in pair.there.iterdir())
+    assert pair.push() == 1
+    assert (pair.there / name).stat().st_size == 5 * PART

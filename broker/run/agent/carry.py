@@ -24,8 +24,18 @@ MOST_READ = 4 << 20
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
+LONGEST_NAME = 255
 UNLIKE = ["?", 0, 0]
 """Of a pipe, socket or device: nothing that comes takes its place."""
+
+
+def named(form: str, name: str, mark: "Any") -> str:
+    """A name beside another one; of a long name its digest stands for it (255 bytes are a name)."""
+    data = name.encode("utf-8", "surrogateescape")
+    made = form.format(name, mark)
+    if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
+        made = form.format(hashlib.sha256(data).hexdigest(), mark)
+    return made
 
 
 class BadName(Exception):
@@ -288,7 +298,7 @@ def _folder(place: Below, header: "Header", _data: bytes) -> str:
 
 
 def _link(place: Below, header: "Header", _data: bytes) -> str:
-    draft = DRAFT.format(place.name, "link")
+    draft = named(DRAFT, place.name, "link")
     if place.stat(draft) is not None:
         os.unlink(draft, dir_fd=place.fd)
     os.symlink(header["target"], draft, dir_fd=place.fd)
@@ -297,7 +307,7 @@ def _link(place: Below, header: "Header", _data: bytes) -> str:
 
 def _file(place: Below, header: "Header", data: bytes) -> str:
     """A part of it into the draft, which takes the name when it is whole."""
-    draft = DRAFT.format(place.name, header["mtime"])
+    draft = named(DRAFT, place.name, header["mtime"])
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(draft, flags, 0o600, dir_fd=place.fd)
     try:
@@ -330,7 +340,7 @@ def _settle(place: Below, header: "Header", draft: str) -> str:
     if mark == header["expect"] or (mark or ["l"])[0] == header["kind"] == "l":
         os.rename(draft, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
         return "done"
-    name = BESIDE.format(place.name, header["tag"])
+    name = named(BESIDE, place.name, header["tag"])
     os.rename(draft, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
     return "beside"
 
