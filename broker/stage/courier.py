@@ -3,9 +3,10 @@
 import json
 import posixpath
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,7 +51,7 @@ class Courier:
         Raises Refused where the folder is too large or cannot be read, OSError where the node
         cannot be reached.
         """
-        with self._locks[node.name]:
+        with self._locks[node.name], _understood(node.name):
             try:
                 self._bring(job, node, _far(place))
             except HereError as error:
@@ -63,7 +64,7 @@ class Courier:
 
     def pass_on(self, node: Node, place: Place) -> None:
         """What outputs have grown by. Raises OSError."""
-        with self._locks[node.name]:
+        with self._locks[node.name], _understood(node.name):
             for job in self._on(node):
                 self._pass_on(job, node, _far(place))
 
@@ -73,7 +74,7 @@ class Courier:
         Raises OSError: then the end is heard of later. What cannot be written here is told in the
         log and left on the node.
         """
-        with self._locks[node.name]:
+        with self._locks[node.name], _understood(node.name):
             for job in filter(None, map(self.jobs().get, ended)):
                 self._pass_on(job, node, _far(place))
                 self._fetch(job, node, _far(place))
@@ -168,6 +169,15 @@ class Courier:
             folder, name = posixpath.split(path)
             if name and not path.startswith("/dev/"):
                 yield _where(job, folder), name
+
+
+@contextmanager
+def _understood(node: NodeName) -> Iterator[None]:
+    """Raises OSError for an answer that makes no sense: as good as none from that machine."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, zlib.error) as error:
+        raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
 
 
 def _far(place: Place) -> Far:
