@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "conformance")]
 
 from oracle import unavailable  # noqa: E402 - the path comes first
-from run import USERS, make_user, service, spz, state_directory  # noqa: E402
+from run import USERS, make_user, service, site, spz, state_directory  # noqa: E402
 
 USER = "alice"
 PORTS = 80
@@ -205,18 +205,18 @@ def real_slurm(folder: Path) -> Iterator[Side]:
 @contextmanager
 def our_slurm(config: str = "") -> Iterator[Side]:
     """Serves the recorded site, or what a configuration says."""
-    with state_directory(keep=False) as home, service(home, _written(home, config)) as environ:
+    with state_directory(keep=False) as home, _served(home, config) as environ:
         spz("shims", "install", "--prefix", str(home / "commands"), environ=environ)
         pid = int((home / "gateway.pid").read_text(encoding="ascii"))
         bin_ = home / "commands" / "bin"
         yield Side("ours", bin_, environment(bin_), pid, home / "gateway.sock")
 
 
-def _written(home: Path, config: str) -> Path | None:
-    if not config:
-        return None
-    (home / "site.yaml").write_text(config, encoding="utf-8")
-    return home / "site.yaml"
+@contextmanager
+def _served(home: Path, config: str) -> Iterator[dict[str, str]]:
+    (home / "site.yaml").write_text(config or site(memory=False), encoding="utf-8")
+    with service(home) as environ:
+        yield environ
 
 
 def as_user(work: Callable[[], int]) -> int:
