@@ -36,6 +36,13 @@ class Snapshot:
     """By name, in the order in which they were made."""
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Fair-share factors by account and user, where they decide the order."""
+    sites: int = 0
+    """How often the site was replaced: no event tells of another configuration."""
+
+    @property
+    def look(self) -> tuple[int, int]:
+        """The same as long as nothing but time changes what readers see."""
+        return self.version, self.sites
 
 
 @dataclass(slots=True)
@@ -52,6 +59,8 @@ class _Undo:
 
 class World:
     """The only home of live state. Reads are free; writes go through `apply` of an event."""
+
+    sites = 0
 
     def __init__(self, site: Site, *, next_job_id: int = 1, last_event: int = 0) -> None:
         self.site, self.next_job_id, self.last_event = site, next_job_id, last_event
@@ -86,6 +95,16 @@ class World:
         self._undo = _Undo()
 
     # --- one step: begin, apply..., then accept or roll back
+
+    @property
+    def site(self) -> Site:
+        """What is configured, with what the book's changes have made of it."""
+        return self._site
+
+    @site.setter
+    def site(self, site: Site) -> None:
+        self._site = site
+        self.sites += 1
 
     def begin(self) -> None:
         """Starts to collect what changes."""
@@ -287,6 +306,7 @@ class World:
             site=self.site,
             started_at=started_at,
             reservations=self.reservations,
+            sites=self.sites,
         )
 
 

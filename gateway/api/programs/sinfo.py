@@ -110,7 +110,7 @@ class Sinfo:
 
     async def _once(self, desk: Desk, call: Call) -> Answer:
         snap, asked = desk.snapshot(), asked_by(call)
-        known = self.listings.find(snap.version, asked)
+        known = self.listings.find(snap.look, asked)
         if known is not None:
             return known
         try:
@@ -118,7 +118,7 @@ class Sinfo:
         except Finished as end:
             return end.answer
         if not dated:
-            self.listings.keep(snap.version, asked, answer)
+            self.listings.keep(snap.look, asked, answer)
         return answer
 
 

@@ -89,7 +89,7 @@ class Squeue:
 
     async def _once(self, desk: Desk, call: Call) -> Answer:
         snap, asked = desk.snapshot(), asked_by(call)
-        known = self.listings.find(snap.version, asked, (desk.now(), asked))
+        known = self.listings.find(snap.look, asked, (desk.now(), asked))
         if known is not None:
             return known
         try:
@@ -99,7 +99,7 @@ class Squeue:
         if answer.rest is not None:
             return answer
         key: Hashable = (desk.now(), asked) if timed else asked
-        self.listings.keep(snap.version, key, answer)
+        self.listings.keep(snap.look, key, answer)
         return answer
 
     async def _answer(self, desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:

@@ -142,6 +142,22 @@ def bench() -> Bench:
     return Bench(DECLARED)
 
 
+def test_another_configuration_looks_another_way_though_no_event_tells_of_it() -> None:
+    bench = Bench(DECLARED)
+    bench.step(seconds=1)
+    before = bench.engine.snapshot
+    root = Owner(0, 0, "root", "root")
+    site = replace(bench.world.site, admins=frozenset({0}))
+    bench.world.site = site
+    bench.step(cmd.Reconfigure(site=replace(site, min_job_age=7), by=root))
+    bench.step(seconds=1)
+    after = bench.engine.snapshot
+    assert after.site.min_job_age == 7
+    assert after.look != before.look
+    bench.step(seconds=1)
+    assert bench.engine.snapshot.look == after.look
+
+
 def test_ids_that_nodes_know_are_not_given_again_after_a_restore() -> None:
     bench = Bench(DECLARED)
     node = next(iter(bench.world.nodes.values()))
