@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import md5
+from pathlib import Path
 
 import pytest
 
@@ -236,6 +237,20 @@ class Terminal:
                 self.seen += os.read(self.master, 65536)
         self.seen = self.seen.partition(text)[2]
 
+    def interrupt(self) -> None:
+        """Ctrl-C, once the shell's command has the terminal: a shell that is just handing it over
+        may lose it for good, without us as well.
+        """
+        until(lambda: self._foreground() not in {"bash", ""}, "a command in the foreground")
+        self.type(b"\x03")
+        self.wait_for(b"bash-")
+
+    def _foreground(self) -> str:
+        try:
+            return Path(f"/proc/{os.tcgetpgrp(self.master)}/comm").read_text().strip()
+        except OSError:
+            return ""
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -253,7 +268,7 @@ def test_a_shell_on_a_terminal_has_its_size_and_its_interrupts(served: Service) 
         shell.wait_for(b"40 120")
         shell.type(b"echo is-$((1+1)); sleep 60\r")
         shell.wait_for(b"is-2")
-        shell.type(b"\x03")
+        shell.interrupt()
         shell.type(b"echo still-$((2+2))\r")
         shell.wait_for(b"still-4")
         shell.type(b"exit 7\r")
@@ -268,7 +283,7 @@ def test_salloc_gives_its_terminal_to_its_command(served: Service) -> None:
         shell.wait_for(b"ready for job")
         shell.type(b"echo in-${SLURM_JOB_ID:+job}; sleep 60\r")
         shell.wait_for(b"in-job")
-        shell.type(b"\x03")
+        shell.interrupt()
         shell.type(b"exit 0\r")
         shell.wait_for(b"Relinquishing job allocation")
         assert shell.process.wait(SECONDS) == 0
