@@ -112,6 +112,7 @@ class Cloud:
                 self.files.forget(fact.node, fact.launch)
 
     def stop(self) -> None:
+        """Closes what is open to machines and ends what watches EC2; the machines stay."""
         self.reach.connections.close()
         self.provider.stop()
 

@@ -165,6 +165,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
         service.heart.stop()
         thread.join(STOP_SECONDS)
         service.workers.stop()
+        service.stop()
         paths.socket.unlink(missing_ok=True)
         log.info("service.stopped", broken=bool(broken))
     return 1 if broken else 0

@@ -132,6 +132,8 @@ class Service:
     site: Site
     providers: Mapping[str, Provider]
     reread: "Rereading"
+    stop: Callable[[], None]
+    """Lets go of what reaches out: connections to machines, what watches a provider."""
 
 
 class Commands:
@@ -207,10 +209,12 @@ def build(paths: Paths, config: Config) -> Service:
     orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
     outside, tidy = _outside(paths, config, local=local, orders=orders), [local.sweep]
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
+    ends = contextlib.ExitStack()
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
         tidy.append(ec2.tidy)
+        ends.callback(ec2.stop)
     workers = Workers(
         outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
     )
@@ -235,7 +239,7 @@ def build(paths: Paths, config: Config) -> Service:
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
-    return Service(heart, workers, store, app, site, outside.providers, reread)
+    return Service(heart, workers, store, app, site, outside.providers, reread, ends.close)
 
 
 def _market(shelf: Shelf, config: Config) -> Quotes:

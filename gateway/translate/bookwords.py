@@ -76,9 +76,7 @@ class Setting:
 
 
 # fmt: off
-ASSOC = (
-    Name("Fairshare",             1, "shares",  "fairshare", "Fairshare"),
-    Name("Shares",                3, "shares",  "fairshare", "Fairshare"),
+GROUP_TRES = (
     Name("GrpTRESMins",           8, "tres",    "grp_tres_mins", "GrpTRESMins"),
     Name("GrpTRESRunMins",        8, "tres",    "grp_tres_run_mins", "GrpTRESRunMins"),
     Name("GrpTRES",               7, "tres",    "grp_tres", "GrpTRES"),
@@ -87,9 +85,17 @@ ASSOC = (
     Name("GrpCPUs",               7, "part",    "grp_tres", "GrpTRES", "cpu"),
     Name("GrpMemory",             4, "part",    "grp_tres", "GrpTRES", "mem"),
     Name("GrpNodes",              4, "part",    "grp_tres", "GrpTRES", "node"),
+)
+GROUP_COUNTS = (
     Name("GrpJobsAccrue",         8, "count",   "grp_jobs_accrue", "GrpJobsAccrue"),
     Name("GrpJobs",               4, "count",   "grp_jobs", "GrpJobs"),
     Name("GrpSubmitJobs",         4, "count",   "grp_submit_jobs", "GrpSubmitJobs"),
+)
+ASSOC = (
+    Name("Fairshare",             1, "shares",  "fairshare", "Fairshare"),
+    Name("Shares",                3, "shares",  "fairshare", "Fairshare"),
+    *GROUP_TRES,
+    *GROUP_COUNTS,
     Name("GrpWall",               4, "wall",    "grp_wall", "GrpWall"),
     Name("MaxTRESMinsPerJob",     8, "tres",    "max_tres_mins_per_job", "MaxTRESMins"),
     Name("MaxTRESPerNode",       11, "tres",    "max_tres_per_node", "MaxTRESPerNode"),
@@ -112,17 +118,8 @@ QOS = (
     Name("Description",           2, "text",    "description", "Description"),
     Name("Flags",                 2, "flags",   "flags", "Flags"),
     Name("GraceTime",             3, "seconds", "grace_time", "GraceTime"),
-    Name("GrpJobsAccrue",         8, "count",   "grp_jobs_accrue", "GrpJobsAccrue"),
-    Name("GrpJobs",               4, "count",   "grp_jobs", "GrpJobs"),
-    Name("GrpSubmitJobs",         4, "count",   "grp_submit_jobs", "GrpSubmitJobs"),
-    Name("GrpTRESMins",           8, "tres",    "grp_tres_mins", "GrpTRESMins"),
-    Name("GrpTRESRunMins",        8, "tres",    "grp_tres_run_mins", "GrpTRESRunMins"),
-    Name("GrpTRES",               7, "tres",    "grp_tres", "GrpTRES"),
-    Name("GrpCPUMins",            8, "part",    "grp_tres_mins", "GrpTRESMins", "cpu"),
-    Name("GrpCPURunMins",         7, "part",    "grp_tres_run_mins", "GrpTRESRunMins", "cpu"),
-    Name("GrpCPUs",               7, "part",    "grp_tres", "GrpTRES", "cpu"),
-    Name("GrpMemory",             4, "part",    "grp_tres", "GrpTRES", "mem"),
-    Name("GrpNodes",              4, "part",    "grp_tres", "GrpTRES", "node"),
+    *GROUP_COUNTS,
+    *GROUP_TRES,
     Name("GrpWall",               4, "wall",    "grp_wall", "GrpWall"),
     Name("LimitFactor",           3, "factor",  "limit_factor", "LimitFactor"),
     Name("MaxJobsPerAccount",    11, "count",   "max_jobs_per_account", "MaxJobsPerAccount"),

@@ -34,6 +34,8 @@ PROMISED = {
         "broker.providers.local",
         "broker.run.ssh",
         "broker.run.local",
+        "broker.stage.s3",
+        "broker.stage.sftp",
         "broker.stage.sides",
         "gateway.store.sql",
         "gateway.passthrough.cli",
