@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market, Offer
+from broker.providers.durable import write
 from broker.providers.refusals import Rule, Script
 
 PURCHASES = "purchases"
@@ -147,7 +147,7 @@ class LocalProvider:
             for node in nodes
         ]
         value = {"machines": [_to_json(held) for held in bought]}
-        _write(self._purchase_file(token), value)
+        write(self._purchase_file(token), json.dumps(value))
         return bought
 
     def _machine(
@@ -230,7 +230,7 @@ class LocalProvider:
     def _save(self, held: _Held) -> None:
         folder = self.folder(held.machine)
         folder.mkdir(mode=0o711, exist_ok=True)
-        _write(folder / MACHINE, _to_json(held))
+        write(folder / MACHINE, json.dumps(_to_json(held)))
 
     def _forget_long_gone(self, now: float) -> None:
         """Purchases of which every machine ended long ago, with their folders."""
@@ -266,22 +266,6 @@ def _from_json(value: dict[str, object]) -> _Held:
     rest = {name: value[name] for name in (item.name for item in fields(Machine))}
     rest |= {"state": MachineState(str(rest["state"])), "market": Market(str(rest["market"]))}
     return _Held(Machine(**rest), float(str(value["up_at"])))  # type: ignore[arg-type]
-
-
-def _write(path: Path, value: Mapping[str, object]) -> None:
-    """At once, as a whole, and durable before it returns."""
-    draft = path.with_name(path.name + ".new")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.chmod(0o600)
-    draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _parse(path: Path, usual: Behaviour) -> Behaviour:

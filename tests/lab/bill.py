@@ -3,26 +3,20 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from tests.lab.stock import Taken
 from tests.lab.wares import SPOT
 
 MINIMUM_SECONDS = 60
+
 FREE_SPOT_SECONDS = 3600
 HOUR = 3600
 
 
-class Billed(Protocol):
+class Billed(Taken, Protocol):
     @property
     def id(self) -> str: ...
     @property
     def tags(self) -> Mapping[str, str]: ...
-    @property
-    def instance_type(self) -> str: ...
-    @property
-    def region(self) -> str: ...
-    @property
-    def zone(self) -> str: ...
-    @property
-    def market(self) -> str: ...
     @property
     def micro_usd_per_hour(self) -> int: ...
     @property

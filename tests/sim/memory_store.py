@@ -92,9 +92,15 @@ class MemoryTx:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self._writes: list[tuple[object, object]] = []
         self._counters: Counters | None = None
+        self._events: list[tuple[int, ev.Event]] = []
+        self._jobs: list[Job] = []
+        self._runs: list[Run] = []
+        self._nodes: list[Node] = []
         self._gone: list[tuple[NodeName, int]] = []
+        self._entries: list[Entry] = []
+        self._blobs: dict[Digest, bytes] = {}
+        self._requests: dict[str, str] = {}
 
     def append(self, events: Sequence[tuple[int, ev.Event]]) -> None:
         self._events = list(events)

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from broker.providers.durable import write
 from broker.providers.ec2 import naming
 from broker.providers.ec2.requests import Call, call_from_json, call_to_json
 
@@ -74,18 +74,3 @@ class Regions:
             if region not in self._names:
                 self._names.add(region)
                 write(self._path, "\n".join(sorted(self._names)) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """As a whole, durable, for its owner alone."""
-    draft = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+
+from broker.providers.durable import write
 
 SEED_BYTES = 32
 SITE_ID_BYTES = 6
@@ -52,7 +53,7 @@ def site_keys(folder: Path) -> SiteKeys:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / "site.key"
     if not path.exists():
-        _write(path, secrets.token_hex(SITE_ID_BYTES) + " " + secrets.token_hex(SEED_BYTES) + "\n")
+        write(path, secrets.token_hex(SITE_ID_BYTES) + " " + secrets.token_hex(SEED_BYTES) + "\n")
     site, _, seed = path.read_text(encoding="ascii").strip().partition(" ")
     return SiteKeys(site, bytes.fromhex(seed))
 
@@ -61,16 +62,6 @@ def site_id(folder: Path) -> str:
     """That of `folder`, nothing being made; empty where there is none yet."""
     path = folder / "site.key"
     return path.read_text(encoding="ascii").partition(" ")[0] if path.exists() else ""
-
-
-def _write(path: Path, text: str) -> None:
-    """As a whole, durable before it returns."""
-    draft = path.with_suffix(".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
 
 
 def _pair(seed: bytes) -> KeyPair:
