@@ -1,12 +1,10 @@
 """Fair share: usage that fades with time, and each user's factor by Fair Tree (Slurm 19.05)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from accounting.assoc import ROOT, USE_PARENT, Book
-from accounting.ledger import Entry, Kind
-from accounting.order import FADE
 
 INFINITE = float("inf")
 Key = tuple[str, str]
@@ -39,18 +37,6 @@ class Standing:
     level: float
     """Shares over use among siblings; infinite where nothing was used."""
     factor: float | None = None
-
-
-def decayed(entries: Iterable[Entry], *, now: int, half_life: int) -> dict[Key, float]:
-    """Billing-seconds used by account and user, what is past counting less; 0 lets nothing fade."""
-    used: dict[Key, float] = {}
-    keep = 1 - FADE / half_life if half_life else 1.0
-    for entry in entries:
-        if entry.kind is Kind.USAGE and entry.billing_seconds:
-            key = entry.account, entry.user
-            weight = keep ** max(now - entry.at, 0)
-            used[key] = used.get(key, 0.0) + entry.billing_seconds * weight
-    return used
 
 
 def tree(known: Book) -> Branch:

@@ -96,11 +96,6 @@ class Lot:
         return (wish for kind in self.kinds.values() for wish in kind.wishes[kind.first :])
 
 
-def _largest_first(kind: Kind) -> tuple[int, int, int, int]:
-    cpus, memory, gpus = kind.size
-    return -kind.need.run_seconds, -gpus, -cpus, -memory
-
-
 def shares_a_machine(job: Job, ask: Demand) -> bool:
     """Whether it takes a known part of one node, and can leave the rest to others."""
     asked = job.spec.resources

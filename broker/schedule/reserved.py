@@ -29,12 +29,6 @@ def gate(job: Job, known: Reservations, now: int) -> str | None:
     return NOT_YET
 
 
-def next_start(job: Job, known: Reservations, now: int) -> int:
-    """When a reservation that the job asks for begins."""
-    starts = (one.start for one in asked_of(job.spec.reservation, known) if one.start > now)
-    return min(starts, default=FOREVER)
-
-
 def may_have(node: NodeName, job: Job, known: Reservations, *, now: int) -> bool:
     """Whether the node is not kept from the job as long as it may run."""
     own = asked_of(job.spec.reservation, known)

@@ -395,10 +395,3 @@ def described() -> Iterator[tuple[str, Schema]]:
         for name, form in group["properties"].items():
             if "x-does" in form:
                 yield f"{section}.{name}".lstrip("."), form
-
-
-def note_of(path: str) -> str:
-    """Why a key changes nothing, or is refused. Raises KeyError for one that does something."""
-    section, _, name = path.rpartition(".")
-    told: str = SECTIONS[section]["properties"][name]["x-note"]
-    return told

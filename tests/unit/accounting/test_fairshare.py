@@ -2,31 +2,7 @@
 
 import pytest
 
-from accounting.fairshare import Branch, decayed, fill, stand
-from accounting.ids import AccountName, UserName
-from accounting.ledger import Entry, Kind, Why
-
-
-def entry(user: str, seconds: int, at: int, kind: Kind = Kind.USAGE) -> Entry:
-    return Entry(
-        key=f"{user}{at}{kind}",
-        at=at,
-        since=at - 10,
-        kind=kind,
-        why=Why.USAGE,
-        job=None,
-        attempt=0,
-        account=AccountName("physics"),
-        user=UserName(user),
-        billing_seconds=seconds,
-    )
-
-
-def test_use_fades_by_half_in_a_half_life_and_money_is_no_use() -> None:
-    entries = [entry("a", 1000, 0), entry("a", 100, 10_000), entry("a", 5, 0, Kind.CHARGE)]
-    used = decayed(entries, now=10_000, half_life=10_000)
-    assert used["physics", "a"] == pytest.approx(600, rel=0.01)
-    assert decayed(entries, now=10_000, half_life=0)["physics", "a"] == 1100
+from accounting.fairshare import Branch, fill, stand
 
 
 def tree() -> Branch:
