@@ -18,7 +18,7 @@ BcastExclude BcastParameters BOOT_TIME BurstBufferType CertgenParameters Certgen
 CertmgrParameters CertmgrType CliFilterParameters CliFilterPlugins ClusterName
 CommunicationParameters CompleteWait CpuFreqDef CpuFreqGovernors CredType DataParserParameters
 DebugFlags DefMemPerNode DependencyParameters DisableRootJobs EioTimeout EnforcePartLimits
-EpilogMsgTime FairShareDampeningFactor FederationParameters FirstJobId GresTypes GpuFreqDef
+Epilog[0] EpilogMsgTime FairShareDampeningFactor FederationParameters FirstJobId GresTypes GpuFreqDef
 GroupUpdateForce GroupUpdateTime HASH_VAL HashPlugin HealthCheckInterval HealthCheckNodeState
 HealthCheckProgram HttpParserType InactiveLimit InteractiveStepOptions JobAcctGatherFrequency
 JobAcctGatherType JobAcctGatherParams JobCompHost JobCompLoc JobCompParams JobCompPass
@@ -32,7 +32,7 @@ PrEpPlugins PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPl
 PriorityDecayHalfLife PriorityCalcPeriod PriorityFavorSmall PriorityFlags PriorityMaxAge
 PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc
 PriorityWeightFairShare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
-PriorityWeightTRES PrivateData ProctrackType PrologEpilogTimeout PrologFlags
+PriorityWeightTRES PrivateData ProctrackType Prolog[0] PrologEpilogTimeout PrologFlags
 PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram
 ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate
 ResumeTimeout ResvEpilog ResvOverRun ResvProlog ReturnToService SchedulerParameters
@@ -49,6 +49,9 @@ UnkillableStepProgram UnkillableStepTimeout UrlParserType VSizeFactor WaitTime X
 """
 KEYS = tuple(KEY_TEXT.split())
 """Every parameter in Slurm's order; one that is not said below is `(null)`."""
+
+ONLY_WHERE_SET = frozenset({"Epilog[0]", "Prolog[0]"})
+"""A line for each program there is (25.11), none where there is none."""
 
 USUAL = {
     "AccountingStorageHost": "127.0.0.1",
@@ -145,7 +148,8 @@ def config_text(
 ) -> str:
     """The whole answer; `settings` lays the configuration's own lines over the usual ones."""
     values = {**USUAL, **(settings or {}), **_of_site(snap, ctx, host)}
-    lines = [f"{key:<23} = {values.get(key, '(null)')}" for key in KEYS]
+    said = [key for key in KEYS if key in values or key not in ONLY_WHERE_SET]
+    lines = [f"{key:<23} = {values.get(key, '(null)')}" for key in said]
     head = f"Configuration data as of {show_moment(ctx.now, ctx)}"
     return "\n".join([head, *lines, "", f"Slurmctld(primary) at {host} is UP", ""])
 
@@ -174,7 +178,9 @@ def _of_site(snap: Snapshot, ctx: Context, host: str) -> dict[str, str]:
 def settings_lines(config: Config) -> dict[str, str]:
     """The parameters that only the configuration knows."""
     weights, priority = config.priority.weights, config.priority
+    hooks = {"Epilog[0]": config.epilog, "Prolog[0]": config.prolog}
     return {
+        **{key: program for key, program in hooks.items() if program},
         "AccountingStorageTRES": ",".join(config.accounting.tres),
         "AccountingStoreFlags": ",".join(sorted(config.accounting.store_flags)),
         "BatchStartTimeout": f"{config.batch_start_timeout} sec",

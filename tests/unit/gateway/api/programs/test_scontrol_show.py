@@ -160,6 +160,13 @@ def test_the_configuration_file_has_its_lines() -> None:
     assert set(shown) <= set(KEYS)
 
 
+def test_hooks_have_a_line_where_they_are_set() -> None:
+    shown = settings_lines(Config(prolog="/etc/site/prolog"))
+    assert shown["Prolog[0]"] == "/etc/site/prolog"
+    assert "Epilog[0]" not in shown
+    assert "Prolog[0]" not in text(scontrol("show", "config").out)
+
+
 def test_the_parameters_are_the_recorded_ones_in_order(shared: Path) -> None:
     golden = json.loads((shared / "conformance/golden/new-in-25.11.json").read_text())
     case = next(c for c in golden["cases"] if c["name"] == "scontrol-config-names")
