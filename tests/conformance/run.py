@@ -93,7 +93,8 @@ def make_user(name: str, uid: int) -> None:
         entry = pwd.getpwnam(name)
     except KeyError:
         command = ["useradd", "--uid", str(uid), "--user-group", "--create-home"]
-        subprocess.run([*command, "--shell", "/bin/bash", name], check=True)
+        # Not checked: somebody else may have made the user meanwhile, and its absence says itself.
+        subprocess.run([*command, "--shell", "/bin/bash", name], check=False)
         entry = pwd.getpwnam(name)
     if entry.pw_uid != uid:
         raise SystemExit(f"user {name} has uid {entry.pw_uid}, the recorded site needs {uid}")
