@@ -218,10 +218,19 @@ class StepSpec(Value):
 
 
 class Mount(Value):
-    """A file or folder to bring: `source` on the submit side, `target` on the node."""
+    """A file or folder that travels; full paths, or `s3://BUCKET/KEY` on one side."""
 
     source: str
     target: str
+
+
+class Checkpoint(Value):
+    """A folder that the job fills, and that a next attempt finds again."""
+
+    folder: str
+    """Full path, the same on every node."""
+    every: int | None = None
+    """Seconds between two copies; None: only when the job is interrupted or ends."""
 
 
 class TaskSpec(Value):
@@ -247,6 +256,10 @@ class TaskSpec(Value):
     nice_process: int = 0
     output: Output = Output()
     files: tuple[Mount, ...] = ()
+    """Brought before the first step beside the working directory."""
+    results: tuple[Mount, ...] = ()
+    """Fetched at the job's end beside it."""
+    checkpoint: Checkpoint | None = None
     time_limit: Limit | None = None
     time_min: int | None = None
     begin: int | None = None

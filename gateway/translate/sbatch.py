@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from errno import EISDIR, ENOENT
+from functools import partial
 from hashlib import sha256
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from broker.model.spec import Phase, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
+from gateway.translate.staging import Staging, read_staging
 from gateway.translate.without_effect import warnings
 from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
@@ -271,6 +273,11 @@ def handed(path: str, files: Mapping[str, File]) -> File:
     return files[path]
 
 
+def _staging(text: str, path: str | None, cwd: str) -> Staging:
+    name = posixpath.basename(path or STDIN)
+    return read_staging(text, name=name, program=PROGRAM, cwd=cwd)
+
+
 # ---------------------------------------------------------------- judging options
 
 
@@ -362,6 +369,7 @@ class _Desk:
             submit_line=" ".join((PROGRAM, *self.typed.argv)),
             submit_host=self.setting.submit_host,
             batch=self._batch(text),
+            staging=Staging if self.seen.wrap is not None else partial(_staging, text, path),
             environment=self._keep(environment.pack(exported.variables)),
             login=exported.login or self._has("get-user-env"),
         )

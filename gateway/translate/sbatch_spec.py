@@ -1,6 +1,7 @@
 """One job component's options as a TaskSpec, judged as far as no record of a job is needed."""
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +20,7 @@ from broker.model.spec import (
 from broker.schedule.priority import TOP
 from gateway.translate import refusals
 from gateway.translate.sbatch_resources import Asking, resources
+from gateway.translate.staging import Staging
 from sbatch_shim.grammar.arrays import read_array
 from sbatch_shim.grammar.dependencies import (
     Condition,
@@ -71,6 +73,8 @@ class Submitter:
     environment: Digest
     login: bool
     allocator: Literal["salloc", "srun"] | None = None
+    staging: Callable[[str], Staging] = Staging
+    """What travels with the job, by its working directory."""
 
 
 def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
@@ -78,6 +82,7 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
     _must_be_acceptable(asked, by)
     conditions, any_one = _dependencies(asked)
     cwd = posixpath.join(by.cwd, asked.text("chdir") or by.cwd)
+    staging = by.staging(cwd)
     return TaskSpec(
         name=by.name if "job-name" not in asked.part else asked.part["job-name"].text or "",
         partitions=_names(asked.text("partition")),
@@ -92,6 +97,9 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
         umask=by.umask,
         rlimits=_propagated(asked, by.limits),
         output=_output(asked),
+        files=tuple(staging.files),
+        results=tuple(staging.results),
+        checkpoint=staging.checkpoint,
         time_limit=asked.value("time"),
         time_min=asked.number("time-min"),
         begin=asked.number("begin"),

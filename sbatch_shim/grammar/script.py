@@ -6,6 +6,7 @@ The text of a script is `str` decoded with surrogateescape, so that every byte s
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterator, Sequence
 
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal, warning_line
 
@@ -59,16 +60,23 @@ def read_head(text: str, name: str, program: str) -> Head:
     """
     parts: list[list[str]] = [[]]
     notes: list[str] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        mark = next((mark for mark in MARKS if line.startswith(mark)), None)
-        if mark is not None:
-            place = Place(program, name, number)
-            _directive(line[len(mark) :].lstrip(BLANKS), parts, notes, place=place)
-        elif line.lstrip(BLANKS)[:1] not in ("", "#"):
-            break
+    for place, mark, rest in marked(text, MARKS, name, program=program):
+        _directive(rest.lstrip(BLANKS), parts, notes, place=place)
         if mark == OLD_MARK and OLD_NOTE not in "".join(notes):
             notes.append(error_line(program, OLD_NOTE))
     return Head(parts, notes)
+
+
+def marked(
+    text: str, marks: Sequence[str], name: str, *, program: str
+) -> Iterator[tuple[Place, str, str]]:
+    """Lines at the head of a script that begin with a mark: where, which, and what follows."""
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = next((mark for mark in marks if line.startswith(mark)), None)
+        if mark is not None:
+            yield Place(program, name, number), mark, line[len(mark) :]
+        elif line.lstrip(BLANKS)[:1] not in ("", "#"):
+            return
 
 
 Place = namedtuple("Place", "program name line")
