@@ -35,6 +35,8 @@ class Why(StrEnum):
     """What was charged for a machine that the provider took back without billing it."""
     OVERRUN = "overrun"
     """What was charged beyond an end that became known late."""
+    DATA = "data"
+    """What a job's data costs on its way to the region where the job runs."""
     RECONCILED = "reconciled"
     """What the provider's bill has otherwise; without money: the hour agrees with it."""
     LATE_PRICE = "late_price"
@@ -60,6 +62,10 @@ class Payer:
 
 NOBODY = Payer(OVERHEAD, UserName(""))
 """Pays what no job is to pay."""
+SPENT = frozenset({Why.BOOT, Why.RUN, Why.IDLE})
+"""What time costs, as it passes."""
+POSTINGS_KEPT = 4
+"""An end is learned some seconds late: so far back goes who paid for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,7 @@ class Entry:
     account: AccountName
     user: UserName
     machine: str | None = None
-    """Node name and launch number, `ec2-17.3`; None for use."""
+    """Node name and launch number, `ec2-17.3`, and what of it (`ec2-17.3/volume`); None for use."""
     qos: str = ""
     partition: str = ""
     instance_type: str = ""
@@ -106,6 +112,8 @@ class Meter:
 
     node: str
     launch: int
+    part: str = ""
+    """What of it is billed by itself, such as its `volume`; empty for the machine."""
     whole: Tres
     """What attempts share."""
     terms: Terms
@@ -120,6 +128,8 @@ class Meter:
     posted: MicroUsd = FREE
     refundable: tuple[tuple[Payer, int], ...] = ()
     """What each payer has paid, as long as an interruption would make it free."""
+    latest: tuple[tuple[tuple[Payer, int], ...], ...] = ()
+    """What each paid in the last postings: an end that is learned late gives it back."""
     closed: bool = False
     instance_type: str = ""
     region: str = ""
@@ -132,7 +142,8 @@ class Meter:
 
     @property
     def machine(self) -> str:
-        return f"{self.node}.{self.launch}"
+        name = f"{self.node}.{self.launch}"
+        return f"{name}/{self.part}" if self.part else name
 
     def cost_until(self, instant: int) -> int:
         """What running until then costs; differences of it are what is posted."""
@@ -180,22 +191,15 @@ def usage(payer: Payer, tres: Tres, *, billing: int, started: int, ended: int) -
     seconds = ended - started
     if seconds <= 0:
         return ()
-    entry = Entry(
-        key=f"{payer.label}/{Why.USAGE}/{started}",
-        at=ended,
-        since=started,
-        kind=Kind.USAGE,
-        why=Why.USAGE,
-        job=payer.job,
-        attempt=payer.attempt,
-        account=payer.account,
-        user=payer.user,
-        qos=payer.qos,
-        partition=payer.partition,
-        tres_seconds=tres.times(seconds),
-        billing_seconds=billing * seconds,
-    )
-    return (entry,)
+    entry = _entry_of(payer, Why.USAGE, Kind.USAGE, since=started, at=ended)
+    used = tres.times(seconds)
+    return (replace(entry, tres_seconds=used, billing_seconds=billing * seconds),)
+
+
+def moved(payer: Payer, cost: int, *, region: str, at: int) -> Entry:
+    """What it cost to bring an attempt's data to the region."""
+    entry = _entry_of(payer, Why.DATA, Kind.CHARGE, since=at, at=at)
+    return replace(entry, region=region, cost=MicroUsd(cost))
 
 
 def _late_price(meter: Meter) -> list[_Due]:
@@ -206,8 +210,7 @@ def _late_price(meter: Meter) -> list[_Due]:
 def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
     since = meter.since
     if until < since:
-        over = meter.cost_until(until) - meter.cost_until(since)
-        return _shared(meter, holders, _Due(NOBODY, Why.OVERRUN, until, over))
+        return _given_back(meter, meter.cost_until(since) - meter.cost_until(until), until)
     ready = until if meter.booted_at is None else min(max(meter.booted_at, since), until)
     boot = meter.cost_until(ready) - meter.cost_until(since)
     run = meter.cost_until(until) - meter.cost_until(ready)
@@ -215,6 +218,18 @@ def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
         _Due(meter.cause, Why.BOOT, since, boot),
         *_shared(meter, holders, _Due(NOBODY, Why.RUN, ready, run)),
     ]
+
+
+def _given_back(meter: Meter, over: int, ended_at: int) -> list[_Due]:
+    """What was charged beyond the end, to those who paid last; what is left is nobody's."""
+    back: dict[Payer, int] = {}
+    for paid in reversed(meter.latest):
+        theirs = min(over, sum(cost for _, cost in paid))
+        over -= theirs
+        for (payer, _), part in zip(paid, share(theirs, [c for _, c in paid]), strict=True):
+            back[payer] = back.get(payer, 0) + part
+    back[NOBODY] = back.get(NOBODY, 0) + over
+    return [_Due(payer, Why.OVERRUN, ended_at, -part) for payer, part in back.items()]
 
 
 def _shared(meter: Meter, holders: Iterable[Holder], due: _Due) -> list[_Due]:
@@ -255,6 +270,7 @@ def _post(meter: Meter, dues: Sequence[_Due], now: int) -> tuple[Meter, tuple[En
         posted_until=now,
         posted=MicroUsd(meter.posted + sum(due.cost for due in paid)),
         refundable=_refundable(meter, paid, now),
+        latest=_latest(meter, paid),
     )
     return after, tuple(_entry(meter, due, now) for due in paid)
 
@@ -268,24 +284,39 @@ def _refundable(meter: Meter, dues: Sequence[_Due], now: int) -> tuple[tuple[Pay
     return tuple(sorted(paid.items(), key=lambda item: item[0].label))
 
 
+def _latest(meter: Meter, dues: Sequence[_Due]) -> tuple[tuple[tuple[Payer, int], ...], ...]:
+    paid: dict[Payer, int] = {}
+    for due in dues:
+        if due.why in SPENT:
+            paid[due.payer] = paid.get(due.payer, 0) + due.cost
+    return (*meter.latest, tuple(paid.items()))[-POSTINGS_KEPT:] if paid else meter.latest
+
+
 def _entry(meter: Meter, due: _Due, now: int) -> Entry:
-    return Entry(
+    return replace(
+        _entry_of(due.payer, due.why, _kind(due), since=due.since, at=now),
         key=f"{due.payer.label}/{due.why}/{meter.machine}/{due.since}",
-        at=now,
-        since=due.since,
-        kind=_kind(due),
-        why=due.why,
-        job=due.payer.job,
-        attempt=due.payer.attempt,
-        account=due.payer.account,
-        user=due.payer.user,
         machine=meter.machine,
-        qos=due.payer.qos,
-        partition=due.payer.partition,
         instance_type=meter.instance_type,
         region=meter.region,
         market=meter.market,
         cost=MicroUsd(due.cost),
+    )
+
+
+def _entry_of(payer: Payer, why: Why, kind: Kind, *, since: int, at: int) -> Entry:
+    return Entry(
+        key=f"{payer.label}/{why}/{since}",
+        at=at,
+        since=since,
+        kind=kind,
+        why=why,
+        job=payer.job,
+        attempt=payer.attempt,
+        account=payer.account,
+        user=payer.user,
+        qos=payer.qos,
+        partition=payer.partition,
     )
 
 

@@ -1,8 +1,9 @@
 """Machines' cost goes to the ledger just before it changes who pays: pure, from records alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from accounting.ledger import UNIT, Entry, Holder, Meter, close, settle, usage
+from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
 from broker.decide.placing import payer_of
 from broker.model import events as ev
@@ -10,6 +11,7 @@ from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
 from broker.model.site import units
+from broker.optimize.costs import moving, parts
 from broker.world import World
 
 Posted = tuple[list[ev.Event], list[Entry]]
@@ -21,6 +23,8 @@ def before(world: World, fact: ev.Event, now: int) -> Posted:
     """What has to be posted before the fact changes holders or cost: meters to keep, entries."""
     if isinstance(fact, CHANGES_HOLDERS):
         return _before_holders(world, fact, now)
+    if isinstance(fact, ev.Started):
+        return [], _data_brought(world, world.jobs[fact.job], now)
     if isinstance(fact, ev.NodeBooted):
         return _settled(world, world.nodes[fact.node], now)
     if isinstance(fact, ev.NodeGone):
@@ -34,7 +38,7 @@ def after(world: World, fact: ev.Event) -> list[ev.Event]:
         node = world.nodes.get(fact.node)
         meter = _meter(node) if node is not None else None
         if node is not None and meter is not None and meter != node.meter:
-            return [_metered(node, meter, fact.at)]
+            return [_metered(node, meter, _beside(world, node, meter), now=fact.at)]
     return []
 
 
@@ -60,6 +64,19 @@ def _meter(node: Node) -> Meter | None:
     return replace(known, booted_at=node.booted) if node.booted else known
 
 
+def _beside(world: World, node: Node, meter: Meter) -> tuple[Meter, ...]:
+    """What is billed by itself for as long as the machine runs, whoever ends it."""
+    if node.beside or node.declared:
+        return tuple(replace(one, booted_at=meter.booted_at) for one in node.beside)
+    partition = world.site.partition(node.partitions[0])
+    if partition is None or partition.elastic is None:
+        return ()
+    return tuple(
+        replace(meter, part=part, terms=ON_DEMAND, prices=(Price(meter.running_at, price),))
+        for part, price in parts(partition.elastic.buy).items()
+    )
+
+
 def _owned(node: Node) -> Meter | None:
     """A declared node with a price costs it from when it is first up, used or not."""
     if not node.micro_usd_per_hour or node.booted is None:
@@ -75,8 +92,8 @@ def _owned(node: Node) -> Meter | None:
     )
 
 
-def _metered(node: Node, meter: Meter, now: int) -> ev.NodeMetered:
-    return ev.NodeMetered(node=node.name, launch=node.launch, at=now, meter=meter)
+def _metered(node: Node, meter: Meter, beside: tuple[Meter, ...], *, now: int) -> ev.NodeMetered:
+    return ev.NodeMetered(node=node.name, launch=node.launch, at=now, meter=meter, beside=beside)
 
 
 def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:
@@ -115,8 +132,14 @@ def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
 def _settled(world: World, node: Node, now: int) -> Posted:
     if node.meter is None or node.meter.closed or now <= node.meter.since:
         return [], []
-    meter, entries = settle(node.meter, _holders(world, node), now)
-    return [_metered(node, meter, now)], list(entries)
+    holders = _holders(world, node)
+    return _posted(node, [settle(one, holders, now) for one in (node.meter, *node.beside)], now)
+
+
+def _posted(node: Node, made: Sequence[tuple[Meter, tuple[Entry, ...]]], now: int) -> Posted:
+    """The machine's meter comes first, then those of what is beside it."""
+    (meter, *beside), entries = [one for one, _ in made], [e for _, more in made for e in more]
+    return [_metered(node, meter, tuple(beside), now=now)], entries
 
 
 def _holders(world: World, node: Node) -> list[Holder]:
@@ -133,13 +156,18 @@ def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> P
     if meter is None or meter.closed or last is None:
         return [], []
     ended = last.terminated_at if last.terminated_at is not None else now
-    meter, entries = close(
-        meter,
-        _holders(world, node),
-        ended,
-        interrupted_by_provider=last.ended_by_provider,
-    )
-    return [_metered(node, meter, now)], list(entries)
+    holders, back = _holders(world, node), last.ended_by_provider
+    every = (meter, *_beside(world, node, meter))
+    made = [close(one, holders, ended, interrupted_by_provider=back) for one in every]
+    return _posted(node, made, now)
+
+
+def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
+    """What it costs to bring a job's data from the region where it lies, once for each attempt."""
+    asked, node = job.spec.resources, world.nodes.get(job.shares[0].node) if job.shares else None
+    region = node.machine.region if node is not None and node.machine is not None else ""
+    cost = moving(asked.data_gib or 0, asked.data_region or "", region) if region else 0
+    return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
 
 
 def periodic(world: World, now: int) -> Posted:

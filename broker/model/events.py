@@ -402,6 +402,7 @@ class NodeGone(NodeFact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMetered(NodeFact):
     meter: Meter
+    beside: tuple[Meter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

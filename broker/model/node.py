@@ -58,6 +58,8 @@ class Node:
     """The attempt for which it was bought."""
     meter: Meter | None = None
     """Runs while somebody bills us for it."""
+    beside: tuple[Meter, ...] = ()
+    """Those of what is billed by itself: its volume, its address."""
     micro_usd_per_hour: int = 0
     since: int = 0
     """When the present state began."""

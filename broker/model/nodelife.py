@@ -99,7 +99,7 @@ NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
     ev.NodeDrain: _drain,
     ev.NodeDoomed: _with_reason,
     ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
-    ev.NodeMetered: lambda node, event: replace(node, meter=event.meter),
+    ev.NodeMetered: lambda node, event: replace(node, meter=event.meter, beside=event.beside),
     ev.NodeRemoved: lambda node, event: node,
     ev.JournalRead: lambda node, event: replace(node, journal=event.position),
 }

@@ -41,10 +41,16 @@ TAKEN_BACK: Mapping[str, float] = {
 UNKNOWN = 0.125
 
 
-def beside(policy: BuyPolicy) -> int:
-    """Micro-dollars an hour for the root volume and the public address of a machine."""
+def parts(policy: BuyPolicy) -> dict[str, int]:
+    """Micro-dollars an hour of what a machine has beside itself: its root volume, its address."""
     volume = policy.root_gib * VOLUME_MICRO_USD_GIB_MONTH // MONTH_HOURS
-    return volume + (ADDRESS_MICRO_USD_HOUR if policy.public_address else 0)
+    found = {"volume": volume, "address": ADDRESS_MICRO_USD_HOUR if policy.public_address else 0}
+    return {part: price for part, price in found.items() if price}
+
+
+def beside(policy: BuyPolicy) -> int:
+    """Micro-dollars an hour for all of that."""
+    return sum(parts(policy).values())
 
 
 def moving(gib: int, source: str, target: str) -> int:

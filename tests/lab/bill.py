@@ -1,7 +1,7 @@
 """The box's own bill: what each machine cost, counted without any code of the service. Pure."""
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from tests.lab.stock import Taken
 from tests.lab.wares import SPOT
@@ -10,6 +10,8 @@ MINIMUM_SECONDS = 60
 
 FREE_SPOT_SECONDS = 3600
 HOUR = 3600
+GIB_MONTH, MONTH_HOURS, ADDRESS = 80_000, 730, 5_000
+"""Micro-dollars for a GiB of gp3 a month, and for a public address an hour."""
 
 
 class Billed(Taken, Protocol):
@@ -19,6 +21,8 @@ class Billed(Taken, Protocol):
     def tags(self) -> Mapping[str, str]: ...
     @property
     def micro_usd_per_hour(self) -> int: ...
+    @property
+    def beside(self) -> Sequence[int]: ...
     @property
     def running_at(self) -> int | None: ...
     @property
@@ -32,11 +36,21 @@ def cost(machine: Billed, now: int) -> int:
     if machine.running_at is None:
         return 0
     seconds = max(0, (machine.stopped_at or now) - machine.running_at)
-    if machine.taken_back and machine.market == SPOT and seconds < FREE_SPOT_SECONDS:
-        return 0
+    early = seconds < FREE_SPOT_SECONDS
+    free = machine.taken_back and machine.market == SPOT and early
     if machine.stopped_at is not None:
         seconds = max(seconds, MINIMUM_SECONDS)
-    return machine.micro_usd_per_hour * seconds // HOUR
+    prices = [0 if free else machine.micro_usd_per_hour, *machine.beside]
+    return sum(price * seconds // HOUR for price in prices)
+
+
+def beside(params: Mapping[str, Any]) -> tuple[int, ...]:
+    """Micro-dollars an hour of what a launch asks for beside the machine: volumes, addresses."""
+    disks = [disk.get("Ebs") or {} for disk in params.get("BlockDeviceMappings") or ()]
+    cards = params.get("NetworkInterfaces") or ()
+    public = [card for card in cards if str(card.get("AssociatePublicIpAddress")).lower() == "true"]
+    sizes = [int(disk["VolumeSize"]) for disk in disks if "VolumeSize" in disk]
+    return (*(size * GIB_MONTH // MONTH_HOURS for size in sizes), *(ADDRESS for _ in public))
 
 
 def bill(machines: Iterable[Billed], now: int) -> dict[str, object]:

@@ -11,6 +11,7 @@ from moto.ec2.models import instances as moto_instances
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
+from tests.lab.bill import beside
 from tests.lab.box import Box
 from tests.lab.faults import Fault
 from tests.lab.fleet import Asked, Choice, Given, allocate
@@ -203,10 +204,10 @@ class Launching(EC2Response):
             instance.placement.availability_zone_id = pool.zone
             for nic in instance.nics.values():
                 nic.delete_on_termination = True
-            self._adopt(instance, pool)
+            self._adopt(instance, pool, params)
         return reservation
 
-    def _adopt(self, instance: LabInstance, pool: Pool) -> None:
+    def _adopt(self, instance: LabInstance, pool: Pool, params: Mapping[str, Any]) -> None:
         box, number, now = self.box, self.box.machines.number(), self.box.now()
         machine = Machine(
             id=instance.id,
@@ -221,6 +222,7 @@ class Launching(EC2Response):
             boots_at=now + box.delays.of("boot"),
             visible_at=now + box.delays.of("visible"),
             user_data=base64.b64decode(str(instance.user_data or "")),
+            beside=beside(params),
             tags={tag["key"]: tag["value"] for tag in instance.get_tags()},
             ends_itself=instance.instance_initiated_shutdown_behavior == "terminate",
             show=instance.show,

@@ -90,6 +90,8 @@ class Machine:
     boots_at: float
     visible_at: float
     user_data: bytes = b""
+    beside: tuple[int, ...] = ()
+    """Micro-dollars an hour of its volumes and addresses."""
     tags: dict[str, str] = field(default_factory=dict)
     ends_itself: bool = True
     """Whether `shutdown` terminates it; else it would stop, and still cost its volume."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from broker.optimize.catalog import Shape
-from tests.lab.bill import bill, cost
+from tests.lab.bill import beside, bill, cost
 from tests.lab.faults import Fault
 from tests.lab.fleet import Asked, Choice, allocate, ordered
 from tests.lab.machines import ITSELF, SPOT_LOSS, USER, Delays, Machine, Machines, NoHosts
@@ -298,3 +298,13 @@ def test_the_bill_is_by_the_second_with_a_minute_at_least(
     all_of_them.advance(1020)
     all_of_them.end(machine, reason, 1020 + seconds)
     assert bill([machine], 9999)["micro_usd"] == micro_usd
+
+
+def test_volumes_and_addresses_are_billed_even_where_the_machine_is_free() -> None:
+    disk, card = {"Ebs": {"VolumeSize": 73}}, {"AssociatePublicIpAddress": "true"}
+    all_of_them, machine = machines()
+    machine.market = SPOT
+    machine.beside = beside({"BlockDeviceMappings": [disk], "NetworkInterfaces": [card]})
+    all_of_them.advance(1020)
+    all_of_them.end(machine, SPOT_LOSS, 1020 + 1800)
+    assert bill([machine], 9999)["micro_usd"] == 4_000 + 2_500

@@ -20,6 +20,8 @@ from tests.sim.harness import Simulation
 INDEXES = ("pending", "active", "timed", "todo_jobs", "todo_nodes", "waiters", "singletons")
 MINIMUM_SECONDS = 60
 FREE_SPOT_SECONDS = 3600
+BESIDE = {"volume": 30 * 80_000 // 730, "address": 5_000}
+"""Micro-dollars an hour of what each machine has beside itself."""
 
 
 @dataclass(slots=True)
@@ -172,36 +174,39 @@ class Audit:
                 self.paid[entry.machine] += entry.cost
                 changed.add(entry.machine)
         for name in changed:
-            owner, _, launch = name.rpartition(".")
-            self._settled(sim, (NodeName(owner), int(launch)))
+            owner, _, launch = name.partition("/")[0].rpartition(".")
+            self._settled(sim, (NodeName(owner), int(launch)), name)
 
-    def _settled(self, sim: Simulation, identity: tuple[NodeName, int]) -> None:
-        paid = self.paid[f"{identity[0]}.{identity[1]}"]
+    def _settled(self, sim: Simulation, identity: tuple[NodeName, int], name: str) -> None:
+        paid, part = self.paid[name], name.partition("/")[2]
         node = sim.store.nodes.get(identity[0])
         if node is not None and node.launch == identity[1]:
             assert node.meter is not None
             assert node.meter.posted_until is not None
-            price = node.micro_usd_per_hour
+            price = BESIDE[part] if part else node.micro_usd_per_hour
             assert paid == price * (node.meter.posted_until - node.meter.running_at) // 3600
         elif identity in self.machines:
-            assert paid == billed(self.machines[identity]), f"{identity} was not billed that"
+            assert paid == billed(self.machines[identity], part), f"{name} was not billed that"
 
     def finish(self, sim: Simulation) -> None:
         """When all is over: nothing runs, and the ledger's sum is the cloud's bill."""
         self(sim)
         assert not sim.paid_machines(), "machines were left behind"
-        bill = sum(billed(machine) for machine in self.machines.values())
+        bill = sum(billed(m, part) for m in self.machines.values() for part in ("", *BESIDE))
         bought = {f"{name}.{launch}" for name, launch in self.machines}
-        assert sum(cost for name, cost in self.paid.items() if name in bought) == bill
+        paid = (cost for name, cost in self.paid.items() if name.partition("/")[0] in bought)
+        assert sum(paid) == bill
         for job_id in sim.printed:
             assert job_id in sim.store.jobs
 
 
-def billed(machine: Machine) -> int:
-    """Micro-dollars that EC2 would ask for a machine that has ended."""
+def billed(machine: Machine, part: str) -> int:
+    """Micro-dollars that EC2 would ask for a machine that has ended, or for a part of it."""
     start, end = machine.running_at, machine.terminated_at
     if start is None or end is None:
         return 0
+    if part:
+        return BESIDE[part] * max(end - start, MINIMUM_SECONDS) // 3600
     spot = machine.market is Market.SPOT
     if spot and machine.ended_by_provider and end - start < FREE_SPOT_SECONDS:
         return 0

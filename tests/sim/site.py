@@ -22,7 +22,7 @@ NAMES = tuple(node.name for node in NODES)
 
 
 def elastic(prefix: str, most: int, *, spot: bool = False, idle: int = 120) -> Elastic:
-    policy = BuyPolicy(provider="fake", spot=spot)
+    policy = BuyPolicy(provider="fake", spot=spot, root_gib=30, public_address=True)
     return Elastic(prefix, most, buy=policy, idle_seconds=idle, boot_timeout=300)
 
 
