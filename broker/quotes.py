@@ -35,17 +35,10 @@ class _TakenBack:
 class Quotes:
     """Ranked offers of every provider; forgets its answers when a refusal changes them."""
 
-    def __init__(
-        self,
-        offers: Mapping[str, Iterable[Offer]],
-        cool: Cooldown,
-        *,
-        reserved: Callable[[str], Sequence[Offer]] = lambda _provider: (),
-    ) -> None:
+    def __init__(self, offers: Mapping[str, Iterable[Offer]], cool: Cooldown) -> None:
         self._offers = offers
         self._cool = cool
-        self._reserved = reserved
-        """Offers of a provider's reservations as they stand; read from memory, asked often."""
+        self._reserved: dict[str, Callable[[], Sequence[Offer]]] = {}
         self._kept: dict[tuple[Need, BuyPolicy], Quote] = {}
         self._since = 0
 
@@ -53,6 +46,10 @@ class Quotes:
         """From now on these are what the provider sells: its catalogue was refreshed."""
         self._offers = {**self._offers, provider: offers}
         self._kept.clear()
+
+    def reserve(self, provider: str, offers: Callable[[], Sequence[Offer]]) -> None:
+        """What the provider has reserved, as it stands when asked; from memory, asked often."""
+        self._reserved[provider] = offers
 
     def at(self, now: int) -> QuoteFor:
         """The question as of now."""
@@ -71,7 +68,7 @@ class Quotes:
 
     def _ask(self, need: Need, policy: BuyPolicy, now: int) -> Quote:
         offers = self._offers.get(policy.provider, ())
-        reserved = self._reserved(policy.provider)
+        reserved = self._reserved.get(policy.provider, tuple)()
         found = chain(
             paid_for(need, reserved, self._cool, target=policy, now=now),
             ranking(need, offers, self._cool, target=policy, now=now),
@@ -115,7 +112,8 @@ class Quotes:
         if isinstance(message, Launched) and message.offer is not None:
             for machine in message.machines:
                 self._cool.succeeded(message.offer, now=now, zone=machine.zone)
-        if message.tried or not self._cool.quiet():
+        into = isinstance(message, Launched) and message.offer and message.offer.reservation
+        if message.tried or into or not self._cool.quiet():
             self._kept.clear()
 
     def _ended(self, message: Terminated | Vanished, now: int) -> None:

@@ -1,9 +1,10 @@
 """EC2 joined: the provider and its guard, the way to machines, files to and from them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from broker.model.errors import Refused, Unknown
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, Market
+from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
@@ -42,11 +43,12 @@ from broker.stage.sync import Limits, Sync
 from broker.workers import Outside
 from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
-from gateway.config.settings import Config
+from gateway.config.settings import Config, Elastic
 from gateway.config.site import micro_usd
 
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
 LEFTOVER_SECONDS = 60.0
+RESERVED_SECONDS = 60.0
 NEAR_PYTHON = "/usr/bin/python3"
 """Every user of the login node can run it, which the service's own need not be."""
 
@@ -60,6 +62,8 @@ class Cloud:
     reach: SshReach
     files: Courier
     nodes: Callable[[], Mapping[NodeName, Node]]
+    regions: Callable[[], Iterable[str]]
+    """Where machines may be bought."""
     lease: int
     """Seconds after which a machine nobody speaks to ends itself; 0: never."""
     log: Any
@@ -71,6 +75,8 @@ class Cloud:
         if self._due("leftovers", LEFTOVER_SECONDS):
             for one in self.provider.sweep():
                 self.log.warning("sweep.leftover", kind=one.kind.name, id=one.id, region=one.region)
+        if self._due("reserved", RESERVED_SECONDS):
+            self.provider.reserved.read(self.regions())
         if self.lease and self._due("lease", self.lease / 4):
             for node in self.nodes().values():
                 if node.state is NodeState.UP and not node.declared:
@@ -138,17 +144,21 @@ def figures_reader(
 
 def uses_ec2(config: Config) -> bool:
     """Whether any partition's machines come from there."""
-    return any(p.elastic is not None and p.elastic.provider == "ec2" for p in config.partitions)
+    return bool(_bought(config))
+
+
+def reserved_words(config: Config) -> frozenset[str]:
+    """What `--constraint` can name of capacity reservations, in lower case."""
+    bought = _bought(config)
+    ids = (id.lower() for part in bought for id in part.reservations)
+    return frozenset((RESERVED, TARGETED, BLOCK, *ids)) if bought else frozenset()
 
 
 def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
     """What is right and wrong with the account, for `spz check`."""
-    aws, parts = config.aws, [part.elastic for part in config.partitions if part.elastic]
-    bought = [elastic for elastic in parts if elastic.provider == "ec2"]
-    named = {region for elastic in bought for region in elastic.regions or aws.regions}
-    anywhere = any(not (elastic.regions or aws.regions) for elastic in bought)
+    aws, bought = config.aws, _bought(config)
     wish = Wish(
-        regions=() if anywhere else tuple(sorted(named)),
+        regions=_named_regions(config),
         images=tuple(
             (elastic.name_prefix, elastic.arch, nvidia)
             for elastic in bought
@@ -162,9 +172,27 @@ def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
     return Checks(api, site, _ec2_settings(config), wish).lines()
 
 
-def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log: Any) -> Cloud:
+def _bought(config: Config) -> list[Elastic]:
+    """The parts of partitions that come from EC2."""
+    parts = (part.elastic for part in config.partitions)
+    return [part for part in parts if part is not None and part.provider == "ec2"]
+
+
+def _named_regions(config: Config) -> tuple[str, ...]:
+    """Those that partitions may buy in; empty where any of them names none."""
+    named = [elastic.regions or config.aws.regions for elastic in _bought(config)]
+    return tuple(sorted({*chain(*named)})) if all(named) else ()
+
+
+def _regions(config: Config, shelf: Shelf) -> tuple[str, ...]:
+    """The same, with those of the catalogue that need no opting in where none is named."""
+    usual = (one.name for one in shelf.get("ec2").regions if not one.opt_in)
+    return _named_regions(config) or tuple(usual)
+
+
+def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, shelf: Shelf) -> Cloud:
     """Everything of EC2 joined. Raises Refused or OSError where it cannot be."""
-    aws = config.aws
+    aws, log = config.aws, structlog.get_logger()
     keys = site_keys(paths.home / "ec2")
     whose = _whose(config, engine)
     guard = Guard(_ceilings(config), whose, time.monotonic)
@@ -175,7 +203,7 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
             keys=keys,
             settings=_ec2_settings(config),
             folder=paths.home / "ec2",
-            catalog=lambda: Shelf(paths.home).get("ec2"),
+            catalog=lambda: shelf.get("ec2"),
             purpose=whose,
             guard=guard,
             clocks=Clocks(),
@@ -204,6 +232,7 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, log
         reach=reach,
         files=files,
         nodes=lambda: engine.snapshot.nodes,
+        regions=lambda: _regions(config, shelf),
         lease=aws.lease_seconds,
         log=log,
     )

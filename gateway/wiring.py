@@ -48,7 +48,7 @@ from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.api.wire import Answer, Call
-from gateway.cloud import cloud, uses_ec2
+from gateway.cloud import cloud, reserved_words, uses_ec2
 from gateway.config.catalogs import Shelf
 from gateway.config.load import read
 from gateway.config.paths import Paths
@@ -211,7 +211,8 @@ def build(paths: Paths, config: Config) -> Service:
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     ends = contextlib.ExitStack()
     if uses_ec2(config):
-        ec2 = cloud(paths, config, engine, outputs=orders.outputs, log=log)
+        ec2 = cloud(paths, config, engine, outputs=orders.outputs, shelf=shelf)
+        market.reserve("ec2", ec2.provider.reserved.offers)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
         tidy.append(ec2.tidy)
         ends.callback(ec2.stop)
@@ -354,7 +355,7 @@ class Sweep:
 
 def _site(config: Config, catalog: Catalog) -> Site:
     site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price)
-    return replace(site, offered_features=catalog.vocabulary())
+    return replace(site, offered_features=catalog.vocabulary() | reserved_words(config))
 
 
 def _programs(config: Config) -> Mapping[str, Program | Interactive]:

@@ -50,12 +50,14 @@ def decide_launched(world: World, seen: cmd.Launched, now: int) -> Decision:
 
 
 def _bought(world: World, node: Node, machine: Machine, *, now: int) -> ev.MachineBought:
-    offer = next(
+    offers = [
         rung.offer
         for rung in node.rungs
         if (rung.offer.instance_type, rung.offer.region, rung.offer.market)
         == (machine.instance_type, machine.region, machine.market)
-    )
+    ]
+    # The same may be on the list as reserved, at no price, and as bought.
+    offer = max(offers, key=lambda one: one.micro_usd_per_hour == machine.micro_usd_per_hour)
     partition = next((p for p in world.site.partitions if p.name in node.partitions), None)
     elastic = partition.elastic if partition else None
     whole = schedulable(offer, elastic) if elastic else node.whole

@@ -6,6 +6,14 @@ from enum import StrEnum
 from accounting.tres import GresCounts
 from broker.model.ids import NodeName
 
+RESERVED = "reserved"
+"""Feature of what is bought from a reservation, of whatever kind."""
+TARGETED = "targeted"
+"""Feature of a reservation into which a launch goes only by its id."""
+BLOCK = "capacity-block"
+"""Feature of what is bought from a capacity block; EC2's name of that market."""
+ALL_RESERVATIONS = "ALL"
+
 
 class Market(StrEnum):
     ON_DEMAND = "on-demand"
@@ -134,6 +142,8 @@ class BuyPolicy:
     families: tuple[str, ...] = ()
     memory_share_percent: int = 95
     """How much of a type's memory can be scheduled."""
+    reservations: tuple[str, ...] = ()
+    """Targeted reservations and capacity blocks that may be used, by id, or ALL of them."""
     prefer: str = "cost"
     """`cost` or `time`."""
     boot_seconds: int = 60

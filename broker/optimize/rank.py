@@ -10,7 +10,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, count, islice
 
-from broker.model.offer import BuyPolicy, Market, Need, Offer, Ranked
+from broker.model import constraint
+from broker.model.errors import Refusal
+from broker.model.offer import (
+    ALL_RESERVATIONS,
+    BLOCK,
+    RESERVED,
+    TARGETED,
+    BuyPolicy,
+    Market,
+    Need,
+    Offer,
+    Ranked,
+)
 from broker.optimize.cooldown import Cooldown, Cooling, Place
 from broker.optimize.query import BOOT_WEIGHTS, Query, boot_weight, queries
 from broker.optimize.reasons import Candidate, Found, notes, reason
@@ -18,6 +30,7 @@ from broker.optimize.shelf import shelve
 
 FIRST = 50
 MARKETS = tuple(Market)
+CLOSED = frozenset((TARGETED, BLOCK))
 
 
 def rank(
@@ -48,16 +61,31 @@ def paid_for(
     """Of these reservations and capacity blocks those that have room for the job, as rungs.
 
     They cost the same whether they are used or not: they go before everything that is bought.
+    Their capacity is there for sure; only refusals for other reasons speak against them.
     """
     seconds = need.run_seconds + target.boot_seconds
     usable = [
         offer
         for offer in offers
-        if offer.free >= need.nodes and (offer.until is None or offer.until >= now + seconds)
+        if offer.free >= need.nodes
+        and (offer.until is None or offer.until >= now + seconds)
+        and _may_be_used(offer, need, target)
     ]
-    for rung in ranking(need, usable, cool, target=target, now=now) if usable else ():
+    if not usable:
+        return
+    cool = Cooldown(one for one in cool.entries(now) if one.refusal is not Refusal.CAPACITY)
+    for rung in ranking(need, usable, cool, target=target, now=now):
         if rung.cooling_until is None:
             yield replace(rung, reason=f"paid for already: {rung.offer.reservation}")
+
+
+def _may_be_used(offer: Offer, need: Need, target: BuyPolicy) -> bool:
+    """Into open reservations every launch goes; others are named by the partition or the job."""
+    if CLOSED.isdisjoint(offer.features) or ALL_RESERVATIONS in target.reservations:
+        return True
+    asked = constraint.names(constraint.parse(need.constraint)) if need.constraint else frozenset()
+    keys = {RESERVED, offer.reservation, *CLOSED.intersection(offer.features)}
+    return offer.reservation in target.reservations or not keys.isdisjoint(asked)
 
 
 def _cooled_last(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator[Candidate]:

@@ -70,6 +70,11 @@ class Elastic(Settings):
     instance_types: Names = Field((), description="These types only; empty: all.")
     families: Names = Field((), description="These families only, such as g5; empty: all.")
     features: Names = Field((), description="Features that all of them have, for --constraint.")
+    reservations: Names = Field(
+        (),
+        description="Ids of targeted capacity reservations and of capacity blocks that its jobs "
+        "may use, or ALL; open reservations are used anyway.",
+    )
     prefer: Annotated[str, one_of("cost", "time")] = Field(
         "cost", description="What is weighed first when machines are chosen."
     )

@@ -154,6 +154,7 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
             regions=elastic.regions or usual,
             instance_types=elastic.instance_types,
             families=elastic.families,
+            reservations=elastic.reservations,
             memory_share_percent=elastic.memory_share,
             prefer=elastic.prefer,
             boot_seconds=elastic.boot_seconds,

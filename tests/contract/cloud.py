@@ -285,6 +285,11 @@ class StubEc2:
     def _describe_regions(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"Regions": [{"RegionName": name} for name in REGIONS]}
 
+    def _describe_capacity_reservations(
+        self, region: str, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        return self._left("CapacityReservations", region)
+
     def _left(self, key: str, region: str) -> dict[str, Any]:
         return {key: [one for where, one in self.left.get(key, []) if where == region]}
 

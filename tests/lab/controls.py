@@ -8,7 +8,7 @@ from typing import Any
 from tests.lab.bill import bill
 from tests.lab.box import Box
 from tests.lab.machines import Machine, by_luck, moment
-from tests.lab.stock import ANY, Limit
+from tests.lab.stock import ANY, Limit, Reservation
 from tests.lab.weather import Rule
 
 Given = Mapping[str, Any]
@@ -49,6 +49,10 @@ def set_capacity(box: Box, given: Given) -> None:
     box.stock.limit(Limit(**given))
 
 
+def set_reservation(box: Box, given: Given) -> None:
+    box.stock.reservations[given["id"]] = Reservation(**given)
+
+
 def set_quota(box: Box, given: Given) -> None:
     box.stock.quotas[given["code"], given.get("region", ANY)] = int(given["vcpus"])
 
@@ -70,6 +74,7 @@ def clear_rules(box: Box, _given: Given) -> None:
     box.weather.rules.clear()
     box.stock.limits.clear()
     box.stock.quotas.clear()
+    box.stock.reservations.clear()
 
 
 def interrupt(box: Box, given: Given) -> Any:
@@ -96,6 +101,7 @@ SET: Mapping[str, Callable[[Box, Given], Any]] = {
     "delays": set_delays,
     "capacity": set_capacity,
     "quota": set_quota,
+    "reservation": set_reservation,
     "price": set_price,
     "rule": add_rule,
     "clear": clear_rules,

@@ -26,6 +26,12 @@ SAYINGS: Mapping[str, Saying] = {
         "You have requested more vCPU capacity than your current vCPU limit of {limit} allows for "
         "the instance bucket that the specified instance type belongs to.",
     ),
+    "ReservationCapacityExceeded": Saying(
+        400, "The requested reservation does not have sufficient compatible and available capacity."
+    ),
+    "InvalidCapacityReservationId.NotFound": Saying(
+        400, "The capacity reservation ID '{id}' does not exist."
+    ),
     "MaxSpotInstanceCountExceeded": Saying(400, "Max spot instance count exceeded"),
     "SpotMaxPriceTooLow": Saying(
         400, "Your Spot request price is lower than the minimum required Spot request price."

@@ -20,6 +20,7 @@ from tests.lab.stock import Pool
 from tests.lab.tokens import fingerprint
 from tests.lab.wares import ON_DEMAND, SPOT
 
+BLOCK = "capacity-block"
 USER_DATA_BYTES = 16 * 1024
 FLEET_DEFAULTS = {ON_DEMAND: "lowest-price", SPOT: "lowest-price"}
 
@@ -119,6 +120,10 @@ class Launching(EC2Response):
         market = _market(params)
         refused: Fault | None = None
         zones, kind = self._zones(params), str(params["InstanceType"])
+        if reserved := self._reserved(params):
+            pool = Pool(kind, self.region, zones[0], market)
+            self.box.stock.reserved(reserved, pool, most, taken=self.box.machines.living())
+            return pool, most
         self.box.weather.launch(Pool(kind, self.region, zones[0], market), least)
         for zone in zones:
             pool = Pool(kind, self.region, zone, market)
@@ -131,6 +136,15 @@ class Launching(EC2Response):
                 refused = fault if better else refused
         assert refused is not None
         raise refused
+
+    def _reserved(self, params: Mapping[str, Any]) -> str:
+        """The reservation that it names. Raises Fault where its market is not the right one."""
+        asked = params.get("CapacityReservationSpecification") or {}
+        id = str((asked.get("CapacityReservationTarget") or {}).get("CapacityReservationId", ""))
+        found = self.box.stock.reservations.get(id)
+        if found is not None and found.block != (_market_type(params) == BLOCK):
+            raise Fault("InvalidParameterCombination", f"{id} wants market type {BLOCK}, or none")
+        return id
 
     def _zones(self, params: Mapping[str, Any]) -> list[str]:
         """Ids of the zones that the request leaves open. Raises Fault."""
@@ -209,6 +223,7 @@ class Launching(EC2Response):
 
     def _adopt(self, instance: LabInstance, pool: Pool, params: Mapping[str, Any]) -> None:
         box, number, now = self.box, self.box.machines.number(), self.box.now()
+        reservation = self._reserved(params)
         machine = Machine(
             id=instance.id,
             number=number,
@@ -216,7 +231,8 @@ class Launching(EC2Response):
             zone=pool.zone,
             instance_type=pool.instance_type,
             market=pool.market,
-            micro_usd_per_hour=self._price(pool),
+            micro_usd_per_hour=0 if reservation else self._price(pool),
+            reservation=reservation,
             address=box.machines.hosts.address(number),
             launched_at=now,
             boots_at=now + box.delays.of("boot"),
@@ -384,9 +400,12 @@ class Launching(EC2Response):
                 return fault.status, headers, body
 
 
+def _market_type(params: Mapping[str, Any]) -> str:
+    return str((params.get("InstanceMarketOptions") or {}).get("MarketType", ""))
+
+
 def _market(params: Mapping[str, Any]) -> str:
-    options = params.get("InstanceMarketOptions") or {}
-    return SPOT if options.get("MarketType") == "spot" else ON_DEMAND
+    return SPOT if _market_type(params) == "spot" else ON_DEMAND
 
 
 def _with_subnet(params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -93,6 +93,8 @@ class Machine:
     beside: tuple[int, ...] = ()
     """Micro-dollars an hour of its volumes and addresses."""
     tags: dict[str, str] = field(default_factory=dict)
+    reservation: str = ""
+    """Of which it came: paid for already."""
     ends_itself: bool = True
     """Whether `shutdown` terminates it; else it would stop, and still cost its volume."""
     state: str = "pending"

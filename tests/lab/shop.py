@@ -10,6 +10,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from broker.optimize.catalog import Shape
 from tests.lab.faults import Fault
 from tests.lab.launching import Launching
+from tests.lab.stock import Reservation
 from tests.lab.wares import SPOT
 
 PAGE = 100
@@ -107,6 +108,31 @@ class Shop(Launching):
 
     def _zone_names(self) -> dict[str, str]:
         return {z.zone_id: z.name for z in self.ec2_backend.describe_availability_zones()}
+
+    def describe_capacity_reservations(self) -> ActionResult:
+        wanted = self._filters_from_querystring().get("state") or ["*"]
+        here = (one for one in self.box.stock.reservations.values() if one.region == self.region)
+        shown = [self._reservation(one) for one in here]
+        shown = [told for told in shown if _matches(told["State"], wanted)]
+        return ActionResult({"CapacityReservations": shown})
+
+    def _reservation(self, one: Reservation) -> dict[str, Any]:
+        over = one.ends_at is not None and one.ends_at <= self.box.now()
+        end = {"EndDate": datetime.fromtimestamp(one.ends_at, UTC)} if one.ends_at else {}
+        return {
+            "CapacityReservationId": one.id,
+            "InstanceType": one.instance_type,
+            "InstancePlatform": PRODUCT,
+            "AvailabilityZoneId": one.zone,
+            "Tenancy": "default",
+            "TotalInstanceCount": one.count,
+            "AvailableInstanceCount": self.box.stock.left_of(one, self.box.machines.living()),
+            "State": "expired" if over else "active",
+            "EndDateType": "limited" if end else "unlimited",
+            "InstanceMatchCriteria": one.match,
+            "ReservationType": "capacity-block" if one.block else "default",
+            **end,
+        }
 
     def describe_spot_price_history(self) -> ActionResult:
         filters = self._filters_from_querystring()

@@ -51,9 +51,31 @@ class Limit:
         return all(want in {ANY, have} for want, have in zip(wanted, given, strict=True))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Machines that are paid for: whoever has them named in the launch gets them."""
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    region: str = "us-east-1"
+    match: str = "open"
+    block: bool = False
+    ends_at: float | None = None
+
+
+class Held(Protocol):
+    """A machine that may have come of a reservation."""
+
+    @property
+    def reservation(self) -> str: ...
+
+
 @dataclass(slots=True)
 class Stock:
     wares: Wares
+    reservations: dict[str, Reservation] = field(default_factory=dict)
     limits: list[Limit] = field(default_factory=list)
     quotas: dict[tuple[str, str], int] = field(default_factory=dict)
     """vCPUs by quota code and region; the region may be any."""
@@ -75,6 +97,21 @@ class Stock:
             if limit.names(pool)
         ]
         return max(0, min(left, default=PLENTY))
+
+    def left_of(self, reservation: Reservation, taken: Iterable[Held]) -> int:
+        """How many more machines it has."""
+        return reservation.count - sum(one.reservation == reservation.id for one in taken)
+
+    def reserved(self, id: str, pool: Pool, count: int, *, taken: Sequence[Held]) -> None:
+        """Raises Fault unless so many of the pool can be had from the reservation."""
+        found = self.reservations.get(id)
+        if found is None:
+            raise Fault("InvalidCapacityReservationId.NotFound", id=id)
+        same = (found.instance_type, found.region, found.zone)
+        if same != (pool.instance_type, pool.region, pool.zone):
+            raise Fault("InvalidParameterValue", f"{id} is of {' '.join(same)}")
+        if self.left_of(found, taken) < count:
+            raise Fault("ReservationCapacityExceeded")
 
     def quota(self, code: str, region: str) -> int:
         return self.quotas.get((code, region), self.quotas.get((code, ANY), DEFAULT_VCPUS))

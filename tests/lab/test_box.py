@@ -165,6 +165,28 @@ def test_quotas_are_told_and_kept(box: Ways) -> None:
     assert launch(box, InstanceMarketOptions={"MarketType": "spot"})
 
 
+def test_a_reservation_gives_what_it_has_at_no_price(box: Ways) -> None:
+    zone = {"instance_type": "m7i.large", "zone": "use1-az1", "count": 1}
+    box.set("reservation", id="cr-1", match="targeted", **zone)
+    box.set("reservation", id="cr-2", block=True, ends_at=2_000_000_000, **zone)
+    box.set("capacity", machines=0)
+    place = {"Placement": {"AvailabilityZoneId": "use1-az1"}}
+
+    def into(id: str, **more: Any) -> list[dict[str, Any]]:
+        target = {"CapacityReservationTarget": {"CapacityReservationId": id}}
+        return launch(box, CapacityReservationSpecification=target, **place, **more)
+
+    into("cr-1")
+    into("cr-2", InstanceMarketOptions={"MarketType": "capacity-block"})
+    told = box.client().describe_capacity_reservations()["CapacityReservations"]
+    assert [one["AvailableInstanceCount"] for one in told] == [0, 0]
+    assert [one["ReservationType"] for one in told] == ["default", "capacity-block"]
+    assert {one["micro_usd_per_hour"] for one in box.get("bill")["lines"][-2:]} == {0}
+    for id, refused in (("cr-1", "ReservationCapacityExceeded"), ("cr-2", "Invalid")):
+        with pytest.raises(ClientError, match=refused):
+            into(id)
+
+
 def test_the_same_token_never_buys_twice_and_takes_no_other_arguments(box: Ways) -> None:
     first, again = launch(box, ClientToken="t"), launch(box, ClientToken="t")
     assert [i["InstanceId"] for i in first] == [i["InstanceId"] for i in again]

@@ -1,9 +1,11 @@
 """A service whose EC2 is the box: refusals, gangs, how long things take, losses, money."""
 
 import json
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tests.lab.host import NO_SSHD, SSHD
 from tests.lab.running import CREDENTIALS, Running, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+SPZ = str(Path(sys.executable).with_name("spz"))
 PATIENCE = 60.0
 SPEED = 10
 SIMULATED_SECONDS = (17 + 3) / SPEED
@@ -53,13 +56,19 @@ def lab() -> Iterator[Running]:
 
 @contextmanager
 def served(
-    preloaded: Preloaded, lab: Running, buy: str = "instance_types: [m7i.large]"
+    preloaded: Preloaded,
+    lab: Running,
+    buy: str = "instance_types: [m7i.large]",
+    *,
+    reserved: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Service]:
     """A service of this box with what its partition may buy; afterwards all its machines go."""
     config = CONFIG.format(
         endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user, buy=buy
     )
     lab.set("clear")
+    for one in reserved:
+        lab.set("reservation", **one)
     try:
         with service(preloaded, config, environ=CREDENTIALS) as made:
             yield made
@@ -128,6 +137,21 @@ def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -
         assert gateway.file(f"slurm-{job}.out") == "8\n"
 
 
+def test_a_job_goes_into_a_reservation_that_its_partition_names(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    one = {"id": "cr-0a1", "instance_type": "m7i.large", "zone": "use1-az1", "count": 1}
+    buy = "instance_types: [m7i.large], regions: [us-east-1], reservations: [cr-0a1]"
+    began = time.time()
+    with served(preloaded, lab, buy, reserved=[{**one, "match": "targeted"}]) as gateway:
+        settle(lambda: _asked(lab, "DescribeCapacityReservations", began), "its first look")
+        job = gateway.wrap("true", "-C", "cr-0a1")
+        gateway.wait(job, "COMPLETED")
+        assert lab.get("bill")["lines"][-1]["micro_usd_per_hour"] == 0
+        said = gateway.run(SPZ, "why", str(job), env=gateway.variables()).out
+        assert "paid for already: cr-0a1" in said
+
+
 def test_from_plan_to_start_it_takes_two_seconds_beside_the_boot(
     preloaded: Preloaded, lab: Running
 ) -> None:
@@ -170,6 +194,10 @@ def test_the_ledger_is_the_bill_of_the_box(preloaded: Preloaded, lab: Running) -
         settle(lambda: not living(lab), "idle machines to be let go")
         settle(lambda: _nodes_gone(gateway), "the nodes' end to be written down")
         assert _posted(gateway) == _billed(lab, since)
+
+
+def _asked(lab: Running, action: str, since: float) -> bool:
+    return any(c["at"] >= since and c["action"] == action for c in lab.get("calls"))
 
 
 def _nodes_gone(gateway: Service) -> bool:

@@ -25,6 +25,7 @@ Meaning = tuple[Refusal, Width]
 CAPACITY = (Refusal.CAPACITY, Width.TYPE_IN_ZONE)
 QUOTA = (Refusal.QUOTA, Width.FAMILY_IN_REGION)
 NOT_OFFERED = (Refusal.INVALID, Width.TYPE_IN_ZONE)
+RESERVATION_FULL = "ReservationCapacityExceeded"
 REGION_SHUT = (Refusal.AUTH, Width.REGION)
 ACCOUNT_SHUT = (Refusal.AUTH, Width.PROVIDER)
 STALE = (Refusal.TRANSIENT, Width.REGION)
@@ -39,7 +40,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "UnfulfillableCapacity": CAPACITY,
     "SpotMaxPriceTooLow": CAPACITY,
     "InsufficientReservedInstanceCapacity": (Refusal.CAPACITY, Width.NOTHING),
-    "ReservationCapacityExceeded": (Refusal.CAPACITY, Width.NOTHING),
+    RESERVATION_FULL: (Refusal.CAPACITY, Width.NOTHING),
     "Server.InsufficientInstanceCapacity": CAPACITY,
     "VcpuLimitExceeded": QUOTA,
     "InstanceLimitExceeded": QUOTA,
@@ -150,7 +151,9 @@ def meaning(code: str) -> Meaning:
 def refused(error: AwsError, offer: Offer, *, zone: str = "", nodes: int = 1) -> ProviderError:
     """The refusal in our words, with EC2's code."""
     refusal, width = meaning(error.code)
-    where = zone or offer.region
+    where = offer.reservation or zone or offer.region
+    if offer.reservation and refusal is Refusal.CAPACITY:
+        width = Width.NOTHING  # the same type may well be had outside of it
     if refusal is Refusal.QUOTA and width is Width.FAMILY_IN_REGION:
         return ProviderError(refusal, width, quota_text(error, offer, nodes))
     message = f"{offer.instance_type} ({offer.market}) in {where}: {error.code}"

@@ -13,6 +13,7 @@ from broker.model.errors import ProviderError, Refusal
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Offer
 from broker.model.purpose import Purpose
+from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming, requests
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
@@ -26,6 +27,7 @@ from broker.providers.ec2.leftovers import Leftover, Leftovers
 from broker.providers.ec2.naming import Identity
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
+from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.ec2.userdata import user_data
 
@@ -72,6 +74,9 @@ class Ec2Provider:
         self._book = Regions(outside.folder / "regions")
         self.images = Images(outside.api, outside.clocks.monotonic)
         self.networks = Networks(outside.api, outside.site, outside.settings)
+        self.reserved = Reservations(
+            outside.api, lambda: shelve(outside.catalog()), outside.clocks.monotonic
+        )
         self.holdings = Holdings(
             outside.api,
             outside.site,
@@ -212,6 +217,7 @@ class Ec2Provider:
     def _buy(self, bought: naming.Purchase) -> list[Machine]:
         """From the first of the offer's zones that has all of it. Raises ProviderError."""
         try:
+            self._check_room(bought)
             calls = list(requests.calls(bought, self._ground(bought)))
         except AwsError as error:
             raise errors.refused(error, bought.offer, nodes=len(bought.nodes)) from error
@@ -225,6 +231,12 @@ class Ec2Provider:
                     break
         raise refusals[-1]
 
+    def _check_room(self, bought: naming.Purchase) -> None:
+        """What is known to be taken is not asked for. Raises AwsError."""
+        id, count = bought.offer.reservation, len(bought.nodes)
+        if id and self.reserved.free(id) < count:
+            raise AwsError(errors.RESERVATION_FULL, f"{id} has no room for {count} more")
+
     def _refusal(self, error: AwsError, bought: naming.Purchase, call: Call) -> ProviderError:
         refusal, _ = errors.meaning(error.code)
         if refusal is Refusal.TRANSIENT:  # what we know of the region is stale
@@ -232,6 +244,8 @@ class Ec2Provider:
             self.images.forget(call.region)
         zones = "+".join(zone.partition("=")[2] for zone in call.zones)
         told = errors.refused(error, bought.offer, zone=zones, nodes=len(bought.nodes))
+        if told.refusal is Refusal.CAPACITY and bought.offer.reservation:
+            self.reserved.taken(bought.offer.reservation, bought.offer.free)
         self._with.guard.refused(bought, told)
         return told
 
@@ -262,6 +276,8 @@ class Ec2Provider:
             raise
         self._book.add(call.region)
         self._intents.end(bought)
+        if bought.offer.reservation:
+            self.reserved.taken(bought.offer.reservation, len(instances))
         machines = self._dealt(instances, call, bought)
         self.holdings.add(machines)
         return machines

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from broker.model.ids import NodeName
-from broker.model.offer import Market, Offer
+from broker.model.offer import BLOCK, Market, Offer
 from broker.model.purpose import Purpose
 from broker.providers.ec2 import naming
 from broker.providers.ec2.images import Image
@@ -17,8 +17,6 @@ RUN = "run_instances"
 FLEET = "create_fleet"
 LATEST = "$Latest"
 EFA = "efa"
-BLOCK = "capacity-block"
-"""The feature of an offer that is a block; EC2's name of that market."""
 Params = dict[str, Any]
 
 
@@ -193,7 +191,7 @@ def _zones(subnets: Sequence[Subnet]) -> tuple[str, ...]:
 
 def _pool(offer: Offer, subnets: Sequence[Subnet]) -> str:
     zones = "+".join(subnet.zone for subnet in subnets)
-    return f"{offer.region} {zones} {offer.instance_type} {offer.market}"
+    return f"{offer.region} {zones} {offer.instance_type} {offer.market} {offer.reservation}"
 
 
 def call_to_json(call: Call, bought: naming.Purchase) -> Params:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from broker.model.commands import NotLaunched, Terminated, Tried, Vanished
+from broker.model.commands import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market, Need, Offer
@@ -73,6 +73,17 @@ def test_where_all_was_refused_only_the_best_is_tried_and_that_now_and_then() ->
     assert bench.buys() == []
     found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
     assert (found.reason, "refused lately: capacity" in found.explain) == ("Resources", True)
+
+
+def test_what_is_reserved_goes_before_everything_that_is_bought() -> None:
+    bench = Bench(OFFER)
+    free = [1]
+    offer = replace(DEARER, reservation="cr-1", micro_usd_per_hour=0)
+    bench.quotes.reserve("ec2", lambda: [replace(offer, free=free[0])])
+    assert bench.buys() == ["m7i.xlarge", "m7i.large"]
+    free[0] = 0
+    bench.quotes.heard(Launched(group="1/1", machines=(), offer=offer), NOW)
+    assert bench.buys() == ["m7i.large"]
 
 
 def test_what_may_be_asked_for_stays_whatever_was_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.model.errors import BadOption
+from broker.model.errors import BadOption, ProviderError, Refusal, Width
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.optimize.bundled import catalog_of
 from broker.optimize.catalog import Catalog
@@ -273,6 +273,42 @@ def test_what_is_reserved_is_a_rung_while_it_has_room_and_lasts(offer: Offer, se
     need = Need(gpu_type="H100", gpus=8, nodes=2)
     found = list(paid_for(need, [offer], Cooldown(), target=PLAIN, now=NOW))
     assert [one.reason for one in found] == ["paid for already: cr-1"] * serves
+
+
+@pytest.mark.parametrize(
+    ("closed", "constraint", "policy", "serves"),
+    [
+        ((), None, (), True),
+        (("targeted",), None, (), False),
+        (("targeted",), None, ("cr-1",), True),
+        (("targeted",), None, ("cr-2",), False),
+        (("capacity-block",), None, ("ALL",), True),
+        (("capacity-block",), "capacity-block", (), True),
+        (("targeted",), "capacity-block", (), False),
+        (("targeted",), "reserved", (), True),
+        (("targeted",), "p5&cr-1", (), True),
+    ],
+)
+def test_a_closed_reservation_is_used_where_the_partition_or_the_job_names_it(
+    closed: tuple[str, ...], constraint: str | None, policy: tuple[str, ...], serves: bool
+) -> None:
+    offer = of_block(2)
+    offer = replace(offer, features=(*offer.features, "reserved", "cr-1", *closed))
+    need = Need(gpu_type="H100", gpus=8, nodes=2, constraint=constraint)
+    target = replace(PLAIN, reservations=policy)
+    assert len(list(paid_for(need, [offer], Cooldown(), target=target, now=NOW))) == serves
+
+
+@pytest.mark.parametrize(
+    ("refusal", "serves"), [(Refusal.CAPACITY, True), (Refusal.QUOTA, False), (Refusal.AUTH, False)]
+)
+def test_a_lack_of_capacity_outside_says_nothing_about_what_is_reserved(
+    refusal: Refusal, serves: bool
+) -> None:
+    offer, cool = of_block(2), Cooldown()
+    cool.refused(offer, ProviderError(refusal, Width.TYPE_IN_REGION, "no"), now=NOW)
+    need = Need(gpu_type="H100", gpus=8, nodes=2)
+    assert len(list(paid_for(need, [offer], cool, target=PLAIN, now=NOW))) == serves
 
 
 def test_spot_that_is_taken_back_often_costs_more_than_its_price(whole: Catalog) -> None:

@@ -15,6 +15,7 @@ from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Ceilings
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.providers.ec2.provider import ASKED_SECONDS
+from broker.providers.ec2.reserved import READ_SECONDS
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.refusals import Rule
 from tests.contract.cloud import StubEc2
@@ -57,6 +58,17 @@ class Bench:
             settings=self.settings,
             ceilings=self.ceilings,
         )
+
+    def reserve(self, free: int) -> None:
+        """A reservation that EC2 tells of, read."""
+        told = {
+            "CapacityReservationId": "cr-1",
+            "InstanceType": "m7i.large",
+            "AvailabilityZoneId": "use1-az1",
+            "AvailableInstanceCount": free,
+        }
+        self.ec2.left["CapacityReservations"] = [("us-east-1", told)]
+        self.provider.reserved.read(["us-east-1"])
 
     def params(self, operation: str) -> dict[str, Any]:
         return [params for name, params in self.ec2.calls if name == operation][-1]
@@ -167,11 +179,35 @@ def test_a_reservation_is_bought_from_by_its_id(
     bench: Bench, features: tuple[str, ...], market: dict[str, str] | None
 ) -> None:
     offer = replace(OFFER, reservation="cr-1", features=features, zones=("use1-az1",))
+    bench.reserve(free=1)
     bench.provider.launch(offer, [A], token="t")
     params = bench.params("run_instances")
     target = params["CapacityReservationSpecification"]["CapacityReservationTarget"]
     assert target == {"CapacityReservationId": "cr-1"}
     assert params.get("InstanceMarketOptions") == market
+
+
+def test_a_reservation_that_is_known_to_be_full_is_not_asked(bench: Bench) -> None:
+    offer = replace(OFFER, reservation="cr-1", zones=("use1-az1",), free=1)
+    bench.reserve(free=1)
+    bench.provider.launch(offer, [A], token="t")
+    with pytest.raises(ProviderError, match="in cr-1: ReservationCapacityExceeded") as caught:
+        bench.provider.launch(offer, [B], token="u")
+    assert (caught.value.refusal, caught.value.width) == (Refusal.CAPACITY, Width.NOTHING)
+    assert bench.ec2.count("run_instances") == 1
+
+
+def test_a_reservation_that_says_no_is_left_alone_until_it_is_read_again(bench: Bench) -> None:
+    offer = replace(OFFER, reservation="cr-1", zones=("use1-az1",), free=2)
+    bench.reserve(free=2)
+    bench.ec2.refuse(Rule(times=1), "InsufficientReservedInstanceCapacity")
+    with pytest.raises(ProviderError) as caught:
+        bench.provider.launch(offer, [A], token="t")
+    assert caught.value.width is Width.NOTHING
+    assert bench.provider.reserved.free("cr-1") == 0
+    bench.time += int(READ_SECONDS)
+    bench.provider.reserved.read(["us-east-1"])
+    assert bench.provider.reserved.free("cr-1") == 2
 
 
 # --- nobody knows
