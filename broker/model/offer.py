@@ -84,6 +84,8 @@ class Machine:
     ended_by_provider: bool = False
     address: str = ""
     """How a Channel reaches it: a host for SSH, a directory for local machines."""
+    inside: str = ""
+    """How machines beside it reach it; empty where that is the same or not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class BuyPolicy:
     families: tuple[str, ...] = ()
     memory_share_percent: int = 95
     """How much of a type's memory can be scheduled."""
+    efa_percent: int = 0
+    """For several nodes a type with EFA may cost so much more than one without."""
     reservations: tuple[str, ...] = ()
     """Targeted reservations and capacity blocks that may be used, by id, or ALL of them."""
     prefer: str = "cost"

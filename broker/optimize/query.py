@@ -17,6 +17,7 @@ from broker.optimize.gpus import matching
 
 MINIMUM_SECONDS = 60
 """EC2 bills at least this much of each start."""
+FABRIC = "efa"
 ANYWHERE = Alternative()
 PLAIN_BOOT, ACCELERATOR_BOOT, METAL_BOOT = BOOT_WEIGHTS = (1, 2, 10)
 """How much longer than a plain machine one with drivers to load, or bare metal, takes to boot."""
@@ -47,6 +48,8 @@ class Query:
     """Micro-dollars per hour and machine."""
     beside: int
     """Micro-dollars per hour and machine for what is billed beside its price."""
+    premium: int
+    """Percent by which types without EFA count dearer than they are."""
     moved: tuple[int, ...]
     """Micro-dollars for bringing the data to each region of the catalogue."""
 
@@ -106,6 +109,12 @@ class Query:
     def cost(self, price: int, seconds: int) -> int:
         """Micro-dollars for all machines, a started one counting whole."""
         return -(-(price + self.beside) * seconds * self.need.nodes // 3600)
+
+    def liked(self, shape: Shape, cost: int) -> int:
+        """What a cost counts as: several nodes that talk to each other do so better by EFA."""
+        if not self.premium or FABRIC in shape.features:
+            return cost
+        return cost + cost * self.premium // 100
 
 
 def boot_weight(shape: Shape) -> int:
@@ -168,6 +177,7 @@ def _query(
         within=_within(catalog, where, expression),
         max_price=min((cap for cap in caps if cap is not None), default=None),
         beside=beside(policy),
+        premium=policy.efa_percent if need.nodes > 1 else 0,
         moved=tuple(moving(need.data_gib, need.data_region, of.name) for of in catalog.regions),
     )
 

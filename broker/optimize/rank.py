@@ -170,8 +170,8 @@ class _Walk:
         """Everything that costs less, the cheapest first."""
         while self._waiting or self._found:
             least = self._waiting[0][0] if self._waiting else None
-            if self._found and (least is None or self._found[0].cost < least):
-                if limit is not None and self._found[0].cost >= limit:
+            if self._found and (least is None or self._found[0].liked < least):
+                if limit is not None and self._found[0].liked >= limit:
                     return
                 yield heapq.heappop(self._found)
             elif least is not None and (limit is None or least < limit):
@@ -188,9 +188,10 @@ class _Walk:
         self._put(number, row + 1)
 
     def _put(self, number: int, row: int) -> None:
-        price = self._lines.price
-        if row < self._lines.start[number + 1] and self._query.affords(price[row]):
-            least = self._query.cost(price[row], self._seconds(number, 0))
+        query, price = self._query, self._lines.price
+        if row < self._lines.start[number + 1] and query.affords(price[row]):
+            least = query.cost(price[row], self._seconds(number, 0))
+            least = query.liked(query.catalog.shapes[number], least)
             heapq.heappush(self._waiting, (least, number, row))
 
     def _seconds(self, number: int, band: int) -> int:
@@ -203,8 +204,10 @@ class _Walk:
     def _line(self, number: int, row: int, zones: tuple[str, ...]) -> Found:
         query, lines = self._query, self._lines
         price, band, region = lines.price[row], lines.band[row], lines.region[row]
+        cost = query.cost(price, self._seconds(number, band)) + query.moved[region]
         return Found(
-            cost=query.cost(price, self._seconds(number, band)) + query.moved[region],
+            liked=query.liked(query.catalog.shapes[number], cost),
+            cost=cost,
             price=price,
             estimate=query.catalog.sources[lines.source[row]].estimate,
             band=band,

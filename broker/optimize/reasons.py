@@ -8,12 +8,14 @@ from broker.model.offer import Market, Offer
 from broker.optimize.ages import told
 from broker.optimize.catalog import Shape
 from broker.optimize.cooldown import Cooling
-from broker.optimize.query import Query, boot_weight
+from broker.optimize.query import FABRIC, Query, boot_weight
 
 
 class Found(NamedTuple):
     """A price line that serves; sorts as it ranks, the same in every process."""
 
+    liked: int
+    """What it counts as: its cost, and more where it lacks what is preferred."""
     cost: int
     price: int
     estimate: bool
@@ -40,14 +42,18 @@ def reason(candidate: Candidate, asked: tuple[Query, ...], *, first: Candidate, 
     query = asked[candidate.found.query]
     if candidate.cooling is not None:
         return f"behind the others: {_refusal(candidate.cooling)}"
-    told = _compared(candidate, first, query) if place else _best(query)
+    told = _compared(candidate, first, query) if place else _best(candidate.found, query)
     if query.need.ordered and len(asked) > 1:
         return f"choice {candidate.found.query + 1} of {len(asked)}: {told}"
     return told
 
 
-def _best(query: Query) -> str:
-    return "starts soonest" if query.policy.prefer == "time" else "least expected cost"
+def _best(found: Found, query: Query) -> str:
+    if query.policy.prefer == "time":
+        return "starts soonest"
+    if query.premium and FABRIC in query.catalog.shapes[found.shape].features:
+        return f"least expected cost, where EFA may cost {query.premium}% more"
+    return "least expected cost"
 
 
 def _compared(candidate: Candidate, first: Candidate, query: Query) -> str:
@@ -102,7 +108,7 @@ def notes(candidate: Candidate, query: Query, now: int) -> Iterator[str]:
         yield f"bringing {query.need.data_gib} GiB of data there: {moved / 1_000_000:.2f} USD"
     if not offer.zones:
         yield "zones not known"
-    if query.need.nodes > 1 and "efa" in shape.features:
+    if query.need.nodes > 1 and FABRIC in shape.features:
         yield "all nodes in one zone and placement group, with EFA"
     yield from _gpu_notes(shape, query.gpus)
 

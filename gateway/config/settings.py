@@ -78,6 +78,9 @@ class Elastic(Settings):
     prefer: Annotated[str, one_of("cost", "time")] = Field(
         "cost", description="What is weighed first when machines are chosen."
     )
+    efa_percent: Count = Field(
+        10, description="For several nodes a type with EFA may cost so much more, in percent."
+    )
     max_usd_per_hour: Dollars | None = Field(None, description="Dearest machine that is bought.")
     memory_share: int = Field(
         95, ge=50, le=100, description="Percent of a type's memory that jobs may have."

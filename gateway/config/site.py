@@ -154,6 +154,7 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
             regions=elastic.regions or usual,
             instance_types=elastic.instance_types,
             families=elastic.families,
+            efa_percent=elastic.efa_percent if real and aws.efa else 0,
             reservations=elastic.reservations,
             memory_share_percent=elastic.memory_share,
             prefer=elastic.prefer,

@@ -311,6 +311,34 @@ def test_a_lack_of_capacity_outside_says_nothing_about_what_is_reserved(
     assert len(list(paid_for(need, [offer], cool, target=PLAIN, now=NOW))) == serves
 
 
+@pytest.mark.parametrize(
+    ("nodes", "percent", "first", "reason"),
+    [
+        (1, 10, "plain", "least expected cost"),
+        (2, 0, "plain", "least expected cost"),
+        (2, 5, "plain", "least expected cost"),
+        (2, 10, "fabric", "least expected cost, where EFA may cost 10% more"),
+    ],
+)
+def test_several_nodes_get_efa_where_it_costs_little_more(
+    nodes: int, percent: int, first: str, reason: str
+) -> None:
+    plain = Offer("ec2", "r1", ("r1-a",), "plain", Market.ON_DEMAND, 1_000_000, 96, mem_mib=4096)
+    fabric = replace(plain, instance_type="fabric", micro_usd_per_hour=1_080_000, features=("efa",))
+    dear = replace(plain, instance_type="dear", micro_usd_per_hour=1_090_000)
+    found = rank(
+        Need(cpus=64, nodes=nodes),
+        [dear, fabric, plain],
+        Cooldown(),
+        target=replace(PLAIN, efa_percent=percent),
+        now=NOW,
+    )
+    assert (found[0].offer.instance_type, found[0].reason) == (first, reason)
+    assert {one.offer.instance_type for one in found} == {"plain", "fabric", "dear"}
+    by_type = {one.offer.instance_type: one.expected_micro_usd for one in found}
+    assert by_type["plain"] < by_type["fabric"] < by_type["dear"]
+
+
 def test_spot_that_is_taken_back_often_costs_more_than_its_price(whole: Catalog) -> None:
     """A day of work is lost now and then: of two lines at one price the steadier goes first."""
     short, long = (
