@@ -4,14 +4,16 @@ Runs with the rights of the user whose files they are. Every name is looked up b
 one component at a time without following links, so that nothing outside it is written.
 """
 
-import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
 import sys
 import zlib
 
+from . import landing
+from .below import BadName, Below, named, reading
 from .packed import FAST, PIECE, Packer, Stream
 
 TYPE_CHECKING = False
@@ -24,22 +26,8 @@ MOST_READ = 4 << 20
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
-LONGEST_NAME = 255
 UNLIKE = ["?", 0, 0]
 """Of a pipe, socket or device: nothing that comes takes its place."""
-
-
-def named(form: str, name: str, mark: "Any") -> str:
-    """A name beside another one; of a long name its digest stands for it (255 bytes are a name)."""
-    data = name.encode("utf-8", "surrogateescape")
-    made = form.format(name, mark)
-    if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
-        made = form.format(hashlib.sha256(data).hexdigest(), mark)
-    return made
-
-
-class BadName(Exception):
-    """A path that does not stay below the folder."""
 
 
 # ---------------------------------------------------------------- names
@@ -51,55 +39,6 @@ def encode(value: "Any") -> bytes:
 
 def decode(data: bytes) -> "Any":
     return json.loads(data.decode("ascii")) if data else {}
-
-
-def parts(path: str) -> "list[str]":
-    """Components of a relative path. Raises BadName."""
-    found = path.split("/")
-    if path.startswith("/") or any(part in ("", ".", "..") for part in found) or "\0" in path:
-        raise BadName(path)
-    return found
-
-
-class Below:
-    """The folder that holds a path, opened from `root` on without following links."""
-
-    def __init__(self, root: int, path: str, make: bool = False) -> None:
-        *self.above, self.name = parts(path)
-        self.root = root
-        self.make = make
-        self.fd = -1
-
-    def __enter__(self) -> "Below":
-        self.fd = os.dup(self.root)
-        try:
-            for part in self.above:
-                self._enter(part)
-        except BaseException:
-            os.close(self.fd)
-            raise
-        return self
-
-    def _enter(self, part: str) -> None:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            deeper = os.open(part, flags, dir_fd=self.fd)
-        except FileNotFoundError:
-            if not self.make:
-                raise
-            os.mkdir(part, 0o777, dir_fd=self.fd)
-            deeper = os.open(part, flags, dir_fd=self.fd)
-        os.close(self.fd)
-        self.fd = deeper
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
-
-    def stat(self, name: "Optional[str]" = None) -> "Optional[os.stat_result]":
-        try:
-            return os.stat(name or self.name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
 
 
 # ---------------------------------------------------------------- listing
@@ -117,8 +56,13 @@ def entry(found: os.stat_result, target: "Optional[str]") -> "Optional[list[Any]
     return None
 
 
-def listing(folder: str, prune: "set[str]") -> "Iterator[tuple[str, list[Any]]]":
-    """Everything below, folders before what they hold; `prune` are names of folders left out."""
+def listing(
+    folder: str, prune: "set[str]", only: "Optional[str]" = None
+) -> "Iterator[tuple[str, list[Any]]]":
+    """Everything below, folders before what they hold; `prune` are names of folders left out.
+
+    With `only` that one entry of the folder, and what it holds.
+    """
     waiting = [""]
     while waiting:
         here = waiting.pop()
@@ -128,6 +72,8 @@ def listing(folder: str, prune: "set[str]") -> "Iterator[tuple[str, list[Any]]]"
         except OSError:
             continue  # not readable for its owner, or gone meanwhile
         for item in items:
+            if only is not None and not here and item.name != only:
+                continue
             path = os.path.join(here, item.name)
             row = _row(item)
             if row is None or (row[0] == "d" and item.name in prune) or ".spz-" in item.name:
@@ -150,7 +96,7 @@ def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
     how = decode(asked)
     lines = how["lines"] if "lines" in how else _lines(folder, how["file"])
     rows = {"": identity(folder)}  # type: dict[str, list[Any]]
-    rows.update(listing(folder, prune(lines)))
+    rows.update(listing(folder, prune(lines), how.get("only")))
     yield zlib.compress(encode({"lines": lines, "rows": rows}), FAST)
 
 
@@ -200,7 +146,7 @@ def do_tail(folder: str, asked: bytes) -> "Iterator[bytes]":
 
 def _tail(root: int, path: str, offset: int) -> bytes:
     try:
-        with Below(root, path) as place, _reading(place) as file:
+        with Below(root, path) as place, reading(place) as file:
             file.seek(offset)
             return bytes(file.read(MOST_READ))
     except OSError:
@@ -215,17 +161,12 @@ def do_digest(folder: str, asked: bytes) -> "Iterator[bytes]":
 def _digest(root: int, path: str) -> "Optional[str]":
     sum_ = hashlib.sha256()
     try:
-        with Below(root, path) as place, _reading(place) as file:
+        with Below(root, path) as place, reading(place) as file:
             for piece in iter(lambda: file.read(PIECE), b""):
                 sum_.update(piece)
     except OSError:
         return None
     return sum_.hexdigest()
-
-
-def _reading(place: Below) -> "Any":
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return open(os.open(place.name, flags, dir_fd=place.fd), "rb")
 
 
 # ---------------------------------------------------------------- packing
@@ -254,7 +195,7 @@ def _piece(root: int, header: "Header") -> "Optional[bytes]":
     if header["kind"] != "f":
         return b""
     try:
-        with Below(root, header["path"]) as place, _reading(place) as file:
+        with Below(root, header["path"]) as place, reading(place) as file:
             now = os.fstat(file.fileno())
             if [now.st_size, now.st_mtime_ns] != [header["size"], header["mtime"]]:
                 return None
@@ -361,6 +302,22 @@ def _more(place: Below, header: "Header", data: bytes) -> str:
     return "done"
 
 
+def do_adopt(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """The folder holds what one below it held, and nothing else; that one is gone."""
+    name = decode(asked)["from"]
+    inner = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for path in (os.path.join(folder, one) for one in os.listdir(root) if one != name):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    for one in os.listdir(inner):
+        os.rename(one, one, src_dir_fd=inner, dst_dir_fd=root)
+    os.rmdir(name, dir_fd=root)
+    return iter(())
+
+
 def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
     """Nothing more: `main` has made the folder, with the rights that this takes."""
     return iter(())
@@ -369,6 +326,7 @@ def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
 MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
 VERBS = {
     "make": do_make,
+    "adopt": do_adopt,
     "arrive": do_list,
     "list": do_list,
     "sizes": do_sizes,
@@ -381,48 +339,14 @@ VERBS = {
 # ---------------------------------------------------------------- as whom
 
 
-def make_folder(path: str, uid: int, gid: int) -> None:
-    """The folder and what is above it; the last one is the user's. Done before rights drop."""
-    if os.path.isdir(path):
-        return
-    _must_not_be_led(path)
-    os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-    os.mkdir(path, 0o755)
-    if os.geteuid() == 0:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if os.fstat(fd).st_uid == 0:
-                os.fchown(fd, uid, gid)
-        finally:
-            os.close(fd)
-
-
-def _must_not_be_led(path: str) -> None:
-    """Nobody's link but root's may say where root makes a folder. Raises OSError."""
-    above = os.path.dirname(path)
-    while os.geteuid() == 0 and above not in ("", "/"):
-        if os.path.islink(above) and os.lstat(above).st_uid != 0:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM), above)
-        above = os.path.dirname(above)
-
-
-def become(uid: int, gid: int, groups: "list[int]") -> None:
-    """For good. Raises OSError."""
-    if os.geteuid() != 0:
-        return
-    os.setgroups(groups)
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-
-
 def main(argv: "list[str]") -> int:
     """`carry VERB UID GID GROUPS UMASK FOLDER`; what is asked comes on standard input."""
     verb, uid, gid, groups, umask, folder = argv
     source = sys.stdin.buffer
     try:
         if verb in ("make", "arrive"):
-            make_folder(folder, int(uid), int(gid))
-        become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
+            landing.make_folder(folder, int(uid), int(gid))
+        landing.become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.umask(int(umask, 8))
         act = VERBS.get(verb)
         pieces = act(folder, source.read()) if act is not None else do_unpack(folder, source)
