@@ -15,7 +15,7 @@ from gateway.sdk.follow import Follower, Which, logs_status, part_of
 from gateway.sdk.launching import which
 from gateway.sdk.sending import make_folders, request
 from gateway.sdk.tasks import Task
-from gateway.translate.skypilot import written
+from gateway.translate.skypilot_yaml import written
 
 Names = str | Sequence[str] | None
 

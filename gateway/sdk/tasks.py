@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.errors import BadSpec, Refused
-from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot import read_file
+from gateway.translate.skypilot_yaml import written
 
 Json = dict[str, Any]
 Accelerators = str | Mapping[str, float | None] | Iterable[str]

@@ -5,16 +5,13 @@ which is what `skypilot_schema` says.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from broker.model.errors import BadSpec
-from gateway.config import scalars
-from gateway.config.problems import shown
 from gateway.translate import skypilot_values as values
 from gateway.translate.skypilot_documents import (
     RENAMED,
@@ -29,20 +26,15 @@ from gateway.translate.skypilot_documents import (
 )
 from gateway.translate.skypilot_fit import fitting
 from gateway.translate.skypilot_problems import told
-from gateway.translate.skypilot_schema import HOOK, HOOKS, SERVICE, TPU
+from gateway.translate.skypilot_schema import HOOK, HOOKS, JOB, SERVICE, TPU
+from gateway.translate.skypilot_yaml import documents
 
-Safe: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""PyYAML's fast one where it was built with it."""
-LONGEST = 1 << 20
-"""Characters of a task file."""
-MOST_VALUES = 200_000
-LONG_TEXT = 64
-"""Characters of a text that count as one value more."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANAGED = "secrets:"
 """Before the name of a secret that a store would hold."""
 
 Text = Annotated[str | None, BeforeValidator(values.scalar)]
+Variable = Annotated[str | None, BeforeValidator(values.variable)]
 MOST_NODES = 1_000_000
 Count = Annotated[int, Field(ge=0, le=MOST_NODES)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -166,6 +158,15 @@ class Pool(Section):
     upscale_delay_seconds: Seconds | None = None
     downscale_delay_seconds: Seconds | None = None
 
+    @model_validator(mode="after")
+    def _sized(self) -> "Pool":
+        least, most = self.min_workers, self.max_workers
+        if self.workers is None and (least is None or most is None):
+            raise ValueError("a pool needs workers, or min_workers and max_workers")
+        if least is not None and most is not None and least > most:
+            raise ValueError(f"min_workers {least} is more than max_workers {most}")
+        return self
+
 
 class Git(Section):
     """A repository as working directory."""
@@ -242,7 +243,7 @@ def _checked(variables: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return variables
 
 
-Variables = Annotated[dict[str, Text], BeforeValidator(_names)]
+Variables = Annotated[dict[str, Variable], BeforeValidator(_names)]
 Secrets = Annotated[dict[str, Text], BeforeValidator(_secret_names)]
 
 
@@ -251,7 +252,7 @@ class Task(Section):
 
     name: Text = None
     num_nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
-    workdir: str | Git | None = None
+    workdir: Annotated[str | Git, BeforeValidator(values.repository)] | None = None
     setup: str | None = None
     run: str | None = None
     envs: Variables | None = None
@@ -268,8 +269,16 @@ class Task(Section):
     outputs: Annotated[dict[str, float], Field(max_length=1)] | None = None
     event_callback: str | None = None
     api_server_access: bool | None = None
+    api_access: bool | None = None
+    job: Annotated[Tree, BeforeValidator(fitting(JOB))] | None = None
     file_mounts_mapping: Any = None
     volume_mounts: Any = None
+
+    @model_validator(mode="after")
+    def _one_purpose(self) -> "Task":
+        if self.service is not None and self.pool is not None:
+            raise ValueError("service and pool exclude each other")
+        return self
 
     @property
     def slurm(self) -> Slurm:
@@ -326,7 +335,7 @@ NOT_GIVEN = Given({}, {}, {})
 
 def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
     """The same with what a first document says of the others. Raises BadSpec."""
-    header, trees = headed(_documents(text))
+    header, trees = headed(documents(text))
     several = len(trees) > 1
     try:
         new = [merged(tree, given) for tree in trees]
@@ -340,78 +349,8 @@ def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
     return TaskFile(tasks, header, tuple(redacted(tree) for tree in new))
 
 
-class Loader(Safe):  # type: ignore[misc]
-    """Of task files."""
-
-
-scalars.plain(Loader)
-
-
-def _documents(text: str) -> list[Tree]:
-    if len(text) > LONGEST:
-        raise BadSpec("", "", f"a task file of {len(text)} characters; {LONGEST} are taken")
-    try:
-        found = [tree for tree in _bounded(text) if tree is not None]
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        if "nesting depth" in problem:
-            raise BadSpec("", "", "the file is nested too deeply") from None
-        raise BadSpec("", "", f"{where}{problem}", hint="this is no YAML") from error
-    except RecursionError:
-        raise BadSpec("", "", "the file is nested too deeply") from None
-    for tree in found:
-        if not isinstance(tree, dict):
-            raise BadSpec("", shown(tree), "a task is a list of `key: value` lines")
-    return found or [{}]
-
-
-def _bounded(text: str) -> Iterator[Tree | None]:
-    """Each document. Raises YAMLError, RecursionError, BadSpec where aliases make it too much."""
-    loader = Loader(text)
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            if node is not None and _values(node, {}) > MOST_VALUES:
-                much = f"with its aliases written out the file has more than {MOST_VALUES} values"
-                raise BadSpec("", "", much, hint="use fewer aliases (*name)")
-            yield loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _values(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many there are with each alias written out; what refers to itself counts once."""
-    if isinstance(node, yaml.ScalarNode):
-        return 1 + len(node.value) // LONG_TEXT
-    if id(node) not in known:
-        known[id(node)] = 1
-        pairs = isinstance(node, yaml.MappingNode)
-        inner = [one for pair in node.value for one in pair] if pairs else node.value
-        known[id(node)] = 1 + sum(_values(one, known) for one in inner)
-    return known[id(node)]
-
-
 def _task(tree: Tree, place: str) -> Task:
     try:
         return Task.model_validate(tree)
     except ValidationError as error:
         raise told(error.errors(include_url=False), place) from error
-
-
-class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as blocks."""
-
-
-def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text_node)
-
-
-def written(trees: Sequence[Tree]) -> str:
-    """Documents as YAML, keys in their order."""
-    return yaml.dump_all(trees, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

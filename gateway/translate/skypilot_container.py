@@ -9,6 +9,8 @@ from typing import Final
 from gateway.translate.skypilot import Task
 
 PREFIX: Final = "docker:"
+KEY: Final = "docker"
+"""Beside regions in a map: a container on a machine with an image of its own."""
 NOT_PASSED = "PATH|HOME|SHELL|USER|LOGNAME|PWD|OLDPWD|SHLVL|TMPDIR|HOSTNAME|LD_LIBRARY_PATH|_"
 """Variables that are the container's own."""
 IN_CONTAINER = """\
@@ -45,9 +47,9 @@ def image_of(task: Task) -> str | None:
     """The image of the first alternative that names one; None for machines as they are."""
     for candidate in task.resources.candidates:
         images = candidate.image_id
-        names = images.values() if isinstance(images, dict) else (images,)
-        for name in names:
-            if name is not None and name.startswith(PREFIX):
+        named = images if isinstance(images, dict) else {"": images}
+        for key, name in named.items():
+            if name is not None and (name.startswith(PREFIX) or key == KEY):
                 return name.removeprefix(PREFIX)
     return None
 

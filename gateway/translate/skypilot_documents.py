@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from broker.model.errors import BadSpec
 from gateway.config.problems import near
 from gateway.translate.skypilot_schema import HEADER, TASK
+from gateway.translate.skypilot_values import duration
 
 Tree = dict[str, Any]
 HEADER_KEYS = frozenset(HEADER["properties"])
 TASK_KEYS = frozenset(TASK["properties"])
 EXECUTIONS = ("serial", "parallel")
+DEFAULT = "default"
+SAFE = re.compile(r"[\w-]+")
+"""Names in a group: they become names of hosts and files."""
 RENAMED = {"gpus": "accelerators", "spot_recovery": "job_recovery"}
 """Older spellings in `resources`."""
 SUBSTITUTED = ("workdir", "file_mounts", "service", "volumes")
@@ -28,6 +32,19 @@ class Header:
     parallel: bool = False
     primary: tuple[str, ...] = ()
     """Tasks whose end ends the group; empty: all are waited for."""
+    delays: Mapping[str, int] = field(default_factory=dict)
+    """How long the others may go on then, by task, `default` for the rest; seconds."""
+    unread: tuple[str, ...] = ()
+    """Keys that say nothing here, nor to SkyPilot."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What of it is not done, a line each."""
+        return [f"{key}: ignored, it is no key of a group's header" for key in self.unread]
+
+    def delay(self, name: str) -> int:
+        """Seconds that a task may go on after the primary ones."""
+        return self.delays.get(name, self.delays.get(DEFAULT, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +62,72 @@ def headed(trees: Sequence[Tree]) -> tuple[Header, Sequence[Tree]]:
     announced = "execution" in first or "primary_tasks" in first
     if not announced and (len(trees) < 2 or set(first) != {"name"}):
         return Header(), trees
-    unknown = sorted(set(map(str, first)) - HEADER_KEYS)
-    if unknown:
-        hint = near(unknown[0], sorted(HEADER_KEYS))
-        raise BadSpec(unknown[0], "", f"{unknown[0]}: no such key of a header", hint=hint)
     way = str(first.get("execution") or "serial").lower()
     if way not in EXECUTIONS:
         raise BadSpec(
             "execution", way, f"execution: {way}: serial or parallel", hint=near(way, EXECUTIONS)
         )
+    unknown = sorted(set(map(str, first)) - HEADER_KEYS)
+    if unknown and way == "serial":
+        hint = near(unknown[0], sorted(HEADER_KEYS))
+        raise BadSpec(unknown[0], "", f"{unknown[0]}: no such key of a header", hint=hint)
     if len(trees) < 2:
         raise BadSpec("", "", "a header without tasks", hint="write them behind it, after ---")
     name = first.get("name")
-    primary = first.get("primary_tasks") or ()
-    if isinstance(primary, str) or not isinstance(primary, Sequence):
-        raise BadSpec("primary_tasks", primary, "primary_tasks: not a list")
-    named = None if name is None else str(name)
-    return Header(named, way == "parallel", tuple(map(str, primary))), trees[1:]
+    header = Header(
+        None if name is None else str(name),
+        way == "parallel",
+        _primary(first.get("primary_tasks") or ()),
+        _delays(first.get("termination_delay")),
+        tuple(unknown),
+    )
+    return header, trees[1:]
+
+
+def _primary(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise BadSpec("primary_tasks", value, "primary_tasks: not a list")
+    return tuple(map(str, value))
+
+
+def _delays(value: object) -> dict[str, int]:
+    """Seconds by task. Raises BadSpec."""
+    given = value if isinstance(value, dict) else {} if value is None else {DEFAULT: value}
+    try:
+        return {str(name): duration(one, bare=1) for name, one in given.items()}
+    except ValueError as error:
+        raise BadSpec("termination_delay", value, f"termination_delay: {error}") from error
 
 
 def must_be_group(header: Header, names: Sequence[str | None]) -> None:
-    """Raises BadSpec where a group's tasks cannot be told apart, or a primary task is none."""
+    """Raises BadSpec where a group's tasks cannot be told apart, or a task named is none."""
     if not header.parallel:
         return
+    _must_be_names(header.name, names)
     for number, name in enumerate(names, 1):
         if name is None or list(names).count(name) > 1:
             told = "has no name" if name is None else f"is called {name} as another is"
             raise BadSpec(
                 "name", name, f"task {number} {told}", hint="tasks of a group need their own"
             )
-    for name in header.primary:
-        if name not in names:
-            known = [one for one in names if one is not None]
-            told = f"primary_tasks: {name}: no such task"
-            raise BadSpec("primary_tasks", name, told, hint=near(name, known))
+    _must_be_known(header, [one for one in names if one is not None])
+
+
+def _must_be_names(group: str | None, names: Sequence[str | None]) -> None:
+    if group is None:
+        raise BadSpec("name", None, "the group has no name", hint="write name: in its header")
+    for named in (group, *names):
+        if named is not None and not SAFE.fullmatch(named):
+            hint = "in a group letters, digits, - and _ make a name"
+            raise BadSpec("name", named, f"name: {named!r} is not taken", hint=hint)
+
+
+def _must_be_known(header: Header, known: Sequence[str]) -> None:
+    asked = [("primary_tasks", name) for name in header.primary]
+    asked += [("termination_delay", name) for name in header.delays if name != DEFAULT]
+    for key, name in asked:
+        if name not in known:
+            raise BadSpec(key, name, f"{key}: {name}: no such task", hint=near(name, known))
 
 
 def merged(tree: Tree, given: Given) -> Tree:

@@ -35,10 +35,15 @@ def told(details: Sequence[ErrorDetails], place: str) -> BadSpec:
 
 
 def _most_telling(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """One for each place: pydantic tells every branch of a union that did not fit."""
+    """One for each place: pydantic tells every branch of a union that did not fit.
+
+    That something is no text says the least.
+    """
     found: dict[Path, ErrorDetails] = {}
     for detail in details:
-        found.setdefault(_path(detail["loc"]), detail)
+        path = _path(detail["loc"])
+        if path not in found or found[path]["type"] == "string_type":
+            found[path] = detail
     deeper = {path[:end] for path in found for end in range(len(path))}
     return [detail for path, detail in found.items() if path not in deeper]
 

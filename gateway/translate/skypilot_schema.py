@@ -21,6 +21,7 @@ TREE: Schema = {"type": "object"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 SECONDS: Schema = {"type": "number", "minimum": 0}
 SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
+ANYTHING: Schema = {"type": ["string", "number", "boolean", "null", "array", "object"]}
 AMOUNT: Schema = {"type": ["string", "number"]}
 INTERNAL: Schema = {"^_": {}}
 """Keys of SkyPilot's own; whatever they hold is passed over."""
@@ -267,7 +268,7 @@ GIT = _group({"url": TEXT, "ref": AMOUNT}, required=("url",))
 VARIABLES: Schema = {
     "type": "object",
     "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-    "additionalProperties": SCALAR,
+    "additionalProperties": ANYTHING,
 }
 SECRETS: Schema = _any(
     {
@@ -309,6 +310,7 @@ CONFIG = _group(
 )
 EGRESS = {**_map(NUMBER), "maxProperties": 1}
 OVERRIDES = _group({"config_overrides": CONFIG})
+JOB = _group({"wait_for_scheduling_timeout": AMOUNT})
 
 # --- the task
 
@@ -341,6 +343,12 @@ TASK_KEYS: dict[str, Schema] = {
     "event_callback": noted("A script for changes of state.", TEXT, "it is not called"),
     "api_server_access": noted(
         "Whether a job may call the service.", TRUTH, "on nodes of this host it may anyway"
+    ),
+    "api_access": noted(
+        "Its older name.", TRUTH, "on nodes of this host a job may call the service anyway"
+    ),
+    "job": noted(
+        "Of managed jobs: wait_for_scheduling_timeout.", JOB, "jobs wait until they can start"
     ),
     "file_mounts_mapping": noted("SkyPilot's own.", {}, "it is SkyPilot's own"),
     "volume_mounts": refused("SkyPilot's own.", {}, "there are none to attach"),

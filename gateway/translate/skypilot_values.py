@@ -3,6 +3,7 @@
 Every reader raises ValueError, which names the text and what may stand there.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -31,8 +32,7 @@ UNITS = {
     "p": 1024**5,
 }
 """Bytes; a number alone is gigabytes, and all are powers of 1024 as in SkyPilot 0.14."""
-SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-"""A number alone is minutes."""
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 MOST_DIGITS = 15
 """Before or behind the point: a text such as 1e999999999 must not become that many digits."""
 ANY = "*"
@@ -172,9 +172,11 @@ def _gpu(name: object, count: object) -> Gpu:
     if count is None and head and not _GPU_MEMORY.fullmatch(tail):
         text, count = head, tail
     number = Decimal(1) if count is None else _number(str(count).removesuffix("+"), "accelerator")
-    if number <= 0 or not text:
+    gpu = Gpu(text.strip(), math.ceil(number))
+    plain = not isinstance(name, int | float) and (":" not in gpu.name or gpu.by_memory)
+    if number <= 0 or not gpu.name or not plain:
         raise ValueError(f"{name!r}: an accelerator is NAME or NAME:COUNT, COUNT more than 0")
-    return Gpu(text, math.ceil(number))
+    return gpu
 
 
 def place(value: object) -> Place:
@@ -227,7 +229,7 @@ store = one_of(
 
 
 def autostop(value: object) -> Autostop | None:
-    """`true`, minutes, `10m`, `2h`, or a map with `idle_minutes` and `down`; None is never."""
+    """`true`, minutes, `10m`, or a map with `idle_minutes`; None and less than 0 is never."""
     if isinstance(value, Mapping):
         known = {"idle_minutes", "down", "wait_for", "hook", "hook_timeout"}
         unknown = sorted(set(map(str, value)) - known)
@@ -237,7 +239,7 @@ def autostop(value: object) -> Autostop | None:
         seconds = IDLE_SECONDS if idle is None else duration(idle)
         waits = WAITS(value.get("wait_for") or "jobs_and_ssh")
         return Autostop(seconds, down=bool(value.get("down")), wait_for=waits)
-    if value is False or value is None:
+    if value is False or value is None or str(value).startswith("-"):
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))
 
@@ -246,13 +248,14 @@ WAITS = one_of("jobs_and_ssh", "jobs", "none")
 """What holds an autostop off."""
 
 
-def duration(value: object) -> int:
-    """Seconds of `10` (minutes), `10m`, `2h`, `1d`, `1w`."""
+def duration(value: object, bare: int = 60) -> int:
+    """Seconds of `10m`, `2h`, `1d`, `1w`; of a number alone so many each."""
     text = _text(value, "duration").lower()
     found = re.fullmatch(rf"({_NUMBER})\s*([a-z]?)", text)
-    if found is None or found[2] not in SECONDS:
-        raise ValueError(f"{value!r} is no duration: minutes, or 10m, 2h, 1d, 1w")
-    return math.ceil(_number(found[1], "duration") * SECONDS[found[2]])
+    if found is None or found[2] not in {"", *SECONDS}:
+        alone = "minutes" if bare == SECONDS["m"] else "seconds"
+        raise ValueError(f"{value!r} is no duration: {alone}, or 10m, 2h, 1d, 1w")
+    return math.ceil(_number(found[1], "duration") * (SECONDS[found[2]] if found[2] else bare))
 
 
 def ports(value: object) -> tuple[str, ...]:
@@ -317,10 +320,29 @@ def _whole(value: object, what: str, most: int) -> int:
     return value
 
 
+def variable(value: object) -> str | None:
+    """A variable's value as text, a list or group as SkyPilot has it: as Python writes it."""
+    try:
+        json.dumps(value, default=str)
+    except ValueError:
+        raise ValueError("refers to itself") from None
+    return None if value is None else str(value)
+
+
+REPOSITORY = re.compile(r"(?:https?|ssh|git)://.+|[\w.-]+@[\w.-]+:(?!//).+")
+
+
+def repository(value: object) -> object:
+    """A repository's address stands for the group that has it as `url`."""
+    if isinstance(value, str) and REPOSITORY.fullmatch(value.strip()):
+        return {"url": value.strip()}
+    return value
+
+
 def scalar(value: object) -> str | None:
-    """A variable's value as text; None stays: it has to be given elsewhere."""
+    """A single value as text; None stays."""
     if isinstance(value, Mapping | list | set):
-        raise ValueError("not a single value")  # noqa: TRY004 - told as a bad value; may be secret
+        raise ValueError("not a single value")  # noqa: TRY004 - told as a bad value
     return None if value is None else str(value)
 
 

@@ -17,7 +17,8 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.listing import text_of
 from gateway.sdk.verbs.sent import body_of
 from gateway.sdk.verbs.tasks import text_of as file_text
-from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot import read_file
+from gateway.translate.skypilot_yaml import written
 
 _WORKER = re.compile(r"(.+)-pool-(\d+)")
 

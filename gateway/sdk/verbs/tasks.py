@@ -11,11 +11,12 @@ from gateway.sdk.client import Json
 from gateway.sdk.sending import variables
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
-from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
 from gateway.translate.skypilot_schema import SCHEMA
 from gateway.translate.skypilot_summary import summary
+from gateway.translate.skypilot_yaml import written
 
 MOST_BYTES = 8 << 20
 FORMS = ("yaml", "sbatch")

@@ -14,7 +14,7 @@ from broker.model.errors import BadSpec
 from broker.model.spec import ALL, Gres, Resources, Where
 from gateway.translate import skypilot_values as values
 from gateway.translate.environment import unpack
-from gateway.translate.skypilot import read
+from gateway.translate.skypilot import Git, read, read_file
 from gateway.translate.skypilot_run import Origin, Within, run_of
 from gateway.translate.skypilot_task import Translated, translate
 
@@ -221,7 +221,39 @@ def test_a_header_is_no_task() -> None:
         ("num_nodes: x", "num_nodes: x: not a whole number|"),
         ("num_nodes: 0", "num_nodes: 0: must be greater than or equal to 1|"),
         ("envs: {1a: x}", "envs: '1a' is no name of a variable: letters, digits and _|"),
-        ("envs: {A: [1]}", "envs.A: not a single value|"),
+        ("resources: {region: [1]}", "resources.region: not a single value|"),
+        ("file_mounts: {/x: {}}", "file_mounts./x: a mount needs a source or a name|"),
+        (
+            "resources: {accelerators: 'A100:8:1'}",
+            "resources.accelerators: 'A100:8:1': an accelerator is NAME or NAME:COUNT, "
+            "COUNT more than 0|",
+        ),
+        (
+            "resources: {accelerators: 1}",
+            "resources.accelerators: 1: an accelerator is NAME or NAME:COUNT, COUNT more than 0|",
+        ),
+        ("pool: {}", "pool: a pool needs workers, or min_workers and max_workers|"),
+        (
+            "pool: {min_workers: 3, max_workers: 1}",
+            "pool: min_workers 3 is more than max_workers 1|",
+        ),
+        ("pool: {workers: 1}\nservice: {replicas: 1}", "service and pool exclude each other|"),
+        (
+            "execution: parallel\n---\nname: a\nrun: x",
+            "the group has no name|write name: in its header",
+        ),
+        (
+            "name: a b\nexecution: parallel\n---\nname: a\nrun: x",
+            "name: 'a b' is not taken|in a group letters, digits, - and _ make a name",
+        ),
+        (
+            "name: g\nexecution: parallel\ntermination_delay: {al: 5s}\n---\nname: all\nrun: x",
+            "termination_delay: al: no such task|did you mean all?",
+        ),
+        (
+            "name: g\nexecution: parallel\ntermination_delay: soon\n---\nname: a\nrun: x",
+            "termination_delay: 'soon' is no duration: seconds, or 10m, 2h, 1d, 1w|",
+        ),
         ("run: 'a\n", "line 2, column 1: found unexpected end of stream|this is no YAML"),
         ("run: " + "[" * 5000, "the file is nested too deeply|"),
         ("- a\n", "a task is a list of `key: value` lines|"),
@@ -265,6 +297,45 @@ def bomb(level: str) -> str:
 )
 def test_a_file_that_grows_by_its_aliases_is_refused(text: str) -> None:
     assert "more than 200000 values" in refusal(text).message
+
+
+def test_a_group_says_how_long_each_task_may_go_on() -> None:
+    header = read_file(
+        "name: g\nexecution: parallel\nprimary_tasks: [a]\ncolour: red\n"
+        "termination_delay: {default: 30, b: 2m}\n---\nname: a\nrun: x\n---\nname: b\nrun: y\n"
+    ).header
+    assert (header.primary, header.delay("a"), header.delay("b")) == (("a",), 30, 120)
+    assert header.notes == ["colour: ignored, it is no key of a group's header"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1, 2]", "[1, 2]"),
+        ("{a: 1}", "{'a': 1}"),
+        ("true", "True"),
+        ("1e-4", "1e-4"),
+        ("2024-01-31", "2024-01-31"),
+    ],
+)
+def test_a_variable_is_the_text_that_sky_pilot_makes_of_it(text: str, value: str) -> None:
+    (one,) = read(f"envs: {{A: {text}}}")
+    assert one.envs == {"A": value}
+
+
+@pytest.mark.parametrize(
+    "text", ["https://git.example.org/x.git", "ssh://git@example.org/x", "git@example.org:team/x"]
+)
+def test_the_address_of_a_repository_is_a_workdir(text: str) -> None:
+    (one,) = read(f"workdir: {text}")
+    assert isinstance(one.workdir, Git)
+    assert one.workdir.url == text
+
+
+@pytest.mark.parametrize("text", ["/a:b", "./x@y", "s3", "data"])
+def test_other_workdirs_are_folders(text: str) -> None:
+    (one,) = read(f"workdir: {text}")
+    assert one.workdir == text
 
 
 def test_all_mistakes_are_told_at_once() -> None:

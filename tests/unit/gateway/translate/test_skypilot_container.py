@@ -85,6 +85,8 @@ def test_a_node_without_docker_says_so(tmp_path: Path) -> None:
         ("{image_id: 'docker:nvcr.io/a/b:1'}", "nvcr.io/a/b:1"),
         ("{image_id: ami-1}", None),
         ("{image_id: {us-east-1: 'docker:x'}}", "x"),
+        ("{image_id: {us-east-1: ami-1, docker: 'debian:12'}}", "debian:12"),
+        ("{image_id: {us-east-1: ami-1, docker: 'docker:debian'}}", "debian"),
         ("{any_of: [{image_id: 'docker:x'}]}", "x"),
         ("{}", None),
     ],

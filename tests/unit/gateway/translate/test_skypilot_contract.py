@@ -141,7 +141,7 @@ BAD = (
     "run: {a: b}",
     "envs: [A]",
     "envs: {A-B: c}",
-    "envs: {A: {b: c}}",
+    "secrets: {A: {b: c}}",
     "secrets: {A B: c}",
     "file_mounts: {/a: {mode: MOUNT}}",
     "file_mounts: {/a: {name: b, mode: LINK}}",

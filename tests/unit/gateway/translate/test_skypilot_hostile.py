@@ -5,9 +5,10 @@ import json
 import pytest
 
 from broker.model.errors import BadSpec
-from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_sbatch import to_sbatch
 from gateway.translate.skypilot_summary import summary
+from gateway.translate.skypilot_yaml import written
 
 LONG = "9" * 5000
 REFUSED = (
@@ -39,7 +40,8 @@ TAKEN = (
     *("name: 2020-99-99", "envs: {A: 2020-01-01}", "name: !!timestamp x", "envs: {A: .inf}"),
     *("volume_mounts: {2020-01-01: x}", "volume_mounts: {a: 2020-01-01T10:00:00Z}"),
     *("volume_mounts: !!set {a, b}", "event_callback: 2020-01-01", "name: 1e999999999"),
-    *("resources: {accelerators: !!set {A100, H100}}", "pool: {upscale_delay_seconds: 3}"),
+    *("resources: {accelerators: !!set {A100, H100}}", "envs: {A: [1e999, {b: .nan}]}"),
+    "pool: {workers: 1, upscale_delay_seconds: 3}",
 )
 
 

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from broker.model.errors import BadSpec
-from gateway.translate.skypilot import read_file, written
+from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
+from gateway.translate.skypilot_yaml import written
 
 CORPUS = Path(__file__).parents[3] / "tables" / "skypilot"
 PLAIN = [
