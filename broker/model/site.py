@@ -103,6 +103,8 @@ class Site:
     nodes: tuple[DeclaredNode, ...] = ()
     offered_features: frozenset[str] | None = None
     """Words in lower case that machines which can be bought may have; None: any word."""
+    max_bought: int | None = None
+    """Most bought machines at a time, of all partitions together."""
     admins: frozenset[int] = frozenset({0})
     """uids that may do everything."""
     operators: frozenset[int] = frozenset()

@@ -337,7 +337,10 @@ class _Pass:
 
     def _in_use(self, elastic: Elastic, partition: Partition) -> Wait:
         self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + 1
-        return Wait("Resources", f"all {elastic.max_nodes} nodes of {partition.name} are in use")
+        most, whose = elastic.max_nodes, partition.name
+        if self.view.site.max_bought is not None and self.view.site.max_bought < most:
+            most, whose = self.view.site.max_bought, "the site's ceiling"
+        return Wait("Resources", f"all {most} nodes of {whose} are in use")
 
     def let_go(self) -> Iterator[NodeName]:
         """Idle machines whose names are wanted: who waits could not use them, or would have."""

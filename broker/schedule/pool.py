@@ -37,7 +37,7 @@ class Pool:
         """Names that were free when so many were taken."""
 
     def unused(self, elastic: Elastic) -> list[NodeName]:
-        """Names that are free, the lowest first."""
+        """Names that may still be given, the lowest first."""
         key = elastic.prefix, elastic.max_nodes
         if key not in self._unused:
             numbers = range(1, elastic.max_nodes + 1)
@@ -47,7 +47,12 @@ class Pool:
         if taken != len(self.names):
             free = [name for name in free if name not in self.names]
             self._unused[key] = len(self.names), free
-        return free
+        most = self.view.site.max_bought
+        return free if most is None else free[: max(0, most - self.bought())]
+
+    def bought(self) -> int:
+        """Machines of all partitions that were bought, or are about to be."""
+        return len(self.names.difference(node.name for node in self.view.site.nodes))
 
     def cpus_for(self, user: str, need: Need) -> int:
         """Cpus of bought machines of that user ("": anybody's) that were free when first asked.

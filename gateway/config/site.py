@@ -56,6 +56,7 @@ def site(
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
         service_uid=service_uid or None,
         keep_refused_jobs=config.keep_refused_jobs,
+        max_bought=config.ceiling.max_nodes,
         requeue_delay=config.scheduling.requeue_delay,
         preempts=config.preempt_type == "qos",
         priority_flags=config.priority.flags,
@@ -82,7 +83,7 @@ def ranking(priority: PrioritySettings) -> Ranking:
         period=priority.calc_period,
         favor_small=priority.favor_small,
         flags=frozenset(priority.flags),
-        reset=priority.usage_reset_period,
+        reset=Period(priority.usage_reset_period),
     )
 
 

@@ -168,6 +168,18 @@ def test_when_all_names_are_in_use_the_rest_of_an_array_waits() -> None:
     assert rest.detail == "all 2 nodes of ec2 are in use"
 
 
+def test_a_ceiling_of_machines_holds_for_all_partitions_together() -> None:
+    parts = [replace(PLAIN, name=n, elastic=Elastic(f"{n}-", 8)) for n in ("a", "b")]
+    bench = Bench(Site(partitions=(*parts,), max_bought=3, nodes=(DeclaredNode("n1", Tres(1)),)))  # type: ignore[arg-type]
+    whole = Resources(exclusive=True)
+    jobs = [bench.submit(partitions=(name,), resources=whole) for name in ("a", "b", "a", "b")]
+    held = [bench.world.jobs[job].shares for job in jobs]
+    assert [len(shares) for shares in held] == [1, 1, 1, 0]
+    last = bench.world.jobs[jobs[-1]]
+    told = "all 3 nodes of the site's ceiling are in use"
+    assert (last.reason, last.detail) == ("Resources", told)
+
+
 def test_a_declared_node_with_room_goes_before_anything_that_is_bought() -> None:
     node = DeclaredNode("n1", Tres(2, 8000, 1))  # type: ignore[arg-type]
     both = replace(PLAIN, nodes=("n1",), elastic=Elastic("ec2-", 8))  # type: ignore[arg-type]
