@@ -1,49 +1,20 @@
 """Every verb, those that speak SkyPilot here: its options, its words, and where it is done."""
 
-from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
+from gateway.sdk.verbs.options import (
+    ALL_OF_MINE,
+    ASYNC,
+    DETACH,
+    EVERYBODY,
+    LISTED,
+    LOGS,
+    OVERRIDES,
+    VARIABLES,
+    YES,
+)
+from gateway.sdk.verbs.table_jobs import JOBS
 from gateway.sdk.verbs.table_operators import OPERATORS
 
-YES = Opt("-y --yes", FLAG, "Do not ask.")
-OUTPUT = Opt("-o --output", TEXT, "table or json.", "FORM")
-AS_JSON = Opt("--json", FLAG, "The same as -o json.")
-ALL_OF_MINE = Opt("-a --all", FLAG, "All of yours.")
-EVERYBODY = Opt("-u --all-users", FLAG, "Of all users.")
-ASYNC = Opt("--async", FLAG, "Print the request's id and come back at once.")
-DETACH = Opt("-d --detach-run", FLAG, "Do not wait for the run.")
-CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
-LISTED = (OUTPUT, AS_JSON)
-
-VARIABLES = (
-    Opt("--env", MANY, "NAME=VALUE, or NAME of this shell's.", "NAME[=VALUE]"),
-    Opt("--env-file", MANY, "File of NAME=VALUE lines.", "FILE"),
-    Opt("--secret", MANY, "As --env, and never shown.", "NAME[=VALUE]"),
-    Opt("--secret-file", MANY, "As --env-file, and never shown.", "FILE"),
-)
-OVERRIDES = (
-    Opt("-n --name", TEXT, "Name of the task.", "NAME"),
-    Opt("--workdir", TEXT, "Folder where it runs.", "DIR"),
-    Opt("--git-url", TEXT, "Repository where it runs.", "URL"),
-    Opt("--git-ref", TEXT, "Its branch, tag or commit.", "REF"),
-    Opt("--infra", TEXT, "aws, aws/REGION, aws/REGION/ZONE-ID; none clears.", "INFRA"),
-    Opt("--cloud", TEXT, "Older spelling of --infra.", "CLOUD"),
-    Opt("--region", TEXT, "Older spelling of --infra.", "REGION"),
-    Opt("--zone", TEXT, "Older spelling of --infra.", "ZONE"),
-    Opt("--gpus", TEXT, "NAME or NAME:COUNT; none clears.", "GPUS"),
-    Opt("--cpus", TEXT, "4 exactly, 4+ at least.", "N"),
-    Opt("--memory", TEXT, "GB: 16, 16+, or 4x times the vCPUs.", "GB"),
-    Opt("-t --instance-type", TEXT, "As g5.xlarge.", "TYPE"),
-    Opt("--num-nodes", NUMBER, "Nodes."),
-    Opt("--use-spot", PAIR, "Spot only."),
-    Opt("--image-id", TEXT, "Image of the machines.", "IMAGE"),
-    Opt("--disk-size", TEXT, "Of the root disk, GB.", "GB"),
-    Opt("--disk-tier", TEXT, "low, medium, high, ultra, best.", "TIER"),
-    Opt("--network-tier", TEXT, "standard or best.", "TIER"),
-    Opt("--local-disk", TEXT, "Instance-store disks: nvme:1000+.", "DISK"),
-    Opt("--ports", MANY, "To be open.", "PORT"),
-    Opt("--priority", NUMBER, "-1000 to 1000."),
-    *VARIABLES,
-    CONFIG,
-)
 LAUNCHED = (
     Opt("-c --cluster", TEXT, "Its name; absent: one is made up.", "NAME"),
     Opt("--dryrun", FLAG, "Only show what it would be bought from."),
@@ -58,15 +29,6 @@ LAUNCHED = (
     ASYNC,
     YES,
 )
-LOGS = (
-    Opt("--no-follow", FLAG, "Only what there is."),
-    Opt("--follow", FLAG, "Until it is over; that is usual."),
-    Opt("--tail", NUMBER, "Only the last lines; 0 is all."),
-    Opt("--status", FLAG, "Only the status."),
-    Opt("-s --sync-down", FLAG, "Copy the text to ./sky_logs."),
-    Opt("--provision", FLAG, "What the cluster waits for or was bought from."),
-)
-
 CLUSTERS = (
     Verb(
         "launch",
@@ -185,81 +147,6 @@ TASKS = (
         (Opt("--as", TEXT, "yaml or sbatch; absent: the other one.", "FORM"), *VARIABLES),
     ),
     Verb("task schema", "tasks:schema", "The JSON Schema of task files.", "", ()),
-)
-JOBS = (
-    Verb(
-        "jobs launch",
-        "managed:launch",
-        "A job that goes on elsewhere when its machines are lost; a pipeline; a group.",
-        "[TASK...]",
-        (
-            Opt("-p --pool", TEXT, "On a worker of this pool.", "POOL"),
-            Opt("--num-jobs", NUMBER, "So many, each with its SKYPILOT_JOB_RANK."),
-            Opt("--job-recovery", TEXT, "FAILOVER, EAGER_NEXT_REGION or none.", "STRATEGY"),
-            Opt("--job-group", FLAG, "The file's tasks together."),
-            Opt("--dryrun", FLAG, "Only show what it would be bought from."),
-            DETACH,
-            ASYNC,
-            YES,
-            *OVERRIDES,
-            *LISTED,
-        ),
-    ),
-    Verb(
-        "jobs queue",
-        "managed:queue",
-        "Managed jobs.",
-        "",
-        (
-            Opt("-l --limit", NUMBER, "At most so many; 50 if not given."),
-            Opt("-s --status", MANY, "Only these.", "STATUS"),
-            Opt("--skip-finished", FLAG, "Only what is not over."),
-            Opt("-r --refresh", FLAG, "No difference: it is always fresh."),
-            Opt("-a --all", FLAG, "However many."),
-            EVERYBODY,
-            *LISTED,
-        ),
-    ),
-    Verb(
-        "jobs cancel",
-        "managed:cancel",
-        "End managed jobs.",
-        "[ID...]",
-        (
-            Opt("-n --name", TEXT, "Those of this name.", "NAME"),
-            Opt("-p --pool", TEXT, "Those on this pool.", "POOL"),
-            ALL_OF_MINE,
-            EVERYBODY,
-            Opt("--graceful", FLAG, "They always get their signal first."),
-            YES,
-        ),
-    ),
-    Verb(
-        "jobs logs",
-        "managed:logs",
-        "The text of a managed job; absent: of the last one.",
-        "[ID] [TASK]",
-        (
-            Opt("-n --name", TEXT, "The last of this name.", "NAME"),
-            Opt("--controller", FLAG, "Why it is where it is."),
-            *LOGS,
-        ),
-    ),
-    Verb(
-        "jobs pool apply",
-        "pools:apply",
-        "Keep workers up for `jobs launch --pool`.",
-        "[FILE]",
-        (
-            Opt("-p --pool", TEXT, "Its name; absent: that of the file.", "NAME"),
-            Opt("--workers", NUMBER, "How many."),
-            *VARIABLES,
-            YES,
-        ),
-    ),
-    Verb("jobs pool status", "pools:status", "Pools and their workers.", "[POOL...]", LISTED),
-    Verb("jobs pool logs", "pools:logs", "What a worker said.", "POOL [WORKER]", LOGS),
-    Verb("jobs pool down", "pools:down", "Let pools go.", "[POOL...]", (ALL_OF_MINE, YES)),
 )
 REST = (
     Verb("api info", "service:info", "Where the service is, and who asks.", "", LISTED),

@@ -1,11 +1,8 @@
 """The verbs that are the service's own, not SkyPilot's: their options, and where they are done."""
 
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
+from gateway.sdk.verbs.options import LISTED
 
-LISTED = (
-    Opt("-o --output", TEXT, "table or json.", "FORM"),
-    Opt("--json", FLAG, "The same as -o json."),
-)
 OPERATORS = (
     Verb(
         "why",
