@@ -16,7 +16,8 @@ from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import Place
-from broker.stage.sides import PLAIN, Far, HereError, Side, Where, tails
+from broker.stage.pieces import written
+from broker.stage.sides import Far, HereError, Side, Where, tails
 from broker.stage.sync import Folder, Sync, Told
 
 
@@ -199,5 +200,5 @@ def _tail(side: Side, where: Where, *, name: str, at: int) -> bytes:
 
 
 def _more(name: str, data: bytes, *, at: int, anew: bool = False) -> bytes:
-    header = {"path": name, "kind": "more", "offset": at, "length": len(data), "anew": anew}
-    return PLAIN + json.dumps(header).encode("ascii") + b"\n" + data
+    head = {"path": name, "kind": "more", "offset": at, "length": len(data), "anew": anew}
+    return written([(head, data)])

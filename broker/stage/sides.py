@@ -1,14 +1,13 @@
 """The two ends of a synchronised folder: each runs the same small program as the files' user."""
 
 import errno
+import posixpath
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from broker.ports import Channel
 
-PLAIN = b"-"
-"""How a stream for `unpack` begins that is not compressed."""
 LEAST_SECONDS = 60.0
 BYTES_PER_SECOND = 1 << 20
 """The slowest way that is waited for."""
@@ -27,6 +26,10 @@ class Where:
     gid: int
     groups: tuple[int, ...] = ()
     umask: int = 0o022
+
+    def below(self, path: str) -> "Where":
+        """A folder in it, with the same rights."""
+        return replace(self, path=posixpath.join(self.path, path))
 
     def words(self) -> list[str]:
         """As the program takes them."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from broker.model.errors import Refused
 from broker.stage.ignore import FILE, Ignored
 from broker.stage.marks import Marks
+from broker.stage.pieces import header
 from broker.stage.plan import (
     Entry,
     Mark,
@@ -187,7 +188,7 @@ def _packed(
     """Each batch as it travels; the next one is packed while one is on its way."""
 
     def pack(batch: list[Piece]) -> tuple[list[Piece], bytes]:
-        asked = json.dumps([_header(piece, folder) for piece in batch]).encode("ascii")
+        asked = json.dumps([header(piece, folder.tag) for piece in batch]).encode("ascii")
         return batch, giver.carry("pack", folder.where, asked)
 
     with ThreadPoolExecutor(1) as ahead:
@@ -220,22 +221,6 @@ def _note(told: Told, piece: Piece, said: str) -> None:
     told.moved += said == DONE and piece.offset + piece.length >= piece.move.entry.size
     if said == BESIDE:
         told.beside.append(path)
-
-
-def _header(piece: Piece, folder: Folder) -> dict[str, object]:
-    entry, over = piece.move.entry, piece.move.over
-    return {
-        "path": piece.move.path,
-        "kind": entry.kind,
-        "size": entry.size,
-        "mtime": entry.mtime,
-        "mode": entry.mode,
-        "target": entry.target,
-        "offset": piece.offset,
-        "length": piece.length,
-        "expect": None if over is None else list(over[:3]),
-        "tag": folder.tag,
-    }
 
 
 def _marks(plan: Plan, told: Told) -> dict[str, Mark]:

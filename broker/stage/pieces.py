@@ -1,0 +1,53 @@
+"""Pieces of files as they travel: the stream that `carry pack` writes and `carry unpack` reads.
+
+Pure.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from broker.stage.plan import Piece
+
+PLAIN = b"-"
+"""How a stream begins that is not compressed."""
+
+
+def header(piece: Piece, tag: str) -> dict[str, Any]:
+    """What is asked of `pack`, and stands before the bytes in the stream."""
+    entry, over = piece.move.entry, piece.move.over
+    return {
+        "path": piece.move.path,
+        "kind": entry.kind,
+        "size": entry.size,
+        "mtime": entry.mtime,
+        "mode": entry.mode,
+        "target": entry.target,
+        "offset": piece.offset,
+        "length": piece.length,
+        "expect": None if over is None else list(over[:3]),
+        "tag": tag,
+    }
+
+
+def written(pieces: Iterable[tuple[dict[str, Any], bytes]]) -> bytes:
+    """Headers with their bytes as one stream."""
+    stream = bytearray(PLAIN)
+    for head, data in pieces:
+        stream += json.dumps(head).encode("ascii") + b"\n" + data
+    return bytes(stream)
+
+
+def read(stream: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Headers with their bytes. Raises ValueError or zlib.error where it makes no sense."""
+    if not stream:
+        return
+    packed = stream[:1] != PLAIN
+    data = zlib.decompress(memoryview(stream)[1:]) if packed else stream
+    at = 0 if packed else 1
+    while at < len(data):
+        end = data.index(b"\n", at)
+        head = json.loads(data[at:end])
+        at = end + 1 + head["length"]
+        yield head, data[end + 1 : at]
