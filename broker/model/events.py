@@ -182,6 +182,10 @@ class Requeued(JobFact):
     not_before: int | None = None
     kill_cause: str = ""
     priority: int = 0
+    region: str = ""
+    """Where a machine of it was lost."""
+    failed: bool = False
+    """Whether it counts as one of the failures after which it may start again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

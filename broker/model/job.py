@@ -272,6 +272,10 @@ class Job:
     suspended_for: int = 0
     """Seconds that the present attempt was suspended, before it is again."""
     restarts: int = 0
+    failures: int = 0
+    """After how many failures of its own it started again."""
+    lost_regions: tuple[str, ...] = ()
+    """Where machines of it were lost, the latest at the end."""
     not_before: int | None = None
     """A requeue's delay."""
     signals: tuple[PendingSignal, ...] = ()

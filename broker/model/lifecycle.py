@@ -281,9 +281,15 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
         reason=REQUEUED_HELD if event.hold else job.reason,
         kill_cause=event.kill_cause,
         restarts=job.restarts + 1,
+        failures=job.failures + event.failed,
+        lost_regions=_lost(job.lost_regions, event.region),
         signals=(),
     )
     return replace(back, **_clean(back)) if job.over else back
+
+
+def _lost(before: tuple[str, ...], region: str) -> tuple[str, ...]:
+    return (*(one for one in before if one != region), region) if region else before
 
 
 def _at_rest(job: Job, reason: str = "None") -> str:

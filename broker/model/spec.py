@@ -233,6 +233,33 @@ class Checkpoint(Value):
     """Seconds between two copies; None: only when the job is interrupted or ends."""
 
 
+class Managed(Value):
+    """A job that is over when its run is, and how it goes on until then (SkyPilot's managed jobs).
+
+    A pipeline or group has several: `tasks` names them all, `number` tells which this one is.
+    """
+
+    eager: bool = True
+    """After a loss first to other regions (EAGER_NEXT_REGION), else to the same (FAILOVER)."""
+    max_restarts: int = 0
+    """How often a failed run starts again."""
+    exit_codes: tuple[int, ...] = ()
+    """After these it starts again however often."""
+    kind: Literal["task", "pipeline", "group"] = "task"
+    name: str = ""
+    """Of the whole."""
+    number: int = 0
+    tasks: tuple[str, ...] = ()
+    root: int | None = None
+    """The job that was submitted first for it; None: this one."""
+    at: int = 0
+    """When the whole was submitted."""
+    outlives: tuple[int, ...] = ()
+    """Jobs after whose end this one ends too: the primary tasks of its group."""
+    delay: int = 0
+    """Seconds that it may go on then, if all of them succeeded."""
+
+
 class TaskSpec(Value):
     """What a user wants: resources per node, number of nodes, what to run, where its text goes."""
 
@@ -292,6 +319,7 @@ class TaskSpec(Value):
     """Which program holds a kept-open allocation; when it is gone, so is the job."""
     idle_seconds: int | None = None
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
+    managed: Managed | None = None
     cluster: str | None = None
     """Name under which a kept-open allocation is known (SkyPilot's cluster)."""
     options: tuple[tuple[str, str], ...] = ()
