@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from accounting.ids import JobId
+from broker.decide.money import accrued
 from broker.model.commands import Command, Many, Once, Repeated
 from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName
@@ -183,6 +185,13 @@ class Desk:
         """Calls what blocks (history, user database) in the pool of readers."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: function(*args, **kwargs))
+
+    async def costs(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
+        """Micro-dollars of these jobs so far: what was posted, and what has run up since."""
+        posted = await self.read(self.history.costs, jobs)
+        since = await self.read(accrued, self.snapshot(), self.now())
+        sums = ((job, posted.get(job, 0) + since.get(job, 0)) for job in jobs)
+        return {job: cost for job, cost in sums if cost}
 
     async def owner(self, uid: int) -> Owner:
         """Who this uid is. Raises Denied if the host does not know it."""

@@ -109,7 +109,7 @@ async def list_clusters(request: Request) -> Json:
     """Every open cluster."""
     desk, seen = desk_of(request), desk_of(request).snapshot()
     found = clusters(seen.jobs)
-    costs = await desk.read(desk.history.costs, [job.id for job in found])
+    costs = await desk.costs([job.id for job in found])
     return {"clusters": [cluster_view(job, seen=seen, cost=costs.get(job.id)) for job in found]}
 
 
@@ -155,7 +155,7 @@ async def report(request: Request, days: int | None = None) -> Json:
     query = HistoryQuery(since=since)
     past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.cluster])
     live = {job.id: job for job in [*past, *clusters(seen.jobs)]}
-    costs = await desk.read(desk.history.costs, list(live))
+    costs = await desk.costs(list(live))
     jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in live.values()]
     return {"clusters": jobs, "at": seen.at}
 
@@ -205,7 +205,7 @@ class LogQuery(BaseModel):
 async def list_jobs(request: Request) -> Json:
     """Jobs that are not over, and those that ended lately."""
     desk, seen = desk_of(request), desk_of(request).snapshot()
-    costs = await desk.read(desk.history.costs, list(seen.jobs))
+    costs = await desk.costs(list(seen.jobs))
     jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in seen.jobs.values()]
     return {"jobs": jobs, "at": seen.at}
 
@@ -215,7 +215,7 @@ async def show_job(request: Request, job_id: int) -> Json:
     """A job of now or of the past, with its runs."""
     desk = desk_of(request)
     job = await find_job(desk, job_id)
-    costs = await desk.read(desk.history.costs, [job.id])
+    costs = await desk.costs([job.id])
     return job_view(job, seen=desk.snapshot(), cost=costs.get(job.id))
 
 
@@ -233,7 +233,7 @@ async def reasons(request: Request, job_id: int) -> Json:
     desk = desk_of(request)
     job = await find_job(desk, job_id)
     events = await desk.read(desk.history.events, job.id)
-    costs = await desk.read(desk.history.costs, [job.id])
+    costs = await desk.costs([job.id])
     cost = costs.get(job.id)
     return {
         "job": job.id,

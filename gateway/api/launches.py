@@ -18,10 +18,12 @@ from broker.model.spec import TaskSpec
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, offer_view
+from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import Origin, Within, run_of
+from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import Translated, translate, working_directory
 
 SHOWN_CANDIDATES = 5
@@ -84,7 +86,7 @@ def planned(
     """
     task = one_task(asked)
     name = asked.cluster or made_up_name(asked.request, owner.user)
-    where = origin(asked, seen.site)
+    where = origin(asked, seen.site, task)
     made = translate(task, where, cluster=name, with_setup=asked.setup)
     there = None if _made_it(answered) else find_cluster(seen, owner, name)
     if there is None:
@@ -104,7 +106,9 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     if there is None:
         raise Unknown(f"you have no cluster {name!r}", hint=f"`spz launch -c {name} TASK` makes it")
     plain = asked.model_copy(update={"setup": False})
-    return _run_in(there, owner, asked=plain, where=origin(asked, seen.site), notes=())
+    return _run_in(
+        there, owner, asked=plain, where=origin(asked, seen.site, one_task(plain)), notes=()
+    )
 
 
 def _run_in(
@@ -150,10 +154,11 @@ def given_with(asked: LaunchRequest) -> Given:
     return Given(asked.envs, asked.secrets, asked.overrides)
 
 
-def origin(asked: LaunchRequest, site: Site) -> Origin:
-    """From where it was sent, and onto what it goes."""
-    usual = Elastic("", max_nodes=0)
-    elastic = (site.default_partition.elastic if site.default_partition else None) or usual
+def origin(asked: LaunchRequest, site: Site, task: Task) -> Origin:
+    """From where it was sent, and onto what it goes: the partition that it names, or the usual."""
+    named = slurm_fields(task.slurm).get("partitions", ())
+    partition = site.partition(named[0]) if named else site.default_partition
+    elastic = (partition.elastic if partition else None) or Elastic("", max_nodes=0)
     return Origin(
         cwd=asked.cwd,
         home=asked.home,
@@ -227,6 +232,9 @@ def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
     """What could be bought for it, the best first. Raises BadOption if nothing can."""
     named = spec.partitions or ()
     partition = site.partition(named[0]) if named else site.default_partition
+    if partition is None and named:
+        text = FIRST_LINES["partition"].format(named[0])
+        raise BadOption("partition", named[0], text, hint="`sinfo` lists those there are")
     if partition is None or partition.elastic is None:
         return []
     found = quote(_need(spec, partition), partition, partition.elastic)

@@ -77,7 +77,7 @@ def managed_jobs(market: Market) -> APIRouter:
         if all:
             past = await desk.read(lambda: list(desk.history.jobs(HistoryQuery())))
             found = {job.id: job for job in past if is_managed(job.spec)} | found
-        costs = await desk.read(desk.history.costs, list(found))
+        costs = await desk.costs(list(found))
         jobs = [_view(job, seen, costs.get(job.id)) for job in found.values()]
         return {"jobs": sorted(jobs, key=lambda one: -int(one["id"])), "at": seen.at}
 
@@ -88,9 +88,8 @@ def _made(file: TaskFile, asked: ManagedRequest, desk: Desk) -> list[Translated]
     if asked.num_jobs and len(file.tasks) > 1:
         raise BadSpec("num_jobs", asked.num_jobs, "--num-jobs is for one task")
     name = asked.overrides.get("name")
-    where = origin(asked, desk.site)
     return [
-        managed(task, where, place=place, jobs=asked.num_jobs)
+        managed(task, origin(asked, desk.site, task), place=place, jobs=asked.num_jobs)
         for task, place in zip(file.tasks, places(file, name), strict=True)
     ]
 

@@ -53,7 +53,8 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         """The best first, each with the reason for its place. Raises BadOption if there is none."""
         desk = desk_of(request)
         await caller(request)
-        spec = translate(one_task(asked), origin(asked, desk.site), cluster="offers").spec
+        task = one_task(asked)
+        spec = translate(task, origin(asked, desk.site, task), cluster="offers").spec
         partition, elastic = _elastic(desk.site, asked.partition)
         need = need_of(spec, demand(spec, partition), asked.seconds)
         found = market.at(desk.now())(need, partition, elastic)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from accounting.ids import JobId
+from broker.decide.money import accrued
 from broker.model.commands import Command
 from broker.model.errors import Denied, SpzError
 from broker.model.events import JobFact, SignalAsked
@@ -388,6 +390,25 @@ def test_why_names_the_choice_and_the_runner_up(house: House) -> None:
     assert told["lines"][2].startswith("  because: least expected cost (price of ")
     assert "), $1.0" in told["lines"][2]
     assert any(line.startswith("  runner-up: g5.xlarge in ") for line in told["lines"])
+
+
+def test_what_a_job_has_cost_so_far_is_told_from_the_first_second(house: House) -> None:
+    house.launch("resources: {accelerators: 'A10G:1'}\nrun: x")
+    house.wait(40)
+    told = []
+    for _ in range(30):
+        house.wait(1)
+        told.append(house.call("GET", "/v1/clusters")[1]["clusters"][0]["cost_micro_usd"])
+    steps = {after - before for before, after in pairwise(told)}
+    assert told[0] > 0 and min(steps) > 0 and max(steps) - min(steps) <= 2
+    posted = Past(house.sim).costs([JobId(1)]).get(JobId(1), 0)
+    assert posted + accrued(house.sim.engine.snapshot, house.desk.now())[JobId(1)] == told[-1]
+
+
+def test_a_launch_goes_by_the_partition_that_its_task_names(house: House) -> None:
+    body = {"config": {"slurm": {"sbatch_options": {"partition": "nowhere"}}}}
+    told = refusal(house.launch("run: x", overrides=body, dry_run=True))
+    assert told[:2] == (400, "invalid partition specified: nowhere")
 
 
 def test_why_tells_how_a_job_ended_and_what_it_cost(house: House) -> None:

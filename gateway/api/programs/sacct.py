@@ -101,7 +101,7 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     if options.has("batch-script") or options.has("env-vars"):
         return Answer(out=await _blobs(desk, call, options, jobs=jobs))
     if any(field.account.name == COST for field in fields):
-        costs = await desk.read(desk.history.costs, [job.id for job in jobs])
+        costs = await desk.costs([job.id for job in jobs])
         ctx = replace(ctx, costs=costs)
     if options.has("duplicates"):
         jobs = await desk.read(_with_runs, desk, _each(options, jobs))

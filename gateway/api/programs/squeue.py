@@ -115,7 +115,7 @@ class Squeue:
         by = await structured.asker(desk, call, options, taken=_behind(options, call))
         wanted = _wanted(options, call, snap)
         if "cost" in (options.text("Format") or "").lower():
-            costs = await desk.read(desk.history.costs, list(snap.jobs))
+            costs = await desk.costs(list(snap.jobs))
             ctx = replace(ctx, costs=costs)
         if options.has("start"):
             told = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)

@@ -39,10 +39,16 @@ def overrides(given: Values) -> Json:
         found["workdir"] = {"url": given["git_url"], **({"ref": ref} if ref else {})}
     if given.get("ports"):
         found["ports"] = given["ports"]
-    if given.get("config"):
-        found["config"] = _settings(given["config"])
+    if settings := [*(given.get("config") or ()), *_partition(given)]:
+        found["config"] = _settings(settings)
     found["autostop"] = _autostop(given)
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _partition(given: Values) -> list[str]:
+    """Where tasks name their partition."""
+    name = given.get("partition")
+    return [f"slurm.sbatch_options.partition={name}"] if name else []
 
 
 def _autostop(given: Values) -> Json | None:

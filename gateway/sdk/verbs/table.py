@@ -17,6 +17,7 @@ from gateway.sdk.verbs.table_operators import OPERATORS
 
 LAUNCHED = (
     Opt("-c --cluster", TEXT, "Its name; absent: one is made up.", "NAME"),
+    Opt("-p --partition", TEXT, "In this partition; the same as for sbatch.", "NAME"),
     Opt("--dryrun", FLAG, "Only show what it would be bought from."),
     DETACH,
     Opt("-i --idle-minutes-to-autostop", NUMBER, "Let it go when nothing has run for so long."),
