@@ -50,7 +50,7 @@ from gateway.api.text import Program
 from gateway.api.wire import Answer, Call
 from gateway.cloud import cloud, reserved_words, uses_ec2
 from gateway.config.catalogs import Shelf
-from gateway.config.load import read
+from gateway.config.load import reread
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
@@ -173,7 +173,7 @@ class Rereading:
 
         Raises ConfigError for a file that cannot be used, Denied, Busy; all stays as it is then.
         """
-        config = read(self.paths)
+        config = reread(self.paths, self.config)
         kept = {name: getattr(self.config, name) for name in AT_START}
         later = [name for name, value in kept.items() if getattr(config, name) != value]
         config = config.model_copy(update=kept)

@@ -1,6 +1,7 @@
 """Text to configuration, or a list of everything that is wrong with it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -42,6 +43,27 @@ def read(paths: Paths) -> Config:
         hint = "SKYPURZA_CONFIG names it; make it or unset the variable"
         raise ConfigError([Problem(str(paths.configs[0]), "", "no such file", hint)])
     return Config()
+
+
+def reread(paths: Paths, running: Config) -> Config:
+    """The same for a service that runs; every problem names the file. Raises ConfigError.
+
+    A file that says nothing, or is gone, may be one that is being written: it is refused.
+    """
+    path = str(config_file(paths) or paths.configs[0])
+    try:
+        config = read(paths)
+    except ConfigError as error:
+        raise ConfigError([_in_file(path, problem) for problem in error.problems]) from error
+    if not config.model_fields_set and running != Config():
+        hint = "the running configuration stays; defaults alone take a new start"
+        raise ConfigError([Problem(f"{path}: line 1", "", "nothing is said", hint)])
+    return config
+
+
+def _in_file(path: str, problem: Problem) -> Problem:
+    known = problem.path.startswith(path)
+    return problem if known else replace(problem, path=f"{path}: {problem.path}")
 
 
 def load(text: str) -> Config:

@@ -41,6 +41,9 @@ def test_another_file_is_taken_without_a_restart_and_a_broken_one_is_not(
         broken = served.run("scontrol", "reconfigure")
         assert broken.code == 1
         assert broken.err.startswith("slurm_reconfigure error:")
+        file = written(served, "")
+        emptied = served.run("scontrol", "reconfigure")
+        assert emptied.err.startswith(f"slurm_reconfigure error:{file}: line 1: nothing is said")
         assert partitions(served) == before
         text = with_partitions("min_job_age: 200\nsubmit_host: elsewhere\n" + MORE)
         written(served, text)

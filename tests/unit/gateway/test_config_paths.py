@@ -1,13 +1,15 @@
 """Where the service looks for its things."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.model.errors import Refused
-from gateway.config.load import config_file, read
+from gateway.config.load import config_file, read, reread
 from gateway.config.paths import Paths
 from gateway.config.problems import ConfigError
+from gateway.config.settings import Config
 
 HOME = Path("/home/alice")
 
@@ -82,3 +84,31 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"cluster: \xff")
     with pytest.raises(ConfigError, match=r"x\.yaml: 'utf-8' codec"):
         read(paths(SKYPURZA_CONFIG=str(tmp_path / "x.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "{}: line 1: nothing is said (the running configuration stays; "),
+        ("# being written\n", "{}: line 1: nothing is said"),
+        (None, "{}: line 1: nothing is said"),
+        ("nodes: [", "{}: line 1, column 9: "),
+        ("kill_wait: 5\nclutser: x", "{}: clutser: no such setting"),
+        (b"\xff", "{}: 'utf-8' codec"),
+    ],
+)
+def test_a_service_that_runs_keeps_its_configuration_for_a_file_that_says_none(
+    tmp_path: Path, text: str | bytes | None, told: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    where = replace(paths(SKYPURZA_HOME=str(tmp_path)), configs=(file,))
+    with pytest.raises(ConfigError) as caught:
+        reread(where, Config(kill_wait=5))
+    assert caught.value.message.startswith(told.format(file))
+
+
+def test_who_runs_on_defaults_may_go_on_so(tmp_path: Path) -> None:
+    where = replace(paths(SKYPURZA_HOME=str(tmp_path)), configs=(tmp_path / "none",))
+    assert reread(where, Config()) == Config()
