@@ -38,7 +38,7 @@ from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
 from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
-from broker.schedule.demand import expected_seconds, need_of
+from broker.schedule.demand import need_for
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
 from broker.schedule.gates import begin_of, gate
@@ -387,7 +387,7 @@ class Engine:
         if ask is None:
             return 0
         if ask.partition.elastic is not None:
-            need = need_of(job.spec, ask.demand, expected_seconds(job))
+            need = need_for(job, ask.demand)
             rungs = self.quote(need, ask.partition, ask.partition.elastic).rungs
             each = rungs[0].offer.micro_usd_per_hour if rungs else 0
         else:

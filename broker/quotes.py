@@ -11,6 +11,7 @@ from broker.model.errors import Refusal, Width, quota_reason
 from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
 from broker.model.site import Elastic, Partition
 from broker.optimize.cooldown import Cooldown, Cooling, places
+from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import paid_for, ranking
 from broker.schedule.view import Quote
@@ -73,7 +74,9 @@ class Quotes:
             paid_for(need, reserved, self._cool, target=policy, now=now),
             ranking(need, offers, self._cool, target=policy, now=now),
         )
-        return Quote(found, lambda: told(explain(need, offers, policy)))
+        moved = need.first_region or need.last_regions
+        rungs = by_region(need, found) if moved else found
+        return Quote(rungs, lambda: told(explain(need, offers, policy)))
 
     def buying(self, now: int) -> QuoteFor:
         """The same to buy from: nothing while all that would do was refused a moment ago."""

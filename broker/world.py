@@ -198,9 +198,11 @@ class World:
         return job.id in self.waiters or base in self.waiters
 
     def named_dependencies(self) -> list[JobId]:
-        """Ids of jobs and arrays that waiting jobs depend on."""
+        """Ids of jobs and arrays that waiting jobs depend on, or after which others end."""
         wishes = (wish for job_id in self.pending for wish in self.jobs[job_id].after)
-        return sorted({JobId(wish.job) for wish in wishes if wish.job is not None})
+        named = {JobId(wish.job) for wish in wishes if wish.job is not None}
+        outlived = {JobId(other) for job in self.jobs.values() for other in _outlived(job)}
+        return sorted(named | outlived)
 
     # --- indexes
 
@@ -234,6 +236,8 @@ class World:
             self.pending.add(job.id)
             if job.spec.deadline is not None or any(wish.delay for wish in job.after):
                 self.timed.add(job.id)
+            if _outlived(job):
+                self.timed.add(job.id)
         else:
             self.active.add(job.id)
         if has_work_outside(job):
@@ -261,6 +265,8 @@ class World:
                 yield name, self.waiters  # type: ignore[misc]
             elif dependency.job is not None:
                 yield JobId(dependency.job), self.waiters  # type: ignore[misc]
+        for other in _outlived(job):
+            yield JobId(other), self.waiters  # type: ignore[misc]
         yield name, self.singletons  # type: ignore[misc]
 
     def _put_node(self, name: NodeName, node: Node | None) -> None:
@@ -326,3 +332,8 @@ def has_work_outside(job: Job) -> bool:
 def to_begin(step: Step) -> bool:
     """Whether a step of several nodes has not begun on all of them."""
     return bool(step.more) and len(step.parts) < len(step.shares)
+
+
+def _outlived(job: Job) -> tuple[int, ...]:
+    """Jobs after whose end this one ends too."""
+    return job.spec.managed.outlives if job.spec.managed else ()

@@ -8,7 +8,7 @@ from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.left import PREEMPTED
-from broker.model.node import NodeState
+from broker.model.node import Node, NodeState
 from broker.world import World
 
 OOM_SIGNAL = 125
@@ -85,13 +85,13 @@ TAKEN_BACK = "machine taken back"
 """Why a job was lost that its provider pushed out: that is preemption."""
 
 
-def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
+def lost(job: Job, node: Node, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:
     """The node is gone for certain: back to the queue if it may, else NODE_FAIL 1:0 (PREEMPTED
     where its provider took it back).
 
     Its end is certain only if nothing of it can live elsewhere; else it is ended there first.
     """
-    over, taken = _only_there(job, node), why == TAKEN_BACK
+    over, taken = _only_there(job, node.name), why == TAKEN_BACK
     cause = "" if over else "node_fail"
     facts: list[ev.JobEvent] = []
     if not job.completing and requeue:
@@ -102,6 +102,7 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
             hold=job.hold,
             priority=job.priority,
             kill_cause=PREEMPTED if taken else cause,
+            region=region_of(node),
         )
         facts.append(back)
     elif not job.completing:
@@ -117,8 +118,13 @@ def lost(job: Job, node: NodeName, *, now: int, why: str, requeue: bool) -> list
         facts.append(end)
     if over:
         return [*_cut(job, job.steps, now), *facts, ev.Released(job=job.id, at=now, why=why)]
-    hit = [step for step in job.steps if node in _places(job, step)]
-    return [*_cut(job, hit, now), *facts, ev.NodeCleared(job=job.id, at=now, node=node)]
+    hit = [step for step in job.steps if node.name in _places(job, step)]
+    return [*_cut(job, hit, now), *facts, ev.NodeCleared(job=job.id, at=now, node=node.name)]
+
+
+def region_of(node: Node) -> str:
+    """Where its machine is, or was."""
+    return node.machine.region if node.machine else ""
 
 
 def _cut(job: Job, steps: Iterable[Step], now: int) -> list[ev.JobEvent]:

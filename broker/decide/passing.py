@@ -7,6 +7,7 @@ from accounting.ids import JobId
 from broker.decide.arrays import split, without
 from broker.decide.ending import cancelled
 from broker.decide.mail import near_limit
+from broker.decide.managed import group_end
 from broker.decide.possible import declared
 from broker.decide.reserving import reservations_due
 from broker.decide.stepping import idle_end
@@ -127,9 +128,11 @@ def due(world: World, now: int) -> list[ev.Event]:
     """Facts that are true now because of the time alone."""
     facts: list[ev.Event] = []
     for job_id in sorted(world.timed):
-        facts += _pending_due(world, world.jobs[job_id], now)
+        job = world.jobs[job_id]
+        facts += _pending_due(world, job, now) or group_end(world, job, now)
     for job_id in sorted(world.active):
-        facts += _active_due(world, world.jobs[job_id], now) or idle_end(world.jobs[job_id], now)
+        job = world.jobs[job_id]
+        facts += _active_due(world, job, now) or idle_end(job, now) or group_end(world, job, now)
     for name in sorted(world.nodes):
         facts += _node_due(world, world.nodes[name], now)
     return facts + reservations_due(world, now)

@@ -12,7 +12,7 @@ from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.site import DeclaredNode, Partition, Site
 from broker.model.spec import Gres, Resources
-from broker.schedule.demand import Demand, demand, expected_seconds, need_of
+from broker.schedule.demand import Demand, demand, need_for
 from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
 from broker.schedule.gates import beyond, partition_gate
@@ -136,7 +136,7 @@ def _bought_place(
 ) -> str | None:
     if partition.elastic is None:
         return None
-    found = quote(need_of(job.spec, ask, expected_seconds(job)), partition, partition.elastic)
+    found = quote(need_for(job, ask), partition, partition.elastic)
     if found.explain:
         hints.append(found.explain)
     return f"{partition.elastic.prefix}1" if found.rungs else None

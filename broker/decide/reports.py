@@ -6,6 +6,7 @@ from typing import Any
 
 from accounting.ids import JobId
 from broker.decide.ending import TAKEN_BACK, Outcome, lost, never_ran, not_cleared
+from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
@@ -176,7 +177,7 @@ def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
             facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
         else:
             requeue = may_requeue(world, job)
-            facts += lost(job, node.name, now=now, why=why, requeue=requeue)
+            facts += lost(job, node, now=now, why=why, requeue=requeue)
     return facts
 
 
@@ -272,8 +273,11 @@ def _exited(
 ) -> list[ev.JobEvent]:
     job, step = found
     facts, result = ended(job, step, record, node=node, now=now)
-    if step.id != BATCH or result is None:
+    if result is None:
         return facts
+    if step.id != BATCH:
+        tasks = [one for fact in facts if isinstance(fact, ev.StepEnded) for one in fact.tasks]
+        return facts + run_over(job, step, result, tasks=tasks, now=now)
     if job.completing and not job.runs_batch:
         return facts  # what held it open has no exit code of its own
     if job.completing:

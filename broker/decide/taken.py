@@ -1,9 +1,10 @@
 """A machine that its provider takes back: on notice it is drained, its jobs end as preempted."""
 
+from broker.decide.ending import region_of
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState
-from broker.model.left import PREEMPTED
+from broker.model.left import TAKEN
 from broker.model.lifecycle import Life, life
 from broker.world import World
 
@@ -11,7 +12,7 @@ ROOT = 0
 
 
 def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.Event]:
-    """Nothing new starts there; what runs is signalled as preemption does (SIGTERM, KillWait)."""
+    """Nothing new starts there; what runs gets SIGTERM, and time until shortly before the end."""
     node = world.nodes.get(name)
     if node is None or node.declared:
         return []
@@ -25,11 +26,11 @@ def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.E
     )
     facts: list[ev.Event] = [] if node.drain else [drained]
     for job in world.holders_of(name):
-        facts += _pushed_out(world, job, now)
+        facts += _pushed_out(world, job, region_of(node), now=now)
     return facts
 
 
-def _pushed_out(world: World, job: Job, now: int) -> list[ev.Event]:
+def _pushed_out(world: World, job: Job, region: str, *, now: int) -> list[ev.Event]:
     if life(job) not in {Life.RUNNING, Life.CONFIGURING}:
         return []
     if may_requeue(world, job):
@@ -39,12 +40,11 @@ def _pushed_out(world: World, job: Job, now: int) -> list[ev.Event]:
             why="preempted",
             hold=job.hold,
             priority=job.priority,
-            kill_cause=PREEMPTED,
+            kill_cause=TAKEN,
+            region=region,
         )
         return [back]
-    end = ev.Ended(
-        job=job.id, at=now, state=JobState.PREEMPTED, reason="None", kill_cause=PREEMPTED
-    )
+    end = ev.Ended(job=job.id, at=now, state=JobState.PREEMPTED, reason="None", kill_cause=TAKEN)
     return [end]
 
 

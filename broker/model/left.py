@@ -5,8 +5,8 @@ from dataclasses import replace
 from broker.model import events as ev
 from broker.model.job import Job, JobState
 
-PREEMPTED = "preempted"
-"""Cause of an end by which a job is pushed out."""
+PREEMPTED, TAKEN = "preempted", "taken_back"
+"""Causes of an end by which a job is pushed out: by another job, by who sells the machine."""
 
 
 def left_behind(job: Job, event: ev.JobEvent) -> Job:
@@ -15,7 +15,7 @@ def left_behind(job: Job, event: ev.JobEvent) -> Job:
     One that was pushed out is PREEMPTED there, as Slurm's slurmctld writes it.
     """
     at = event.at
-    if isinstance(event, ev.Requeued) and event.kill_cause == PREEMPTED:
+    if isinstance(event, ev.Requeued) and event.kill_cause in {PREEMPTED, TAKEN}:
         job = replace(job, state=JobState.PREEMPTED)
     if job.ended is not None:
         return job

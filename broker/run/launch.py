@@ -178,7 +178,7 @@ def kill(attempt: str, *, grace: float, cause: str) -> bytes:
     """Ends in a `gone` record, also for an attempt that the node never had.
 
     Causes with words of their own in the job's output: `time_limit`, `requeued`, `preempted`,
-    `node_fail`; any other reads as a signal, as `cancelled` does.
+    `taken_back`, `node_fail`; any other reads as a signal, as `cancelled` does.
     """
     return _line(do="kill", attempt=attempt, grace=grace, cause=cause)
 

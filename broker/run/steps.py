@@ -17,6 +17,7 @@ from broker.model.commands import (
 from broker.model.errors import Unknown
 from broker.model.ids import StepId, attempt_key, step_key
 from broker.model.job import Job, JobState, Step
+from broker.model.left import TAKEN
 from broker.model.node import Node
 from broker.model.spec import UNLIMITED
 from broker.ports import Place, Reach
@@ -26,6 +27,9 @@ from broker.run.health import is_ours, same, trouble
 
 ASK_SECONDS = 10.0
 SIGKILL, SIGTERM = 9, 15
+NOTICE_GRACE = 75
+"""Seconds at least that a job has when its machine is taken back; EC2 gives two minutes, of which
+the rest is for what is copied behind it."""
 
 
 class Orders(Protocol):
@@ -59,6 +63,7 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
 def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
     """Asked of every node of the job; the journals' `gone` tell when nothing is left."""
     job = effect.job
+    grace = max(grace, NOTICE_GRACE) if job.kill_cause == TAKEN else grace
     for node in effect.nodes:
         request = launch.kill(job.key, grace=grace, cause=job.kill_cause)
         _ask_living(node, reach.place(node), request)

@@ -1,7 +1,7 @@
 """From a spec to numbers: how many nodes and tasks, and what a node must give for its tasks."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accounting.tres import Tres, gres_counts
 from broker.model.job import Job
@@ -197,6 +197,20 @@ def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
         data_gib=spec.resources.data_gib or 0,
         data_region=spec.resources.data_region or "",
     )
+
+
+def need_for(job: Job, ask: Demand) -> Need:
+    """The same for a job, which may have lost machines before: then elsewhere, or there again."""
+    first, last = regions(job)
+    need = need_of(job.spec, ask, expected_seconds(job))
+    return replace(need, first_region=first, last_regions=last) if first or last else need
+
+
+def regions(job: Job) -> tuple[str, tuple[str, ...]]:
+    """The region that goes before all others, and those that go behind."""
+    if job.spec.managed is None or not job.lost_regions:
+        return "", ()
+    return ("", job.lost_regions) if job.spec.managed.eager else (job.lost_regions[-1], ())
 
 
 def expected_seconds(job: Job) -> int:

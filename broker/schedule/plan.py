@@ -11,7 +11,7 @@ from broker.model.offer import Need
 from broker.model.site import Elastic, Partition
 from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
-from broker.schedule.demand import expected_seconds
+from broker.schedule.demand import expected_seconds, regions
 from broker.schedule.eligible import Ask, is_preferred
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import begin_of, capacity, gate
@@ -272,7 +272,7 @@ class _Pass:
 
     def _shape(self, job: Job, ask: Ask) -> Shape:
         """What would be bought for the job alone."""
-        key = ask.signature, expected_seconds(job), job.spec.resources.prefer
+        key = ask.signature, expected_seconds(job), job.spec.resources.prefer, regions(job)
         if key not in self.shapes:
 
             def quote(need: Need) -> Quote:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from broker.model.job import Job
 from broker.model.offer import Need
-from broker.schedule.demand import Demand, expected_seconds, need_of
+from broker.schedule.demand import Demand, need_for
 from broker.schedule.view import Quote
 
 MOST_NODES = 4
@@ -51,7 +51,7 @@ def _shapes(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Iterator[S
         spread = replace(ask, min_nodes=nodes)
         if nodes > ask.min_nodes and not _is_large(spread):
             return
-        need = need_of(job.spec, spread, expected_seconds(job))
+        need = need_for(job, spread)
         yield Shape(nodes, need, quote(need))
 
 

@@ -8,6 +8,7 @@ BECAUSE = {
     "time_limit": "DUE TO TIME LIMIT",
     "requeued": "DUE TO JOB REQUEUE",
     "preempted": "DUE TO PREEMPTION",
+    "taken_back": "DUE TO PREEMPTION",
     "node_fail": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
     "task_failure": "DUE TO TASK FAILURE",
 }

@@ -36,7 +36,7 @@ def test_a_notice_drains_the_node_and_pushes_its_jobs_out(
     assert (node.drain, "2026-11-29T21:00:00Z" in node.reason) == (True, True)
     (kill,) = [e for e in bench.effects if isinstance(e, Kill)]
     found = bench.world.jobs[job]  # type: ignore[index]
-    assert (kill.job.kill_cause, found.state.label) == ("preempted", while_ending)
+    assert (kill.job.kill_cause, found.state.label) == ("taken_back", while_ending)
     bench.journal("ec2-1", {"kind": "gone", "attempt": f"{job}/1"})
     found = bench.world.jobs[job]  # type: ignore[index]
     assert (found.key, [share.node for share in found.shares]) == (f"{job}{key}", nodes)

@@ -22,6 +22,7 @@ def test_a_line_begins_with_the_moment_to_the_millisecond() -> None:
         ("time_limit", "DUE TO TIME LIMIT ***"),
         ("requeued", "DUE TO JOB REQUEUE ***"),
         ("preempted", "DUE TO PREEMPTION ***"),
+        ("taken_back", "DUE TO PREEMPTION ***"),
         ("node_fail", "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"),
     ],
 )
