@@ -240,10 +240,19 @@ class Engine:
         back = free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued))
         if back and isinstance(fact, ev.JobFact):
             job = self.world.jobs[fact.job]
-            self.room_made = self.room_made or gate(job, now) is None
+            self.room_made = self.room_made or self._may_be_placed(job, fact, now)
             if begin_of(job) > now:
                 self.next_begin = min(self.next_begin, begin_of(job))
         self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
+
+    def _may_be_placed(self, job: Job, fact: ev.JobFact, now: int) -> bool:
+        """Whether a full pass has to look at it.
+
+        A new job that its partitions keep waiting was told so in its own step.
+        """
+        if isinstance(fact, ev.Queued) and not self.blocked.intersection(job.partitions):
+            return gate(job, now) is None and not self.asks.closed(job)
+        return gate(job, now) is None
 
     def _freed(self, fact: ev.Event) -> list[NodeName]:
         """Nodes that the fact takes from a job."""

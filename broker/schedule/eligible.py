@@ -109,6 +109,10 @@ class Asks:
         """Alike for jobs that wait for room alone, and alike; None for those that need a look."""
         return self._look_up(job)[2]
 
+    def closed(self, job: Job) -> bool:
+        """Whether none of its partitions will start it as things are."""
+        return all(ask.gate is not None for ask in self.of(job))
+
     def _look_up(self, job: Job) -> tuple[Job, tuple[Ask, ...], int | None]:
         known = self._known.get(job.id)
         if known is not None and known[0] is job:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker.model.errors import Refused
-from gateway.api.programs import sbatch, scancel
+from gateway.api.programs import scancel
 from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, Beside
+from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
 from gateway.api.stream import Exec, Hello, Interactive
@@ -160,7 +161,7 @@ def run(answer: Answer) -> tuple[str, int]:
 
 def test_the_sites_sbatch_gets_every_word_as_it_was_typed(tmp_path: Path) -> None:
     office = Office()
-    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    program = around(stand_ins(tmp_path), "sbatch", Sbatch())
     words = ("-p", "gpu", "--comment=a b\n", "x y.sh", "", "$HOME")
     assert run(office.run(program, *words, name="sbatch")) == ("|".join(("sbatch", *words, "")), 5)
     assert office.asked == []
@@ -168,7 +169,7 @@ def test_the_sites_sbatch_gets_every_word_as_it_was_typed(tmp_path: Path) -> Non
 
 def test_a_script_is_read_before_its_partition_decides(tmp_path: Path) -> None:
     office = Office()
-    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    program = around(stand_ins(tmp_path), "sbatch", Sbatch())
     assert office.run(program, "x.sh", name="sbatch").ask == "x.sh"
     theirs, ours = (
         office.run(
@@ -182,7 +183,7 @@ def test_a_script_is_read_before_its_partition_decides(tmp_path: Path) -> None:
 
 
 def test_a_script_from_standard_input_cannot_be_handed_on(tmp_path: Path) -> None:
-    program = around(stand_ins(tmp_path), "sbatch", sbatch.run)
+    program = around(stand_ins(tmp_path), "sbatch", Sbatch())
     files = {"-": Given(SCRIPT.format("gpu").encode())}
     answer = Office().run(program, name="sbatch", files=files)
     assert (answer.exec, answer.err) == (None, f"sbatch: error: {READ_ALREADY}\n")

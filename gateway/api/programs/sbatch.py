@@ -1,19 +1,20 @@
 """sbatch: a script and its options to a job, or to Slurm's refusal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from accounting.ids import JobId
 from broker.model.commands import StartEstimate, Submit, TestSubmit
 from broker.model.errors import Denied, SpzError
 from broker.model.job import Job, Owner
+from broker.model.site import Site
 from broker.ports import HistoryQuery
 from gateway.api.desk import Desk, group_name
 from gateway.api.programs.early import early
 from gateway.api.programs.typed import setting
 from gateway.api.wire import Answer, Call
 from gateway.query.dollars import usd
-from gateway.translate.sbatch import Early, NeedFile, Submission, translate
+from gateway.translate.sbatch import Early, NeedFile, Setting, Submission, translate
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone, show_instant
 
@@ -21,27 +22,57 @@ NO_FOLDER = "getcwd failed: No such file or directory"
 SHORTEST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 """Seconds between two looks at a job that is waited for."""
+MOST_LINES = 32
+MOST_BYTES = 1 << 18
+"""Lines that are remembered, and bytes of the script and environment of each at most."""
 
 
-async def run(desk: Desk, call: Call) -> Answer:
-    """Exit status 255 for words that cannot be read, 1 for refusals, with --wait the job's own."""
-    if not call.cwd:
-        return Answer(err=error_line("sbatch", NO_FOLDER), code=FAILURE)
-    try:
-        said = translate(call, setting(desk, call))
-    except NeedFile as need:
-        return Answer(ask=need.path)
-    except GrammarError as error:
-        return Answer(err=error.stderr, code=error.code)
-    if isinstance(said, Early):
-        return _early(desk, said)
-    try:
-        return await _submit(desk, call, said)
-    except SpzError as error:
-        text, code = said.refused(error)
-        if isinstance(error, Denied) and error.hint:
-            text += error_line("sbatch", error.hint)
-        return Answer(err=said.stderr + text, code=code)
+class Sbatch:
+    """The command; what is submitted again within the second, as loops do, is read once."""
+
+    def __init__(self) -> None:
+        self._when: tuple[Site, int] | None = None
+        self._read: dict[Hashable, Submission] = {}
+
+    async def __call__(self, desk: Desk, call: Call) -> Answer:
+        """Exit status 255 for words that can't be read, 1 for refusals, with --wait the job's."""
+        if not call.cwd:
+            return Answer(err=error_line("sbatch", NO_FOLDER), code=FAILURE)
+        try:
+            said = self._said(call, setting(desk, call))
+        except NeedFile as need:
+            return Answer(ask=need.path)
+        except GrammarError as error:
+            return Answer(err=error.stderr, code=error.code)
+        if isinstance(said, Early):
+            return _early(desk, said)
+        try:
+            return await _submit(desk, call, said)
+        except SpzError as error:
+            text, code = said.refused(error)
+            if isinstance(error, Denied) and error.hint:
+                text += error_line("sbatch", error.hint)
+            return Answer(err=said.stderr + text, code=code)
+
+    def _said(self, call: Call, setting: Setting) -> Submission | Early:
+        """The same object for the same words at the same time: its spec is kept once, too.
+
+        Raises GrammarError, NeedFile.
+        """
+        when = setting.site, setting.now
+        if self._when is None or self._when[0] is not when[0] or self._when[1] != when[1]:
+            self._when, self._read = when, {}
+        words = call.argv, call.cwd, call.umask, call.limits, call.peer.uid
+        key = words, tuple(call.environ.items()), tuple(call.files.items())
+        known = self._read.get(key)
+        if known is not None:
+            return known
+        said = translate(call, setting)
+        if isinstance(said, Early):
+            return said
+        if len(self._read) < MOST_LINES and sum(map(len, said.blobs.values())) <= MOST_BYTES:
+            self._read[key] = said
+        return said
 
 
 def _early(desk: Desk, said: Early) -> Answer:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from gateway.api.programs import (
     salloc,
     sattach,
-    sbatch,
     scancel,
     scontrol,
     scontrol_jobs,
@@ -15,6 +14,7 @@ from gateway.api.programs import (
 from gateway.api.programs.notes import noting
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sbcast import sbcast
 from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import Show
@@ -49,7 +49,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "sacctmgr": Sacctmgr(config),
         "salloc": Interactive(salloc.run),
         "sattach": Interactive(sattach.run),
-        "sbatch": sbatch.run,
+        "sbatch": Sbatch(),
         "sbcast": sbcast,
         "scancel": scancel.run,
         "scontrol": scontrol.program(show, _VERBS),

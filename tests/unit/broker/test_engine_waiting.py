@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from broker.model.job import Hold
 from broker.model.spec import ArraySpec, Dependency, DependencyKind, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, START, Bench
 
+ALL_OF_IT = Resources(min_nodes=4, exclusive=True)
 MIN_JOB_AGE = DECLARED.min_job_age
 
 
@@ -189,3 +191,25 @@ def test_nodes_for_one_user_alone_are_not_given_to_two_in_one_pass() -> None:
     bench.step(*release)
     nodes = [bench.world.jobs[job].shares[0].node for job in jobs]
     assert nodes == ["n1", "n2", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "again"),
+    [
+        ({"partitions": ("down",)}, "PartitionDown", False),
+        ({"time_limit": 30 * 86400}, "PartitionTimeLimit", False),
+        (
+            {"partitions": ("down", "ec2"), "time_limit": 60, "resources": ALL_OF_IT},
+            "Resources",
+            True,
+        ),
+    ],
+)
+def test_a_new_job_that_no_room_would_start_calls_for_no_look_at_the_whole_queue(
+    asked: dict[str, Any], reason: str, again: bool
+) -> None:
+    bench = Bench(DECLARED)
+    bench.submit()
+    bench.step()
+    job = bench.submit(**asked)
+    assert (bench.world.jobs[job].reason, bench.engine.room_made) == (reason, again)

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from accounting.ids import JobId
 from broker.model.commands import Submit
 from broker.model.job import ExitCode, Job, JobState
-from broker.model.spec import ArraySpec
+from broker.model.spec import ArraySpec, TaskSpec
 from broker.ports import HistoryQuery
-from gateway.api.programs.sbatch import run, until_over
+from gateway.api.programs.sbatch import Sbatch, until_over
 from gateway.api.wire import Call, Given, Peer
 from tests.unit.gateway.api.office import ALICE, BOB, ROOT, SITE, Office, wait
+
+run = Sbatch()
 
 
 class Past:
@@ -52,6 +56,19 @@ def test_a_script_that_was_not_handed_in_is_asked_for(office: Office) -> None:
     (asked,) = office.asked
     assert isinstance(asked, Submit)
     assert script in asked.blobs.values()
+
+
+def test_what_is_submitted_again_within_the_second_shares_its_spec(office: Office) -> None:
+    def spec(*argv: str, **more: Any) -> TaskSpec:
+        job = office.run(run, "--parsable", *argv, **more).out
+        return office.job(JobId(int(job))).spec
+
+    first = spec("--wrap", "true")
+    assert spec("--wrap", "true") is first
+    others = [spec("--wrap", "false"), spec("--wrap", "true", environ={"A": "1"})]
+    office.clock.at += 1
+    others += [spec("--wrap", "true"), spec("--wrap", "true", by=BOB)]
+    assert all(one is not first for one in others)
 
 
 def test_standard_input_is_asked_for_without_a_script(office: Office) -> None:
