@@ -21,6 +21,7 @@ from broker.decide.passing import (
 )
 from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
+from broker.decide.recovery import judged
 from broker.decide.reports import journal_record, told_of
 from broker.decide.rules import QuoteFor
 from broker.decide.stepping import place_steps
@@ -278,7 +279,8 @@ class Engine:
         self.world.next_job_id = max(self.world.next_job_id, 1 + told_of(message.records))
         for record in message.records:
             at = min(now, int(float(str(record.get("at", now)))))
-            self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)
+            facts = journal_record(self.world, record, node=node.name, now=at)
+            self._apply_each(judged(self.world, facts, at), now)
         if message.position != message.start:
             self._apply(
                 [

@@ -1,5 +1,6 @@
 """`decide`: a message in the inbox to facts and an answer."""
 
+from dataclasses import replace
 from typing import assert_never
 
 from broker.decide import commands as done_by_command
@@ -7,6 +8,7 @@ from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book, decide_entries
 from broker.decide.passing import configured_nodes
+from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.submit import decide_submit, decide_test
@@ -53,7 +55,8 @@ def decide(
         ):
             return _of_the_site(world, message, now)
         case _:
-            return _of_report(world, message, now)
+            seen = _of_report(world, message, now)
+            return replace(seen, facts=judged(world, seen.facts, now))
 
 
 OfTheSite = (
@@ -143,7 +146,7 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return decide_trouble(world, message, now)
         case cmd.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
-        case cmd.NoticeDone() | cmd.LimitDone():
+        case cmd.NoticeDone() | cmd.LimitDone() | cmd.CheckpointDone():
             return decide_told(world, message, now)
         case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
             return NOTHING

@@ -36,11 +36,18 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
     )
 
 
-def decide_told(world: World, seen: cmd.NoticeDone | cmd.LimitDone, now: int) -> Decision:
+def decide_told(
+    world: World, seen: cmd.NoticeDone | cmd.LimitDone | cmd.CheckpointDone, now: int
+) -> Decision:
     """Words about an old attempt change nothing."""
     job = world.jobs.get(seen.job)
     if job is None or job.attempt != seen.attempt:
         return NOTHING
+    if isinstance(seen, cmd.CheckpointDone):
+        fact = ev.Checkpointed(
+            job=job.id, at=now, what=seen.what, number=seen.number, detail=seen.detail
+        )
+        return Decision([fact])
     if isinstance(seen, cmd.NoticeDone):
         return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
     return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])

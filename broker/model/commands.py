@@ -383,6 +383,17 @@ class NoticeDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDone:
+    """A checkpoint was `saved`, `restored`, or found corrupt and `quarantined`."""
+
+    job: JobId
+    attempt: int
+    what: str
+    number: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitDone:
     """The node has this change of the job's limit, or of the step's own."""
 
@@ -437,6 +448,7 @@ Report = (
     | SignalDone
     | NoticeDone
     | LimitDone
+    | CheckpointDone
     | Journal
     | Terminated
     | Vanished

@@ -22,6 +22,7 @@ from broker.model.job import (
 )
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
+from broker.model.recovery import Action, Failure
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
 
@@ -189,6 +190,31 @@ class Requeued(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(JobFact):
+    """What was made of a failure, by which version of the policy, and what that rests on."""
+
+    failure: Failure
+    action: Action
+    policy: int
+    evidence: str
+    machine: str = ""
+    """Name and launch number of the one that was lost."""
+
+    def __str__(self) -> str:
+        return f"{self.failure}: {self.action} ({self.evidence}; policy {self.policy})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointed(JobFact):
+    """A checkpoint was saved, restored for an attempt, or found corrupt and put aside."""
+
+    what: str
+    """`saved`, `restored` or `quarantined`."""
+    number: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Released(JobFact):
     """No process of the attempt is left; its nodes are free."""
 
@@ -308,6 +334,8 @@ JobEvent = (
     | Ended
     | ExitSeen
     | Requeued
+    | Decided
+    | Checkpointed
     | Released
     | StepAdded
     | StepPlaced

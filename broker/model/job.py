@@ -276,6 +276,9 @@ class Job:
     """After how many failures of its own it started again."""
     lost_regions: tuple[str, ...] = ()
     """Where machines of it were lost, the latest at the end."""
+    lost_machine: str = ""
+    """Name and launch number of the last one that was lost, not taken back."""
+    lost_at: int | None = None
     not_before: int | None = None
     """A requeue's delay."""
     signals: tuple[PendingSignal, ...] = ()

@@ -11,7 +11,7 @@ from gateway.query.dollars import usd
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
-SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended)
+SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, ev.Decided, ev.Checkpointed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,10 @@ def _history(event: ev.Event) -> str:
         return f"put back: {event.reason}{_told(event.detail)}"
     if isinstance(event, ev.Requeued):
         return f"requeued{_told(event.why)}"
+    if isinstance(event, ev.Decided):
+        return f"decided: {event}"
+    if isinstance(event, ev.Checkpointed):
+        return f"checkpoint {event.number} {event.what}{_told(event.detail)}"
     if isinstance(event, ev.Ended):
         by = f", asked by uid {event.by}" if event.by is not None else ""
         reason = "" if event.reason in {"", "None"} else f" ({event.reason})"

@@ -64,6 +64,10 @@ def _book(fact: ev.BookChanged) -> Mapping[str, object]:
     return {"action": fact.action, "by": fact.by, "where": fact.where}
 
 
+def _checkpointed(fact: ev.Checkpointed) -> Mapping[str, object]:
+    return {"what": fact.what, "number": fact.number, "detail": fact.detail}
+
+
 def _why(fact: Any) -> Mapping[str, object]:
     return {"why": fact.why} if fact.why else {}
 
@@ -75,6 +79,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.Started: ("job.started", _nothing),
     ev.Ended: ("job.ended", _ended),
     ev.Requeued: ("job.requeued", _why),
+    ev.Checkpointed: ("job.checkpoint", _checkpointed),
+    ev.Decided: ("job.decided", lambda fact: {"what": str(fact)}),
     ev.Unplaced: ("job.unplaced", lambda fact: {"reason": fact.reason, "detail": fact.detail}),
     ev.MachineBought: ("node.bought", _bought),
     ev.NodeBooted: ("node.up", _nothing),
