@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from accounting.reset import Period
-
 HIGHEST = 2**32 - 1
 FADE = 0.693
 """Slurm's own figure for the logarithm of 2."""
@@ -30,7 +28,7 @@ class Ranking:
     """Seconds between two looks at ages and use."""
     favor_small: bool = False
     flags: frozenset[str] = frozenset()
-    reset: Period = Period.NONE
+    reset: str = "NONE"
 
     @property
     def counts(self) -> bool:

@@ -1,6 +1,6 @@
 """What has to be done outside, computed from the world alone: a restart computes it again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from broker.model import effects as ef
 from broker.model.ids import NodeName
@@ -21,12 +21,23 @@ def _of_nodes(world: World) -> Iterator[ef.Effect]:
         node = world.nodes[name]
         if node.state is NodeState.LAUNCHING:
             groups.setdefault(node.group, []).append(node)
-        elif node.state is NodeState.BOOTING:
-            yield ef.Prepare(node)
         else:
-            yield ef.Terminate(node.name, node.launch, node.machine, node.group)
+            yield OF_STATE[node.state](node)
     for group, nodes in groups.items():
         yield ef.Launch(group, tuple(node.identity for node in nodes), nodes[0].rungs)
+
+
+def _terminate(node: Node) -> ef.Effect:
+    return ef.Terminate(node.name, node.launch, node.machine, node.group)
+
+
+OF_STATE: Mapping[NodeState, Callable[[Node], ef.Effect]] = {
+    NodeState.BOOTING: ef.Prepare,
+    NodeState.STOPPING: ef.StopMachine,
+    NodeState.STARTING: ef.StartMachine,
+    NodeState.TERMINATING: _terminate,
+}
+"""What the state of a node asks for, but for those that are bought together."""
 
 
 def _of_jobs(world: World) -> Iterator[ef.Effect]:

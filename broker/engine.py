@@ -31,6 +31,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
+from broker.model.facts import JobFact
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Share
 from broker.model.node import Node
@@ -239,14 +240,14 @@ class Engine:
         """A full pass is due when it might start something, or when a begin time comes."""
         free_now = isinstance(fact, ev.Waits) and fact.reason == "None"
         back = free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued))
-        if back and isinstance(fact, ev.JobFact):
+        if back and isinstance(fact, JobFact):
             job = self.world.jobs[fact.job]
             self.room_made = self.room_made or self._may_be_placed(job, fact, now)
             if begin_of(job) > now:
                 self.next_begin = min(self.next_begin, begin_of(job))
         self.room_made = self.room_made or isinstance(fact, MAKES_ROOM)
 
-    def _may_be_placed(self, job: Job, fact: ev.JobFact, now: int) -> bool:
+    def _may_be_placed(self, job: Job, fact: JobFact, now: int) -> bool:
         """Whether a full pass has to look at it.
 
         A new job that its partitions keep waiting was told so in its own step.

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
-from accounting.rollup import DAY
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -118,11 +117,8 @@ class Store(Protocol):
         """All that sacctmgr ever changed, in order; it stands over the configuration's book."""
         ...
 
-    def charges(
-        self, since: int, *, span: int = DAY, until: int = 2**40
-    ) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
-        TRES-seconds."""
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         ...
 
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
@@ -156,11 +152,8 @@ class History(Protocol):
         """All that sacctmgr ever changed, in order."""
         ...
 
-    def charges(
-        self, since: int, *, span: int = DAY, until: int = 2**40
-    ) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
-        TRES-seconds."""
+    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
         ...
 
     def machines(self) -> Mapping[str, str]:
@@ -201,6 +194,17 @@ class Provider(Protocol):
 
     def terminate(self, machines: Sequence[Machine]) -> None:
         """Safe to repeat. The end is certain only when `machines` says terminated."""
+        ...
+
+    def stop(self, machines: Sequence[Machine]) -> None:
+        """Ends what runs on them and keeps their disks; certain only when `machines` says stopped.
+
+        Safe to repeat.
+        """
+        ...
+
+    def start(self, machines: Sequence[Machine]) -> None:
+        """Lets stopped ones run again where they are. Safe to repeat. Raises ProviderError."""
         ...
 
 

@@ -15,6 +15,7 @@ from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
 from broker.ports import Files, Provider, Reach
+from broker.provision import power
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
 from broker.run import steps
@@ -25,7 +26,7 @@ THREADS = 32
 FIRST_PAUSE = 0.1
 """Seconds before an effect that came to nothing is tried again; doubles up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 10.0
-LONGEST_OF: Mapping[type, float] = {ef.Prepare: 1.0}
+LONGEST_OF: Mapping[type, float] = {ef.Prepare: 1.0, ef.StartMachine: 1.0, ef.StopMachine: 2.0}
 """Of what comes true by itself, and somebody waits for: a machine boots."""
 
 
@@ -55,6 +56,10 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return launch(effect, outside.providers)
         case ef.Terminate():
             return terminate(effect, outside.providers)
+        case ef.StopMachine():
+            return power.stop(effect, outside.providers)
+        case ef.StartMachine():
+            return power.start(effect, outside.providers)
         case ef.Prepare():
             return prepare(effect.node, outside.reach, outside.providers.values())
         case _:

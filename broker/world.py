@@ -18,6 +18,14 @@ from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind
 from broker.model.tally import Charge, Party, Used, party_of, used_by
 
+MOVING = frozenset(NodeState) - {
+    NodeState.POWERED_DOWN,
+    NodeState.UP,
+    NodeState.DOWN,
+    NodeState.STOPPED,
+}
+"""Nodes for which something has to be done outside."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -275,7 +283,7 @@ class World:
         if node is None:
             return
         self.nodes[name] = node
-        if node.state in (NodeState.LAUNCHING, NodeState.BOOTING, NodeState.TERMINATING):
+        if node.state in MOVING:
             self.todo_nodes.add(name)
 
     # --- questions

@@ -17,6 +17,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
+from broker.model.stopping import NodeStopped
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
 from broker.providers.ec2.clients import BotoApi
@@ -116,11 +117,13 @@ class Cloud:
                 self.guard.room_again(fact.machine)
                 self.reach.connections.forget(fact.machine.address)
                 self.files.forget(fact.node, fact.launch)
+            elif isinstance(fact, NodeStopped):  # another address may be its own when it starts
+                self.reach.connections.forget(fact.machine.address)
 
     def stop(self) -> None:
         """Closes what is open to machines and ends what watches EC2; the machines stay."""
         self.reach.connections.close()
-        self.provider.stop()
+        self.provider.close()
 
 
 def figures_reader(

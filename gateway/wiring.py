@@ -28,12 +28,12 @@ from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
 from broker.ports import Place, Provider
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
-from broker.providers.local import Behaviour, LocalProvider
+from broker.providers.local import Behaviour, LocalProvider, Processes
 from broker.providers.refusals import Rule
 from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
-from broker.run.local import LocalChannel, end_node
+from broker.run.local import LocalChannel, end_node, reopen_node
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
@@ -428,7 +428,10 @@ def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:
     return LocalProvider(
         paths.home / "machines",
         catalog=lambda: catalog,
-        end=lambda folder: end_node(folder, archive=ARCHIVE, python=AGENT_PYTHON),
+        processes=Processes(
+            end=lambda folder: end_node(folder, archive=ARCHIVE, python=AGENT_PYTHON),
+            reopen=reopen_node,
+        ),
         clock=time.time,
         behaviour=Behaviour(
             boot_seconds=float(settings.boot_seconds),

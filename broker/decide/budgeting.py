@@ -8,6 +8,7 @@ from accounting.ids import AccountName
 from accounting.ledger import Entry
 from broker.decide.ending import cancelled
 from broker.model import events as ev
+from broker.model.facts import SYSTEM
 from broker.model.job import Job, JobState, Notice
 from broker.ports import Store
 from broker.schedule.budgets import Purse, Rate, covers, promised
@@ -87,7 +88,7 @@ class Budgets:
                 notice = Notice(TEXT.format(one.budget.key), serial)
                 facts.append(ev.NoticeAsked(job=job.id, at=now, notice=notice))
             elif one.budget.running is Running.NOW or now >= one.told_at + NOTICE_SECONDS:
-                facts.append(cancelled(job, by=ev.SYSTEM, now=now))
+                facts.append(cancelled(job, by=SYSTEM, now=now))
         return facts
 
     def _paid(self, budget: Budget) -> list[Job]:

@@ -8,6 +8,7 @@ from broker.decide.ending import cancelled, never_ran
 from broker.decide.gang import members
 from broker.decide.reserved import possible_here
 from broker.decide.rules import Decision, QuoteFor, may_change
+from broker.decide.stopping import started
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -143,6 +144,9 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor) 
             raise Conflict(OVER)
         if asked.hold is None and job.hold is Hold.ADMIN and not admin:
             raise Denied(DENIED)
+        if asked.hold is None and job.kept:
+            facts += started(world, job, now, actor=asked.by.uid)
+            continue
         value = priority.initial(job.id, held=asked.hold is not None)
         facts += [*before, *([] if job.hold else _rest_shows_none(before, now))]
         if asked.hold is None and job.hold and not _could_run(world, job, quote):

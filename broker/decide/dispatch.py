@@ -11,12 +11,21 @@ from broker.decide.passing import configured_nodes
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
+from broker.decide.stopping import decide_power, decide_seen
 from broker.decide.submit import decide_submit, decide_test
 from broker.decide.telling import decide_notify, decide_told, decide_trouble
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
 from broker.model.reservation import DropReservation, SetReservation
+from broker.model.stopping import (
+    ClusterPower,
+    MachineNotStarted,
+    MachineStarted,
+    MachineStopped,
+    StartCluster,
+    StopCluster,
+)
 from broker.world import World
 
 
@@ -55,8 +64,7 @@ def decide(
         ):
             return _of_the_site(world, message, now)
         case _:
-            seen = _of_report(world, message, now)
-            return replace(seen, facts=judged(world, seen.facts, now))
+            return _of_the_rest(world, message, now)
 
 
 OfTheSite = (
@@ -138,6 +146,15 @@ Seen = cmd.Launched | cmd.NotLaunched | cmd.Booted | cmd.NotBooted | cmd.Termina
 """What becomes of machines."""
 
 
+def _of_the_rest(world: World, message: ClusterPower | cmd.Report, now: int) -> Decision:
+    match message:
+        case StopCluster() | StartCluster():
+            return decide_power(world, message, now)
+        case _:
+            seen = _of_report(world, message, now)
+            return replace(seen, facts=judged(world, seen.facts, now))
+
+
 def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
     match message:
         case cmd.StepRefused():
@@ -148,6 +165,8 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return seen_in_report.decide_signal_done(world, message, now)
         case cmd.NoticeDone() | cmd.LimitDone() | cmd.CheckpointDone():
             return decide_told(world, message, now)
+        case MachineStopped() | MachineStarted() | MachineNotStarted():
+            return decide_seen(world, message, now)
         case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
             return NOTHING
         case _:

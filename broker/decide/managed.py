@@ -6,6 +6,7 @@ from dataclasses import replace
 from accounting.ids import JobId
 from broker.decide.ending import Outcome, cancelled, never_ran
 from broker.model import events as ev
+from broker.model.facts import SYSTEM
 from broker.model.ids import StepId
 from broker.model.job import ExitCode, Job, JobState, Step
 from broker.model.lifecycle import Life, life
@@ -72,5 +73,5 @@ def group_end(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     if now < last + (asked.delay if succeeded else 0):
         return []
     why = "the primary tasks of its group are over"
-    end = replace(cancelled(job, by=ev.SYSTEM, now=now), by=None, why=why)
+    end = replace(cancelled(job, by=SYSTEM, now=now), by=None, why=why)
     return [end, ev.Released(job=job.id, at=now)] if never_ran(world, job) else [end]

@@ -7,13 +7,15 @@ from accounting.ids import JobId
 from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
 from broker.decide.placing import payer_of
+from broker.decide.stopping import keeper_of
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
 from broker.model.site import units
-from broker.optimize.costs import moving, parts
+from broker.model.stopping import NodeStarted, NodeStopped
+from broker.optimize.costs import VOLUME, moving, parts
 from broker.world import Snapshot, World
 
 Posted = tuple[list[ev.Event], list[Entry]]
@@ -29,6 +31,10 @@ def before(world: World, fact: ev.Event, now: int) -> Posted:
         return [], _data_brought(world, world.jobs[fact.job], now)
     if isinstance(fact, ev.NodeBooted):
         return _settled(world, world.nodes[fact.node], now)
+    if isinstance(fact, NodeStopped):
+        return _halted(world, world.nodes[fact.node], fact.machine, now=now)
+    if isinstance(fact, NodeStarted):
+        return _settled(world, world.nodes[fact.node], fact.machine.running_at or now)
     if isinstance(fact, ev.NodeGone):
         return _closed(world, world.nodes[fact.node], fact.machine, now=now)
     return [], []
@@ -41,6 +47,11 @@ def after(world: World, fact: ev.Event) -> list[ev.Event]:
         meter = _meter(node) if node is not None else None
         if node is not None and meter is not None and meter != node.meter:
             return [_metered(node, meter, _beside(world, node, meter), now=fact.at)]
+    if isinstance(fact, NodeStarted):
+        node = world.nodes[fact.node]
+        again = _meter(replace(node, meter=None))
+        if again is not None:
+            return [_metered(node, again, _beside(world, node, again), now=fact.at)]
     return []
 
 
@@ -67,16 +78,22 @@ def _meter(node: Node) -> Meter | None:
 
 
 def _beside(world: World, node: Node, meter: Meter) -> tuple[Meter, ...]:
-    """What is billed by itself for as long as the machine runs, whoever ends it."""
-    if node.beside or node.declared:
-        return tuple(replace(one, booted_at=meter.booted_at) for one in node.beside)
+    """What is billed by itself for as long as the machine runs, whoever ends it.
+
+    One that is started again has its volume still, and its other parts anew.
+    """
+    known = {one.part: one for one in node.beside if not one.closed}
+    runs = node.meter is not None and not node.meter.closed
+    if (node.beside and runs) or node.declared:
+        return tuple(replace(one, booted_at=meter.booted_at) for one in known.values())
     partition = world.site.partition(node.partitions[0])
     if partition is None or partition.elastic is None:
         return ()
-    return tuple(
-        replace(meter, part=part, terms=ON_DEMAND, prices=(Price(meter.running_at, price),))
+    fresh = {
+        part: replace(meter, part=part, terms=ON_DEMAND, prices=(Price(meter.running_at, price),))
         for part, price in parts(partition.elastic.buy).items()
-    )
+    }
+    return tuple((fresh | known).values())
 
 
 def _owned(node: Node) -> Meter | None:
@@ -132,10 +149,13 @@ def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
 
 
 def _settled(world: World, node: Node, now: int) -> Posted:
-    if node.meter is None or node.meter.closed or now <= node.meter.since:
+    if node.meter is None:
+        return [], []
+    every = (node.meter, *node.beside)
+    if all(one.closed or now <= one.since for one in every):
         return [], []
     holders = _holders(world, node)
-    return _posted(node, [settle(one, holders, now) for one in (node.meter, *node.beside)], now)
+    return _posted(node, [settle(one, holders, now) for one in every], now)
 
 
 def _posted(node: Node, made: Sequence[tuple[Meter, tuple[Entry, ...]]], now: int) -> Posted:
@@ -145,17 +165,33 @@ def _posted(node: Node, made: Sequence[tuple[Meter, tuple[Entry, ...]]], now: in
 
 
 def _holders(world: World, node: Node) -> list[Holder]:
+    """Who pays for it now: a machine that is stopped is paid by the job that it waits for."""
     held = world.holders.get(node.name, {})
+    keeper = keeper_of(world, node)
+    if keeper is not None and not held:
+        return [Holder(payer_of(keeper, keeper.attempt), node.whole)]
     return [
         Holder(payer_of(world.jobs[job_id], world.jobs[job_id].attempt), share.tres)
         for job_id, share in sorted(held.items())
     ]
 
 
+def _halted(world: World, node: Node, machine: Machine, *, now: int) -> Posted:
+    """A machine that is stopped is billed no more, but for its volume."""
+    meter = node.meter or _meter(replace(node, machine=machine))
+    if meter is None:
+        return [], []
+    ended = machine.stopped_at if machine.stopped_at is not None else now
+    holders = _holders(world, node)
+    every = (meter, *_beside(world, node, meter))
+    made = [(settle if one.part == VOLUME else close)(one, holders, ended) for one in every]
+    return _posted(node, made, now)
+
+
 def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> Posted:
     last = machine or node.machine
     meter = node.meter or _meter(replace(node, machine=last))
-    if meter is None or meter.closed or last is None:
+    if meter is None or last is None or all(m.closed for m in (meter, *node.beside)):
         return [], []
     ended = last.terminated_at if last.terminated_at is not None else now
     holders, back = _holders(world, node), last.ended_by_provider
@@ -197,7 +233,7 @@ def periodic(world: World, now: int) -> Posted:
     entries: list[Entry] = []
     for name in sorted(world.nodes):
         node = world.nodes[name]
-        if node.state is NodeState.UP:
+        if node.state in (NodeState.UP, NodeState.STOPPED):
             more, posted = _settled(world, node, now)
             facts += more
             entries += posted

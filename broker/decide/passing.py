@@ -11,8 +11,10 @@ from broker.decide.managed import group_end
 from broker.decide.possible import declared
 from broker.decide.reserving import reservations_due
 from broker.decide.stepping import idle_end
+from broker.decide.stopping import fell_back, keeper_of
 from broker.decide.submit import fresh_ids
 from broker.model import events as ev
+from broker.model.facts import SYSTEM
 from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
@@ -50,7 +52,7 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
 
 def _given_up(job: Job, now: int) -> ev.Ended:
     """Its dependency can never be met, and it asked to be ended then."""
-    return replace(cancelled(replace(job, reason=NEVER), by=ev.SYSTEM, now=now), by=None)
+    return replace(cancelled(replace(job, reason=NEVER), by=SYSTEM, now=now), by=None)
 
 
 def _hopeless_tasks(world: World, job: Job, now: int) -> list[int]:
@@ -132,7 +134,8 @@ def due(world: World, now: int) -> list[ev.Event]:
         facts += _pending_due(world, job, now) or group_end(world, job, now)
     for job_id in sorted(world.active):
         job = world.jobs[job_id]
-        facts += _active_due(world, job, now) or idle_end(job, now) or group_end(world, job, now)
+        late = _active_due(world, job, now) or idle_end(world, job, now)
+        facts += late or group_end(world, job, now)
     for name in sorted(world.nodes):
         facts += _node_due(world, world.nodes[name], now)
     return facts + reservations_due(world, now)
@@ -180,6 +183,8 @@ LATE = {
 def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     if node.declared or node.state is NodeState.TERMINATING:
         return []
+    if node.keeper is not None:
+        return _kept_due(world, node, now)
     unused = not world.holders.get(node.name)
     if unused and _idle_too_long(node, now):
         return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
@@ -194,6 +199,17 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
             ev.Released(job=j.id, at=now) for j in world.holders_of(node.name) if j.completing
         ]
         return [*held, *freed, _doomed(node, now, LATE[node.state])]
+    return []
+
+
+def _kept_due(world: World, node: Node, now: int) -> list[ev.Event]:
+    """Kept as long as its job wants it; one that does not come up again in time stops again."""
+    keeper = keeper_of(world, node)
+    if keeper is None:
+        return [_doomed(node, now, "nobody wants what is on it any more")]
+    late = node.boot_deadline is not None and now >= node.boot_deadline
+    if late and node.state in (NodeState.STARTING, NodeState.BOOTING):
+        return fell_back(world, keeper, now, why=f"{node.name} did not come up in time")
     return []
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from broker.decide.ending import TAKEN_BACK
 from broker.model import events as ev
+from broker.model.facts import SYSTEM
 from broker.model.job import Hold, Job, JobState
 from broker.model.node import Node, NodeState
 from broker.model.recovery import POLICY, Action, Failure
@@ -136,7 +137,7 @@ def _judged(world: World, fact: ev.Requeued | ev.Ended, now: int) -> Sequence[ev
     job = world.jobs.get(fact.job)
     node = None if job is None else _bought(world, job)
     state = fact.state if isinstance(fact, ev.Ended) else None
-    wanted = fact.actor != ev.SYSTEM or (state is not None and state not in BY_STATE)
+    wanted = fact.actor != SYSTEM or (state is not None and state not in BY_STATE)
     if job is None or node is None or wanted:
         return [fact]
     evidence = _evidence(world, job, fact, node=node, now=now)

@@ -10,6 +10,7 @@ from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
+from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
 from broker.decide.taken import may_requeue, on_notice
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -140,6 +141,9 @@ def decide_not_booted(world: World, seen: cmd.NotBooted, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state is not NodeState.BOOTING:
         return NOTHING
+    keeper = keeper_of(world, node)
+    if keeper is not None:
+        return Decision(fell_back(world, keeper, now, why=seen.message))
     facts = _unplace(world, node, now, detail=seen.message)
     kind = ev.NodeDown if node.declared else ev.NodeDoomed
     return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
@@ -171,6 +175,9 @@ def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
 
 
 def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
+    keeper = keeper_of(world, node)
+    if keeper is not None:
+        return keeper_lost(keeper, now, why=why)
     facts: list[ev.Event] = []
     for job in world.holders_of(node.name):
         if never_ran(world, job):
@@ -243,7 +250,7 @@ def journal_record(
     return []
 
 
-def _gone(world: World, attempt: str, *, node: NodeName, now: int) -> list[ev.JobEvent]:
+def _gone(world: World, attempt: str, *, node: NodeName, now: int) -> Sequence[ev.Event]:
     """No process of the attempt is left on the node; once that holds for all, they are free."""
     job_id, _, number = attempt.partition("/")
     job = world.jobs.get(JobId(int(job_id))) if job_id.isdigit() and number else None
@@ -253,7 +260,7 @@ def _gone(world: World, attempt: str, *, node: NodeName, now: int) -> list[ev.Jo
         return [ev.NodeCleared(job=job.id, at=now, node=node)]
     return [
         *(_step_cut(job, step, now) for step in job.steps if not step.state.final),
-        ev.Released(job=job.id, at=now),
+        *cleared(world, job, now),
     ]
 
 

@@ -1,9 +1,10 @@
 """Numbered steps: asked for, given a part of the allocation, cancelled; allocations finished."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from broker.decide.ending import never_ran, outcome
 from broker.decide.rules import Decision, may_change
+from broker.decide.stopping import not_stoppable, stopped
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
@@ -131,7 +132,7 @@ def _finished(job: Job, state: JobState, reason: str, *, exit: ExitCode, now: in
     )
 
 
-def idle_end(job: Job, now: int) -> list[ev.JobEvent]:
+def idle_end(world: World, job: Job, now: int) -> Sequence[ev.Event]:
     """A kept-open allocation in which nothing has run for as long as its user gave it."""
     seconds = job.spec.idle_seconds
     if seconds is None or life(job) is not Life.RUNNING:
@@ -142,4 +143,6 @@ def idle_end(job: Job, now: int) -> list[ev.JobEvent]:
     since = max([job.started or now, *(step.ended or 0 for step in runs)])
     if now < since + seconds:
         return []
+    if job.spec.idle_stops and not not_stoppable(world, job):
+        return stopped(job, now)
     return [_finished(job, JobState.COMPLETED, "None", exit=ExitCode(), now=now)]

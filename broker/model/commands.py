@@ -14,6 +14,7 @@ from broker.model.offer import Machine, Offer
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
+from broker.model.stopping import ClusterPower, PowerSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +289,7 @@ Command = (
     | SetReservation
     | DropReservation
     | Reconfigure
+    | ClusterPower
     | Once
 )
 
@@ -452,6 +454,7 @@ Report = (
     | Journal
     | Terminated
     | Vanished
+    | PowerSeen
     | Tick
 )
 Message = Command | Many | Report

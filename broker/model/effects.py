@@ -149,6 +149,29 @@ class Terminate:
         return f"terminate {self.node}.{self.launch}"
 
 
+@dataclass(frozen=True, slots=True)
+class StopMachine:
+    """Stop the machine behind a node; its disks stay."""
+
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"stop {self.node.name}.{self.node.launch}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartMachine:
+    """Let a stopped machine run again, where it is."""
+
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"start {self.node.name}.{self.node.launch}"
+
+
 OnNode = StartStep | KillStep | Kill | SendSignal | SendNotice | TellLimit | Follow
 """What an agent is asked for."""
-Effect = Launch | Prepare | OnNode | Terminate
+Power = StopMachine | StartMachine
+Effect = Launch | Prepare | OnNode | Power | Terminate

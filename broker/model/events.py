@@ -6,6 +6,7 @@ from accounting.change import Change
 from accounting.ids import JobId
 from accounting.ledger import Meter
 from accounting.tres import Tres
+from broker.model.facts import JobFact, NodeFact
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
     ExitCode,
@@ -25,19 +26,7 @@ from broker.model.offer import Machine, Offer
 from broker.model.recovery import Action, Failure
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
-
-SYSTEM = -1
-"""The actor of what nobody asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFact:
-    """What every fact about a job has; `actor` is a uid or SYSTEM."""
-
-    job: JobId
-    at: int
-    actor: int = SYSTEM
-    why: str = ""
+from broker.model.stopping import Kept, NodeStarted, NodeStarting, NodeStopped, NodeStopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,6 +326,7 @@ JobEvent = (
     | Decided
     | Checkpointed
     | Released
+    | Kept
     | StepAdded
     | StepPlaced
     | StepDoomed
@@ -352,17 +342,6 @@ JobEvent = (
     | LimitTold
     | LimitNear
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFact:
-    """What every fact about a node has; a machine's identity is name and launch number."""
-
-    node: NodeName
-    launch: int
-    at: int
-    actor: int = SYSTEM
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,6 +440,10 @@ NodeEvent = (
     | NodeMetered
     | JournalRead
     | NodeRemoved
+    | NodeStopping
+    | NodeStopped
+    | NodeStarting
+    | NodeStarted
 )
 
 

@@ -297,6 +297,8 @@ class Job:
     """Nodes of the latest attempt, kept after they were released."""
     alloc: Tres = Tres()
     """What the latest attempt held in all, kept after it was released (AllocTRES)."""
+    kept: tuple[Share, ...] = ()
+    """What it holds of machines that are stopped and wait for it: it starts there or nowhere."""
     het: HetPlace | None = None
     choice: str = ""
     """Why this place: one line per rung, as the optimizer gave them, for `spz why`."""
@@ -346,6 +348,13 @@ class Job:
             number, letter = divmod(number, len(BASE32))
             letters.append(BASE32[letter])
         return "s" + "".join(reversed(letters))
+
+    @property
+    def past_runs(self) -> tuple[Step, ...]:
+        """Those of a job whose disks are kept, and their texts with them; of others none."""
+        if not self.kept:
+            return ()
+        return tuple(step for step in self.steps if step.numbered and step.state.final)
 
     def step(self, step_id: StepId) -> Step | None:
         return next((step for step in self.steps if step.id == step_id), None)

@@ -22,6 +22,7 @@ from broker.model.job import (
 from broker.model.patch import patched
 from broker.model.recovery import Failure
 from broker.model.spec import Dependency, DependencyKind
+from broker.model.stopping import Kept
 
 NO_FLAG = JobFlag.NONE
 """Compared by identity: the usual case, and `in` of a flag is slow."""
@@ -192,7 +193,8 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         reason="None",
         detail="",
         choice=event.choice,
-        steps=(),
+        steps=job.past_runs,
+        kept=(),
         exit=ExitCode(),
         derived=ExitCode(),
         ended_by=None,
@@ -243,7 +245,7 @@ def _unplaced(job: Job, event: ev.Unplaced) -> Job:
         last_node_names=(),
         alloc=Tres(),
         started=None,
-        steps=(),
+        steps=job.past_runs,
         reason=_at_rest(job, event.reason),
         detail=event.detail,
     )
@@ -316,7 +318,7 @@ def _clean(job: Job) -> dict[str, Any]:
         "ended": None,
         "exit": ExitCode(),
         "derived": ExitCode(),
-        "steps": (),
+        "steps": job.past_runs,
         "last_node_names": (),
         "alloc": Tres(),
         "reason": _at_rest(job),
@@ -431,6 +433,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Decided: _decided,
     ev.Checkpointed: lambda job, event: job,
     ev.Released: _released,
+    Kept: lambda job, event: replace(job, kept=job.shares or job.kept),
     ev.StepAdded: _step_added,
     ev.StepPlaced: _step_placed,
     ev.StepDoomed: _step_doomed,

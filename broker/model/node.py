@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from accounting.ids import JobId
 from accounting.ledger import NOBODY, Meter, Payer
 from accounting.tres import Tres
 from broker.model.ids import NodeName
@@ -20,6 +21,11 @@ class NodeState(Enum):
     UP = ("UP", True, True)
     DOWN = ("DOWN", False, True)
     TERMINATING = ("TERMINATING", False, True)
+    STOPPING = ("STOPPING", False, True)
+    """Its machine is to be stopped: nothing runs there any more."""
+    STOPPED = ("STOPPED", False, True)
+    STARTING = ("STARTING", False, True)
+    """Its machine is to run again; its provider may not have the room."""
 
     def __init__(self, label: str, takes_work: bool, paid: bool) -> None:
         self.label = label
@@ -33,7 +39,7 @@ class Node:
 
     name: NodeName
     launch: int
-    """Launch number: no other machine ever bears it with this name; 0 for declared nodes."""
+    """Launch number: counts the machines that bore this name; 0 for declared nodes."""
     state: NodeState
     whole: Tres
     """What it has for jobs."""
@@ -74,6 +80,8 @@ class Node:
     boot_deadline: int | None = None
     idle_seconds: int | None = None
     """How long it may stand idle before it is let go; None keeps it."""
+    keeper: JobId | None = None
+    """The job for which its machine is stopped and its disks are kept, until it is up again."""
 
     @property
     def identity(self) -> tuple[NodeName, int]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from broker.model import events as ev
+from broker.model import stopping as stop
 from broker.model.errors import IllegalTransition
 from broker.model.node import Node, NodeState
 
@@ -21,6 +22,15 @@ NODE_TRANSITIONS: dict[tuple[NodeState, type], NodeState | None] = {
     (NodeState.DOWN, ev.NodeDoomed): NodeState.TERMINATING,
     (NodeState.TERMINATING, ev.MachineBought): NodeState.TERMINATING,
     (NodeState.TERMINATING, ev.NodeGone): None,
+    (NodeState.UP, stop.NodeStopping): NodeState.STOPPING,
+    (NodeState.BOOTING, stop.NodeStopping): NodeState.STOPPING,
+    (NodeState.STARTING, stop.NodeStopping): NodeState.STOPPING,
+    (NodeState.STOPPING, stop.NodeStopped): NodeState.STOPPED,
+    (NodeState.STOPPED, stop.NodeStarting): NodeState.STARTING,
+    (NodeState.STARTING, stop.NodeStarted): NodeState.BOOTING,
+    (NodeState.STOPPING, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.STOPPED, ev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.STARTING, ev.NodeDoomed): NodeState.TERMINATING,
     (NodeState.BOOTING, ev.NodeRemoved): None,
     (NodeState.UP, ev.NodeRemoved): None,
     (NodeState.DOWN, ev.NodeRemoved): None,
@@ -74,7 +84,13 @@ def _features(event: ev.MachineBought) -> tuple[str, ...]:
 
 
 def _booted(node: Node, event: ev.NodeBooted) -> Node:
-    return replace(node, machine=event.machine or node.machine, booted=event.at, reason="")
+    machine = event.machine or node.machine
+    return replace(node, machine=machine, booted=event.at, reason="", keeper=None)
+
+
+def _starting(node: Node, event: stop.NodeStarting) -> Node:
+    """As one that was bought for that attempt."""
+    return replace(node, cause=event.cause, boot_deadline=event.boot_deadline, booted=None)
 
 
 def _with_reason(node: Node, event: ev.NodeDown | ev.NodeDoomed) -> Node:
@@ -100,6 +116,10 @@ NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
     ev.NodeDoomed: _with_reason,
     ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
     ev.NodeMetered: lambda node, event: replace(node, meter=event.meter, beside=event.beside),
+    stop.NodeStopping: lambda node, event: replace(node, keeper=event.keeper),
+    stop.NodeStopped: lambda node, event: replace(node, machine=event.machine, booted=None),
+    stop.NodeStarting: _starting,
+    stop.NodeStarted: lambda node, event: replace(node, machine=event.machine),
     ev.NodeRemoved: lambda node, event: node,
     ev.JournalRead: lambda node, event: replace(node, journal=event.position),
 }

@@ -58,7 +58,12 @@ class MachineState(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
     STOPPING = "stopping"
+    """On its way to its end."""
     TERMINATED = "terminated"
+    HALTING = "halting"
+    """On its way to being stopped."""
+    STOPPED = "stopped"
+    """It runs no more; its disks are kept, and billed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ class Machine:
     running_at: int | None = None
     """When the provider's billing begins."""
     terminated_at: int | None = None
+    stopped_at: int | None = None
+    """When it was stopped, as long as it is."""
     ended_by_provider: bool = False
     address: str = ""
     """How a Channel reaches it: a host for SSH, a directory for local machines."""

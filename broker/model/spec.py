@@ -319,6 +319,8 @@ class TaskSpec(Value):
     """Which program holds a kept-open allocation; when it is gone, so is the job."""
     idle_seconds: int | None = None
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
+    idle_stops: bool = False
+    """Its machines are stopped then, where they can be, and not let go."""
     managed: Managed | None = None
     cluster: str | None = None
     """Name under which a kept-open allocation is known (SkyPilot's cluster)."""

@@ -10,6 +10,8 @@ from math import ceil, exp, log
 from broker.model.offer import BuyPolicy
 
 MONTH_HOURS = 730
+VOLUME = "volume"
+"""Its name among what is billed beside a machine."""
 VOLUME_MICRO_USD_GIB_MONTH = 80_000
 """gp3."""
 ADDRESS_MICRO_USD_HOUR = 5_000
@@ -44,7 +46,7 @@ UNKNOWN = 0.125
 def parts(policy: BuyPolicy) -> dict[str, int]:
     """Micro-dollars an hour of what a machine has beside itself: its root volume, its address."""
     volume = policy.root_gib * VOLUME_MICRO_USD_GIB_MONTH // MONTH_HOURS
-    found = {"volume": volume, "address": ADDRESS_MICRO_USD_HOUR if policy.public_address else 0}
+    found = {VOLUME: volume, "address": ADDRESS_MICRO_USD_HOUR if policy.public_address else 0}
     return {part: price for part, price in found.items() if price}
 
 

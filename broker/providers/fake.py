@@ -27,6 +27,10 @@ class _Held:
     """Whether the end is the provider's doing."""
     asked_at: int | None = None
     agent: FakeAgent | None = None
+    stops_at: int | None = None
+    """When it is stopped, once that was asked for."""
+    disk: FakeAgent | None = None
+    """The agent of before it was stopped: its journal is kept."""
     told: int = 0
     """Length of the journal when its news was last asked for."""
 
@@ -36,12 +40,14 @@ class _Held:
         over = self.ends_at is not None and now >= self.ends_at
         up = self.up_at <= (min(now, self.ends_at) if self.ends_at is not None else now)
         state, running_at = self._state(now, over=over, up=up), self.up_at if up else None
+        stopped_at = self.stops_at if state is MachineState.STOPPED else None
         if (state, running_at) != (self.machine.state, self.machine.running_at):
             self.machine = replace(
                 self.machine,
                 state=state,
                 running_at=running_at,
                 terminated_at=self.ends_at if over else None,
+                stopped_at=stopped_at,
                 ended_by_provider=over and self.taken_back,
             )
         return self.machine
@@ -51,6 +57,8 @@ class _Held:
             return MachineState.TERMINATED
         if self.asked_at is not None and now >= self.asked_at:
             return MachineState.STOPPING
+        if self.stops_at is not None:
+            return MachineState.STOPPED if now >= self.stops_at else MachineState.HALTING
         return MachineState.RUNNING if up else MachineState.PENDING
 
 
@@ -61,6 +69,9 @@ class Delays:
     boot: int = 60
     stop: int = 0
     """Between the order to terminate and the certain end."""
+
+
+_RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING})
 
 
 class FakeCloud:
@@ -149,8 +160,24 @@ class FakeCloud:
             if held.ends_at is None or held.ends_at > now + self.delays.stop:
                 held.ends_at, held.taken_back = now + self.delays.stop, False
 
+    def stop(self, machines: Sequence[Machine]) -> None:
+        now = self._clock.now()
+        for machine in machines:
+            held = self._held.get((machine.node, machine.launch))
+            if held is not None and held.at(now).state in _RUNS:
+                held.stops_at, held.disk, held.agent = now + self.delays.stop, held.agent, None
+
+    def start(self, machines: Sequence[Machine]) -> None:
+        now = self._clock.now()
+        for machine in machines:
+            held = self._held.get((machine.node, machine.launch))
+            if held is not None and held.at(now).state is MachineState.STOPPED:
+                self._check_room(machine.instance_type, 1)
+                held.stops_at, held.up_at = None, now + self.delays.boot
+                held.machine = replace(held.machine, launched_at=now)
+
     def _buy(self, offer: Offer, nodes: Sequence[Identity], *, token: str) -> None:
-        self._check_room(offer, len(nodes))
+        self._check_room(offer.instance_type, len(nodes))
         zone = self._script.zone(offer)
         now = self._clock.now()
         for node, launch in nodes:
@@ -171,9 +198,9 @@ class FakeCloud:
             self._held[node, launch] = _Held(machine, now + self.delays.boot)
         self._purchases[token] = list(nodes)
 
-    def _check_room(self, offer: Offer, wanted: int) -> None:
-        kind = offer.instance_type
-        there = sum(m.instance_type == kind and m.terminated_at is None for m in self.machines())
+    def _check_room(self, kind: str, wanted: int) -> None:
+        taken = (m for m in self.machines() if m.terminated_at is None and m.stopped_at is None)
+        there = sum(m.instance_type == kind for m in taken)
         most = self.capacity.get(kind)
         if most is not None and there + wanted > most:
             message = f"{there} of {most} {kind} are there"
@@ -199,7 +226,8 @@ class FakeCloud:
 
     def start_agent(self, identity: Identity) -> None:
         if self.agent_of(identity) is None:
-            self._held[identity].agent = FakeAgent(self._fates)
+            held = self._held[identity]
+            held.agent = held.disk or FakeAgent(self._fates)
 
     def ask(self, identity: Identity, request: bytes) -> bytes:
         agent = self.agent_of(identity)
@@ -242,6 +270,8 @@ class FakeCloud:
             if held.machine.state is MachineState.TERMINATED:
                 continue
             yield held.up_at
+            if held.stops_at is not None:
+                yield held.stops_at
             if held.ends_at is not None:
                 yield held.ends_at
         for _identity, held in self._running():

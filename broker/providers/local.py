@@ -34,6 +34,16 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class Processes:
+    """What lives in a machine's folder."""
+
+    end: Callable[[Path], None]
+    """Ends every process there for certain, or raises OSError."""
+    reopen: Callable[[Path], None]
+    """Lets new ones begin."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Held:
     """A machine as it is on disk; `up_at` in seconds UTC, with their fractions."""
 
@@ -57,14 +67,13 @@ class LocalProvider:
         root: Path,
         *,
         catalog: Callable[[], Iterable[Offer]],
-        end: Callable[[Path], None],
+        processes: Processes,
         clock: Callable[[], float],
         behaviour: Behaviour,
     ) -> None:
-        """`end` ends every process of a machine's folder for certain, or raises OSError."""
         self._root = root
         self._catalog = catalog
-        self._end = end
+        self._end, self._reopen = processes.end, processes.reopen
         self._clock = clock
         self._usual = behaviour
         self._lock = threading.RLock()
@@ -112,6 +121,38 @@ class LocalProvider:
                 terminated_at=int(self._clock()),
             )
 
+    def stop(self, machines: Sequence[Machine]) -> None:
+        """Returns when no process of theirs is left; the folders stay. Raises OSError."""
+        for machine in machines:
+            held = self._held.get(_identity(machine))
+            if held is not None and held.at(self._clock()).state in _RUNS:
+                self._change(_identity(machine), state=MachineState.HALTING)
+                self._halt(machine)
+
+    def _halt(self, machine: Machine) -> None:
+        self._end(self.folder(machine))
+        now = int(self._clock())
+        self._change(_identity(machine), state=MachineState.STOPPED, stopped_at=now)
+
+    def start(self, machines: Sequence[Machine]) -> None:
+        """Those that were stopped boot again. Raises ProviderError where there is no room."""
+        with self._lock:
+            for machine in machines:
+                held = self._held.get(_identity(machine))
+                if held is None or held.machine.state is not MachineState.STOPPED:
+                    continue
+                behaviour, now = self._behaviour(), self._clock()
+                self._check_type(machine.instance_type, 1, behaviour)
+                self._reopen(self.folder(machine))
+                again = replace(
+                    held.machine,
+                    state=MachineState.PENDING,
+                    launched_at=int(now),
+                    running_at=None,
+                    stopped_at=None,
+                )
+                self._keep(_Held(again, now + behaviour.boot_seconds))
+
     # --- beyond
 
     def folder(self, machine: Machine) -> Path:
@@ -129,6 +170,8 @@ class LocalProvider:
         for machine in self.machines():
             if machine.state is MachineState.STOPPING:
                 self.terminate([machine])
+            elif machine.state is MachineState.HALTING:
+                self._halt(machine)
             elif machine.terminated_at is not None:
                 self._end(self.folder(machine))
         self._forget_long_gone(now)
@@ -179,8 +222,13 @@ class LocalProvider:
         most = behaviour.max_machines
         if most is not None and len(there) + wanted > most:
             raise _no_room(f"{len(there)} of {most} machines are there", Width.PROVIDER)
-        kind = offer.instance_type
-        of_type = sum(machine.instance_type == kind for machine in there)
+        self._check_type(offer.instance_type, wanted, behaviour)
+
+    def _check_type(self, kind: str, wanted: int, behaviour: Behaviour) -> None:
+        """Those that are stopped take no room of their type, as in EC2."""
+        machines = (held.machine for held in self._held.values())
+        taken = (m for m in machines if m.terminated_at is None and m.stopped_at is None)
+        of_type = sum(machine.instance_type == kind for machine in taken)
         most = behaviour.capacity.get(kind)
         if most is not None and of_type + wanted > most:
             raise _no_room(f"{of_type} of {most} {kind} are there", Width.TYPE_IN_REGION)
@@ -223,9 +271,12 @@ class LocalProvider:
                 return held
             now = held.at(self._clock())
             changed = replace(held, machine=replace(now, **changes))  # type: ignore[arg-type]
-            self._save(changed)
-            self._held[identity] = changed
+            self._keep(changed)
             return changed
+
+    def _keep(self, held: _Held) -> None:
+        self._save(held)
+        self._held[_identity(held.machine)] = held
 
     def _save(self, held: _Held) -> None:
         folder = self.folder(held.machine)
@@ -250,6 +301,10 @@ class LocalProvider:
             shutil.rmtree(self.folder(machine), ignore_errors=True)
 
 
+_RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING, MachineState.HALTING})
+"""Machines that may have processes which are to end before they are stopped."""
+
+
 def _identity(machine: Machine) -> tuple[NodeName, int]:
     return machine.node, machine.launch
 
@@ -263,7 +318,7 @@ def _to_json(held: _Held) -> dict[str, object]:
 
 
 def _from_json(value: dict[str, object]) -> _Held:
-    rest = {name: value[name] for name in (item.name for item in fields(Machine))}
+    rest = {item.name: value[item.name] for item in fields(Machine) if item.name in value}
     rest |= {"state": MachineState(str(rest["state"])), "market": Market(str(rest["market"]))}
     return _Held(Machine(**rest), float(str(value["up_at"])))  # type: ignore[arg-type]
 

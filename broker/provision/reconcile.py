@@ -81,9 +81,12 @@ def difference(
     return Difference(stray, lost)
 
 
+IN_BETWEEN = frozenset({NodeState.LAUNCHING, NodeState.TERMINATING})
+"""Nodes whose machine may not be there yet, or no longer."""
+
+
 def _ours(nodes: Iterable[Node]) -> Sequence[Node]:
-    states = (NodeState.BOOTING, NodeState.UP, NodeState.DOWN)
-    return [node for node in nodes if not node.declared and node.state in states]
+    return [node for node in nodes if not node.declared and node.state not in IN_BETWEEN]
 
 
 def _over(machine: Machine | None) -> bool:

@@ -98,6 +98,11 @@ def end_node(folder: Path, *, archive: str, python: str) -> None:
         raise OSError(errno.EBUSY, f"processes of {folder} do not end")
 
 
+def reopen_node(folder: Path) -> None:
+    """Lets an agent begin anew in the folder of a node that `end_node` ended."""
+    (folder / HALTED).unlink(missing_ok=True)
+
+
 def is_quiet(folder: Path) -> bool:
     """Whether neither an agent nor a step lives in `folder`, nor any whose end is not written."""
     locks = [folder / "lock", *folder.glob("steps/*/lock")]

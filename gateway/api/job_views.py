@@ -9,9 +9,10 @@ from typing import Any
 from accounting.tres import by_id
 from broker.model.ids import BATCH
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
-from broker.model.node import Node
+from broker.model.node import Node, NodeState
 from broker.model.offer import Market, Offer
 from broker.model.spec import UNLIMITED
+from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.translate.orders import file_job
 from sbatch_shim.grammar.filenames import absolute, default_pattern, fill
@@ -21,6 +22,8 @@ Json = dict[str, Any]
 
 CLUSTER_STATES = {"PENDING": "INIT", "CONFIGURING": "INIT", "RUNNING": "UP"}
 """SkyPilot's words for a job that is a cluster; any other is on its way out."""
+HALTING = "STOPPING"
+"""Until the last of its machines is stopped."""
 RUN_STATES = {
     StepState.PENDING: "PENDING",
     StepState.RUNNING: "RUNNING",
@@ -36,7 +39,7 @@ RUN_STATES = {
 
 def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     """A job with its runs."""
-    nodes = [seen.nodes[share.node] for share in job.shares if share.node in seen.nodes]
+    nodes = nodes_of(job, seen)
     return {
         "id": job.id,
         "name": job.spec.name,
@@ -57,7 +60,8 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "restarts": job.restarts,
         "node_list": fold(job.last_node_names),
         "tres": by_id(job.alloc) or None,
-        "micro_usd_per_hour": sum(node.micro_usd_per_hour for node in nodes) if nodes else None,
+        "micro_usd_per_hour": sum(map(rate, nodes)) if nodes else None,
+        "stopped": bool(job.kept),
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
         "log": log_path(job, BATCH) if job.spec.batch else None,
@@ -68,21 +72,45 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
 def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     """A cluster as `spz status` lists it."""
     told = job_view(job, seen=seen, cost=cost)
-    nodes = [seen.nodes[share.node] for share in job.shares if share.node in seen.nodes]
+    nodes = nodes_of(job, seen)
     kept = ("user", "uid", "submitted", "started", "detail", "reason", "micro_usd_per_hour")
     return {
         "name": job.spec.cluster,
         "job": job.id,
-        "status": CLUSTER_STATES.get(job.shown_state, "TERMINATING"),
+        "status": cluster_status(job, nodes),
         "infra": infra(nodes[0]) if nodes else None,
         "resources": resources(nodes[0], len(nodes)) if nodes else None,
         "nodes": [node.name for node in nodes],
-        "addresses": [node.machine.address for node in nodes if node.machine],
+        "addresses": [node.machine.address for node in nodes if node.machine and not job.kept],
         "idle_seconds": job.spec.idle_seconds,
+        "idle_stops": job.spec.idle_stops,
         "cost_micro_usd": cost,
         "runs": told["runs"],
         **{key: told[key] for key in kept},
     }
+
+
+def nodes_of(job: Job, seen: Snapshot) -> list[Node]:
+    """Those it holds, or that are stopped and wait for it, in the order of its ranks."""
+    shares = job.shares or job.kept
+    return [seen.nodes[share.node] for share in shares if share.node in seen.nodes]
+
+
+def cluster_status(job: Job, nodes: Iterable[Node]) -> str:
+    """SkyPilot's word, and `STOPPING` and `TERMINATING` for what is on its way."""
+    if job.kept:
+        done = all(node.state is NodeState.STOPPED for node in nodes)
+        return "STOPPED" if done else HALTING
+    if job.kill_cause == STOPPED:
+        return HALTING
+    return CLUSTER_STATES.get(job.shown_state, "TERMINATING")
+
+
+def rate(node: Node) -> int:
+    """Micro-dollars an hour: of one that is stopped, what is kept of it."""
+    if node.state is not NodeState.STOPPED:
+        return node.micro_usd_per_hour
+    return sum(one.prices[-1].micro_usd_per_hour for one in node.beside if not one.closed)
 
 
 def run_view(job: Job, step: Step) -> Json:
@@ -116,10 +144,11 @@ def exit_view(exit_code: ExitCode) -> Json:
 
 def log_path(job: Job, step: str) -> str | None:
     """The file that the step writes to; None as long as its node, and so its name, is not known."""
-    if not job.last_node_names:
+    names = job.last_node_names or tuple(share.node for share in job.kept)
+    if not names:
         return None
     pattern = job.spec.output.stdout or default_pattern(job.array is not None)
-    facts = file_job(job, job.last_node_names[0])._replace(step=step)
+    facts = file_job(job, names[0])._replace(step=step)
     return absolute(fill(pattern, facts), job.spec.cwd)
 
 

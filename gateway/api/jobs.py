@@ -9,15 +9,17 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from accounting.ids import JobId
+from broker.decide.stopping import WAY_OUT, never_stops
 from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, Update
 from broker.model.errors import Conflict, Refused, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
+from broker.model.stopping import StartCluster, StopCluster
 from broker.ports import HistoryQuery, Provider
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
 from gateway.api.errands import Backup, errands
 from gateway.api.job_logs import readable_log, text
-from gateway.api.job_views import Json, cluster_view, clusters, job_view, run_view
+from gateway.api.job_views import Json, cluster_view, clusters, job_view, nodes_of, run_view
 from gateway.api.launches import (
     LaunchRequest,
     Market,
@@ -69,6 +71,8 @@ def launches(market: Market) -> APIRouter:
                 quote = market.at(desk.now())
                 offers = await desk.read(candidates, plan.spec, desk.site, quote)
             try:
+                if plan.starts is not None and not asked.dry_run:
+                    await desk.ask(plan.starts)
                 reply = None if asked.dry_run else await desk.ask(plan.command)
             except Refused as error:
                 raise explained(error, plan.spec, desk.site) from None
@@ -131,18 +135,42 @@ async def down(request: Request, name: str) -> Json:
     return {"cluster": name, "job": job.id}
 
 
+@of_clusters.post("/clusters/{name}/stop")
+async def stop(request: Request, name: str) -> Json:
+    """Ends what runs in it and stops its machines; their disks stay, and are billed."""
+    return await _power(request, name, StopCluster)
+
+
+@of_clusters.post("/clusters/{name}/start")
+async def start(request: Request, name: str) -> Json:
+    """The same machines again, where they are."""
+    return await _power(request, name, StartCluster)
+
+
+async def _power(request: Request, name: str, kind: type[StopCluster | StartCluster]) -> Json:
+    desk, owner = desk_of(request), await writer(request)
+    job = must_find(desk.snapshot(), owner, name)
+    await desk.ask(kind(job=job.id, by=owner))
+    return {"cluster": name, "job": job.id}
+
+
 class IdleRequest(BaseModel):
-    """After how many seconds without a run a cluster is let go; null keeps it."""
+    """After how many seconds without a run a cluster is let go or stopped; null keeps it."""
 
     idle_seconds: int | None = Field(default=None, ge=0)
+    down: bool = True
 
 
 @of_clusters.post("/clusters/{name}/autostop")
 async def autostop(request: Request, name: str, asked: IdleRequest) -> Json:
-    """Sets when it is let go."""
+    """Sets when it is let go, or stopped. Raises Conflict where it cannot be stopped."""
     desk, owner = desk_of(request), await writer(request)
-    job = must_find(desk.snapshot(), owner, name)
-    change = (("idle_seconds", asked.idle_seconds),)
+    seen = desk.snapshot()
+    job = must_find(seen, owner, name)
+    why = "" if asked.down or asked.idle_seconds is None else never_stops(nodes_of(job, seen))
+    if why:
+        raise Conflict(f"cluster {name!r} cannot be stopped: {why}", hint=WAY_OUT)
+    change = (("idle_seconds", asked.idle_seconds), ("idle_stops", not asked.down))
     await desk.ask(Update(target=Target(job.id), by=owner, spec=change))
     return {"cluster": name, "job": job.id, "idle_seconds": asked.idle_seconds}
 

@@ -15,6 +15,7 @@ from broker.model.job import Job, Owner
 from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import TaskSpec
+from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, offer_view
@@ -69,6 +70,8 @@ class Planned:
     cwd: str
     spec: TaskSpec | None = None
     """None for a run in a cluster that is there."""
+    starts: StartCluster | None = None
+    """What has to be asked first, where the cluster is stopped."""
 
     @property
     def runs(self) -> bool:
@@ -105,6 +108,8 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     there = find_cluster(seen, owner, name)
     if there is None:
         raise Unknown(f"you have no cluster {name!r}", hint=f"`spz launch -c {name} TASK` makes it")
+    if there.kept:
+        raise Conflict(f"cluster {name!r} is stopped", hint=f"`spz start {name}` starts it")
     plain = asked.model_copy(update={"setup": False})
     return _run_in(
         there, owner, asked=plain, where=origin(asked, seen.site, one_task(plain)), notes=()
@@ -128,14 +133,17 @@ def _run_in(
     if not run.step.phases:
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)
-    return Planned(command, str(there.spec.cluster), (*notes, *run.notes), folder)
+    starts = StartCluster(job=there.id, by=owner) if there.kept else None
+    told = (*notes, *run.notes)
+    return Planned(command, str(there.spec.cluster), told, folder, starts=starts)
 
 
 def _within(there: Job, folder: str | None) -> Within:
     """What of a cluster a run may have a part of."""
-    if not there.shares:
+    held = there.shares or there.kept
+    if not held:
         return Within(folder)
-    share = there.shares[0].tres
+    share = held[0].tres
     return Within(folder, share.cpu, _gpus(share))
 
 
@@ -201,12 +209,13 @@ def must_find(seen: Snapshot, owner: Owner, name: str) -> Job:
 def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
     ask = demand(made.spec, site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)
-    if not there.shares:
+    held = there.shares or there.kept
+    if not held:
         raise Conflict(
             f"cluster {there.spec.cluster!r} is not up yet ({there.reason})",
             hint=f"`spz why {there.id}` tells what it waits for",
         )
-    shares = [share.tres for share in there.shares]
+    shares = [share.tres for share in held]
     lacks = [
         f"{wanted} {name}, has {got}"
         for name, wanted, got in (

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.model import events as ev
+from broker.model.facts import JobFact
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
+from broker.model.stopping import NodeStarted, NodeStopped
 from sbatch_shim.grammar.arrays import show_indexes
 from sbatch_shim.grammar.hostlist import fold
 
@@ -85,6 +87,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.MachineBought: ("node.bought", _bought),
     ev.NodeBooted: ("node.up", _nothing),
     ev.NodeDrain: ("node.drain", lambda fact: {"drain": fact.drain, "reason": fact.reason}),
+    NodeStopped: ("node.stopped", lambda fact: {"machine": fact.machine.id}),
+    NodeStarted: ("node.started", lambda fact: {"machine": fact.machine.id}),
     ev.NodeDoomed: ("node.let_go", _why),
     ev.NodeGone: ("node.gone", _why),
     ev.BookChanged: ("book.changed", _book),
@@ -132,7 +136,7 @@ class Said:
     @property
     def group(self) -> Hashable:
         """Equal for jobs of which the same is said; one of its own for a node."""
-        about = None if isinstance(self.fact, ev.JobFact) else id(self)
+        about = None if isinstance(self.fact, JobFact) else id(self)
         return self.event, about, str(self.told)
 
 
@@ -147,7 +151,7 @@ def _in_groups(said: Iterable[Said]) -> None:
                 one.write(one.event, **_subject(one.fact), **one.told)
             continue
         first = alike[0]
-        jobs = [one.fact.job for one in alike if isinstance(one.fact, ev.JobFact)]
+        jobs = [one.fact.job for one in alike if isinstance(one.fact, JobFact)]
         for text in _lists(jobs):
             first.write(first.event, jobs=text, **first.told)
 
@@ -164,7 +168,7 @@ def _lists(jobs: Sequence[int]) -> Iterator[str]:
 
 
 def _subject(fact: ev.Event) -> Mapping[str, object]:
-    if isinstance(fact, ev.JobFact):
+    if isinstance(fact, JobFact):
         return {"job": fact.job}
     if isinstance(fact, ev.BookChanged | ReservationEvent):
         return {}

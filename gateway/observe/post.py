@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from accounting.ids import JobId
 from broker.decide.mail import Mail, mails
 from broker.model import events as ev
+from broker.model.facts import JobFact
 from broker.model.job import Job
 
 NO_MAIL = "none"
@@ -100,7 +101,7 @@ class Post:
     def tell(self, facts: Iterable[ev.Event], jobs: Mapping[JobId, Job]) -> None:
         """Sends what follows from facts; `jobs` are as they left them. Does not block."""
         for fact in facts:
-            job = jobs.get(fact.job) if isinstance(fact, ev.JobFact) else None
+            job = jobs.get(fact.job) if isinstance(fact, JobFact) else None
             if job is None or not job.spec.mail_types:
                 continue
             for mail in mails(fact, job, self._array(job, jobs)):

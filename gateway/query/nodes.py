@@ -57,6 +57,9 @@ STATE_FLAGS = {
     NodeState.UP: Flag(0),
     NodeState.DOWN: Flag.NOT_RESPONDING,
     NodeState.TERMINATING: Flag.POWERING_DOWN,
+    NodeState.STOPPING: Flag.POWERING_DOWN,
+    NodeState.STOPPED: Flag.POWERED_DOWN,
+    NodeState.STARTING: Flag.POWERING_UP,
 }
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from gateway.sdk.sky import launch as launch
     from gateway.sdk.sky import logs as logs
     from gateway.sdk.sky import queue as queue
+    from gateway.sdk.sky import start as start
     from gateway.sdk.sky import status as status
+    from gateway.sdk.sky import stop as stop
     from gateway.sdk.sky import stream_and_get as stream_and_get
     from gateway.sdk.sky import tail_logs as tail_logs
     from gateway.sdk.tasks import Resources as Resources
@@ -33,7 +35,7 @@ HOMES = {"Resources": "tasks", "Task": "tasks", "jobs": ""}
 """Where a name lives, if not in `sky`; empty: it is a module itself."""
 FUNCTIONS = (
     *("RequestId", "autostop", "cancel", "cost_report", "down", "exec", "get", "job_status"),
-    *("launch", "logs", "queue", "status", "stream_and_get", "tail_logs"),
+    *("launch", "logs", "queue", "start", "status", "stop", "stream_and_get", "tail_logs"),
 )
 
 

@@ -118,7 +118,7 @@ def clusters(found: Sequence[Json], now: int) -> str:
             one["infra"],
             one["resources"],
             one["status"] if one["status"] != "INIT" else f"INIT ({_waits(one)})",
-            _autostop(one["idle_seconds"]),
+            _autostop(one),
             ago(one["submitted"], now),
             money(one["micro_usd_per_hour"]),
             money(one["cost_micro_usd"]),
@@ -128,9 +128,11 @@ def clusters(found: Sequence[Json], now: int) -> str:
     return table(head, rows)
 
 
-def _autostop(seconds: int | None) -> str | None:
+def _autostop(one: Json) -> str | None:
     """As SkyPilot writes it."""
-    return None if seconds is None else f"{seconds // MINUTE}m (down)"
+    seconds = one["idle_seconds"]
+    down = "" if one["idle_stops"] else " (down)"
+    return None if seconds is None else f"{seconds // MINUTE}m{down}"
 
 
 def _waits(one: Json) -> str:
@@ -235,7 +237,7 @@ def report(found: Sequence[Json], now: int) -> str:
             ago(one["submitted"], now),
             lasted(_duration(one, now)),
             one["tres"],
-            "UP" if not one["over"] else "TERMINATED",
+            "TERMINATED" if one["over"] else "STOPPED" if one["stopped"] else "UP",
             money(one["micro_usd_per_hour"]),
             money(one["cost_micro_usd"]),
         )

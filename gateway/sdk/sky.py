@@ -56,7 +56,7 @@ class How(TypedDict, total=False):
     dryrun: bool
     """Only the plan."""
     down: bool
-    """Let it go when its runs are over."""
+    """Let it go when its runs are over, or when it is idle for so long."""
     idle_minutes_to_autostop: int | None
     no_setup: bool
 
@@ -68,7 +68,7 @@ def launch(task: Task, cluster_name: str | None = None, **how: Unpack[How]) -> R
     """
     idle = how.get("idle_minutes_to_autostop")
     lets_go = how.get("down") or idle is not None
-    autostop = {"idle_minutes": idle or 0, "down": True} if lets_go else None
+    autostop = {"idle_minutes": idle or 0, "down": how.get("down", False)} if lets_go else None
     body = body_of(task, autostop=autostop)
     body |= {"cluster": cluster_name, "setup": not how.get("no_setup")}
     client = service()
@@ -175,10 +175,24 @@ def down(cluster_name: str) -> None:
     service().post(f"/v1/clusters/{cluster_name}/down")
 
 
-def autostop(cluster_name: str, idle_minutes: int) -> None:
-    """Lets it go after so long without a run; a negative number keeps it. Raises Told."""
+def stop(cluster_name: str) -> None:
+    """Ends what runs in it and stops its machines; the disks are kept. Raises Told."""
+    service().post(f"/v1/clusters/{cluster_name}/stop")
+
+
+def start(cluster_name: str) -> None:
+    """Starts a stopped cluster's machines where they are; `status` tells of it. Raises Told."""
+    service().post(f"/v1/clusters/{cluster_name}/start")
+
+
+def autostop(cluster_name: str, idle_minutes: int, *, down: bool = False) -> None:
+    """Stops it after so long without a run, or lets it go; a negative number keeps it.
+
+    Raises Told.
+    """
     seconds = None if idle_minutes < 0 else idle_minutes * 60
-    service().post(f"/v1/clusters/{cluster_name}/autostop", {"idle_seconds": seconds})
+    body = {"idle_seconds": seconds, "down": down}
+    service().post(f"/v1/clusters/{cluster_name}/autostop", body)
 
 
 def cost_report(days: int | None = 30) -> list[Json]:

@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import Any
 
 from accounting.ledger import Entry
-from broker.model.events import Event, JobFact, NodeFact
+from broker.model.events import Event
+from broker.model.facts import JobFact, NodeFact
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node

@@ -68,6 +68,7 @@ def managed(task: Task, origin: Origin, *, place: Place, jobs: int | None) -> Tr
             "cluster": None,
             "steps": (),
             "idle_seconds": None,
+            "idle_stops": False,
             "batch": step.model_copy(
                 update={"name": "batch", "phases": phases, "environment": None}
             ),

@@ -87,10 +87,11 @@ HINTS: Mapping[str, str] = {
 
 
 def autostop_note(task: Task) -> Iterator[str]:
-    """Stopping is letting go here; without either the cluster stays."""
-    found = [one.autostop for one in task.resources.candidates if one.autostop]
-    if found and not all(one.down for one in found):
-        yield "resources.autostop: the cluster is let go, not stopped: what is on its disks goes"
+    """Where stopping can only be letting go."""
+    for one in task.resources.candidates:
+        if one.autostop and not one.autostop.down and one.use_spot:
+            yield "resources.autostop: spot machines cannot be stopped, an idle cluster is let go"
+            return
 
 
 def _given(task: Task, does: str) -> Iterator[tuple[str, str]]:

@@ -89,7 +89,7 @@ AUTOSTOP = _any(
     _group(
         {
             "idle_minutes": works("Minutes without a run; 5 where absent.", AMOUNT),
-            "down": works("Machines always go; there is no other way yet.", TRUTH),
+            "down": works("Machines go; else they are stopped and their disks kept.", TRUTH),
             "wait_for": sensible(
                 "jobs; none is a limit from the start; logins are not looked at.", TEXT
             ),
@@ -169,7 +169,7 @@ CANDIDATE_KEYS: dict[str, Schema] = {
         "nothing is closed or opened here",
     ),
     "labels": noted("Tags.", _map(SCALAR), "machines carry the site's tags only"),
-    "autostop": works("Ends a cluster in which nothing has run for so long.", AUTOSTOP),
+    "autostop": works("Stops a cluster in which nothing has run for so long.", AUTOSTOP),
     "priority": noted(
         "-1000 to 1000.",
         {"type": "integer", "minimum": -1000, "maximum": 1000},

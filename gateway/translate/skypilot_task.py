@@ -138,8 +138,12 @@ def hard_limit(task: Task) -> int | None:
     return min(limits) if limits else None
 
 
-def _idle(task: Task) -> dict[str, int | None]:
-    return {"idle_seconds": None if hard_limit(task) is not None else idle_seconds(task)}
+def _idle(task: Task) -> dict[str, int | bool | None]:
+    found = [one.autostop for one in task.resources.candidates if one.autostop]
+    return {
+        "idle_seconds": None if hard_limit(task) is not None else idle_seconds(task),
+        "idle_stops": bool(found) and not all(one.down for one in found),
+    }
 
 
 def idle_seconds(task: Task) -> int | None:

@@ -17,7 +17,8 @@ from accounting.ids import JobId
 from broker.decide.money import accrued
 from broker.model.commands import Command
 from broker.model.errors import Denied, SpzError
-from broker.model.events import JobFact, SignalAsked
+from broker.model.events import SignalAsked
+from broker.model.facts import JobFact
 from broker.model.job import Job, Owner
 from broker.model.offer import Machine, Market
 from broker.optimize.cooldown import Cooldown

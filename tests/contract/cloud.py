@@ -36,6 +36,7 @@ class Instance:
     hidden_until: float
     spot: bool
     ended_at: int | None = None
+    stopped_at: int | None = None
     reason: str = ""
 
     def zone(self) -> str:
@@ -44,6 +45,8 @@ class Instance:
     def state(self, now: int) -> str:
         if self.ended_at is not None:
             return "terminated"
+        if self.stopped_at is not None:
+            return "stopped"
         return "running" if now >= self.boots_at else "pending"
 
     def told(self, now: int) -> dict[str, Any]:
@@ -68,6 +71,8 @@ class Instance:
             found["PublicIpAddress"] = "198.51.100.7"
         if self.spot:
             found["InstanceLifecycle"] = "spot"
+        if self.stopped_at is not None:
+            found["StateTransitionReason"] = f"User initiated ({moment(self.stopped_at)})"
         if self.ended_at is not None:
             found["StateReason"] = {"Code": self.reason}
             if self.reason.startswith("Client."):
@@ -213,9 +218,7 @@ class StubEc2:
     ) -> dict[str, Any]:
         kind, now = params["InstanceType"], self.now()
         subnet = self._open(region, kind, subnets, spot=spot)
-        there = sum(i.params["InstanceType"] == kind and i.ended_at is None for i in self.instances)
-        if there + count > self.rooms.get(kind, 10_000):
-            raise AwsError("InsufficientInstanceCapacity", "no room", 500)
+        self._must_have_room(kind, count)
         made = [
             Instance(
                 f"i-{len(self.instances) + n:017x}",
@@ -232,6 +235,12 @@ class StubEc2:
         ]
         self.instances += made
         return {"Instances": [one.told(now) for one in made]}
+
+    def _must_have_room(self, kind: str, count: int) -> None:
+        taken = (i for i in self.instances if i.ended_at is None and i.stopped_at is None)
+        there = sum(i.params["InstanceType"] == kind for i in taken)
+        if there + count > self.rooms.get(kind, 10_000):
+            raise AwsError("InsufficientInstanceCapacity", "no room", 500)
 
     def _open(self, region: str, kind: str, subnets: list[str], *, spot: bool) -> str:
         code = ""
@@ -326,4 +335,18 @@ class StubEc2:
         for one in self.instances:
             if one.id in params["InstanceIds"] and one.ended_at is None:
                 one.ended_at, one.reason = self.now(), "Client.UserInitiatedShutdown"
+        return {}
+
+    def _stop_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        for one in self.instances:
+            if one.id in params["InstanceIds"] and one.stopped_at is None:
+                one.stopped_at = self.now()
+        return {}
+
+    def _start_instances(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        for one in self.instances:
+            if one.id in params["InstanceIds"] and one.stopped_at is not None:
+                self._must_have_room(one.params["InstanceType"], 1)
+                one.stopped_at, one.at = None, self.now()
+                one.boots_at = self.now() + self.boot
         return {}

@@ -15,7 +15,7 @@ from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.ports import Provider
 from broker.providers.ec2.clients import BotoApi
 from broker.providers.fake import Delays, FakeCloud
-from broker.providers.local import BEHAVIOUR, KEPT_SECONDS, Behaviour, LocalProvider
+from broker.providers.local import BEHAVIOUR, KEPT_SECONDS, Behaviour, LocalProvider, Processes
 from broker.providers.refusals import Rule
 from tests.contract.cloud import StubEc2
 from tests.contract.made import ec2_provider
@@ -87,7 +87,7 @@ class Local:
         self.provider = LocalProvider(
             self.root,
             catalog=lambda: [OFFER],
-            end=self.ended.append,
+            processes=Processes(end=self.ended.append, reopen=self.ended.remove),
             clock=lambda: self.clock.time,
             behaviour=Behaviour(boot_seconds=BOOT),
         )
@@ -256,6 +256,50 @@ def test_terminating_what_is_not_there_does_nothing(cloud: Cloud) -> None:
     machine = cloud.provider.launch(OFFER, [A], token="t")[0]
     cloud.provider.terminate([replace(machine, node=NodeName("ec2-99"))])
     assert one(cloud).state is MachineState.PENDING
+
+
+def test_a_stopped_machine_is_kept_and_starts_again(cloud: Cloud, clock: Clock) -> None:
+    machines = cloud.provider.launch(OFFER, [A, B], token="t")
+    clock.time += 100
+    for _ in range(2):
+        cloud.provider.stop(machines[:1])
+        clock.time += 10
+    kept = one(cloud)
+    assert (kept.state, kept.stopped_at) == (MachineState.STOPPED, START + 100)
+    assert (kept.terminated_at, one(cloud, B).state) == (None, MachineState.RUNNING)
+    cloud.restart()
+    assert one(cloud).state is MachineState.STOPPED
+    for _ in range(2):
+        cloud.provider.start([kept])
+        clock.time += 1
+    assert one(cloud).state is MachineState.PENDING
+    clock.time += BOOT + 5
+    again = one(cloud)
+    assert (again.state, again.stopped_at) == (MachineState.RUNNING, None)
+    assert (again.id, again.running_at) == (kept.id, START + 120 + BOOT)
+
+
+def test_a_start_needs_room_that_a_stop_gave_up(cloud: Cloud, clock: Clock) -> None:
+    cloud.room("m7i.large", 1)
+    (kept,) = cloud.provider.launch(OFFER, [A], token="t")
+    clock.time += 100
+    cloud.provider.stop([kept])
+    clock.time += 10
+    cloud.provider.launch(OFFER, [B], token="u")
+    with pytest.raises(ProviderError) as caught:
+        cloud.provider.start([kept])
+    assert caught.value.refusal is Refusal.CAPACITY
+    assert one(cloud).state is MachineState.STOPPED
+
+
+def test_a_stopped_machine_is_terminated_like_any_other(cloud: Cloud, clock: Clock) -> None:
+    machines = cloud.provider.launch(OFFER, [A], token="t")
+    clock.time += 100
+    cloud.provider.stop(machines)
+    clock.time += 10
+    cloud.provider.terminate(machines)
+    clock.time += 10
+    assert one(cloud).state is MachineState.TERMINATED
 
 
 def test_all_nodes_or_none(cloud: Cloud) -> None:

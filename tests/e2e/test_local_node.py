@@ -11,9 +11,9 @@ import pytest
 
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market, Offer
-from broker.providers.local import Behaviour, LocalProvider
+from broker.providers.local import Behaviour, LocalProvider, Processes
 from broker.run import launch
-from broker.run.local import LocalChannel, end_node, is_quiet
+from broker.run.local import LocalChannel, end_node, is_quiet, reopen_node
 from tests.e2e.agents import PYTHON, alive, order, until
 
 OFFER = Offer("local", "us-east-1", ("z",), "m7i.large", Market.ON_DEMAND, 1, cpus=2, mem_mib=1)
@@ -24,7 +24,10 @@ def provider(root: Path) -> LocalProvider:
     return LocalProvider(
         root,
         catalog=lambda: [OFFER],
-        end=lambda folder: end_node(folder, archive="agent.pyz", python=PYTHON),
+        processes=Processes(
+            end=lambda folder: end_node(folder, archive="agent.pyz", python=PYTHON),
+            reopen=reopen_node,
+        ),
         clock=time.time,
         behaviour=Behaviour(boot_seconds=0.2, max_machines=None),
     )

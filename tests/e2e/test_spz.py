@@ -288,7 +288,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     assert said[1].startswith("SUCCEEDED")
 
 
-@pytest.mark.parametrize("line", ["stop x", "start x", "serve up", "storage ls", "volumes ls"])
+@pytest.mark.parametrize("line", ["serve up", "storage ls", "volumes ls"])
 def test_what_is_not_offered_says_why(spz: Terminal, line: str) -> None:
     done = spz(*line.split())
     assert (done.code, done.err.startswith("spz: error: ")) == (1, True)

@@ -11,6 +11,7 @@ from broker.model.offer import Machine, MachineState
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import Api, pages
 from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.network import Zones
 from broker.providers.ec2.settings import Ec2Settings
@@ -159,6 +160,9 @@ def _carried(machine: Machine, here: _Region, now: int) -> Machine:
     if machine.state in {MachineState.PENDING, MachineState.RUNNING}:
         return machine
     before = here.machines.get(machine.id)
+    if machine.state in KEPT:
+        stopped = machine.stopped_at or (before.stopped_at if before else None) or now
+        return replace(machine, stopped_at=stopped)
     ended = machine.terminated_at or (before.terminated_at if before else None) or now
     # One that was pending when last seen, and then on its way out, never ran.
     ran = machine.running_at if before is None or before.running_at is not None else None

@@ -14,11 +14,13 @@ from broker.providers.ec2.errors import NEVER_RAN, SPOT_TAKEN
 STATES = {
     "pending": MachineState.PENDING,
     "running": MachineState.RUNNING,
-    "stopping": MachineState.STOPPING,
+    "stopping": MachineState.HALTING,
     "shutting-down": MachineState.STOPPING,
-    "stopped": MachineState.STOPPING,
+    "stopped": MachineState.STOPPED,
     "terminated": MachineState.TERMINATED,
 }
+KEPT = frozenset({MachineState.HALTING, MachineState.STOPPED})
+"""Machines that run no more, and may again."""
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)")
 NOWHERE = NodeName("?")
 """Of an instance that bears our site's id, but no node's name: nobody knows it."""
@@ -73,6 +75,7 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
     launched = _instant(raw["LaunchTime"])
     reason = str((raw.get("StateReason") or {}).get("Code", ""))
     ended = _ended(raw, launched) if state is MachineState.TERMINATED else None
+    stopped = _ended(raw, launched) if state in KEPT else None
     ran = state is not MachineState.PENDING and reason not in NEVER_RAN
     spot = raw.get("InstanceLifecycle") == "spot"
     return Machine(
@@ -89,6 +92,7 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
         launched_at=launched,
         running_at=launched if ran and (ended is None or ended > launched) else None,
         terminated_at=ended,
+        stopped_at=stopped,
         ended_by_provider=reason in SPOT_TAKEN or reason.startswith("Server."),
         address=address_of(raw, public=public),
     )

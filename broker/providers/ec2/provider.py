@@ -20,6 +20,7 @@ from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings
 from broker.providers.ec2.images import Images, named, wanted
+from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
@@ -41,7 +42,7 @@ ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
 HOME_REGION = "us-east-1"
 MOST_AT_ONCE = 500
-"""Machines of one TerminateInstances."""
+"""Machines of one call that ends, stops or starts some."""
 WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
 """After these the next zone is asked; the others would say the same again."""
 
@@ -120,17 +121,44 @@ class Ec2Provider:
 
     def terminate(self, machines: Sequence[Machine]) -> None:
         """Asks for the end of those that are there and not ending yet."""
+        for region, there in self._in(machines, _LIVING | KEPT):
+            self._terminate(region, [machine.id for machine in there])
+
+    def stop(self, machines: Sequence[Machine]) -> None:
+        """Asks for the end of what runs on them; their root volumes stay. Raises OSError."""
+        for region, there in self._in(machines, _LIVING):
+            self._power(region, "stop_instances", there)
+
+    def start(self, machines: Sequence[Machine]) -> None:
+        """Asks for stopped ones to run again, in their zones."""
+        for region, there in self._in(machines, frozenset({MachineState.STOPPED})):
+            try:
+                self._power(region, "start_instances", there)
+            except AwsError as error:
+                refusal, width = errors.meaning(error.code)
+                kinds = ", ".join(sorted({machine.instance_type for machine in there}))
+                message = f"{kinds} in {there[0].zone}: {error.code} ({error.message})"
+                raise ProviderError(refusal, width, message) from error
+
+    def _in(
+        self, machines: Sequence[Machine], states: frozenset[MachineState]
+    ) -> Iterator[tuple[str, list[Machine]]]:
+        """Those of them that are in one of the states now, region by region, as one call takes."""
         held = {machine.id: machine for machine in self.machines()}
-        by_region: dict[str, list[str]] = {}
+        by_region: dict[str, list[Machine]] = {}
         for machine in machines:
             there = held.get(machine.id)
-            if there is None or there.node != machine.node:
-                continue
-            if there.state in _LIVING:
-                by_region.setdefault(there.region, []).append(there.id)
-        for region, ids in by_region.items():
-            for start in range(0, len(ids), MOST_AT_ONCE):
-                self._terminate(region, ids[start : start + MOST_AT_ONCE])
+            if there is not None and there.node == machine.node and there.state in states:
+                by_region.setdefault(there.region, []).append(there)
+        for region, found in by_region.items():
+            for start in range(0, len(found), MOST_AT_ONCE):
+                yield region, found[start : start + MOST_AT_ONCE]
+
+    def _power(self, region: str, operation: str, machines: Sequence[Machine]) -> None:
+        try:
+            self._ask(region, operation, {"InstanceIds": [machine.id for machine in machines]})
+        finally:
+            self.holdings.stale(region)
 
     # --- beyond
 
@@ -186,7 +214,8 @@ class Ec2Provider:
             self._book.add(name)
         return found
 
-    def stop(self) -> None:
+    def close(self) -> None:
+        """Ends what watches EC2; the machines stay."""
         self.holdings.stop()
 
     # --- buying

@@ -46,6 +46,7 @@ class Keeper:
         """When somebody last wanted something here."""
 
     def run(self) -> None:
+        self.arm()
         looked = 0.0
         while os.path.exists(LOCK):
             now = time.monotonic()
@@ -55,6 +56,12 @@ class Keeper:
             if self.notices:
                 self.listen()
             time.sleep(min(TURN, self.lease / 4 or TURN))
+
+    def arm(self) -> None:
+        """A machine that was stopped forgot its timer; its user data is read at the first boot."""
+        if self.deadline:
+            left = max(0.0, self.deadline - time.time())
+            power_off("+{}".format(-(-int(left) // 60)))
 
     def short(self) -> bool:
         """Whether the lease is so short that it is looked at each turn."""

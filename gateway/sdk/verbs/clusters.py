@@ -1,7 +1,8 @@
-"""launch, exec, cancel, down, autostop: what changes clusters."""
+"""launch, exec, cancel, down, stop, start, autostop: what changes clusters."""
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Container, Iterable
 from typing import Any
 
 from broker.model.errors import Refused
@@ -14,10 +15,9 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
 
 USUAL_MINUTES = 5
-NO_STOP = (
-    "machines here have no disks that outlive them: `spz down` lets a cluster go, "
-    "`spz launch -c` makes it anew; nothing is kept that costs money"
-)
+LOOK = 0.3
+FIRST_GAP, LONGEST_GAP = 30.0, 300.0
+"""Seconds between two looks, and between two starts with `-r`."""
 
 
 def launch(given: Values, counter: Counter) -> int:
@@ -78,7 +78,7 @@ def down(given: Values, counter: Counter) -> int:
         return 1
     for one in found:
         if given["graceful"]:
-            _set_idle(counter.service, one, seconds=0)
+            _set_idle(counter.service, one, seconds=0, down=True)
             print(f"Cluster {one['name']} (job {one['job']}) goes when its runs are over")
             continue
         counter.service.post(f"/v1/clusters/{one['name']}/down")
@@ -94,22 +94,86 @@ def autostop(given: Values, counter: Counter) -> int:
     if not _agreed(verb, found, given=given, counter=counter):
         return 1
     for one in found:
-        _set_idle(counter.service, one, seconds=seconds)
-        told = "is kept" if seconds is None else f"goes after {minutes} minutes without a run"
+        _set_idle(counter.service, one, seconds=seconds, down=given["down"])
+        verb = "goes" if given["down"] else "stops"
+        told = "is kept" if seconds is None else f"{verb} after {minutes} minutes without a run"
         print(f"Cluster {one['name']} {told}")
     return 0
 
 
 def stop(given: Values, counter: Counter) -> int:
-    raise Refused(f"stop: {NO_STOP}", hint="`spz autostop` lets idle clusters go")
+    """Asks first; waits until the last machine is stopped. Exits 1 where the answer is no."""
+    found = _chosen(given, counter.service)
+    if not _agreed("Stopping", found, given=given, counter=counter):
+        return 1
+    for one in found:
+        if given["graceful"]:
+            _set_idle(counter.service, one, seconds=0, down=False)
+            print(f"Cluster {one['name']} (job {one['job']}) stops when its runs are over")
+            continue
+        counter.service.post(f"/v1/clusters/{one['name']}/stop")
+        print(f"Stopping cluster {one['name']} (job {one['job']})")
+    if given["graceful"] or given["async"]:
+        return 0
+    for one in found:
+        _wait(counter.service, one, {"STOPPED"})
+        print(f"Cluster {one['name']} is stopped: its disks are kept, and billed")
+    return 0
 
 
 def start(given: Values, counter: Counter) -> int:
-    raise Refused(f"start: {NO_STOP}", hint="`spz launch -c NAME TASK`")
+    """Asks first; waits until they are up. Exits 1 where one does not come up."""
+    found = [one for one in _chosen(given, counter.service) if _to_start(one)]
+    if not _agreed("Starting", found, given=given, counter=counter):
+        return 1
+    minutes = given["idle_minutes_to_autostop"]
+    for one in found:
+        counter.service.post(f"/v1/clusters/{one['name']}/start")
+        if minutes is not None:
+            seconds = None if minutes < 0 else minutes * 60
+            _set_idle(counter.service, one, seconds=seconds, down=given["down"])
+    if given["async"]:
+        return 0
+    return max([_came_up(one, given, counter) for one in found], default=0)
 
 
-def _set_idle(service: Client, one: Json, *, seconds: int | None) -> None:
-    service.post(f"/v1/clusters/{one['name']}/autostop", {"idle_seconds": seconds})
+def _to_start(one: Json) -> bool:
+    if one["status"] == "UP":
+        print(f"Cluster {one['name']} is up already")
+    return bool(one["status"] != "UP")
+
+
+def _came_up(one: Json, given: Values, counter: Counter) -> int:
+    """With -r for ever; a start is never another place, nor another type."""
+    pause = FIRST_GAP
+    while True:
+        now = _wait(counter.service, one, {"UP", "STOPPED"})
+        if now["status"] == "UP":
+            print(f"Cluster {one['name']} is up: {now['resources']} in {now['infra']}")
+            return 0
+        counter.say(f"cluster {one['name']} did not start: {now['detail'] or now['reason']}")
+        if not given["retry_until_up"]:
+            return 1
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_GAP)
+        counter.service.post(f"/v1/clusters/{one['name']}/start")
+
+
+def _wait(service: Client, one: Json, states: Container[str]) -> Json:
+    """The cluster once it is in one of the states. Raises Refused where it is gone."""
+    while True:
+        every: list[Json] = service.get("/v1/clusters")["clusters"]
+        now = next((other for other in every if other["job"] == one["job"]), None)
+        if now is None:
+            raise Refused(f"cluster {one['name']} is gone", hint="`spz cost-report` has its record")
+        if now["status"] in states:
+            return now
+        time.sleep(LOOK)
+
+
+def _set_idle(service: Client, one: Json, *, seconds: int | None, down: bool) -> None:
+    body = {"idle_seconds": seconds, "down": down}
+    service.post(f"/v1/clusters/{one['name']}/autostop", body)
 
 
 def _chosen(given: Values, service: Client) -> list[Any]:

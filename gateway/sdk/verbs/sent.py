@@ -58,7 +58,7 @@ def _autostop(given: Values) -> Json | None:
     if minutes is not None and minutes < 0:
         return None
     waits = {"wait_for": given["wait_for"]} if given.get("wait_for") else {}
-    return {"idle_minutes": minutes or 0, "down": True, **waits}
+    return {"idle_minutes": minutes or 0, "down": bool(given.get("down")), **waits}
 
 
 def _settings(texts: Sequence[str]) -> Json:

@@ -7,7 +7,7 @@ import pytest
 from accounting.ids import JobId
 from broker.decide.mail import mails
 from broker.model import commands as cmd
-from broker.model import events as ev
+from broker.model.facts import JobFact
 from broker.model.spec import ArraySpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
 
@@ -22,7 +22,7 @@ class Told(Bench):
     def step(self, *messages: cmd.Message, full: bool = True, seconds: int = 0) -> list[object]:
         replies = super().step(*messages, full=full, seconds=seconds)
         for _, fact in self.world.facts:
-            job = self.world.jobs.get(fact.job) if isinstance(fact, ev.JobFact) else None
+            job = self.world.jobs.get(fact.job) if isinstance(fact, JobFact) else None
             if job is not None:
                 alike = self.world.array_jobs(job.array.base) if job.array else []
                 self.subjects += [mail.subject for mail in mails(fact, job, alike)]

@@ -670,7 +670,7 @@ def test_only_what_lies_in_the_workdir_is_brought_elsewhere(
 
 def test_what_is_ignored_is_told_once() -> None:
     made = task(
-        "resources: {disk_size: 100, ports: 80, autostop: 10, memory: 16, job_recovery: FAILOVER}\n"
+        "resources: {disk_size: 100, ports: 80, autostop: 10, memory: 16, use_spot: true}\n"
         "inputs: {s3://b: 1}\nconfig: {gcp: {}, hooks: [{run: x}]}\nservice: {replicas: 2}"
     )
     told = [note.split(":")[0] for note in made.notes]
@@ -705,6 +705,8 @@ def test_the_older_place_of_settings_is_read() -> None:
 def test_autostop_is_the_time_that_a_cluster_may_idle() -> None:
     assert task("resources: {autostop: {idle_minutes: 10, down: true}}").spec.idle_seconds == 600
     assert task("resources: {autostop: true}").spec.idle_seconds == 300
+    assert task("resources: {autostop: true}").spec.idle_stops
+    assert not task("resources: {autostop: {idle_minutes: 10, down: true}}").spec.idle_stops
     assert task("resources: {autostop: false}").spec.idle_seconds is None
     limited = task("resources: {autostop: {idle_minutes: 60, wait_for: none}}").spec
     assert (limited.idle_seconds, limited.time_limit) == (None, 3600)
