@@ -64,7 +64,8 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "stopped": bool(job.kept),
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
-        "log": log_path(job, BATCH) if job.spec.batch else None,
+        "log": log_path(job, BATCH) if job.spec.batch or job.spec.managed else None,
+        "logs": logs_of(job),
         "runs": [run_view(job, step) for step in job.steps if step.id.isdigit()],
     }
 
@@ -142,13 +143,27 @@ def exit_view(exit_code: ExitCode) -> Json:
     return {"code": exit_code.code, "signal": exit_code.signal}
 
 
-def log_path(job: Job, step: str) -> str | None:
-    """The file that the step writes to; None as long as its node, and so its name, is not known."""
+def logs_of(job: Job) -> list[str]:
+    """The files of a managed job's attempts; of other jobs they are one file."""
+    if job.spec.managed is None:
+        return []
+    begun = job.restarts + (1 if job.last_node_names else 0)
+    found = (log_path(job, BATCH, restarts=number) for number in range(begun))
+    return [path for path in found if path is not None]
+
+
+def log_path(job: Job, step: str, *, restarts: int | None = None) -> str | None:
+    """The file that the step writes to, or wrote to after so many restarts.
+
+    None as long as its node, and so its name, is not known.
+    """
     names = job.last_node_names or tuple(share.node for share in job.kept)
-    if not names:
+    if not names and restarts is None:
         return None
     pattern = job.spec.output.stdout or default_pattern(job.array is not None)
-    facts = file_job(job, names[0])._replace(step=step)
+    facts = file_job(job, "".join(names[:1]))._replace(step=step)
+    if restarts is not None:
+        facts = facts._replace(restarts=restarts)
     return absolute(fill(pattern, facts), job.spec.cwd)
 
 

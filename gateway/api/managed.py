@@ -1,26 +1,28 @@
 """Managed jobs: a task, a pipeline or a group as requeueable jobs, and their listing."""
 
+from collections.abc import Iterator
+
 from fastapi import APIRouter, Request
 from pydantic import Field
 
 from broker.model.commands import Submit
 from broker.model.errors import BadSpec
-from broker.model.job import Job, Owner
+from broker.model.job import Job, JobState, Owner
+from broker.model.spec import Managed
 from broker.ports import HistoryQuery
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, desk_of, writer
 from gateway.api.desk import Desk
-from gateway.api.job_views import Json, job_view
+from gateway.api.job_views import Json, infra, job_view
 from gateway.api.launches import LaunchRequest, Market, candidates, given_with, origin
-from gateway.translate.skypilot import TaskFile, read_file
-from gateway.translate.skypilot_managed import after, is_managed, managed, places
+from gateway.translate.skypilot import Task, TaskFile, read_file
+from gateway.translate.skypilot_managed import after, is_managed, joined, managed, places
 from gateway.translate.skypilot_task import Translated
 
 STATES = {
     "PENDING": "PENDING",
     "CONFIGURING": "STARTING",
     "RUNNING": "RUNNING",
-    "COMPLETING": "WINDING_DOWN",
     "COMPLETED": "SUCCEEDED",
     "CANCELLED": "CANCELLED",
     "TIMEOUT": "FAILED",
@@ -34,6 +36,8 @@ STATES = {
     "SUSPENDED": "RECOVERING",
 }
 """SkyPilot's words for the states of a managed job."""
+ENDING = {JobState.PENDING: "RECOVERING", JobState.CANCELLED: "CANCELLING"}
+"""The same by the state to which an attempt that is ended comes."""
 
 
 class ManagedRequest(LaunchRequest):
@@ -63,9 +67,13 @@ def managed_jobs(market: Market) -> APIRouter:
             "name": made[0].spec.name,
             "kind": file.kind,
             "jobs": jobs,
+            "root": min(jobs, default=None),
+            "primary": [
+                job for job, task in zip(jobs, file.tasks, strict=False) if _leads(file, task)
+            ],
             "tasks": [one.spec.name for one in made],
             "cwd": made[0].spec.cwd,
-            "notes": list(dict.fromkeys(note for one in made for note in one.notes)),
+            "notes": list(dict.fromkeys(_notes(file, made))),
             "candidates": offers[0],
         }
 
@@ -88,30 +96,67 @@ def _made(file: TaskFile, asked: ManagedRequest, desk: Desk) -> list[Translated]
     if asked.num_jobs and len(file.tasks) > 1:
         raise BadSpec("num_jobs", asked.num_jobs, "--num-jobs is for one task")
     name = asked.overrides.get("name")
+    found = places(file, name, together=asked.group, at=desk.now())
     return [
         managed(task, origin(asked, desk.site, task), place=place, jobs=asked.num_jobs)
-        for task, place in zip(file.tasks, places(file, name), strict=True)
+        for task, place in zip(file.tasks, found, strict=True)
     ]
+
+
+def _notes(file: TaskFile, made: list[Translated]) -> Iterator[str]:
+    yield from file.header.notes
+    for one in made:
+        yield from one.notes
 
 
 async def _submitted(
     desk: Desk, owner: Owner, file: TaskFile, *, asked: ManagedRequest, made: list[Translated]
 ) -> list[int]:
-    """Their ids; the same for every try of one request."""
-    together = file.kind == "group" or asked.group
-    jobs: list[int] = []
-    for number, one in enumerate(made):
-        spec = one.spec if together or not jobs else after(one.spec, jobs[-1])
-        request = asked.request if number == 0 else f"{asked.request[:56]}x{number}"
+    """Their ids in the file's order; the same for every try of one request."""
+    chained = file.kind == "pipeline" and not asked.group
+    leads = [_leads(file, task) for task in file.tasks]
+    order = sorted(range(len(made)), key=lambda number: not leads[number])
+    jobs: dict[int, int] = {}
+    for number in order:
+        one, spec = made[number], made[number].spec
+        if jobs:
+            ends = () if leads[number] else [job for n, job in jobs.items() if leads[n]]
+            spec = joined(spec, root=next(iter(jobs.values())), outlives=ends)
+        if chained and jobs:
+            spec = after(spec, jobs[number - 1])
+        request = asked.request if not jobs else f"{asked.request[:56]}x{number}"
         command = Submit(spec=spec, owner=owner, request=request, blobs=one.blobs)
-        jobs.append(int(await desk.ask(command)))
-    return jobs
+        jobs[number] = int(await desk.ask(command))
+    return [jobs[number] for number in sorted(jobs)]
+
+
+def _status(job: Job) -> str:
+    if job.completing:
+        return ENDING.get(job.state, "WINDING_DOWN")
+    if job.state is JobState.FAILED and any(step.phase == "setup" for step in job.steps):
+        return "FAILED_SETUP"
+    status = STATES.get(job.shown_state, job.shown_state)
+    return "RECOVERING" if job.restarts and status in {"PENDING", "STARTING"} else status
+
+
+def _leads(file: TaskFile, task: Task) -> bool:
+    """Whether the others end with it."""
+    return not file.header.primary or task.name in file.header.primary
 
 
 def _view(job: Job, seen: Snapshot, cost: int | None) -> Json:
     told = job_view(job, seen=seen, cost=cost)
-    status = STATES.get(job.shown_state, job.shown_state)
-    if job.restarts and status in {"PENDING", "STARTING"}:
-        status = "RECOVERING"
-    rank = job.array.task if job.array else None
-    return {**told, "status": status, "comment": job.spec.comment, "rank": rank}
+    asked = job.spec.managed or Managed()
+    nodes = (seen.nodes[share.node] for share in job.shares if share.node in seen.nodes)
+    return {
+        **told,
+        "status": _status(job),
+        "infra": next((infra(node) for node in nodes), None),
+        "rank": job.array.task if job.array else None,
+        "kind": asked.kind,
+        "root": job.array.base if job.array else asked.root or job.id,
+        "whole": asked.name,
+        "task": asked.number,
+        "tasks": len(asked.tasks),
+        "primary": not asked.outlives,
+    }

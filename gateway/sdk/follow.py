@@ -5,6 +5,7 @@ The text is read from the file itself, as the user, when the service is on this 
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -48,6 +49,8 @@ class Follower:
     sleep: Callable[[float], None] = time.sleep
     _told: str = ""
     _offset: int = 0
+    _attempt: int | None = None
+    _path: str | None = None
 
     def follow(self, which: Which, *, tail: int | None = None) -> Json:
         """Until it is over; the run (or job) as it ended. `tail` skips all but the last lines."""
@@ -56,6 +59,7 @@ class Follower:
             job = self.service.get(f"/v1/jobs/{which.job}")
             state = part_of(job, which)
             self._tell(_waits_for(job, state))
+            self._of_attempt(state)
             if self._copy(state, which, tail if first else None):
                 first = False
             if state["over"]:
@@ -78,6 +82,34 @@ class Follower:
             self.say(text)
         self._told = text
 
+    def earlier(self, which: Which) -> None:
+        """The text of the attempts before the present one, whole."""
+        job = self.service.get(f"/v1/jobs/{which.job}")
+        if self.service.here:
+            for number, path in enumerate(job["logs"][:-1] if job["log"] else job["logs"], 1):
+                self.say(f"attempt {number}:")
+                with suppress(FileNotFoundError):
+                    self._copy_file(path)
+                self._offset = 0
+
+    def _of_attempt(self, state: Json) -> None:
+        """A job that starts again writes to another file: what is left of the one before first."""
+        attempt = state.get("attempt")
+        if self._attempt is not None and attempt != self._attempt:
+            if self._path is not None:
+                with suppress(FileNotFoundError):
+                    self._copy_file(self._path)
+            self._offset, self._path = 0, None
+            self.say(f"attempt {attempt}:")
+        self._attempt = attempt
+
+    def _copy_file(self, path: str) -> None:
+        """What is new of it. Raises FileNotFoundError."""
+        with Path(path).open("rb") as file:
+            file.seek(self._offset)
+            while part := file.read(CHUNK):
+                self._write(part)
+
     def _copy(self, state: Json, which: Which, tail: int | None) -> bool:
         """Copies what is new; whether there was a file."""
         if not self.service.here:
@@ -85,14 +117,13 @@ class Follower:
         if state["log"] is None:
             return False
         try:
-            with Path(state["log"]).open("rb") as file:
-                if tail is not None:
+            if tail is not None:
+                with Path(state["log"]).open("rb") as file:
                     self._offset = _tail_start(file, tail)
-                file.seek(self._offset)
-                while part := file.read(CHUNK):
-                    self._write(part)
+            self._copy_file(state["log"])
         except FileNotFoundError:
             return False
+        self._path = state["log"]
         return True
 
     def _copy_stream(self, which: Which) -> bool:

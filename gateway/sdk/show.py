@@ -148,7 +148,7 @@ def runs(found: Sequence[Json], now: int) -> str:
             one["user"],
             ago(one["submitted"], now),
             ago(one["started"], now),
-            lasted(_duration(one, now)),
+            lasted(duration(one, now)),
             one["status"],
             one["step"],
             one["log"],
@@ -166,7 +166,7 @@ def jobs(found: Sequence[Json], now: int) -> str:
             one["name"],
             one["user"],
             one["state"],
-            lasted(_duration(one, now)),
+            lasted(duration(one, now)),
             one["node_list"] or (None if one["over"] else f"({one['reason']})"),
             one["tres"],
             money(one["cost_micro_usd"]),
@@ -176,35 +176,12 @@ def jobs(found: Sequence[Json], now: int) -> str:
     return table(head, rows)
 
 
-def _duration(one: Json, now: int) -> int | None:
+def duration(one: Json, now: int) -> int | None:
+    """Seconds that it has run, or did."""
     if one["started"] is None:
         return None
     end = now if one["ended"] is None else int(one["ended"])
     return max(0, end - int(one["started"]))
-
-
-def managed(found: Sequence[Json], now: int) -> str:
-    """Managed jobs, as SkyPilot lists them."""
-    head = (
-        *("ID", "TASK", "NAME", "REQUESTED", "SUBMITTED", "TOT. DURATION", "JOB DURATION"),
-        *("#RECOVERIES", "STATUS", "COST ($)"),
-    )
-    rows = (
-        (
-            one["id"],
-            one["rank"] if one["rank"] is not None else one["comment"],
-            one["name"],
-            one["tres"],
-            ago(one["submitted"], now),
-            lasted((one["ended"] or now) - one["submitted"]),
-            lasted(_duration(one, now)),
-            one["restarts"],
-            one["status"],
-            money(one["cost_micro_usd"]),
-        )
-        for one in found
-    )
-    return table(head, rows) if found else "No managed jobs."
 
 
 def pools(found: Mapping[str, Sequence[Json]]) -> str:
@@ -235,7 +212,7 @@ def report(found: Sequence[Json], now: int) -> str:
             one["cluster"],
             one["user"],
             ago(one["submitted"], now),
-            lasted(_duration(one, now)),
+            lasted(duration(one, now)),
             one["tres"],
             "TERMINATED" if one["over"] else "STOPPED" if one["stopped"] else "UP",
             money(one["micro_usd_per_hour"]),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job
-from gateway.translate.skypilot_managed import is_managed
+from broker.model.spec import Managed
 
 DIALECTS = ("SKYPILOT", "SKYPURZA")
 
@@ -36,7 +36,7 @@ def sky_variables(
         "TASK_ID": task_id(job, step),
         "USER": job.owner.user,
         **_ranks(job),
-        **_managed(job, step),
+        **_managed(job),
     }
     return {f"{dialect}_{name}": text for dialect in DIALECTS for name, text in own.items()}
 
@@ -51,17 +51,32 @@ def _gpus(job: Job, step: StepId) -> int:
 
 def task_id(job: Job, step: StepId) -> str:
     """The same over all attempts of a job."""
-    array = job.array
-    base, rank = (array.base, array.task or 0) if array else (job.id, 0)
-    if is_managed(job.spec):
-        return f"sky-managed-{_moment(job.submitted)}_{job.spec.name}_{base}-{rank}"
+    if job.spec.managed is not None:
+        return _managed_id(job, job.spec.managed, job.spec.managed.number)
     found = job.step(step) if step != BATCH else None
     if job.spec.cluster is None or found is None or not found.id.isdigit():
         return f"sky-{_moment(job.submitted)}_{_cluster(job)}_{job.id}"
     return f"sky-{_moment(found.asked or job.submitted)}_{_cluster(job)}_{int(found.id) + 1}"
 
 
+def _managed_id(job: Job, asked: Managed, number: int) -> str:
+    """Of one task of the whole that the job belongs to; an array's elements count as tasks."""
+    array = job.array
+    root, rank = (array.base, array.task or 0) if array else (_root(job), number)
+    several = len(asked.tasks) > 1
+    name = f"{asked.name}_{asked.tasks[number]}" if several else job.spec.name
+    return f"sky-managed-{_moment(asked.at or job.submitted)}_{name}_{root}-{rank}"
+
+
+def _root(job: Job) -> int:
+    """The managed job that the user knows: the first of a pipeline or group."""
+    asked = job.spec.managed
+    return job.id if asked is None or asked.root is None else asked.root
+
+
 def _cluster(job: Job) -> str:
+    if job.spec.managed is not None:
+        return f"{job.spec.name}-{_root(job)}"
     return job.spec.cluster or f"job-{job.id}"
 
 
@@ -73,12 +88,17 @@ def _ranks(job: Job) -> dict[str, str]:
     }
 
 
-def _managed(job: Job, step: StepId) -> dict[str, str]:
-    if not is_managed(job.spec):
+def _managed(job: Job) -> dict[str, str]:
+    asked = job.spec.managed
+    if asked is None:
         return {}
-    root = str(job.array.base if job.array else job.id)
-    told = task_id(job, step)
-    return {"MANAGED_JOB_ID": str(job.id), "ROOT_JOB_ID": root, "TASK_IDS": told}
+    count = range(max(1, len(asked.tasks)))
+    return {
+        "MANAGED_JOB_ID": str(_root(job)),
+        "ROOT_JOB_ID": str(job.array.base if job.array else _root(job)),
+        "TASK_IDS": "\n".join(_managed_id(job, asked, number) for number in count),
+        **({"JOBGROUP_NAME": asked.name} if asked.kind == "group" else {}),
+    }
 
 
 def _moment(at: int) -> str:

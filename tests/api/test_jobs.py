@@ -339,7 +339,11 @@ def test_a_pipeline_is_a_chain_of_jobs_and_a_failure_skips_the_rest(house: House
     assert (told["kind"], told["jobs"], told["tasks"]) == ("pipeline", [1, 2], ["a", "b"])
     jobs = {one["id"]: one for one in house.call("GET", "/v1/managed")[1]["jobs"]}
     assert (jobs[2]["status"], jobs[2]["reason"]) == ("PENDING", "Dependency")
-    assert jobs[1]["comment"] == "pipeline chain 1/2"
+    assert [(one["root"], one["task"], one["tasks"]) for one in jobs.values()] == [
+        (1, 1, 2),
+        (1, 0, 2),
+    ]
+    assert (jobs[1]["whole"], jobs[1]["name"]) == ("chain", "a")
     house.call("POST", "/v1/jobs/1/cancel")
     house.wait(200)
     jobs = {one["id"]: one for one in house.call("GET", "/v1/managed")[1]["jobs"]}

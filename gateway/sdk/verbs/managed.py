@@ -1,13 +1,16 @@
-"""jobs launch, queue, cancel, logs: managed jobs."""
+"""jobs launch, cancel, logs: managed jobs."""
 
 import json
 import os
-from typing import Any
+import shutil
+import sys
+from contextlib import suppress
+from pathlib import Path
 
-from broker.model.errors import Refused, Unknown
+from broker.model.errors import Conflict, Refused, Unknown
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
-from gateway.sdk.follow import Follower, Which, own_status, part_of
+from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
 from gateway.sdk.launching import plan_text
 from gateway.sdk.sending import make_folders
 from gateway.sdk.verbs import pools
@@ -15,9 +18,6 @@ from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.listing import text_of
 from gateway.sdk.verbs.sent import body_of
-
-USUAL_LIMIT = 50
-FAILED = 100
 
 
 def launch(given: Values, counter: Counter) -> int:
@@ -43,8 +43,7 @@ def launch(given: Values, counter: Counter) -> int:
 
 
 def _finish(given: Values, counter: Counter, body: Json, *, made: Json) -> int:
-    ids = ", ".join(map(str, made["jobs"]))
-    counter.say(f"managed job {ids}: `spz jobs logs {made['jobs'][0]}` follows it")
+    counter.say(f"managed job {made['root']}: `spz jobs logs {made['root']}` follows it")
     if given["async"]:
         print(body["request"])
         return 0
@@ -55,59 +54,57 @@ def _finish(given: Values, counter: Counter, body: Json, *, made: Json) -> int:
     status = 0
     for job in made["jobs"]:
         ended = _followed(counter, job)
-        status = status or own_status(ended)
+        if job in made["primary"]:
+            status = status or own_status(ended)
     return status
 
 
 def _followed(counter: Counter, job: int) -> Json:
-    import sys  # noqa: PLC0415 - only here is the terminal written to as bytes
-
     return Follower(counter.service, sys.stdout.buffer, say=counter.say).follow(Which(job))
 
 
-def queue(given: Values, counter: Counter) -> int:
-    told: Any = counter.service.get("/v1/managed", all=True)
-    jobs = [one for one in told["jobs"] if given["all_users"] or one["uid"] == os.getuid()]
-    wanted = {status.upper() for status in given["status"]}
-    jobs = [one for one in jobs if not wanted or one["status"] in wanted]
-    jobs = [one for one in jobs if not (given["skip_finished"] and one["over"])]
-    if not given["all"]:
-        jobs = jobs[: given["limit"] or USUAL_LIMIT]
-    counter.show(jobs, given, lambda: show.managed(jobs, told["at"]))
-    return 0
-
-
 def cancel(given: Values, counter: Counter) -> int:
+    """Whole pipelines and groups, or with --task one of their tasks. Asks first."""
     found = _chosen(given, counter.service)
-    names = ", ".join(str(one["id"]) for one in found)
-    if (
-        found
-        and not given["yes"]
-        and not counter.confirm(f"Cancelling managed jobs {names}. Proceed?")
-    ):
-        return 1
-    for one in found:
-        counter.service.post(f"/v1/jobs/{one['id']}/cancel")
-        print(f"Cancelling managed job {one['id']}")
     if not found:
         counter.say("there is no such managed job of yours that is not over")
+        return 0
+    ids = ", ".join(str(number) for number in dict.fromkeys(one["root"] for one in found))
+    if not given["yes"] and not counter.confirm(f"Cancelling managed jobs {ids}. Proceed?"):
+        return 1
+    for one in reversed(found):  # what waits for another first: that one's end would end it
+        with suppress(Conflict):
+            counter.service.post(f"/v1/jobs/{one['id']}/cancel")
+        print(f"Cancelling managed job {one['id']}")
     return 0
 
 
 def _chosen(given: Values, service: Client) -> list[Json]:
-    """Raises Refused, Unknown."""
+    """Those that are not over, in the order of their ids. Raises Refused, Unknown."""
     ids = [show.run_number(text) for text in given["words"]]
-    if not ids and not (given["name"] or given["all"] or given["all_users"]):
+    names = {"name": given["name"], "pool": given["pool"]}
+    if not ids and not (any(names.values()) or given["all"] or given["all_users"]):
         raise Refused("no job named", hint="spz jobs cancel ID, --name NAME, or --all")
-    jobs = service.get("/v1/managed", all=True)["jobs"]
-    unknown = [number for number in ids if not any(one["id"] == number for one in jobs)]
-    if unknown:
-        raise Unknown(f"no managed job {unknown[0]}", hint="`spz jobs queue -a` lists them")
-    live = [one for one in jobs if not one["over"]]
-    mine = [one for one in live if given["all_users"] or one["uid"] == os.getuid()]
+    if given["pool"]:
+        raise Refused("jobs of pools are runs of their workers", hint="`spz cancel POOL-pool-1`")
+    jobs = sorted(service.get("/v1/managed", all=True)["jobs"], key=lambda one: int(one["id"]))
+    for number in ids:
+        if not any(number in _numbers(one) for one in jobs):
+            raise Unknown(f"no managed job {number}", hint="`spz jobs queue -a` lists them")
+    live = [one for one in jobs if not one["over"] and _is_task(one, given["task"])]
     if ids:
-        return [one for one in live if one["id"] in ids]
-    return [one for one in mine if not given["name"] or one["name"] == given["name"]]
+        return [one for one in live if not _numbers(one).isdisjoint(ids)]
+    mine = [one for one in live if given["all_users"] or one["uid"] == os.getuid()]
+    return [one for one in mine if given["name"] in {None, one["name"], one["whole"]}]
+
+
+def _numbers(one: Json) -> set[int]:
+    """Ids by which a job is meant: its own, and that of the whole."""
+    return {one["id"], one["root"]}
+
+
+def _is_task(one: Json, task: str | None) -> bool:
+    return task is None or task in {str(one["task"]), one["name"]}
 
 
 def logs(given: Values, counter: Counter) -> int:
@@ -119,18 +116,37 @@ def logs(given: Values, counter: Counter) -> int:
         return 0
     wanted = Which(job)
     state = part_of(service.get(f"/v1/jobs/{job}"), wanted)
+    if given["attempt"] is not None:
+        return _of_attempt(state, given["attempt"])
+    if not (given["status"] or given["sync_down"] or given["tail"]):
+        Follower(service, sys.stdout.buffer, say=counter.say).earlier(wanted)
     return text_of(given, counter, wanted, state=state, title=str(job))
 
 
+def _of_attempt(state: Json, number: int) -> int:
+    """The whole text of one attempt, counted from 1. Raises Unknown."""
+    paths = dict(enumerate(state["logs"], 1))
+    if number not in paths or not Path(paths[number]).exists():
+        raise Unknown(f"job {state['id']} has no text of attempt {number}", hint="counted from 1")
+    with Path(paths[number]).open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+    return logs_status(state)
+
+
 def _job_of(given: Values, service: Client) -> int:
-    """Raises Unknown."""
-    if given["words"]:
-        first = show.run_number(given["words"][0])
-        task = show.run_number(given["words"][1]) if len(given["words"]) > 1 else 0
-        return first + task
+    """The job, or that task of it; the last one without an id. Raises Unknown."""
     jobs = service.get("/v1/managed", all=True)["jobs"]
-    mine = [one for one in jobs if one["uid"] == os.getuid()]
-    found = [one for one in mine if not given["name"] or one["name"] == given["name"]]
+    wanted = show.run_number(given["words"][0]) if given["words"] else None
+    task = given["words"][1] if len(given["words"]) > 1 else None
+    mine = [one for one in jobs if wanted is not None or one["uid"] == os.getuid()]
+    found = [
+        one
+        for one in sorted(mine, key=lambda one: (-int(one["root"]), int(one["id"])))
+        if (wanted is None or wanted in _numbers(one))
+        and given["name"] in {None, one["name"], one["whole"]}
+        and _is_task(one, task)
+    ]
+    own = [one for one in found if one["id"] == wanted]
     if not found:
         raise Unknown("no such managed job", hint="`spz jobs queue -a` lists them")
-    return int(found[0]["id"])
+    return int((own if own and task is None else found)[0]["id"])

@@ -8,6 +8,7 @@ import pytest
 from accounting.ids import JobId
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import ArrayPlace, Job, Step
+from broker.model.spec import Managed
 from gateway.translate.skypilot_env import sky_variables, task_id
 
 from .conftest import Submit
@@ -48,7 +49,7 @@ def test_a_run_of_a_cluster_is_known_by_its_number(job: Job) -> None:
 
 
 def test_a_managed_job_keeps_its_id_over_attempts(job: Job) -> None:
-    spec = job.spec.model_copy(update={"submit_line": "spz jobs launch -n fit", "name": "fit"})
+    spec = job.spec.model_copy(update={"managed": Managed(), "name": "fit"})
     array = ArrayPlace(JobId(700001), 3, count=4, first=0, last=3, step=1)
     first = replace(job, spec=spec, array=array)
     again = replace(first, attempt=2, restarts=1)
@@ -58,3 +59,19 @@ def test_a_managed_job_keeps_its_id_over_attempts(job: Job) -> None:
     assert (found["SKYPILOT_JOB_RANK"], found["SKYPILOT_NUM_JOBS"]) == ("3", "4")
     assert found["SKYPILOT_ROOT_JOB_ID"] == "700001"
     assert found["SKYPILOT_TASK_IDS"] == found["SKYPILOT_TASK_ID"]
+
+
+def test_tasks_of_a_whole_know_one_another(job: Job) -> None:
+    asked = Managed(
+        kind="group", name="rl", number=1, tasks=("act", "learn"), root=700000, at=1_800_000_000
+    )
+    found = told(replace(job, spec=job.spec.model_copy(update={"managed": asked, "name": "learn"})))
+    ids = [
+        "sky-managed-2027-01-15-08-00-00-000000_rl_act_700000-0",
+        "sky-managed-2027-01-15-08-00-00-000000_rl_learn_700000-1",
+    ]
+    assert found["SKYPILOT_TASK_IDS"] == "\n".join(ids)
+    assert found["SKYPURZA_TASK_ID"] == ids[1]
+    assert found["SKYPILOT_JOBGROUP_NAME"] == "rl"
+    assert found["SKYPILOT_MANAGED_JOB_ID"] == found["SKYPILOT_ROOT_JOB_ID"] == "700000"
+    assert json.loads(found["SKYPILOT_CLUSTER_INFO"] or "")["cluster_name"] == "learn-700000"

@@ -1,0 +1,82 @@
+"""jobs queue: which managed jobs are shown."""
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from broker.model.errors import Refused
+from gateway.config.problems import near
+from gateway.sdk.client import Json
+from gateway.sdk.show_managed import USERS, VERBOSE, managed
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+from gateway.translate.skypilot_values import duration
+
+USUAL_LIMIT = 50
+STATUSES = (
+    *("PENDING", "SUBMITTED", "STARTING", "RUNNING", "WINDING_DOWN", "RECOVERING", "CANCELLING"),
+    *("SUCCEEDED", "CANCELLED", "FAILED", "FAILED_SETUP", "FAILED_PRECHECKS"),
+    *("FAILED_NO_RESOURCE", "FAILED_CONTROLLER"),
+)
+FORMS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
+
+
+def queue(given: Values, counter: Counter) -> int:
+    """Raises Refused."""
+    told = counter.service.get("/v1/managed", all=True)
+    mine = [one for one in told["jobs"] if given["all_users"] or one["uid"] == os.getuid()]
+    for fits in _filters(given, told["at"]):
+        mine = list(filter(fits, mine))
+    roots = list(dict.fromkeys(one["root"] for one in mine))
+    if not given["all"]:
+        roots = roots[: USUAL_LIMIT if given["limit"] is None else given["limit"]]
+    shown = [one for one in mine if one["root"] in set(roots)]
+    also = {USERS: given["all_users"], VERBOSE: given["verbose"]}
+    wide = frozenset(name for name, asked in also.items() if asked)
+    counter.show(shown, given, lambda: managed(shown, told["at"], also=wide))
+    return 0
+
+
+def _filters(given: Values, now: int) -> Iterable[Callable[[Json], bool]]:
+    statuses = {one.strip().upper() for text in given["status"] for one in text.split(",")}
+    for status in statuses - set(STATUSES):
+        raise Refused(f"option -s: {status!r} is no status", hint=near(status, STATUSES))
+    if statuses:
+        yield lambda one: one["status"] in statuses
+    if given["skip_finished"]:
+        yield lambda one: not one["over"]
+    after, before = _window(given, now)
+    yield lambda one: after <= one["submitted"] <= before
+    if given["infra"]:
+        yield lambda one: _is_in(one, given["infra"])
+
+
+def _window(given: Values, now: int) -> tuple[float, float]:
+    if given["since"] and given["after"]:
+        raise Refused("--since and --after exclude each other")
+    after = _instant(given["after"], "--after") if given["after"] else 0.0
+    if given["since"]:
+        try:
+            after = now - duration(given["since"], bare=1)
+        except ValueError as error:
+            raise Refused(f"option --since: {error}") from error
+    return after, _instant(given["before"], "--before") if given["before"] else float("inf")
+
+
+def _instant(text: str, option: str) -> float:
+    """Of a local time. Raises Refused."""
+    for form in FORMS:
+        try:
+            return datetime.strptime(text, form).astimezone().timestamp()
+        except ValueError:
+            continue
+    hint = f"{option} 2026-11-30 or {option} '2026-11-30 15:30:00'"
+    raise Refused(f"option {option}: {text!r} is no time", hint=hint)
+
+
+def _is_in(one: Json, infra: str) -> bool:
+    """Whether it runs there; `*` is any place, and of jobs that are over nobody asks that."""
+    cloud, *places = infra.strip("/").split("/")
+    here = one["infra"] or ""
+    wanted = [place for place in places if place != "*"]
+    return bool(here) and cloud.lower() in {"aws", "*"} and all(p in here for p in wanted)
