@@ -49,7 +49,8 @@ class Instance:
             return "stopped"
         return "running" if now >= self.boots_at else "pending"
 
-    def told(self, now: int) -> dict[str, Any]:
+    def told(self, now: int, *, steady: bool) -> dict[str, Any]:
+        """With `steady` LaunchTime stays what it was, as in EC2; else it says when it runs."""
         state, letter = self.state(now), "abcdef"[int(self.zone()[-1]) - 1]
         up = self.ended_at is None or self.ended_at > self.boots_at
         specs = self.params.get("TagSpecifications", [])
@@ -59,7 +60,9 @@ class Instance:
             "AmiLaunchIndex": self.index,
             "State": {"Name": state},
             "LaunchTime": datetime.fromtimestamp(
-                self.at if state == "pending" else (self.boots_at if up else self.ended_at or 0),
+                self.at
+                if steady or state == "pending"
+                else (self.boots_at if up else self.ended_at or 0),
                 UTC,
             ),
             "Placement": {"AvailabilityZone": f"{self.region}{letter}"},
@@ -86,6 +89,7 @@ class StubEc2:
 
     now: Callable[[], int]
     boot: int = 30
+    steady: bool = False
     rules: list[tuple[Rule, int | None, str]] = field(default_factory=list)
     rooms: dict[str, int] = field(default_factory=dict)
     instances: list[Instance] = field(default_factory=list)
@@ -234,7 +238,7 @@ class StubEc2:
             for n in range(count)
         ]
         self.instances += made
-        return {"Instances": [one.told(now) for one in made]}
+        return {"Instances": [one.told(now, steady=self.steady) for one in made]}
 
     def _must_have_room(self, kind: str, count: int) -> None:
         taken = (i for i in self.instances if i.ended_at is None and i.stopped_at is None)
@@ -280,7 +284,8 @@ class StubEc2:
             if missing:
                 raise AwsError("InvalidInstanceID.NotFound", str(missing))
             seen = [one for one in seen if one.id in params["InstanceIds"]]
-        return {"Reservations": [{"Instances": [one.told(now) for one in seen]}]}
+        told = [one.told(now, steady=self.steady) for one in seen]
+        return {"Reservations": [{"Instances": told}]}
 
     def _get_caller_identity(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"Arn": "arn:aws:iam::123456789012:user/gateway", "Account": "123456789012"}

@@ -48,7 +48,7 @@ class _Region:
     known: bool = False
     """Whether it was ever described since this process began."""
     seen_at: dict[str, int] = field(default_factory=dict)
-    """When each was last described, or bought."""
+    """When each was last described (the question was put then), or bought."""
 
 
 class Holdings:
@@ -97,12 +97,11 @@ class Holdings:
 
     def add(self, machines: Iterable[Machine]) -> None:
         """Those that were just bought: the next describe may not show them yet."""
-        now = int(self._clocks.now())
         for machine in machines:
             here = self._region(machine.region)
             with here.lock:
                 here.machines.setdefault(machine.id, machine)
-                here.seen_at[machine.id] = now
+                here.seen_at[machine.id] = machine.launched_at
                 here.read_at = float("-inf")
 
     def stale(self, region: str) -> None:
@@ -135,10 +134,9 @@ class Holdings:
             here.read_at, here.kept_for = self._clocks.monotonic(), SILENT_SECONDS
 
     def _read(self, name: str, here: _Region) -> None:
-        began = self._clocks.monotonic()
+        began, now = self._clocks.monotonic(), int(self._clocks.now())
         seen = told(self._described(name), name, public=self._public)
         seen = [replace(one, zone=self._zones.id(name, one.zone)) for one in seen]
-        now = int(self._clocks.now())
         fresh = {machine.id: _carried(machine, here, now) for machine in seen}
         here.seen_at.update(dict.fromkeys(fresh, now))
         here.machines = _missed(here, fresh, now) | fresh
@@ -156,17 +154,28 @@ class Holdings:
 
 
 def _carried(machine: Machine, here: _Region, now: int) -> Machine:
-    """With what EC2 does not tell: when its end began, if nobody ended it, and if it ever ran."""
-    if machine.state in {MachineState.PENDING, MachineState.RUNNING}:
-        return machine
+    """With what EC2 does not tell: since when it runs, when its end began, and if it ever ran."""
     before = here.machines.get(machine.id)
+    if machine.state is MachineState.PENDING:
+        return machine
+    if machine.state is MachineState.RUNNING:
+        return replace(machine, running_at=_running_at(machine, before, here))
     if machine.state in KEPT:
         stopped = machine.stopped_at or (before.stopped_at if before else None) or now
         return replace(machine, stopped_at=stopped)
     ended = machine.terminated_at or (before.terminated_at if before else None) or now
     # One that was pending when last seen, and then on its way out, never ran.
-    ran = machine.running_at if before is None or before.running_at is not None else None
+    ran = machine.running_at if before is None else before.running_at
     return replace(machine, terminated_at=ended, running_at=ran)
+
+
+def _running_at(machine: Machine, before: Machine | None, here: _Region) -> int | None:
+    """Billing begins at running, of which EC2 tells no instant: after it was last seen pending."""
+    if before is None or machine.running_at is None or before.state in KEPT:
+        return machine.running_at
+    if before.state is MachineState.PENDING:
+        return max(machine.running_at, here.seen_at.get(machine.id, 0))
+    return before.running_at
 
 
 def _missed(here: _Region, fresh: dict[str, Machine], now: int) -> dict[str, Machine]:

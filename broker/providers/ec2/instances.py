@@ -69,7 +69,7 @@ def _dealt(group: list[Seen]) -> dict[str, naming.Identity]:
 
 
 def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> Machine:
-    """What we hold of it. LaunchTime is the only instant that EC2 tells of its running."""
+    """What we hold of it; it runs since LaunchTime at the earliest, as far as one reply tells."""
     raw, tags = seen.raw, seen.tags
     state = STATES.get(raw["State"]["Name"], MachineState.PENDING)
     launched = _instant(raw["LaunchTime"])

@@ -341,6 +341,33 @@ def test_a_spot_machine_taken_back_is_ended_by_its_provider(bench: Bench) -> Non
     assert gone.terminated_at == bench.time
 
 
+@pytest.mark.parametrize(
+    ("looks", "restarted", "running"),
+    [
+        ([29, 31], False, 29),  # seen pending, then running
+        ([10, 50], False, 10),
+        ([31, 60], False, 0),  # never seen pending after the purchase
+        ([31, 60], True, 0),  # EC2 tells the launch alone
+        ([20, 31, 90], False, 20),  # it stays what it was
+        ([20, 31, 45, "end", 90], False, 20),
+    ],
+)
+def test_billing_begins_when_a_machine_was_last_seen_pending(
+    bench: Bench, looks: list[int | str], restarted: bool, running: int
+) -> None:
+    bench.ec2.steady = True
+    machines, start = bench.provider.launch(OFFER, [A], token="t"), bench.time
+    for look in looks:
+        if restarted:
+            bench.restart()
+        if isinstance(look, str):
+            bench.provider.terminate(machines)
+            continue
+        bench.time = start + look
+        bench.provider.machines()
+    assert bench.provider.machines()[0].running_at == start + running
+
+
 def test_it_is_no_interruption_when_we_end_it(bench: Bench) -> None:
     bench.provider.terminate(bench.provider.launch(SPOT, [A], token="t"))
     (gone,) = bench.provider.machines()
