@@ -195,6 +195,8 @@ class Book:
     people: Mapping[UserName, Person] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     """By `scope:name`."""
+    resets: Mapping[str, int] = field(default_factory=dict)
+    """When use began to count anew, by `accounting.reset`'s keys."""
 
     def level(self, user: str) -> str:
         """The user's admin level."""

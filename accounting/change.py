@@ -29,6 +29,8 @@ class Change:
     no_people: tuple[UserName, ...] = ()
     budgets: tuple[Budget, ...] = ()
     no_budgets: tuple[str, ...] = ()
+    resets: tuple[tuple[str, int], ...] = ()
+    """Whose use counts anew, from which instant on."""
 
     @property
     def empty(self) -> bool:
@@ -64,6 +66,7 @@ def changed(known: Book, change: Change) -> Book:
         people=people,
         budgets=_without(known.budgets, change.no_budgets)
         | {one.key: one for one in change.budgets},
+        resets={**known.resets, **dict(change.resets)},
     )
 
 
@@ -137,7 +140,7 @@ def may_make(known: Book, change: Change, user: str, *, admin: bool) -> bool:
     level = known.level(user)
     if level in {OPERATOR, ADMINISTRATOR}:
         return level == ADMINISTRATOR or ADMINISTRATOR not in _levels(known, change)
-    if change.qos or change.no_qos or change.budgets or change.no_budgets:
+    if change.qos or change.no_qos or change.budgets or change.no_budgets or change.resets:
         return False
     if _levels(known, change):
         return False

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from accounting.reset import Period
+
 HIGHEST = 2**32 - 1
 FADE = 0.693
 """Slurm's own figure for the logarithm of 2."""
@@ -28,7 +30,7 @@ class Ranking:
     """Seconds between two looks at ages and use."""
     favor_small: bool = False
     flags: frozenset[str] = frozenset()
-    reset: str = "NONE"
+    reset: Period = Period.NONE
 
     @property
     def counts(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
+from accounting.rollup import DAY
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -117,8 +118,11 @@ class Store(Protocol):
         """All that sacctmgr ever changed, in order; it stands over the configuration's book."""
         ...
 
-    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
+    def charges(
+        self, since: int, *, span: int = DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
+        TRES-seconds."""
         ...
 
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
@@ -152,8 +156,11 @@ class History(Protocol):
         """All that sacctmgr ever changed, in order."""
         ...
 
-    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
+    def charges(
+        self, since: int, *, span: int = DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
+        TRES-seconds."""
         ...
 
     def machines(self) -> Mapping[str, str]:

@@ -1,13 +1,18 @@
-"""What was used before, as it counts for limits and shares: it fades with time."""
+"""What was used before, as it counts for limits and shares: it fades, and is reset now and then."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 from accounting import rollup
+from accounting.assoc import Book
 from accounting.fairshare import fill, stand, tree
 from accounting.ledger import Entry, Kind
+from accounting.reset import association_since, last_turn, qos_since
+from broker.model import events as ev
+from broker.model.site import Site
 from broker.model.tally import Charge, Party
-from broker.ports import Store
 from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
 
@@ -17,44 +22,113 @@ UNSCALED = frozenset({rollup.JOBS, "billing"})
 """Sums that are no use of a TRES: CHARGED stands for billing, with the UsageFactor in it."""
 
 
-def load(world: World, store: Store, now: int) -> None:
-    """Fills the world's charges from the ledger's sums; nothing where no limit or share needs it.
+class Sums(Protocol):
+    """Where what was used is summed up."""
 
-    What was used on a day counts from its middle; today's from now.
+    def charges(
+        self, since: int, *, span: int = rollup.DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What was used of one TRES in a span of time."""
+
+    party: Party
+    tres: str
+    start: int
+    end: int
+    amount: float
+
+    def since(self, instant: int) -> float:
+        """How much of it, used evenly, from then on."""
+        whole = self.end - self.start
+        return self.amount * min(1.0, max(0, self.end - instant) / whole) if whole > 0 else 0.0
+
+
+def load(world: World, store: Sums, now: int) -> None:
+    """Fills the world's charges from the ledger's sums, as of a start now."""
+    world.charges.update(charges(world.site, store, now, started_at=now))
+
+
+def charges(site: Site, store: Sums, now: int, *, started_at: int) -> dict[Party, Charge]:
+    """What counts of the past: of each span from its middle on, of none what was before a reset.
+
+    Days on which somebody's use was reset are read by the hour.
     """
-    ranking = world.site.ranking
-    since = 0
-    if ranking.half_life and not _never_fades(world):
+    ranking, since = site.ranking, 0
+    if ranking.half_life and not _never_fades(site):
         since = max(0, now - HALF_LIVES * ranking.half_life)
-    for party, tres, day, amount in store.charges(since):
+    turn = last_turn(ranking.reset, now, started_at=started_at)
+    found: dict[Party, Charge] = {}
+    for used in _used(site, store, since, turn=turn, now=now):
+        middle, party = (used.start + used.end) // 2, used.party
+        charge = found.setdefault(party, Charge(at=middle))
+        charge.fade(middle, keep=ranking.keep)
+        late = ranking.keep ** max(0, charge.at - middle)
+        own, graded = _since(site.book, party)
+        charge.add_for_associations({used.tres: used.since(max(turn, own))}, late)
+        charge.add_for_qos({used.tres: used.since(max(turn, graded))}, late)
+    return found
+
+
+def _used(site: Site, store: Sums, since: int, *, turn: int, now: int) -> Iterator[_Used]:
+    resets = {at - at % rollup.DAY for at in (turn, *site.book.resets.values()) if at > since}
+    rows = [(rollup.DAY, row) for row in store.charges(since) if row[2] not in resets]
+    for day in sorted(resets):
+        hours = store.charges(day, span=rollup.HOUR, until=day + rollup.DAY)
+        rows += [(rollup.HOUR, row) for row in hours]
+    for span, (party, tres, start, amount) in rows:
         if tres in UNSCALED:
             continue
-        middle = min(day + rollup.DAY // 2, now)
-        name, factor = tres, _factor(world, party)
+        end = max(start + 1, min(start + span, now))
         if tres == rollup.CHARGED:
-            name, factor = "billing", 1.0
-        charge = world.charges.setdefault(party, Charge(at=middle))
-        charge.add({name: amount * factor}, middle, keep=ranking.keep)
+            yield _Used(party, "billing", start, end, amount)
+        else:
+            yield _Used(party, tres, start, end, amount * _factor(site, party))
 
 
-def _factor(world: World, party: Party) -> float:
-    grade = world.site.book.qos.get(party.qos)
+def _factor(site: Site, party: Party) -> float:
+    grade = site.book.qos.get(party.qos)
     return grade.usage_factor if grade else 1.0
 
 
 def note(world: World, entries: Iterable[Entry]) -> None:
-    """Adds what a step has posted."""
+    """Adds what a step has posted, and takes what it has reset."""
     keep = world.site.ranking.keep
     for entry in entries:
         if entry.kind is Kind.USAGE:
             party = Party(entry.user, entry.account, entry.qos, entry.partition)
             charge = world.charges.setdefault(party, Charge(at=entry.at))
             charge.add(rollup.charged(entry), entry.at, keep=keep)
+    for _, fact in world.facts:
+        if isinstance(fact, ev.BookChanged) and fact.change.resets:
+            book = replace(world.site.book, resets=dict(fact.change.resets))
+            _reset(world, fact.at, since=partial(_since, book))
 
 
-def _never_fades(world: World) -> bool:
+def _since(book: Book, party: Party) -> tuple[int, int]:
+    """Since when use counts for the party's association, and for its QOS."""
+    return association_since(book, party.account, party.user), qos_since(book, party.qos)
+
+
+def _reset(world: World, now: int, *, since: Callable[[Party], tuple[int, int]]) -> None:
+    """Of those whose use begins to count anew nothing counts, nor what running jobs have used."""
+    for party in {*world.charges, *world.tally}:
+        charge = world.charges.setdefault(party, Charge(at=now))
+        charge.fade(now, keep=world.site.ranking.keep)
+        held = world.tally.get(party)
+        running = {n: -float(held.seconds(n, now)) for n in held.held} if held else {}
+        association, grade = since(party)
+        if association:
+            charge.faded = dict(running)
+        if grade:
+            charge.graded, charge.whole = dict(running), dict(running)
+
+
+def _never_fades(site: Site) -> bool:
     """Whether some QOS counts all that was ever used."""
-    return any("NoDecay" in qos.flags for qos in world.site.book.qos.values())
+    return any("NoDecay" in qos.flags for qos in site.book.qos.values())
 
 
 def shares(world: World, now: int) -> dict[tuple[str, str], float]:
@@ -70,6 +144,7 @@ def shares(world: World, now: int) -> dict[tuple[str, str], float]:
     for party, held in world.tally.items():
         key = party.account, party.user
         used[key] = used.get(key, 0.0) + held.seconds("billing", now)
+    used = {key: max(0.0, amount) for key, amount in used.items()}
     root = tree(world.site.book)
     fill(root, used)
     return {key: one.factor or 0.0 for key, one in stand(root).items() if key[1]}
@@ -90,5 +165,7 @@ class Ranked:
     def at(self, now: int) -> Ranks:
         known, site = self._known, self._world.site
         if known is None or known.site is not site or now >= known.now + site.ranking.period:
+            if known is not None and last_turn(site.ranking.reset, now, started_at=0) > known.now:
+                _reset(self._world, now, since=lambda _: (now, now))
             self._known = known = ranks_of(self._world, now)
         return replace(known, now=now)

@@ -94,7 +94,6 @@ class Placing:
 
     def _intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
         """The purchase as it is recorded before it is made."""
-        self.launches += 1
         offer = buy.rungs[0].offer
         names = tuple(
             p.name
@@ -103,7 +102,7 @@ class Placing:
         )
         return Node(
             name=name,
-            launch=self.world.last_event + self.launches,
+            launch=self._launch_number(),
             state=NodeState.LAUNCHING,
             whole=schedulable(offer, elastic),
             partitions=names,
@@ -115,6 +114,11 @@ class Placing:
             boot_deadline=self.now + elastic.boot_timeout,
             idle_seconds=warm_seconds(offer, elastic),
         )
+
+    def _launch_number(self) -> int:
+        """Never given again: a store that is restored from a copy goes back, time does not."""
+        self.launches += 1
+        return self.now * 1000 + (self.world.last_event + self.launches) % 1000
 
     def _wait(self, job_id: JobId, wait: Wait) -> None:
         job = self.bases.get(job_id) or self.world.jobs[job_id]

@@ -39,7 +39,7 @@ class Node:
 
     name: NodeName
     launch: int
-    """Launch number: counts the machines that bore this name; 0 for declared nodes."""
+    """Launch number: no other machine ever bears it with this name; 0 for declared nodes."""
     state: NodeState
     whole: Tres
     """What it has for jobs."""

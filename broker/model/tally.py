@@ -74,7 +74,9 @@ class Charge:
 
     at: int = 0
     faded: dict[str, float] = field(default_factory=dict)
-    """What is past counts less."""
+    """What is past counts less: for associations and shares."""
+    graded: dict[str, float] = field(default_factory=dict)
+    """The same for QOS, whose use is reset by itself."""
     whole: dict[str, float] = field(default_factory=dict)
     """For QOS that say NoDecay."""
 
@@ -82,8 +84,16 @@ class Charge:
         """More was used, at an instant; `keep` is what a second leaves of what was before."""
         self.fade(at, keep=keep)
         late = keep ** max(0, self.at - at)
+        self.add_for_associations(counts, late)
+        self.add_for_qos(counts, late)
+
+    def add_for_associations(self, counts: Mapping[str, float], part: float = 1.0) -> None:
         for name, count in counts.items():
-            self.faded[name] = self.faded.get(name, 0.0) + count * late
+            self.faded[name] = self.faded.get(name, 0.0) + count * part
+
+    def add_for_qos(self, counts: Mapping[str, float], part: float = 1.0) -> None:
+        for name, count in counts.items():
+            self.graded[name] = self.graded.get(name, 0.0) + count * part
             self.whole[name] = self.whole.get(name, 0.0) + count
 
     def fade(self, now: int, *, keep: float) -> None:
@@ -91,6 +101,7 @@ class Charge:
             return
         part = keep ** (now - self.at) if self.at else 1.0
         self.faded = {name: count * part for name, count in self.faded.items()}
+        self.graded = {name: count * part for name, count in self.graded.items()}
         self.at = now
 
 

@@ -244,12 +244,14 @@ def _past(bound: Bound, known: Known, party: Party) -> Past:
 
 def _charged(bound: Bound, known: Known, charges: list[Charge]) -> dict[str, float]:
     """TRES-seconds used before; all of it counts under a QOS that says NoDecay."""
-    qos = known.book.qos.get(bound.level.name)
-    whole = qos is not None and "NoDecay" in qos.flags and bound.level.kind in OF_QOS
+    of_qos = bound.level.kind in OF_QOS
+    qos = known.book.qos.get(bound.level.name) if of_qos else None
+    whole = qos is not None and "NoDecay" in qos.flags
     total: dict[str, float] = {}
     for charge in charges:
         part = 1.0 if whole else known.keep ** max(0, known.now - charge.at)
-        for name, count in (charge.whole if whole else charge.faded).items():
+        counts = charge.whole if whole else charge.graded if of_qos else charge.faded
+        for name, count in counts.items():
             total[name] = total.get(name, 0.0) + count * part
     return total
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from accounting.order import Ranking
+from accounting.reset import Period
 from accounting.tres import GresCounts, Tres
 from broker.model import site as broker
 from broker.model.ids import NodeName

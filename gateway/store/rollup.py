@@ -92,10 +92,12 @@ class Sums:
         """Micro-dollars in whole hours of [since, until), by columns of COSTS, or `start`."""
         return _summed(self, _Asked(t.costs, tuple(by), since, until))
 
-    def charges(self: Reader, since: int) -> list[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
+    def charges(
+        self: Reader, since: int, *, span: int = sums.DAY, until: int = 2**40
+    ) -> list[tuple[Party, str, int, int]]:
+        """What was used in whole spans: whose, the TRES, the span's begin, TRES-seconds."""
         by = ("user", "account", "qos", "partition", "tres", "start")
-        found = _summed(self, _Asked(t.usage, by, since, 2**40, daily=True))
+        found = _summed(self, _Asked(t.usage, by, since, until, span=span))
         return [(Party(*key[:4]), key[4], key[5], amount) for key, amount in found.items()]
 
 
@@ -108,8 +110,8 @@ class _Asked:
     since: int
     until: int
     tres: frozenset[str] = frozenset()
-    daily: bool = False
-    """Days alone, also the first one, whole."""
+    span: int | None = None
+    """Spans of that length alone, also the first one, whole; else the longest that fit."""
 
     def cells(self, entries: Sequence[Entry]) -> Iterable[tuple[Any, int]]:
         """The sums of entries that are not summed up yet."""
@@ -122,8 +124,8 @@ class _Asked:
         ]
 
     def windows(self) -> list[tuple[int, int, int]]:
-        if self.daily:
-            return [(sums.DAY, self.since - self.since % sums.DAY, self.until)]
+        if self.span is not None:
+            return [(self.span, self.since - self.since % self.span, self.until)]
         return sums.windows(self.since, self.until)
 
     def statement(self) -> Select[Any]:

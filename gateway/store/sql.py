@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
+from accounting.rollup import DAY
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -119,9 +120,11 @@ class SqlStore:
                 rollup.add(cursor, self._writes, found)
         return len(found.entries)
 
-    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used from an instant on: whose, the TRES, the day's begin, TRES-seconds."""
-        return self.history.charges(since)
+    def charges(
+        self, since: int, *, span: int = DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used in whole spans: whose, the TRES, the span's begin, TRES-seconds."""
+        return self.history.charges(since, span=span, until=until)
 
     def position(self, consumer: str) -> int:
         """Up to which entry a consumer of the ledger has come."""

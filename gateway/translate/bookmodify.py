@@ -22,7 +22,17 @@ from gateway.translate.bookorder import (
     names_of,
     setting_of,
 )
-from gateway.translate.bookwords import ASSOC, QOS, Name, Setting, put, shown
+from gateway.translate.bookreset import reset
+from gateway.translate.bookwords import (
+    ASSOC,
+    NOTHING_SET,
+    QOS,
+    RAW_USAGE,
+    Name,
+    Setting,
+    put,
+    shown,
+)
 
 NOTHING = " Nothing modified\n"
 NO_ENTITY = (
@@ -30,7 +40,6 @@ NO_ENTITY = (
     'Input line must include "Account", "Cluster", "Federation", "Job", "QOS", "Resource" or '
     '"User"\n'
 )
-NOTHING_SET = " You didn't give me anything to set\n"
 NO_CONDITION = "You didn't set any conditions with 'WHERE'.\nAre you sure you want to continue?"
 NOT_DEFAULT = (
     " Can't modify because these users aren't associated with new default account '{}'...\n"
@@ -83,6 +92,9 @@ def modify(words: Sequence[str], known: Known) -> Proposal:
             must_be_here(said.where.get("cluster", ()), known)
             if not (said.settings or said.texts):
                 raise OrderError(NOTHING_SET)
+            usage = [one.value for one in said.settings if one.what is RAW_USAGE]
+            if usage:
+                return reset(name, said.where, known, value=usage[-1])
             made = make(said, known)
             alone = not said.where and name != "cluster"
             return replace(made, sure=NO_CONDITION) if alone else made
@@ -331,11 +343,11 @@ def _no(what: str) -> Make:
 
 
 ENTITIES: tuple[tuple[str, int, Grammar, Make], ...] = (
-    ("account", 1, Grammar("account", ACCOUNT_KEYS, ACCOUNT_TEXTS, ASSOC), _account),
+    ("account", 1, Grammar("account", ACCOUNT_KEYS, ACCOUNT_TEXTS, (*ASSOC, RAW_USAGE)), _account),
     ("cluster", 1, Grammar("cluster", CLUSTER_KEYS, (), ASSOC), _cluster),
     ("federation", 1, Grammar("name", CLUSTER_KEYS, (), ASSOC), _no("federation")),
     ("job", 1, Grammar("name", CLUSTER_KEYS, (), ASSOC), _no("job")),
-    ("qos", 1, Grammar("qos", QOS_KEYS, (), QOS), _qos),
+    ("qos", 1, Grammar("qos", QOS_KEYS, (), (*QOS, RAW_USAGE)), _qos),
     ("resource", 1, Grammar("name", CLUSTER_KEYS, (), ASSOC), _no("resource")),
-    ("user", 1, Grammar("user", USER_KEYS, USER_TEXTS, ASSOC), _user),
+    ("user", 1, Grammar("user", USER_KEYS, USER_TEXTS, (*ASSOC, RAW_USAGE)), _user),
 )

@@ -40,6 +40,7 @@ class Known:
     book: Book
     cluster: str
     tres: Vocabulary
+    now: int = 0
 
     @property
     def words(self) -> Vocabulary:
@@ -57,6 +58,8 @@ class Proposal:
     info: str = ""
     sure: str = ""
     """A question that comes first."""
+    commit: str = "Would you like to commit changes?"
+    """The one behind what is shown."""
     denied: str = ""
     """What is said to who may not; the usual words where it is empty."""
 

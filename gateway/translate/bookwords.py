@@ -25,6 +25,7 @@ QOS_FLAGS = (
     "RequiresReservation", "UsageFactorSafe",
 )  # fmt: skip
 BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
+NOTHING_SET = " You didn't give me anything to set\n"
 BAD_QOS = "sacctmgr: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
 BAD_TRES = "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {}\n"
 
@@ -158,6 +159,8 @@ QOS = (
     Name("UsageFactor",           6, "factor",  "usage_factor", "UsageFactor"),
     Name("UsageThreshold",        6, "factor",  "usage_threshold", "UsageThreshold"),
 )
+RAW_USAGE = Name("RawUsage", 7, "reset", "", "RawUsage")
+"""No field of a record: setting it to 0 has use count anew."""
 # fmt: on
 MODES = ("cluster", "cancel", "requeue", "suspend")
 
@@ -190,6 +193,14 @@ def _count(what: Name, text: str, _: Vocabulary) -> int | None:
 def _digits(text: str) -> int | None:
     """The number that these digits are; None where they are none, or more than any count has."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else None
+
+
+def _usage(what: Name, text: str, words: Vocabulary) -> int:
+    """Slurm says of a bad number that nothing is to be set (22.05)."""
+    try:
+        return _whole(what, text, words)
+    except BadSettingError as error:
+        raise BadSettingError(error.text + NOTHING_SET, whole=True) from None
 
 
 def _whole(what: Name, text: str, words: Vocabulary) -> int:
@@ -292,6 +303,7 @@ READERS: Mapping[str, Callable[[Name, str, Vocabulary], Any]] = {
     "count": _count,
     "whole": _whole,
     "seconds": _whole,
+    "reset": _usage,
     "shares": _shares,
     "wall": _wall,
     "factor": _factor,

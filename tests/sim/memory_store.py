@@ -65,12 +65,14 @@ class MemoryStore:
         del since
         return dict(self.requests)
 
-    def charges(self, since: int) -> Sequence[tuple[Party, str, int, int]]:
+    def charges(
+        self, since: int, *, span: int = rollup.DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]:
         found = rollup.used(self.entries.values())
         return [
             (Party(cell.user, cell.account, cell.qos, cell.partition), cell.tres, cell.start, n)
             for cell, n in found.items()
-            if cell.span == rollup.DAY and cell.start + rollup.DAY > since
+            if cell.span == span and cell.start + span > since and cell.start < until
         ]
 
     def spent(self, since: int) -> Mapping[tuple[str, str, str, str], int]:

@@ -19,7 +19,6 @@ DENIED = (
     "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
     " Error with request: Access/permission denied\n"
 )
-COMMIT = "Would you like to commit changes?"
 SECONDS = " (You have 30 seconds to decide)\n(N/y): "
 AGAIN = "\nY or N please\n(N/y): "
 NO_FILE = ' Unable to read "{}": {}\n'
@@ -68,7 +67,7 @@ class Order:
 
     def _known(self) -> Known:
         site = self.desk.site
-        return Known(site.book, site.cluster, Vocabulary((), self.tres))
+        return Known(site.book, site.cluster, Vocabulary((), self.tres), self.desk.now())
 
     async def _carried_out(self, made: Proposal, known: Known) -> Answer:
         """Raises Conflict where the book is another one meanwhile."""
@@ -81,7 +80,7 @@ class Order:
         if made.sure and not said.yes(made.sure):
             return said.ended("\nAborted\n")
         said.print(made.out)
-        if not said.yes(COMMIT):
+        if not said.yes(made.commit):
             return said.ended("\n Changes Discarded\n")
         try:
             await self._send(made, known)

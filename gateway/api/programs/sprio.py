@@ -53,7 +53,7 @@ class Sprio:
             return _written(weight_letters(shape), [self.settings], ctx, options=options, top=top)
         jobs = _jobs(options)
         users = await _users(desk, options)
-        stand = await standings(desk, ctx, self.settings.decay_half_life)
+        stand = await standings(desk, ctx)
         shares = {key: one.factor or 0.0 for key, one in stand.items()}
         ranks = Ranks(snap.site, ctx.now, shares, scale_of(snap.site))
         parts = options.words_of("partition")

@@ -21,7 +21,6 @@ from gateway.api.programs.reading import (
 )
 from gateway.api.programs.shares import standings
 from gateway.api.wire import Answer, Call
-from gateway.config.accounts import PrioritySettings
 from gateway.query import job as of
 from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
@@ -121,8 +120,7 @@ def _group_minutes(share: Share) -> str:
 class Sshare:
     """The command; `tres` are the names that accounting counts."""
 
-    def __init__(self, settings: PrioritySettings, tres: tuple[str, ...]) -> None:
-        self.settings = settings
+    def __init__(self, tres: tuple[str, ...]) -> None:
         self.tres = tres
 
     @finishing
@@ -148,7 +146,7 @@ class Sshare:
         return Answer(out=top + table(shown, rows, _style(options)))
 
     async def _rows(self, desk: Desk, call: Call, options: Options, *, ctx: Context) -> list[Share]:
-        stand = await standings(desk, ctx, self.settings.decay_half_life)
+        stand = await standings(desk, ctx)
         users = await _users(desk, call, options)
         accounts = options.words_of("accounts")
         wanted = None if accounts is None else {name.lower() for name in accounts}

@@ -60,7 +60,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "squeue": Squeue(),
         "sreport": sreport,
         "srun": Interactive(srun.run),
-        "sshare": Sshare(config.priority, config.accounting.tres),
+        "sshare": Sshare(config.accounting.tres),
         "sstat": sstat,
     }
     return noting(known)

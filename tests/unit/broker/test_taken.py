@@ -42,6 +42,17 @@ def test_a_notice_drains_the_node_and_pushes_its_jobs_out(
     assert (found.key, [share.node for share in found.shares]) == (f"{job}{key}", nodes)
 
 
+def test_what_is_bought_after_an_older_store_was_restored_is_taken_for_nothing_else() -> None:
+    numbers = set()
+    for later in (0, 1):
+        bench = Bench(ELASTIC)
+        bench.now += later
+        bench.submit()
+        (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
+        numbers.add(launch.nodes[0])
+    assert len(numbers) == 2 and {name for name, _ in numbers} == {"ec2-1"}
+
+
 @pytest.mark.parametrize("requeue", [True, False])
 def test_a_spot_machine_that_vanishes_preempts_its_job(requeue: bool) -> None:
     bench = Bench(ELASTIC)

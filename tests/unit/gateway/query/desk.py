@@ -69,8 +69,8 @@ class Past:
     def book_changes(self) -> Sequence[Any]:
         return ()
 
-    def charges(self, since: int) -> Sequence[Any]:
-        del since
+    def charges(self, since: int, *, span: int = 0, until: int = 0) -> Sequence[Any]:
+        del since, span, until
         return ()
 
     def used(self, **_: Any) -> Mapping[Any, int]:

@@ -34,7 +34,7 @@ PROGRAMS: dict[str, Program] = {
     "seff": seff,
     "sprio": Sprio(CONFIG.priority),
     "sreport": sreport,
-    "sshare": Sshare(CONFIG.priority, CONFIG.accounting.tres),
+    "sshare": Sshare(CONFIG.accounting.tres),
     "sstat": sstat,
 }
 OWNERS = {job.owner.uid: job.owner for job in queue()}

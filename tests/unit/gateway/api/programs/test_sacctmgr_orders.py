@@ -5,6 +5,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from accounting.assoc import Account
 from accounting.change import Change, changed
 from accounting.ids import AccountName
@@ -126,3 +128,49 @@ def test_operators_and_coordinators_may_what_is_theirs() -> None:
     assert said(writer, "sacctmgr -i add account beside", uid=2001).code == 0
     denied = said(writer, "sacctmgr -i modify user bob set adminlevel=Administrator", uid=2001)
     assert "Access/permission denied" in text(denied.err)
+
+
+HERE = "No cluster specified, resetting on local cluster oracle\n"
+MISSING = "sacctmgr: error: Failed to find cluster oracle account {} association in database\n"
+RESETS = (
+    # order, stdout, stderr, whose use counts anew (22.05.8)
+    ("account chem set rawusage=0", HERE, "", {"account:chem"}),
+    ("user alice where account=physics set rawusage=0", HERE, "", {"user:physics/alice"}),
+    ("qos high set RawUsage=0", HERE, "", {"qos:high"}),
+    ("account chem where cluster=oracle set rawusage=0", "", "", {"account:chem"}),
+    (
+        "user alice set rawusage=0",
+        "",
+        "sacctmgr: error: An account must be specified\n",
+        set(),
+    ),
+    (
+        "account set rawusage=0",
+        "",
+        "sacctmgr: error: An association name is required to remove usage\n",
+        set(),
+    ),
+    (
+        "account chem set rawusage=5",
+        "",
+        "sacctmgr: error: Raw usage can only be set to 0 (zero)\n",
+        set(),
+    ),
+    (
+        "account chem set rawusage=x",
+        "",
+        "sacctmgr: error: Invalid value for RawUsage (x)\n You didn't give me anything to set\n",
+        set(),
+    ),
+    ("account nosuch set rawusage=0", HERE, MISSING.format("nosuch"), set()),
+    ("user u where account=chem set rawusage=0", HERE, MISSING.format("chem user u"), set()),
+    ("qos nosuch set rawusage=0", HERE, "sacctmgr: error: Failed to find QOS nosuch\n", set()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("order", "out", "err", "keys"), RESETS)
+def test_raw_usage_is_reset_in_slurms_words(order: str, out: str, err: str, keys: set[str]) -> None:
+    writer = Writer()
+    answer = said(writer, f"sacctmgr -i modify {order}")
+    assert (text(answer.out), text(answer.err), answer.code) == (out, err, int(bool(err)))
+    assert writer.world.site.book.resets.keys() == keys
