@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from broker.model import effects as ef
 from broker.model.ids import NodeName
 from broker.model.job import Job, PendingSignal, Step, StepState
+from broker.model.kin import kindred
 from broker.model.node import Node, NodeState
 from broker.schedule.ranks import shares_files
 from broker.world import World
@@ -77,7 +78,8 @@ def _of_running(job: Job, nodes: tuple[Node, ...], gang: tuple[Job, ...]) -> Ite
             if step.kill_cause and not _over_on(step, node):
                 yield ef.KillStep(job, step.id, node)
             elif not step.kill_cause and _to_start(job, step, node):
-                yield ef.StartStep(job, step.id, node, gang)
+                kin = () if step.spec is not None else kindred(nodes)
+                yield ef.StartStep(job, step.id, node, gang, kin)
     for signal in job.signals:
         first, *more = _addressed(job, signal, nodes)
         yield ef.SendSignal(job.id, job.attempt, signal, first, tuple(more))

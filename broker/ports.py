@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
@@ -241,6 +241,35 @@ class Channel(Protocol):
         ...
 
 
+class Pipe(Protocol):
+    """A program that runs on a node as long as somebody listens to it."""
+
+    def fileno(self) -> int:
+        """Can be read from when `read` has something to say."""
+        ...
+
+    def read(self, most: int) -> bytes | None:
+        """What it has said; None: nothing now; empty: nothing will come any more."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """All of it; may block. Raises OSError."""
+        ...
+
+    def close(self, *, lost: bool = False) -> None:
+        """Ends it; where the node is `lost`, who is blocked in `write` is let go."""
+        ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A way to a node on which programs may stay."""
+
+    def open(self, argv: Sequence[str], *, timeout: float) -> Pipe:
+        """Raises OSError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a node's agent lives: the way there, its folder, the Python to run it with."""
@@ -257,6 +286,11 @@ class Place:
     def calls(self) -> bool:
         """Whether its agent can say that there is news."""
         return "--wake" in self.options
+
+    @property
+    def asks(self) -> bool:
+        """Whether commands of jobs are there, which cannot reach the service's socket."""
+        return "--commands" in self.options
 
     @property
     def archive(self) -> str:

@@ -46,6 +46,7 @@ from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
 from gateway.config.site import micro_usd
+from gateway.translate.orders import Keys, OrderBook
 
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
 LEFTOVER_SECONDS = 60.0
@@ -193,7 +194,9 @@ def _regions(config: Config, shelf: Shelf) -> tuple[str, ...]:
     return _named_regions(config) or tuple(usual)
 
 
-def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, shelf: Shelf) -> Cloud:
+def cloud(
+    paths: Paths, config: Config, engine: Engine, *, orders: OrderBook, shelf: Shelf
+) -> Cloud:
     """Everything of EC2 joined. Raises Refused or OSError where it cannot be."""
     aws, log = config.aws, structlog.get_logger()
     keys = site_keys(paths.home / "ec2")
@@ -228,7 +231,8 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, she
         options=_agent_options(config, whose),
         shares=lambda node: node.name.startswith(sharing),
     )
-    files = _courier(paths, config, engine, outputs=outputs)
+    files = _courier(paths, config, engine, outputs=orders.outputs)
+    orders.keys, orders.seal = _attempt_keys(keys), keys.seal()
     return Cloud(
         provider=provider,
         guard=guard,
@@ -239,6 +243,16 @@ def cloud(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs, she
         lease=aws.lease_seconds,
         log=log,
     )
+
+
+def _attempt_keys(keys: SiteKeys) -> Keys:
+    """By which nodes of an attempt enter each other."""
+
+    def pair(attempt: str) -> tuple[str, str]:
+        made = keys.attempt(attempt)
+        return made.private, made.public
+
+    return pair
 
 
 def _whose(config: Config, engine: Engine) -> Whose:
@@ -267,7 +281,9 @@ def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, 
         deadline = machine.launched_at + whose([node.identity], machine.token).seconds
         notices = ("--notices", "ec2") if machine.market is Market.SPOT else ()
         lease = ("--lease", str(config.aws.lease_seconds))
-        return (*lease, "--deadline", str(deadline), *notices)
+        ours = ("--ours", "yes") if config.aws.write_etc else ()
+        own = ("--commands", f"slurm {config.slurm_version}", *ours)
+        return (*own, *lease, "--deadline", str(deadline), *notices)
 
     return options
 

@@ -1,5 +1,6 @@
 """Start and stop of the service: the lock, the engine's thread, the HTTP server."""
 
+import asyncio
 import contextlib
 import fcntl
 import gc
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +20,7 @@ import structlog
 import uvicorn
 
 from broker.model.errors import Refused
+from gateway.api.back import Ways
 from gateway.api.crowd import crowd
 from gateway.api.knock import knocking
 from gateway.config.paths import Paths
@@ -129,9 +132,39 @@ def listen(path: Path) -> socket.socket:
     return made
 
 
+class Server(uvicorn.Server):
+    """Uvicorn's, which also serves those who come by ways back."""
+
+    def __init__(self, config: uvicorn.Config, ways: Ways | None) -> None:
+        super().__init__(config)
+        self.ways = ways
+        self.guests: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As Uvicorn's, then the ways are opened."""
+        await super().startup(sockets)
+        if self.ways is not None:
+            protocol: Any = self.config.http_protocol_class
+            make = partial(
+                protocol,
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+            )
+            self.guests = asyncio.create_task(self.ways.run(make))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """The ways are closed first: who comes by them asks again."""
+        if self.guests is not None:
+            self.guests.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.guests
+        await super().shutdown(sockets)
+
+
 def _run(service: Service, paths: Paths, config: Config) -> int:
     log = structlog.get_logger()
-    server = uvicorn.Server(
+    server = Server(
         uvicorn.Config(
             service.app,
             http=knocking(crowd()),  # type: ignore[arg-type]
@@ -143,7 +176,8 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=5,
-        )
+        ),
+        service.ways,
     )
     broken: list[BaseException] = []
     thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")

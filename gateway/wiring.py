@@ -37,6 +37,7 @@ from broker.run.local import LocalChannel, end_node, reopen_node
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
+from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
 from gateway.api.holders import Holders
@@ -132,6 +133,8 @@ class Service:
     site: Site
     providers: Mapping[str, Provider]
     reread: "Rereading"
+    ways: Ways | None
+    """By which commands on machines elsewhere come; None where there are no such machines."""
     stop: Callable[[], None]
     """Lets go of what reaches out: connections to machines, what watches a provider."""
 
@@ -195,9 +198,7 @@ class Rereading:
 
 def build(paths: Paths, config: Config) -> Service:
     """Everything joined for these paths. Raises Refused, Busy or OSError where it cannot be."""
-    log = structlog.get_logger()
-    clock = WallClock()
-    shelf = Shelf(paths.home)
+    log, clock, shelf = structlog.get_logger(), WallClock(), Shelf(paths.home)
     catalog = shelf.get("local")
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
@@ -211,7 +212,7 @@ def build(paths: Paths, config: Config) -> Service:
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     ends = contextlib.ExitStack()
     if uses_ec2(config):
-        ec2 = cloud(paths, config, engine, outputs=orders.outputs, shelf=shelf)
+        ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
         tidy.append(ec2.tidy)
@@ -240,7 +241,8 @@ def build(paths: Paths, config: Config) -> Service:
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
-    return Service(heart, workers, store, app, site, outside.providers, reread, ends.close)
+    back = ways(desk, orders.seal, log)
+    return Service(heart, workers, store, app, site, outside.providers, reread, back, ends.close)
 
 
 def _market(shelf: Shelf, config: Config) -> Quotes:

@@ -6,17 +6,8 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from sbatch_shim.login import login_files
+from sbatch_shim.parts import MODULES, PROGRAMS
 
-# fmt: off
-PROGRAMS = (
-    "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
-    "sbcast", "sacctmgr", "sdiag", "seff", "sprio", "sreport", "sshare", "sstat",
-)
-# fmt: on
-"""Every name that the shim is installed under."""
-MODULES = ("shim.py", "interact.py", "line.py", "seldom.py")
-"""Byte-compiled; the second and third are loaded by srun, salloc and sattach alone, the last
-beside a Slurm of the site's own."""
 INTERPRETER = "/usr/bin/python3"
 LONGEST_SHEBANG = 127
 """Bytes of a first line that every kernel reads."""
@@ -60,11 +51,11 @@ def install(
     prefix, socket = Path(os.path.abspath(prefix)), Path(os.path.abspath(socket))
     _check(socket, interpreter)
     library, commands = prefix / "lib" / "skypurza", prefix / "bin"
-    for folder in (library / "__pycache__", commands):
-        _folder(folder)
-    for module in MODULES:
-        _put(library / module, Path(__file__).with_name(module).read_bytes(), 0o644)
-        _compile(library / module, interpreter)
+    _folder(commands)
+    for source, name in MODULES.items():
+        _folder((library / name).parent / "__pycache__")
+        _put(library / name, (Path(__file__).parent / source).read_bytes(), 0o644)
+        _compile(library / name, interpreter)
     launched = {
         "interpreter": interpreter,
         "library": repr(str(library)),

@@ -122,7 +122,7 @@ class Session:
         except self.shim.ContactError:
             self.lost()
             return
-        line = self.line = Line(socket, self.program, self.shim)
+        line = self.line = Line(socket, self.command, self.shim)
         line.say(ENVELOPE, self.command.head() + self.shim.pack(self.command.files))
         line.say(HELLO, b"\0".join((self.place, b"%d" % self.typed.taken, window())))
         self.skip = dict(self.written)

@@ -5,16 +5,16 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-HEAD = b"POST /i/%b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = b"POST /i/%b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n%b\r\n"
 
 
 class Line:
     """A connection: what waits to be sent, and the frames that have come whole."""
 
-    def __init__(self, socket: "Any", program: bytes, shim: "ModuleType") -> None:
+    def __init__(self, socket: "Any", command: "Any", shim: "ModuleType") -> None:
         self.socket = socket
         self.shim = shim
-        self.unsent = HEAD % program
+        self.unsent = HEAD % (command.program, command.bearer)
         self.received = b""
         self.body = b""
         self.begun = False

@@ -5,7 +5,11 @@ Loaded by the shim when it comes to that.
 
 import posix
 
-from shim import RefusalError  # type: ignore[import-not-found]
+from shim import VERSION_ASKED, RefusalError, write  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONTACT = b"Unable to contact slurm controller (connect failure)\n"
 UNREACHABLE = {
@@ -26,9 +30,25 @@ KILLED = 128
 """What a shell adds to the signal that ended a command."""
 
 
-def unreachable(program: bytes) -> bytes:
-    """Slurm's words for a controller that does not answer."""
-    return UNREACHABLE.get(program, program + b": error: " + CONTACT)
+def unreachable(command: "Any", version: bytes) -> int:
+    """Slurm's words for a controller that does not answer, and the exit status."""
+    if command.argv in VERSION_ASKED:
+        write(1, version + b"\n", command.program)
+        return 0
+    write(2, UNREACHABLE.get(command.program, command.program + b": error: " + CONTACT))
+    return 1
+
+
+def alone(command: "Any") -> bool:
+    """Whether it could be answered without a service, and was."""
+    if command.program != b"scontrol":
+        return False
+    import offline  # type: ignore[import-not-found]  # noqa: PLC0415 - not for other commands
+
+    found = offline.answer(command.argv, command.variables)
+    for stream, text in enumerate(found or (), 1):
+        write(stream, text)
+    return found is not None
 
 
 def become(words: "list[bytes]", variables: "list[bytes]") -> None:

@@ -80,7 +80,9 @@ def main(address: bytes, version: bytes, patience: float = PATIENCE) -> None:
     try:
         code = interactive(command) if command.program in INTERACTIVE else command.run()
     except ContactError:
-        code = command.unreachable(version)
+        import seldom  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
+
+        code = seldom.unreachable(command, version)
     except RefusalError as refusal:
         write(2, b"%b: error: %b\n" % (command.program, refusal.args[0]))
         code = 1
@@ -103,6 +105,7 @@ class Command:
         self.argv = argv
         self.variables = environment()
         self.address = variable(self.variables, b"SKYPURZA_SOCKET") or address
+        self.bearer = bearer(variable(self.variables, b"SKYPURZA_TOKEN"))
         self.request = posix.urandom(16).hex().encode()
         self.patience = PATIENCE
         self.submits = program in SUBMITTING
@@ -119,7 +122,7 @@ class Command:
             if kind == EXIT:
                 return self.worst(int(payload))
             if kind == EXEC:
-                import seldom  # type: ignore[import-not-found]  # noqa: PLC0415 - not usual
+                import seldom  # noqa: PLC0415
 
                 seldom.become(payload.split(b"\0")[:-1], self.variables)
             asked += payload != LINE
@@ -160,6 +163,10 @@ class Command:
             try:
                 return self.exchange(head + pack(self.files))
             except ContactError:
+                import seldom  # noqa: PLC0415
+
+                if seldom.alone(self):
+                    return EXIT, b"0"
                 said = sum(self.printed.values()) - before
                 if self.argv in VERSION_ASKED or (said and not self.submits):
                     raise
@@ -174,7 +181,7 @@ class Command:
         self.skip = dict(self.printed)
         connection = connect(self.address)
         try:
-            send(connection, self.program, body)
+            send(connection, self, body)
             reply = Reply(connection)
             reply.start()
             while True:
@@ -202,16 +209,6 @@ class Command:
         self.skip[stream] -= skipped
         self.printed[stream] += len(payload) - skipped
         write(stream, payload[skipped:], self.program)
-
-    def unreachable(self, version: bytes) -> int:
-        """Slurm's words for a controller that does not answer, and the exit status."""
-        if self.argv in VERSION_ASKED:
-            write(1, version + b"\n", self.program)
-            return 0
-        import seldom  # noqa: PLC0415
-
-        write(2, seldom.unreachable(self.program))
-        return 1
 
 
 class Reply:
@@ -312,15 +309,21 @@ def connect(address: bytes) -> _socket.socket:
     return connection
 
 
-def send(connection: _socket.socket, program: bytes, body: bytes) -> None:
+def send(connection: _socket.socket, command: Command, body: bytes) -> None:
     """The request, whole; a service that has answered before all was sent is listened to."""
-    start = b"POST /x/%b HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (program, len(body))
+    start = b"POST /x/%b HTTP/1.0\r\nContent-Length: %d\r\n%b\r\n"
+    start %= command.program, len(body), command.bearer
     try:
         connection.sendall(start + body, NO_SIGNAL)
     except BrokenPipeError:
         pass
     except OSError:
         raise ContactError from None
+
+
+def bearer(token: bytes) -> bytes:
+    """The line that shows a job's token to the service, for commands on machines far from it."""
+    return b"Authorization: Bearer %b\r\n" % token if token.isalnum() else b""
 
 
 def environment() -> "list[bytes]":

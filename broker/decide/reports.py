@@ -17,6 +17,7 @@ from broker.model import events as ev
 from broker.model.errors import quota_reason
 from broker.model.ids import BATCH, NodeName, parse_step_key
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
+from broker.model.kin import kindred
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
@@ -291,7 +292,8 @@ def _exited(
         lost_node = job.state is JobState.NODE_FAIL
         code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
         return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
-    cleans = world.site.epilog is not None or world.site.tmpdir is not None
+    held = [world.nodes[share.node] for share in job.shares if share.node in world.nodes]
+    cleans = bool(world.site.epilog or world.site.tmpdir or kindred(held))
     return facts + _job_end(job, result, cleans=cleans, now=now)
 
 

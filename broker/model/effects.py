@@ -40,6 +40,8 @@ class StartStep:
     node: Node
     gang: tuple[Job, ...] = ()
     """All components of a heterogeneous job."""
+    kin: tuple[Node, ...] = ()
+    """Nodes that are to let each other in before it begins."""
 
     @property
     def token(self) -> str:

@@ -11,6 +11,7 @@ StepId = NewType("StepId", str)
 """`batch`, `extern`, or a number as text, as Slurm names steps."""
 
 BATCH = StepId("batch")
+EXTERN = StepId("extern")
 
 
 def attempt_key(job: JobId, attempt: int) -> str:

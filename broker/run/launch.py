@@ -9,10 +9,11 @@ import json
 import marshal
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from broker.run.agent import version
+from broker.run.agent import commands, version
+from sbatch_shim.parts import MODULES, PROGRAMS
 
 PACKAGE = "spz_agent"
 ENTRY = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
@@ -30,6 +31,8 @@ def agent_zipapp() -> bytes:
         for name, source in [("__main__.py", ENTRY.encode()), *_sources()]:
             archive.writestr(zipfile.ZipInfo(name, STAMP), source)
             archive.writestr(zipfile.ZipInfo(name + "c", STAMP), _compiled(source, name))
+        for name, content in _commands():
+            archive.writestr(zipfile.ZipInfo(name, STAMP), content)
     return b"#!/usr/bin/env python3\n" + buffer.getvalue()
 
 
@@ -37,6 +40,14 @@ def agent_zipapp() -> bytes:
 def agent_package() -> str:
     """The archive's digest, by which an agent says which one it runs from."""
     return version.digest(agent_zipapp())
+
+
+def _commands() -> Iterable[tuple[str, bytes]]:
+    """What the commands of users are run from: the agent unpacks it where a node needs it."""
+    folder = importlib.resources.files("sbatch_shim")
+    yield commands.NAMES, "\n".join(PROGRAMS).encode("ascii")
+    for source, name in MODULES.items():
+        yield commands.PACKED + name, folder.joinpath(source).read_bytes()
 
 
 def _sources() -> Iterable[tuple[str, bytes]]:
@@ -94,6 +105,20 @@ class Warn:
     """To the batch shell alone; else to steps that are not the batch step."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """What the nodes of a job need to enter each other by ssh, as the job's user."""
+
+    key: str = field(repr=False)
+    """ed25519, as OpenSSH writes it; of the job alone."""
+    public: str
+    port: int
+    """Where the job's own sshd listens on each of them."""
+    here: str
+    nodes: tuple[tuple[str, str, int], ...]
+    """Name, address, tasks."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOrder:
     """All that an agent needs to know to run a step; bytes are what the kernel will see."""
@@ -101,6 +126,10 @@ class StepOrder:
     uid: int
     gid: int
     user: str
+    group: str = ""
+    home: str = ""
+    shell: str = ""
+    """Of the user, where the node does not know him."""
     groups: tuple[int, ...] | None = None
     """None: those that the node's own group file gives the user."""
     umask: int = 0o022
@@ -162,6 +191,8 @@ class StepOrder:
     oom_kill_step: bool = False
     """Whether want of memory ends all of the step and not one process of it."""
     gpus: tuple[int, ...] = ()
+    kin: Kin | None = None
+    """None: the job has one node, or its nodes are of one host."""
 
 
 def start(key: str, order: StepOrder) -> bytes:
@@ -285,6 +316,9 @@ def _step(order: StepOrder) -> dict[str, object]:
         "uid": order.uid,
         "gid": order.gid,
         "user": order.user,
+        "group": order.group,
+        "home": order.home,
+        "shell": order.shell,
         "groups": None if order.groups is None else list(order.groups),
         "umask": order.umask,
         "rlimits": {name: list(limit) for name, limit in order.rlimits.items()},
@@ -321,6 +355,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "job_memory_mib": order.job_memory_mib,
         "oom_kill_step": order.oom_kill_step,
         "gpus": list(order.gpus),
+        "kin": None if order.kin is None else asdict(order.kin),
     }
 
 

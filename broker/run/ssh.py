@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import paramiko
@@ -19,7 +19,7 @@ from broker.run.knock import Knocker
 CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 30
 MOST_KEPT = 64
-"""Connections that stay open: a paramiko transport is a thread that wakes ten times a second."""
+"""Connections that stay open though nobody uses them: each is a thread of paramiko's."""
 SESSIONS = 6
 """Commands at a time on one connection: OpenSSH takes ten."""
 FIRST_PAUSE = 0.2
@@ -67,6 +67,12 @@ except OSError as e:
 NOT_ASKED = 75
 """Exit code of ASK when the socket could not be asked."""
 NOT_FOUND = 127
+
+
+class Quiet(paramiko.Transport):
+    """Its thread wakes once in a second to see whether it is to end, not ten times."""
+
+    _active_check_timeout = 1.0
 
 
 class HostKeyError(ConnectionError):
@@ -230,9 +236,9 @@ class Connections:
             through = before.open_channel(
                 "direct-tcpip", login.door, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
             )
-            return _entered(paramiko.Transport(through), login)
+            return _entered(Quiet(through), login)
         sock = socket.create_connection(login.door, timeout=CONNECT_SECONDS)
-        return _entered(paramiko.Transport(sock), login)
+        return _entered(Quiet(sock), login)
 
 
 def _session(transport: paramiko.Transport, patience: float) -> paramiko.Channel:
@@ -326,12 +332,54 @@ class SshChannel:
             raise ConnectionError(f"{path}: no answer")
         return done.out
 
+    def open(self, argv: Sequence[str], *, timeout: float) -> "SshPipe":
+        """A program that stays; it takes one of the connection's sessions. Raises OSError."""
+        held = ExitStack()
+        channel, home = held.enter_context(self._connections.session(self._target, timeout))
+        with held:
+            words = [_at_home(word, home) for word in argv]
+            prefix = ["sudo", "-n", "--"] if self._target.sudo else []
+            channel.settimeout(timeout)
+            channel.exec_command(shlex.join([*prefix, *words]).encode("utf-8", "surrogateescape"))
+            return SshPipe(channel, held.pop_all())
+
     def _shell(self, script: str, words: Sequence[str], stdin: bytes = b"") -> Done:
         argv = ["/bin/sh", "-c", script, "sh", *words]
         done = self.run(argv, stdin=stdin, timeout=CONNECT_SECONDS + len(stdin) / BIG)
         if done.code != 0:
             raise OSError(errno.EIO, f"{words[0]} on {self._target.login.host}: {_last(done)}")
         return done
+
+
+class SshPipe:
+    """`broker.ports.Pipe` over a session; what the program says of errors is left unread."""
+
+    def __init__(self, channel: paramiko.Channel, held: ExitStack) -> None:
+        self._channel = channel
+        self._held = held
+
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
+    def read(self, most: int) -> bytes | None:
+        """None where nothing has come."""
+        while self._channel.recv_stderr_ready():
+            self._channel.recv_stderr(most)
+        if self._channel.recv_ready() or self._channel.eof_received or self._channel.closed:
+            return self._channel.recv(most)
+        return None
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError."""
+        self._channel.sendall(data)
+
+    def close(self, *, lost: bool = False) -> None:
+        """Ends the session; of a lost connection everything, or it would be waited for."""
+        transport = self._channel.get_transport()
+        if lost and transport is not None:
+            transport.close()
+        self._channel.close()
+        self._held.close()
 
 
 def _at_home(word: str, home: str) -> str:

@@ -15,7 +15,7 @@ from broker.model.commands import (
     StepTaken,
 )
 from broker.model.errors import Unknown
-from broker.model.ids import StepId, attempt_key, step_key
+from broker.model.ids import EXTERN, StepId, attempt_key, step_key
 from broker.model.job import Job, JobState, Step
 from broker.model.left import TAKEN
 from broker.model.node import Node
@@ -41,6 +41,10 @@ class Orders(Protocol):
         """Raises Unknown if a blob is missing."""
         ...
 
+    def door(self, job: Job, node: Node) -> launch.StepOrder:
+        """The step by which other nodes of the job come in there."""
+        ...
+
 
 def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | StepRefused:
     """Raises OSError if the node cannot be reached: the effect stays due."""
@@ -50,6 +54,8 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     except Unknown as error:
         return StepRefused(key=key, message=error.message, node=effect.node.name)
     node = effect.node
+    for other in effect.kin:
+        _let_in(effect.job, other, orders.door(effect.job, other), place=reach.place(other))
     request = launch.dated(launch.start(key, order), time.time())
     answer = _ask_living(node, reach.place(node), request)
     if answer.get("ok") is True:
@@ -58,6 +64,14 @@ def start(effect: ef.StartStep, reach: Reach, orders: Orders) -> StepTaken | Ste
     if answer.get("refused"):
         return StepRefused(key=key, message=message, node=node.name)
     raise OSError(f"{effect.node.name} cannot take {key} now: {message}")
+
+
+def _let_in(job: Job, node: Node, order: launch.StepOrder, *, place: Place) -> None:
+    """Repeatable. An attempt that has ended there is refused, as its batch step will be."""
+    key = step_key(job.id, job.attempt, EXTERN)
+    answer = _ask_living(node, place, launch.start(key, order))
+    if answer.get("ok") is not True and not answer.get("refused"):
+        raise OSError(f"{node.name} cannot take {key} now: {answer.get('error')}")
 
 
 def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:

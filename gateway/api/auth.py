@@ -4,7 +4,7 @@ import hmac
 import socket
 import struct
 from asyncio import Transport
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from hashlib import sha256
 from typing import Any
 
@@ -23,17 +23,31 @@ ROOT = 0
 Scope = MutableMapping[str, Any]
 
 
+Who = Callable[[socket.socket], Peer | None]
+"""Who is at the other end of a connection; None where only a token says so."""
+
+
+def peer_of(connection: socket.socket) -> Peer | None:
+    """Who opened the connection, as the kernel noted then; None over TCP."""
+    if connection.family != socket.AF_UNIX:
+        return None
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
+    pid, uid, gid = UCRED.unpack(told)
+    return Peer(uid=uid, gid=gid, pid=pid)
+
+
 class PeerProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, which also puts the caller's `Peer` into the scope of each request."""
 
     crowd: Crowd | None = None
     """Keeps users out who have too many connections."""
+    who: Who = staticmethod(peer_of)
     peer: Peer | None = None
     entered: bool = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.peer = peer_of(transport.get_extra_info("socket"))
+        self.peer = self.who(transport.get_extra_info("socket"))
         if self.peer is not None and self.crowd is not None:
             self.entered = self.crowd.enter(self.peer.uid)
             if not self.entered:
@@ -47,15 +61,6 @@ class PeerProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["peer"] = self.peer  # type: ignore[typeddict-unknown-key]
-
-
-def peer_of(connection: socket.socket) -> Peer | None:
-    """Who opened the connection, as the kernel noted then; None over TCP."""
-    if connection.family != socket.AF_UNIX:
-        return None
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, UCRED.size)
-    pid, uid, gid = UCRED.unpack(told)
-    return Peer(uid=uid, gid=gid, pid=pid)
 
 
 def caller(scope: Scope, *, key: bytes | None, now: int) -> Peer:

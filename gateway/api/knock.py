@@ -13,7 +13,7 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from gateway.api.auth import PeerProtocol, peer_of
+from gateway.api.auth import PeerProtocol, Who, peer_of
 from gateway.api.crowd import Crowd
 from gateway.api.wire import Peer
 
@@ -28,19 +28,30 @@ Protocol = Callable[..., asyncio.Protocol]
 
 
 def knocking(crowd: Crowd) -> Protocol:
-    """What makes a connection's protocol, as Uvicorn calls it; `crowd` keeps users out."""
+    """What makes a connection's protocol, as Uvicorn calls it; `crowd` keeps users out.
 
-    def make(*, config: Config, server_state: ServerState, **rest: Any) -> Knock:
+    `who` says who is at the other end; if not given, the kernel does.
+    """
+
+    def make(
+        *, config: Config, server_state: ServerState, who: Who = peer_of, **rest: Any
+    ) -> Knock:
         def other() -> PeerProtocol:
-            return PeerProtocol(config=config, server_state=server_state, **rest)
+            made = PeerProtocol(config=config, server_state=server_state, **rest)
+            made.who = who
+            return made
 
-        return Knock(crowd, app=config.loaded_app, state=server_state, other=other)
+        made = Knock(crowd, app=config.loaded_app, state=server_state, other=other)
+        made.who = who
+        return made
 
     return make
 
 
 class Knock(asyncio.Protocol):
     """Hears the request, gives it to the application, writes what that sends."""
+
+    who: Who = staticmethod(peer_of)
 
     def __init__(
         self, crowd: Crowd, *, app: Any, state: ServerState, other: Callable[[], PeerProtocol]
@@ -58,7 +69,7 @@ class Knock(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Closed at once where its user has too many."""
         self._transport = transport
-        self._peer = peer_of(transport.get_extra_info("socket"))
+        self._peer = self.who(transport.get_extra_info("socket"))
         self._entered = self._peer is None or self._crowd.enter(self._peer.uid)
         if not self._entered:
             transport.close()

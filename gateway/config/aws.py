@@ -46,6 +46,11 @@ class AwsSettings(Settings):
     node_folder: str = Field(
         "/var/lib/skypurza", description="The agent's folder on machines; may begin with ~/."
     )
+    write_etc: bool = Field(
+        True,
+        description="Whether the agent makes users and names of nodes known in the machine's /etc; "
+        "false where machines are not ours alone.",
+    )
     address: Annotated[str, one_of("public", "private")] = Field(
         "public", description="By which address machines are reached; private gives no other."
     )

@@ -2,22 +2,31 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from broker.model.errors import Unknown
-from broker.model.ids import BATCH, Digest, NodeName, StepId
+from broker.model.ids import BATCH, EXTERN, Digest, NodeName, StepId
 from broker.model.job import Job, Step
+from broker.model.kin import elsewhere, kindred
 from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
 from broker.schedule.ranks import shares_files
 from broker.world import Snapshot
+from gateway.translate import token
 from gateway.translate.environment import pack
-from gateway.translate.jobenv import Surroundings, tmpdir
+from gateway.translate.jobenv import Surroundings, tasks_on, tmpdir
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 HERE = "127.0.0.1"
+LOWEST_PORT, PORTS = 10_240, 20_480
+"""Where a job's own sshd may listen: below what the kernel gives to connections."""
+DOOR = b"spz-door"
+"""The program of a job's sshd, as the agent has it."""
+Keys = Callable[[str], tuple[str, str]]
+"""Private and public ed25519 key of an attempt (`4711/1`), as OpenSSH writes them."""
 
 
 @dataclass(slots=True)
@@ -30,6 +39,10 @@ class OrderBook:
     submit_host: str
     seen: Callable[[], Snapshot] | None = None
     """What is known now: steps are told the addresses of their job's nodes."""
+    keys: Keys | None = None
+    """By which nodes of a job enter each other, where any are machines of their own."""
+    seal: bytes | None = None
+    """What tokens are signed with, for commands on such machines."""
 
     def order(
         self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()
@@ -53,16 +66,38 @@ class OrderBook:
         plain = self._common(job, around, spec)
         return replace(plain, time_limit=spec.time_limit, job_ends=_ends(job))
 
+    def door(self, job: Job, node: Node) -> launch.StepOrder:
+        """The step by which the job's other nodes come in there."""
+        around = Surroundings(
+            self.site, self.submit_host, node.name, EXTERN, addresses=self._addresses(job)
+        )
+        plain = self._common(job, around, None)
+        return replace(plain, phases=(launch.Phase("run", (DOOR,)),), cwd=b"/", in_batch=True)
+
+    def _nodes(self, job: Job) -> list[Node]:
+        """The job's, so far as they are known."""
+        known = self.seen().nodes if self.seen is not None else {}
+        return [known[share.node] for share in job.shares if share.node in known]
+
     def _addresses(self, job: Job) -> dict[NodeName, str]:
         """Of the job's nodes; machines that are folders of this host have its own."""
-        known = self.seen().nodes if self.seen is not None else {}
-        found = {share.node: known.get(share.node) for share in job.shares}
-        told = {name: node.machine.address for name, node in found.items() if node and node.machine}
+        told = {node.name: node.machine for node in self._nodes(job) if node.machine is not None}
         return {
-            name: HERE if address.startswith("/") else address
-            for name, address in told.items()
-            if address
+            name: HERE if machine.address.startswith("/") else machine.inside or machine.address
+            for name, machine in told.items()
+            if machine.address
         }
+
+    def _kin(self, job: Job, around: Surroundings) -> launch.Kin | None:
+        if self.keys is None or not kindred(self._nodes(job)):
+            return None
+        key, public = self.keys(job.key)
+        nodes = tuple(
+            (share.node, around.addresses.get(share.node, share.node), tasks_on(job.spec, share))
+            for share in job.shares
+        )
+        port = LOWEST_PORT + int.from_bytes(sha256(public.encode()).digest()[:4], "big") % PORTS
+        return launch.Kin(key, public, port, around.node, nodes)
 
     def outputs(self, job: Job, node: Node) -> list[str]:
         """Full paths of what a job's batch step writes there, or the runs of a cluster."""
@@ -102,15 +137,18 @@ class OrderBook:
     def _common(self, job: Job, around: Surroundings, spec: StepSpec | None) -> launch.StepOrder:
         step = around.step
         owner, found = job.owner, job.step(step)
-        share = (share_here(found, around.node) if found else None) or job.shares[0]
+        whole = next((one for one in job.shares if one.node == around.node), job.shares[0])
+        share = (share_here(found, around.node) if found else None) or whole
         stdin, stdout, stderr = self._files(job, around)
         further = _further(job, found, around.node)
         partition = self.site.partition(job.partition)
-        whole = next((one for one in job.shares if one.node == around.node), share)
         return launch.StepOrder(
             uid=owner.uid,
             gid=owner.gid,
             user=owner.user,
+            group=owner.group,
+            home=owner.home,
+            shell=owner.shell,
             groups=owner.groups or None,
             umask=job.spec.umask,
             rlimits={name: (_limit(soft), _limit(hard)) for name, soft, hard in job.spec.rlimits},
@@ -138,6 +176,7 @@ class OrderBook:
             job_memory_mib=whole.tres.mem_mib,
             oom_kill_step=job.spec.option("oom-kill-step") == "1",
             gpus=share.gpu_ids,
+            kin=self._kin(job, around),
         )
 
     def _phase(self, phase: Phase) -> launch.Phase:
@@ -148,7 +187,7 @@ class OrderBook:
     @staticmethod
     def _files(job: Job, around: Surroundings) -> tuple[bytes | None, bytes | None, bytes | None]:
         """stdin, stdout, stderr as full paths; the kept-open batch step writes nothing."""
-        if around.step == BATCH and not job.runs_batch:
+        if around.step == EXTERN or (around.step == BATCH and not job.runs_batch):
             return None, None, None
         output = job.spec.output
         of = file_job(job, around.node, around.step)
@@ -160,8 +199,16 @@ class OrderBook:
         )
 
     def _environment(self, job: Job, around: Surroundings) -> bytes:
+        """Of an entry that stands there twice the first holds."""
+        whole = self._variables(job, around)
+        if self.seal is None or not any(elsewhere(node) for node in self._nodes(job)):
+            return whole
+        shown = f"{token.VARIABLE}={token.sign(self.seal, job.key)}\0"
+        return shown.encode("ascii") + whole
+
+    def _variables(self, job: Job, around: Surroundings) -> bytes:
         given = b"" if job.spec.environment is None else self.blob(job.spec.environment)
-        spec = None if around.step == BATCH else _spec(job, around.step)
+        spec = None if around.step in (BATCH, EXTERN) else _spec(job, around.step)
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
 

@@ -32,6 +32,7 @@ aws:
   ssh_from: [127.0.0.0/8]
   sudo: false
   node_folder: ~/node
+  write_etc: false
 """
 
 

@@ -36,6 +36,7 @@ aws:
   ssh_user: {ssh_user}
   sudo: false
   node_folder: ~/node
+  write_etc: false
 """
 
 

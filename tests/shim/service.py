@@ -29,6 +29,7 @@ class Service:
         self.path = path
         self.replies = list(replies)
         self.calls: list[Call] = []
+        self.heads: list[bytes] = []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(8)
@@ -65,4 +66,5 @@ class Service:
         call = parse_call(b"".join(parts), Peer(0, 0))
         assert head.startswith(f"POST /x/{call.program} HTTP/1.0".encode())
         self.calls.append(call)
+        self.heads.append(head)
         return call

@@ -325,3 +325,31 @@ def test_several_hundred_kilobytes_of_arguments_arrive(commands: Commands) -> No
     with Service(commands.socket, [DONE]) as service:
         done = commands.run("scancel", *argv)
     assert (done.returncode, list(service.calls[0].argv)) == (0, argv)
+
+
+@pytest.mark.parametrize(
+    ("words", "out", "err"),
+    [
+        (["show", "hostnames", "n[1-2],m3"], "n1\nn2\nm3\n", ""),
+        (["show", "hostnames"], "ec2-7\nec2-8\n", ""),
+        (["show", "hostlist", "n1,n2,n3"], "n[1-3]\n", ""),
+        (["show", "hostlistsorted", "b2,b1,a1"], "a1,b[1-2]\n", ""),
+        (["sho", "hostn", "n["], "", "Invalid hostlist: n[\n"),
+        (["show", "hostnames", ""], "", "scontrol: error: host list is empty\n"),
+    ],
+)
+def test_host_lists_need_no_service(
+    commands: Commands, words: list[str], out: str, err: str
+) -> None:
+    done = commands.run("scontrol", *words, env={"SLURM_NODELIST": "ec2-[7-8]"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, out.encode(), err.encode())
+
+
+def test_a_jobs_token_goes_along(commands: Commands) -> None:
+    for token, line in (("7a1xff", b"Authorization: Bearer 7a1xff"), ("a b\r\nx", None)):
+        with Service(commands.socket, [DONE]) as service:
+            commands.run("squeue", env={"SKYPURZA_TOKEN": token})
+        (head,) = service.heads
+        assert [one for one in head.split(b"\r\n") if one.startswith(b"Auth")] == (
+            [line] if line else []
+        )

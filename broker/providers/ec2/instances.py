@@ -95,6 +95,7 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
         stopped_at=stopped,
         ended_by_provider=reason in SPOT_TAKEN or reason.startswith("Server."),
         address=address_of(raw, public=public),
+        inside=str(raw.get("PrivateIpAddress") or ""),
     )
 
 

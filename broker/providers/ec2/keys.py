@@ -44,6 +44,14 @@ class SiteKeys:
         """The host key of the machines of one purchase; the same again after a restart."""
         return _pair(self._derived(f"host {token}"))
 
+    def attempt(self, key: str) -> KeyPair:
+        """By which the nodes of an attempt (`4711/1`) enter each other, and nothing else."""
+        return _pair(self._derived(f"attempt {key}"))
+
+    def seal(self) -> bytes:
+        """What jobs' tokens are signed with."""
+        return self._derived("tokens")
+
     def _derived(self, purpose: str) -> bytes:
         return hmac.digest(self.seed, purpose.encode(), hashlib.sha256)
 

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import carry, daemon, keeper, order, spool, wire
+from . import back, carry, commands, daemon, keeper, order, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 USAGE = """usage: agent serve --dir DIR --node NAME [--wake SOCKET] [--slots DIR --slot-count N]
                    [--idle-exit SECONDS] [--lease SECONDS] [--deadline EPOCH]
-                   [--notices ec2] [--foreground]
+                   [--notices ec2] [--commands VERSION] [--ours yes] [--foreground]
        agent ask --dir DIR [--timeout SECONDS] < one line of JSON
+       agent back --dir DIR
        agent carry VERB UID GID GROUPS UMASK FOLDER < what is asked
 """
 READY = b"ready\n"
@@ -30,6 +31,8 @@ OPTIONS = {
     "--lease": ("lease", float),
     "--deadline": ("deadline", float),
     "--notices": ("notices", str),
+    "--commands": ("commands", str),
+    "--ours": ("ours", bool),
     "--timeout": ("timeout", float),
 }
 
@@ -158,6 +161,9 @@ def _serve(options: Arguments, tell: int) -> None:
     os.umask(0o022)
     os.chmod(".", 0o711)
     spool.lay_out()
+    if options.commands:
+        commands.lay_out(sys.argv[0], options.commands)
+        options.wake = options.wake or os.path.abspath(commands.SOCKET)
     agent = daemon.Agent(options)
     agent.open()
     if tell >= 0:
@@ -179,7 +185,7 @@ def ask(options: Arguments) -> int:
 
 
 APART = {"carry": carry.main, "keep": keeper.main}
-COMMANDS = {"serve": serve, "ask": ask}
+COMMANDS = {"serve": serve, "ask": ask, "back": back.main}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

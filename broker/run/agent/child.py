@@ -13,7 +13,7 @@ import termios
 import time
 import traceback
 
-from . import identity, words
+from . import identity, kit, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ class Phase:
             name, equals, value = entry.partition(b"=")
             if name and equals:
                 values[name] = value
+        kit.prefixed(values, self.step)
         if values.get(TASK_PID) == b"":
             values[TASK_PID] = str(os.getpid()).encode()
         return values

@@ -7,7 +7,7 @@ import time
 
 from . import clock, hooks, identity, procs, spool, supervisor, talk, trouble, usage, version, wire
 from .journal import Journal, load, save
-from .order import Options, Order
+from .order import Options, order_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -374,12 +374,8 @@ class Agent:
     def fork(self, place: "spool.Place", step: "dict[str, Any]") -> None:
         """No new interpreter; the lock is held without a gap from here to the step's end."""
         place.seize()
-        order = Order(place.key, os.path.abspath(place.folder), step=step, node=self.options.node)
+        order = order_for(place, step, self.options)
         order.agent_socket = os.path.abspath(SOCKET)
-        order.door = place.door
-        order.wake = self.options.wake
-        order.slot_folder = self.options.slots
-        order.slot_count = self.options.slot_count
         place.pid = os.fork()
         if place.pid == 0:
             supervisor.main(order, {place.door, place.lock})

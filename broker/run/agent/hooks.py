@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 
-from . import journal, spool, trouble
+from . import etc, journal, kit, spool, trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ AFTER = "after"
 BEFORE = "before"
 SHELL = "/bin/sh"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-NAMES = ("setup", "prolog", "tmpdir")
+NAMES = ("setup", "prolog", "tmpdir", "kin")
+AFTERWARDS = ("epilog", "tmpdir", "kin")
 
 
 def wanted(step: "dict[str, Any]") -> bool:
     """Whether anything is to be done before the step."""
-    return any(step.get(name) for name in NAMES)
+    return any(step.get(name) for name in NAMES) or etc.lacks_user(step)
 
 
 def fork_before(step: "dict[str, Any]", key: str) -> int:
@@ -61,7 +62,14 @@ def _fork(act: "Callable[[], bool]") -> int:
 def _before(step: "dict[str, Any]", attempt: str) -> bool:
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # another step may be at it
-    return _set_up(step.get("setup")) and _prologue(step, attempt) and _make_folder(step)
+    return (
+        _set_up(step.get("setup"))
+        and etc.make_user(step)
+        and etc.add_hosts(step, attempt)
+        and kit.lay_out(step, attempt)
+        and _prologue(step, attempt)
+        and _make_folder(step)
+    )
 
 
 def _set_up(lines: "str | None") -> bool:
@@ -127,7 +135,7 @@ def _variables(step: "dict[str, Any]", context: str) -> "dict[str, str]":
 
 def remember(step: "dict[str, Any]", key: str) -> None:
     """What is to be done on this node when the attempt is over."""
-    if not step.get("epilog") and not step.get("tmpdir"):
+    if not any(step.get(name) for name in AFTERWARDS):
         return
     os.makedirs(AFTER, 0o700, exist_ok=True)
     facts = {name: step.get(name) for name in ("epilog", "tmpdir", "env")}
@@ -151,7 +159,7 @@ class Epilogs:
         facts = journal.load(_after(attempt))
         if facts is None:
             return False
-        self.running[_fork(lambda: _behind(facts))] = attempt
+        self.running[_fork(lambda: _behind(facts, attempt))] = attempt
         return True
 
     def reaped(self, pid: int) -> None:
@@ -161,8 +169,10 @@ class Epilogs:
             spool.discard(os.path.join(BEFORE, attempt.replace("/", ".")))
 
 
-def _behind(facts: "dict[str, Any]") -> bool:
+def _behind(facts: "dict[str, Any]", attempt: str) -> bool:
     done = True
+    kit.discard(attempt)
+    etc.drop_hosts(attempt)
     if facts.get("epilog"):
         done = _run([facts["epilog"]], _variables(facts, "epilog_slurmd")) == 0
     if facts.get("tmpdir"):

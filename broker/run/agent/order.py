@@ -2,9 +2,13 @@
 
 import os
 
+from . import kit
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .spool import Place
 
 
 class Options:
@@ -19,6 +23,10 @@ class Options:
         self.idle_exit = None  # type: float | None
         self.lease = self.deadline = 0.0
         self.notices = ""
+        self.commands = ""
+        """What commands for jobs say of their version; empty: jobs find them elsewhere."""
+        self.ours = False
+        """Whether the machine is ours alone, and its /etc to be written."""
 
 
 class Order:
@@ -51,3 +59,14 @@ class Order:
 
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+
+def order_for(place: "Place", step: "dict[str, Any]", options: Options) -> Order:
+    """What the supervisor of that place is given."""
+    kit.complete(step, place.attempt, ours=options.ours)
+    order = Order(place.key, os.path.abspath(place.folder), step=step, node=options.node)
+    order.door = place.door
+    order.wake = options.wake
+    order.slot_folder = options.slots
+    order.slot_count = options.slot_count
+    return order

@@ -160,6 +160,9 @@ class Plain:
     def order(self, job: Job, step: StepId, node: Node, *, gang: Sequence[Job] = ()) -> StepOrder:
         return StepOrder(uid=1, gid=1, user="x", cwd=b"/")
 
+    def door(self, job: Job, node: Node) -> StepOrder:
+        return StepOrder(uid=1, gid=1, user="x", cwd=b"/door")
+
 
 JOB = Job(
     id=JobId(7),

@@ -255,3 +255,48 @@ def test_a_step_is_told_the_addresses_of_its_jobs_nodes(address: str, told: str)
     )
     order = book.order(job_with(None), BATCH, NODE)
     assert unpack(order.environment)["SKYPILOT_NODE_IPS"] == told
+
+
+def far(number: int) -> Node:
+    name = NodeName(f"n{number}")
+    machine = replace(MACHINE, node=name, address=f"54.0.0.{number}", inside=f"10.0.0.{number}")
+    return replace(NODE, name=name, machine=machine)
+
+
+def gang(book: OrderBook, nodes: tuple[Node, ...]) -> Job:
+    """A job of two nodes, which the book knows as these."""
+    known = {node.name: node for node in nodes}
+    book.seen = lambda: Snapshot(1, 0, {}, known, 8, Site(), 0)
+    book.keys = lambda attempt: (f"key of {attempt}", "ssh-ed25519 AAAA")
+    book.seal = b"seal"
+    shares = tuple(Share(NodeName(f"n{n}"), 0, WHOLE, (), (), n) for n in (1, 2))
+    return replace(job_with(None), shares=shares)
+
+
+def test_machines_of_a_job_are_told_how_to_enter_each_other(book: OrderBook) -> None:
+    job = gang(book, (far(1), far(2)))
+    kin = book.order(job, BATCH, far(1)).kin
+    assert kin is not None
+    assert (kin.key, kin.here) == ("key of 7/1", "n1")
+    assert [node[:2] for node in kin.nodes] == [("n1", "10.0.0.1"), ("n2", "10.0.0.2")]
+    assert 10_240 <= kin.port < 32_768
+    door = book.door(job, far(2))
+    assert door.kin == replace(kin, here="n2")
+    assert door.phases[0].argv == (b"spz-door",)
+    assert (door.stdin, door.stdout, door.stderr, door.time_limit) == (None, None, None, None)
+
+
+def test_commands_on_machines_elsewhere_get_a_token_that_no_variable_of_the_users_hides(
+    book: OrderBook,
+) -> None:
+    job = gang(book, (far(1), far(2)))
+    entries = book.order(job, BATCH, far(1)).environment.split(b"\0")
+    assert entries[0].startswith(b"SKYPURZA_TOKEN=7a1x")
+
+
+def test_folders_of_this_host_need_neither_key_nor_token(book: OrderBook) -> None:
+    here = replace(far(2), machine=replace(MACHINE, node=NodeName("n2"), address="/folder"))
+    job = gang(book, (far(1), here))
+    assert book.order(job, BATCH, far(1)).kin is None
+    job = gang(book, (here,))
+    assert b"SKYPURZA_TOKEN" not in book.order(job, BATCH, here).environment

@@ -1,0 +1,21 @@
+"""What the commands are made of: their names, and the files that they are run from."""
+
+# fmt: off
+PROGRAMS = (
+    "sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun", "salloc", "sattach",
+    "sbcast", "sacctmgr", "sdiag", "seff", "sprio", "sreport", "sshare", "sstat",
+)
+# fmt: on
+"""Every name that the shim is installed under."""
+MODULES = {
+    "shim.py": "shim.py",
+    "interact.py": "interact.py",
+    "line.py": "line.py",
+    "seldom.py": "seldom.py",
+    "offline.py": "offline.py",
+    "grammar/hostlist.py": "sbatch_shim/grammar/hostlist.py",
+    "grammar/values.py": "sbatch_shim/grammar/values.py",
+}
+"""In this package, and below the library of an installation. All are byte-compiled; the second and
+third are loaded by srun, salloc and sattach alone, those behind it beside a Slurm of the site's own
+or where there is no service."""
