@@ -26,11 +26,11 @@ GIVES_ROOM = frozenset({Refusal.CAPACITY, Refusal.QUOTA})
 
 @dataclass(frozen=True, slots=True)
 class _TakenBack:
-    """Why a spot pool is better left alone for a while."""
+    """Why a pool is better left alone for a while."""
 
     refusal: Refusal = Refusal.CAPACITY
     width: Width = Width.TYPE_IN_ZONE
-    message: str = "a machine was taken back"
+    message: str = "a machine was taken back, or could not be started"
 
 
 class Quotes:
@@ -123,7 +123,8 @@ class Quotes:
         machine = message.machine
         if machine is None:
             return
-        if machine.ended_by_provider and machine.market is Market.SPOT:
+        spot, never_ran = machine.market is Market.SPOT, machine.running_at is None
+        if machine.ended_by_provider and (spot or never_ran):
             self.taken_back(machine, now)
         elif not self._cool.quiet():
             for provider in self._offers:
@@ -131,7 +132,7 @@ class Quotes:
             self._kept.clear()
 
     def taken_back(self, machine: Machine, now: int) -> None:
-        """Its pool is left alone for a while: a replacement there would be taken back as well."""
+        """Its pool is left alone for a while: a replacement there would fare as it did."""
         for provider in self._offers:
             self._cool.refused(_pool(machine, provider), _TakenBack(), now=now)
         self._kept.clear()

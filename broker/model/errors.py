@@ -104,6 +104,7 @@ class Width(StrEnum):
     TYPE_IN_REGION = "type in region"
     FAMILY_IN_REGION = "family in region"
     MARKET_IN_REGION = "market in region"
+    ZONE = "zone"
     REGION = "region"
     PROVIDER = "provider"
 

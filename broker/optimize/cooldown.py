@@ -66,6 +66,7 @@ RULED_OUT: Mapping[Width, tuple[str, ...]] = {
     Width.TYPE_IN_REGION: ("region", "instance_type", "market"),
     Width.FAMILY_IN_REGION: ("region", "family", "market"),
     Width.MARKET_IN_REGION: ("region", "market"),
+    Width.ZONE: ("region", "zone"),
     Width.REGION: ("region",),
     Width.PROVIDER: (),
 }

@@ -31,6 +31,7 @@ ACCOUNT_SHUT = (Refusal.AUTH, Width.PROVIDER)
 STALE = (Refusal.TRANSIENT, Width.REGION)
 BUSY = (Refusal.THROTTLED, Width.REGION)
 OURS = (Refusal.INVALID, Width.TYPE_IN_REGION)
+"""One that is not in the table."""
 
 EC2_REFUSALS: Mapping[str, Meaning] = {
     "InsufficientInstanceCapacity": CAPACITY,
@@ -38,7 +39,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InsufficientCapacityOnHost": CAPACITY,
     "InsufficientCapacity": CAPACITY,
     "UnfulfillableCapacity": CAPACITY,
-    "SpotMaxPriceTooLow": CAPACITY,
+    "SpotMaxPriceTooLow": (Refusal.CAPACITY, Width.NOTHING),
     "InsufficientReservedInstanceCapacity": (Refusal.CAPACITY, Width.NOTHING),
     RESERVATION_FULL: (Refusal.CAPACITY, Width.NOTHING),
     "Server.InsufficientInstanceCapacity": CAPACITY,
@@ -46,17 +47,17 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InstanceLimitExceeded": QUOTA,
     "MaxSpotInstanceCountExceeded": QUOTA,
     "MaxFleetCountExceeded": (Refusal.QUOTA, Width.REGION),
-    "InsufficientFreeAddressesInSubnet": (Refusal.QUOTA, Width.REGION),
+    "InsufficientFreeAddressesInSubnet": (Refusal.CAPACITY, Width.ZONE),
     "VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     "Client.VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     "Unsupported": NOT_OFFERED,
     "UnsupportedOperation": NOT_OFFERED,
     "InvalidInstanceType": NOT_OFFERED,
-    "InvalidParameterCombination": OURS,
+    "InvalidParameterCombination": NOT_OFFERED,
     "InvalidParameterValue": OURS,
     "InvalidParameter": OURS,
     "MissingParameter": OURS,
-    "IdempotentParameterMismatch": OURS,
+    "IdempotentParameterMismatch": (Refusal.TRANSIENT, Width.NOTHING),
     "RequestLimitExceeded": BUSY,
     "Throttling": BUSY,
     "ThrottlingException": BUSY,
@@ -83,7 +84,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InvalidPlacementGroup.Unknown": STALE,
     "InsufficientSetup": (Refusal.INVALID, Width.REGION),
 }
-"""By code; one that is not here is refused for a while for this type in this region."""
+"""By code."""
 UNKNOWN_OUTCOME = frozenset(
     {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 )

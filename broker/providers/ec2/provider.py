@@ -1,7 +1,5 @@
 """Machines of EC2: bought by one call each, found by their tags, ended for certain."""
 
-import contextlib
-import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +13,7 @@ from broker.model.offer import Machine, MachineState, Offer
 from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming, requests
+from broker.providers.ec2.asking import Asking
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
@@ -32,12 +31,6 @@ from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.ec2.userdata import user_data
 
-ASKED = 4
-"""How often a call whose outcome is not known is made again, with the same client token."""
-THROTTLED = 6
-"""How often one that was throttled is."""
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 8.0
 ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
 HOME_REGION = "us-east-1"
@@ -73,6 +66,7 @@ class Ec2Provider:
         self._with = outside
         self._intents = Intents(outside.folder / "intents")
         self._book = Regions(outside.folder / "regions")
+        self._asking = Asking(outside.api, outside.site, outside.clocks.pause)
         self.images = Images(outside.api, outside.clocks.monotonic)
         self.networks = Networks(outside.api, outside.site, outside.settings)
         self.reserved = Reservations(
@@ -156,7 +150,7 @@ class Ec2Provider:
 
     def _power(self, region: str, operation: str, machines: Sequence[Machine]) -> None:
         try:
-            self._ask(region, operation, {"InstanceIds": [machine.id for machine in machines]})
+            self._asking.ask(region, operation, {"InstanceIds": [machine.id for machine in machines]})
         finally:
             self.holdings.stale(region)
 
@@ -244,6 +238,18 @@ class Ec2Provider:
             return None
 
     def _buy(self, bought: naming.Purchase) -> list[Machine]:
+        """What is known of a region is looked up again, once, where that is stale.
+
+        Raises ProviderError.
+        """
+        try:
+            return self._try_zones(bought)
+        except ProviderError as error:
+            if error.refusal is not Refusal.TRANSIENT:
+                raise
+        return self._try_zones(replace(bought, at=int(self._with.clocks.now())))
+
+    def _try_zones(self, bought: naming.Purchase) -> list[Machine]:
         """From the first of the offer's zones that has all of it. Raises ProviderError."""
         try:
             self._check_room(bought)
@@ -299,7 +305,7 @@ class Ec2Provider:
         """Raises AwsError where it was refused; NoAnswerError leaves the intent on disk."""
         self._intents.begin(call, bought)
         try:
-            instances = list(self._made(call))
+            instances = list(self._asking.made(call))
         except AwsError:
             self._intents.end(bought)
             raise
@@ -310,78 +316,6 @@ class Ec2Provider:
         machines = self._dealt(instances, call, bought)
         self.holdings.add(machines)
         return machines
-
-    def _made(self, call: Call) -> Iterator[dict[str, Any]]:
-        """The instances that the call gave, as far as they are described."""
-        if call.group:
-            tags = naming.tag_list(naming.common(self._with.site, "gang", call.group))
-            self._quietly(
-                call.region,
-                "create_placement_group",
-                "InvalidPlacementGroup.Duplicate",
-                GroupName=call.group,
-                Strategy="cluster",
-                TagSpecifications=[{"ResourceType": "placement-group", "Tags": tags}],
-            )
-        if call.template is None:
-            yield from self._ask(call.region, call.operation, call.params)["Instances"]
-            return
-        taken = "InvalidLaunchTemplateName.AlreadyExistsException"
-        self._quietly(call.region, "create_launch_template", taken, **call.template)
-        try:
-            reply = self._ask(call.region, call.operation, call.params)
-        except AwsError:
-            self._drop_template(call)
-            raise
-        self._drop_template(call)
-        yield from self._of_fleet(reply, call)
-
-    def _drop_template(self, call: Call) -> None:
-        """One that stays for want of an answer is found by the sweep."""
-        if call.template is None:
-            return
-        with contextlib.suppress(AwsError, NoAnswerError):
-            name = call.template["LaunchTemplateName"]
-            self._with.api.call(
-                "ec2", call.region, "delete_launch_template", LaunchTemplateName=name
-            )
-
-    def _of_fleet(self, reply: dict[str, Any], call: Call) -> Iterator[dict[str, Any]]:
-        """A fleet tells ids alone, or why there are none."""
-        ids = [id for one in reply.get("Instances") or () for id in one["InstanceIds"]]
-        if not ids:
-            raise _of_pools(reply.get("Errors") or ())
-        try:
-            found = self._with.api.call("ec2", call.region, "describe_instances", InstanceIds=ids)
-        except (AwsError, NoAnswerError):  # not visible yet: what is known must do
-            found = {"Reservations": []}
-        seen = [one for group in found["Reservations"] for one in group["Instances"]]
-        yield from seen
-        known = {one["InstanceId"] for one in seen}
-        yield from ({"InstanceId": id} for id in ids if id not in known)
-
-    def _ask(self, region: str, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The same again while throttled, or while nobody knows: EC2 knows it by its token."""
-        tries, pause = 0, FIRST_PAUSE
-        while True:
-            tries += 1
-            try:
-                return self._with.api.call("ec2", region, operation, **params)
-            except AwsError as error:
-                if error.code not in errors.THROTTLES or tries >= THROTTLED:
-                    raise
-            except NoAnswerError:
-                if tries >= ASKED:
-                    raise
-            self._with.clocks.pause(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    def _quietly(self, region: str, operation: str, fine: str, **params: Any) -> None:
-        try:
-            self._ask(region, operation, params)
-        except AwsError as error:
-            if error.code != fine:
-                raise
 
     def _dealt(
         self, instances: Sequence[dict[str, Any]], call: Call, bought: naming.Purchase
@@ -409,7 +343,7 @@ class Ec2Provider:
 
     def _terminate(self, region: str, ids: list[str]) -> None:
         try:
-            self._ask(region, "terminate_instances", {"InstanceIds": ids})
+            self._asking.ask(region, "terminate_instances", {"InstanceIds": ids})
         except AwsError as error:
             if error.code != "InvalidInstanceID.NotFound":
                 raise NoAnswerError(f"{', '.join(ids)} in {region}: {error}") from error
@@ -419,14 +353,6 @@ class Ec2Provider:
 
 
 _LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
-
-
-def _of_pools(told: Sequence[dict[str, Any]]) -> AwsError:
-    """Why a fleet gave nothing: of several reasons the one that rules out most."""
-    found = [AwsError(str(one.get("ErrorCode")), str(one.get("ErrorMessage", ""))) for one in told]
-    kinds = list(Refusal)
-    worst = max(found, key=lambda e: kinds.index(errors.meaning(e.code)[0]), default=None)
-    return worst or AwsError("UnfulfillableCapacity", "the fleet gave nothing, and told no reason")
 
 
 def _moment(at: int) -> datetime:

@@ -86,6 +86,16 @@ def test_what_is_reserved_goes_before_everything_that_is_bought() -> None:
     assert bench.buys() == ["m7i.large"]
 
 
+def test_a_pool_whose_machine_could_not_be_started_rests_as_one_without_capacity() -> None:
+    bench = Bench(OFFER, DEARER)
+    failed = replace(MACHINE, ended_by_provider=True)
+    bench.quotes.heard(Vanished(node=MACHINE.node, launch=1, machine=failed), NOW)
+    assert bench.buys() == ["m7i.xlarge", "m7i.large"]
+    broken = replace(failed, running_at=NOW, instance_type="m7i.xlarge")
+    bench.quotes.heard(Vanished(node=MACHINE.node, launch=1, machine=broken), NOW)
+    assert bench.buys() == ["m7i.xlarge", "m7i.large"]
+
+
 def test_what_may_be_asked_for_stays_whatever_was_refused() -> None:
     bench = Bench(OFFER)
     bench.refuse(OFFER)

@@ -257,6 +257,17 @@ def test_an_old_purchase_without_an_answer_is_left_to_the_sweep(
     assert list((bench.folder / "intents").iterdir()) == []
 
 
+@pytest.mark.parametrize("code", ["InvalidSubnetID.NotFound", "IdempotentParameterMismatch"])
+def test_what_is_stale_is_looked_up_again_once(bench: Bench, code: str) -> None:
+    bench.ec2.refuse(Rule(times=1), code)
+    assert bench.provider.launch(OFFER, [A, B], token="t")
+    assert bench.ec2.count("describe_subnets") == 2
+    bench.ec2.refuse(Rule(), code)
+    with pytest.raises(ProviderError, match=code):
+        bench.provider.launch(OFFER, [C, (NodeName("ec2-4"), 1)], token="u")
+    assert bench.ec2.count("run_instances") == 2 + 2
+
+
 def test_throttled_calls_are_made_again_and_then_refused(bench: Bench) -> None:
     bench.ec2.refuse(Rule(times=2), "RequestLimitExceeded")
     assert bench.provider.launch(OFFER, [A, B], token="t")

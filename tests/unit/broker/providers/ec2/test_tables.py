@@ -35,26 +35,80 @@ OFFER = Offer(
 SITE = Site("0123456789ab", "skypurza", "prod", (("Team", "hpc"),))
 
 
-@pytest.mark.parametrize(
-    ("code", "refusal", "width"),
-    [
-        ("InsufficientInstanceCapacity", Refusal.CAPACITY, Width.TYPE_IN_ZONE),
-        ("UnfulfillableCapacity", Refusal.CAPACITY, Width.TYPE_IN_ZONE),
-        ("Unsupported", Refusal.INVALID, Width.TYPE_IN_ZONE),
-        ("VcpuLimitExceeded", Refusal.QUOTA, Width.FAMILY_IN_REGION),
-        ("MaxSpotInstanceCountExceeded", Refusal.QUOTA, Width.FAMILY_IN_REGION),
-        ("InsufficientFreeAddressesInSubnet", Refusal.QUOTA, Width.REGION),
-        ("RequestLimitExceeded", Refusal.THROTTLED, Width.REGION),
-        ("UnauthorizedOperation", Refusal.AUTH, Width.REGION),
-        ("ExpiredToken", Refusal.AUTH, Width.PROVIDER),
-        ("InvalidAMIID.NotFound", Refusal.TRANSIENT, Width.REGION),
-        ("NobodyEverHeardOfThis", Refusal.INVALID, Width.TYPE_IN_REGION),
-    ],
+ERRORS = (
+    # what EC2 says, why it is, what is left alone for it
+    (
+        "InsufficientInstanceCapacity InsufficientHostCapacity InsufficientCapacityOnHost "
+        "InsufficientCapacity UnfulfillableCapacity Server.InsufficientInstanceCapacity",
+        Refusal.CAPACITY,
+        Width.TYPE_IN_ZONE,
+    ),
+    (
+        "InsufficientReservedInstanceCapacity ReservationCapacityExceeded SpotMaxPriceTooLow",
+        Refusal.CAPACITY,
+        Width.NOTHING,
+    ),
+    ("InsufficientFreeAddressesInSubnet", Refusal.CAPACITY, Width.ZONE),
+    (
+        "Unsupported UnsupportedOperation InvalidInstanceType InvalidParameterCombination",
+        Refusal.INVALID,
+        Width.TYPE_IN_ZONE,
+    ),
+    (
+        "VcpuLimitExceeded InstanceLimitExceeded MaxSpotInstanceCountExceeded",
+        Refusal.QUOTA,
+        Width.FAMILY_IN_REGION,
+    ),
+    (
+        "MaxFleetCountExceeded VolumeLimitExceeded Client.VolumeLimitExceeded",
+        Refusal.QUOTA,
+        Width.REGION,
+    ),
+    (
+        "RequestLimitExceeded Throttling ThrottlingException EC2ThrottledException SlowDown",
+        Refusal.THROTTLED,
+        Width.REGION,
+    ),
+    (
+        "UnauthorizedOperation AuthFailure OptInRequired PendingVerification",
+        Refusal.AUTH,
+        Width.REGION,
+    ),
+    (
+        "Blocked InvalidClientTokenId ExpiredToken RequestExpired SignatureDoesNotMatch "
+        "NoCredentials",
+        Refusal.AUTH,
+        Width.PROVIDER,
+    ),
+    (
+        "InvalidAMIID.NotFound InvalidAMIID.Unavailable InvalidKeyPair.NotFound "
+        "InvalidGroup.NotFound InvalidSecurityGroupID.NotFound InvalidSubnetID.NotFound "
+        "InvalidLaunchTemplateName.NotFoundException InvalidLaunchTemplateId.NotFound "
+        "InvalidPlacementGroup.Unknown",
+        Refusal.TRANSIENT,
+        Width.REGION,
+    ),
+    ("IdempotentParameterMismatch", Refusal.TRANSIENT, Width.NOTHING),
+    ("InsufficientSetup", Refusal.INVALID, Width.REGION),
+    (
+        "InvalidParameterValue InvalidParameter MissingParameter NobodyEverHeardOfThis",
+        Refusal.INVALID,
+        Width.TYPE_IN_REGION,
+    ),
 )
+EACH = [(code, *meaning) for codes, *meaning in ERRORS for code in codes.split()]
+
+
+@pytest.mark.parametrize(("code", "refusal", "width"), EACH)
 def test_each_error_has_its_kind_and_width(code: str, refusal: Refusal, width: Width) -> None:
     told = errors.refused(AwsError(code, "text"), OFFER)
     assert (told.refusal, told.width) == (refusal, width)
     assert code in told.message or refusal is Refusal.QUOTA
+
+
+def test_no_error_has_a_meaning_that_is_not_tested() -> None:
+    assert {code for code, *_ in EACH} - errors.EC2_REFUSALS.keys() == {"NobodyEverHeardOfThis"}
+    assert errors.EC2_REFUSALS.keys() <= {code for code, *_ in EACH}
 
 
 @pytest.mark.parametrize(
