@@ -24,6 +24,8 @@ from gateway.translate.skypilot_run import Origin, absolute, digest, packed, run
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
+from gateway.translate.staging import Staging, read_staging
+from sbatch_shim.grammar.errors import GrammarError
 
 LOG_NAME = "%x-%j.%s.log"
 """File of a run's text, in the folder of logs: cluster, job, step."""
@@ -50,12 +52,17 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
     run = run_of(task, cluster=cluster, origin=origin, with_setup=with_setup)
     environment = packed(_kept(origin.environ))
     asked, told = _resources(task, origin)
+    cwd = working_directory(task, origin)
+    travels = staging(task, cwd)
     spec = TaskSpec(
         name=task.name or cluster,
         resources=asked,
         steps=(run.step,) if run.step.phases else (),
         environment=digest(environment),
-        cwd=working_directory(task, origin),
+        cwd=cwd,
+        files=tuple(travels.files),
+        results=tuple(travels.results),
+        checkpoint=travels.checkpoint,
         output=Output(stdout=log_pattern(origin.logs, cluster)),
         requeue=False,
         submit_line=f"spz launch -c {cluster}",
@@ -66,6 +73,15 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
     )
     blobs = {**run.blobs, digest(environment): environment}
     return Translated(spec, blobs, (*notes(task), *told))
+
+
+def staging(task: Task, cwd: str) -> Staging:
+    """What the `#SPZ` lines at the head of `run` ask for, as in batch scripts. Raises BadSpec."""
+    try:
+        return read_staging(task.run or "", name="run", program="spz", cwd=cwd)
+    except GrammarError as error:
+        told = error.stderr.removeprefix("spz: error: ").strip()
+        raise BadSpec("run", "", told) from error
 
 
 def must_be_cluster_name(name: str) -> None:

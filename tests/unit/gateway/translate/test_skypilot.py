@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.model.errors import BadSpec
-from broker.model.spec import ALL, Gres, Resources, Where
+from broker.model.spec import ALL, Checkpoint, Gres, Resources, Where
 from gateway.translate import skypilot_values as values
 from gateway.translate.environment import unpack
 from gateway.translate.skypilot import Git, read, read_file
@@ -756,3 +756,16 @@ def test_a_bad_name_of_a_cluster_is_refused(name: str) -> None:
 
 def test_a_nul_in_a_variable_is_refused() -> None:
     assert "NUL" in refusal(json.dumps({"envs": {"A": "x\0y"}, "run": "x"})).message
+
+
+def test_files_travel_and_checkpoints_are_kept_as_a_batch_script_says_it() -> None:
+    spec = task("run: |\n  #SPZ stage-in=data checkpoint=ckpt every=2\n  python fit.py\n").spec
+    cwd = "/home/ann/sky_workdir"
+    assert [mount.source for mount in spec.files] == [f"{cwd}/data"]
+    assert spec.checkpoint == Checkpoint(folder=f"{cwd}/ckpt", every=120)
+
+
+def test_a_bad_line_about_files_is_refused_with_its_place() -> None:
+    told = refusal("run: |\n  #SPZ chekpoint=ckpt\n  python fit.py\n").message
+    assert told.startswith("run: line 1: #SPZ chekpoint=ckpt")
+    assert told.endswith("did you mean checkpoint?")

@@ -1,0 +1,153 @@
+"""SkyPilot's managed jobs on machines of EC2: lost in one region, they go on in the next."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Service, service
+from tests.lab.host import NO_SSHD, SSHD
+from tests.lab.running import CREDENTIALS, Running, running
+from tests.lab.test_service import CONFIG, SPZ
+
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
+PATIENCE = 60.0
+TASK = """\
+name: fit
+resources: {use_spot: true, cpus: 2+, job_recovery: EAGER_NEXT_REGION}
+workdir: .
+run: |
+  #SPZ checkpoint=ckpt every=0:01
+  n=$(cat ckpt/n 2>/dev/null || echo 0)
+  echo "$SKYPILOT_TASK_ID from $n in $(echo $SKYPILOT_CLUSTER_INFO | grep -o 'region[^,]*')"
+  until [ "$n" -ge 5000 ]; do
+    n=$((n + 1)); echo $n > ckpt/n.new; mv ckpt/n.new ckpt/n
+    if [ "$SPZ_RESTART_COUNT" = 2 ]; then n=5000; fi
+    sleep 0.2
+  done
+"""
+
+
+@pytest.fixture(scope="module")
+def share() -> Iterator[Path]:
+    """Where users work: on every machine an empty folder of its own lies over it."""
+    path = Path("/tmp/spz-managed")
+    shutil.rmtree(path, ignore_errors=True)
+    (path / "home" / "project").mkdir(parents=True)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def lab(share: Path) -> Iterator[Running]:
+    if not SSHD:
+        pytest.skip(NO_SSHD)
+    with running("--speed", "30", "--ssh-port", "2228", "--private", str(share)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def gateway(lab: Running) -> Iterator[Service]:
+    config = CONFIG.format(
+        endpoint=lab.endpoint,
+        ssh_port=lab.ssh_port,
+        ssh_user=lab.ssh_user,
+        buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
+    )
+    preloaded = Preloaded()
+    try:
+        with service(preloaded, config, environ=CREDENTIALS) as made:
+            yield made
+    finally:
+        preloaded.close()
+
+
+class Terminal:
+    """Somebody who types `spz` in their project."""
+
+    def __init__(self, gateway: Service, home: Path) -> None:
+        self.gateway, self.home = gateway, home
+
+    def __call__(self, *argv: str) -> Any:
+        variables = {**self.gateway.variables(), "HOME": str(self.home)}
+        return self.gateway.run(SPZ, *argv, cwd=self.home / "project", env=variables)
+
+    def job(self, number: int) -> dict[str, Any]:
+        found = json.loads(self("jobs", "queue", "-a", "-o", "json").out)
+        return next(one for one in found if one["id"] == number)
+
+
+def machine_of(gateway: Service, job: int) -> dict[str, Any]:
+    """The machine on which it saved something lately."""
+    shares = gateway.job(job).shares
+    found = gateway.rows("select doc from nodes where gone = 0 and name = ?", shares[0].node)
+    return dict(json.loads(found[0][0])["machine"])
+
+
+def saved(gateway: Service, job: int) -> int:
+    statement = "select count(*) from events where kind = 'Checkpointed' and job = ?"
+    return int(gateway.rows(f"{statement} and doc like '%saved%'", job)[0][0])
+
+
+def lose(spz: Terminal, lab: Running, job: int) -> str:
+    """Takes its machine back once it has saved something there; the region."""
+    until(lambda: spz.job(job)["status"] == "RUNNING", "it to run", PATIENCE)
+    before = saved(spz.gateway, job)
+    until(lambda: saved(spz.gateway, job) > before, "a checkpoint of it", PATIENCE)
+    machine = machine_of(spz.gateway, job)
+    assert lab.set("interrupt", id=machine["id"], notice=8) == [machine["id"]]
+    gone = lambda: machine["id"] not in living(lab)  # noqa: E731
+    until(gone, "the machine to be gone", PATIENCE)
+    return str(machine["region"])
+
+
+def living(lab: Running) -> set[str]:
+    return {one["id"] for one in lab.machines() if one["state"] in {"pending", "running"}}
+
+
+def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
+    gateway: Service, share: Path, lab: Running
+) -> None:
+    spz = Terminal(gateway, share / "home")
+    since = len(lab.get("bill")["lines"])
+    (spz.home / "project" / "fit.yaml").write_text(TASK)
+    job = json.loads(spz("jobs", "launch", "-y", "-d", "-o", "json", "fit.yaml").out)["root"]
+    regions = [lose(spz, lab, job), lose(spz, lab, job)]
+    until(lambda: spz.job(job)["status"] == "SUCCEEDED", "its end", PATIENCE)
+    assert spz.job(job)["restarts"] == 2
+
+    text = spz("jobs", "logs", str(job), "--no-follow").out.splitlines()
+    starts = [line.split() for line in text if " from " in line]
+    assert len({start[0] for start in starts}) == 1, "one task id"
+    first, second, third = (int(start[2]) for start in starts)
+    assert first == 0 < second < third
+    assert len({start[-1] for start in starts}) == 3, "three regions"
+    assert [region in start[-1] for region, start in zip(regions, starts, strict=False)] == [
+        True,
+        True,
+    ]
+    told = spz("jobs", "logs", str(job), "--attempt", "2").out
+    assert f" from {second} " in told and f" from {third} " not in told
+
+    shown = gateway.run("sacct", "-D", "-n", "-X", "-P", "-o", "State", "-j", str(job))
+    assert shown.out.split() == ["PREEMPTED", "PREEMPTED", "COMPLETED"]
+    until(lambda: not living(lab), "idle machines to be let go", PATIENCE)
+    until(lambda: not _nodes(gateway), "the nodes' end to be written down", PATIENCE)
+    assert _posted(gateway) == _billed(lab, since)
+
+
+def _nodes(gateway: Service) -> list[Any]:
+    return gateway.rows("select 1 from nodes where gone = 0 and launch > 0")
+
+
+def _posted(gateway: Service) -> int:
+    entries = (json.loads(doc) for (doc,) in gateway.rows("select doc from ledger"))
+    return sum(entry.get("cost", 0) for entry in entries if entry.get("machine"))
+
+
+def _billed(lab: Running, since: int) -> int:
+    return sum(line["micro_usd"] for line in lab.get("bill")["lines"][since:])
