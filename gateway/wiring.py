@@ -241,8 +241,11 @@ def build(paths: Paths, config: Config) -> Service:
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
-    back = ways(desk, orders.seal, log)
-    return Service(heart, workers, store, app, site, outside.providers, reread, back, ends.close)
+    return Service(
+        *(heart, workers, store, app, site, outside.providers, reread),
+        ways=ways(desk, orders.seal, log),
+        stop=ends.close,
+    )
 
 
 def _market(shelf: Shelf, config: Config) -> Quotes:

@@ -55,7 +55,8 @@ def end(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes, int]:
 def test_an_interactive_command_loads_little(commands: Commands, program: str) -> None:
     bare = modules("import sys; print(*sys.modules, file=sys.stderr)")
     loaded = modules(MODULES_OF, str(commands.prefix / "bin" / program), "--version")
-    assert loaded - bare - {"_socket", "select", "termios"} == {"shim", "interact", "line", "seldom"}
+    own = {"shim", "interact", "line", "seldom"}
+    assert loaded - bare - {"_socket", "select", "termios"} == own
 
 
 def test_the_request_comes_first_and_then_how_the_command_comes(commands: Commands) -> None:
