@@ -28,6 +28,7 @@ from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
 from broker.providers.ec2.keys import SiteKeys, site_id, site_keys
 from broker.providers.ec2.naming import Site as Ec2Site
+from broker.providers.ec2.pace import Paced
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.settings import Ec2Settings
@@ -201,10 +202,11 @@ def cloud(
     aws, log = config.aws, structlog.get_logger()
     keys = site_keys(paths.home / "ec2")
     whose = _whose(config, engine)
+    api = BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile)
     guard = Guard(_ceilings(config), whose, time.monotonic)
     provider = Ec2Provider(
         Aws(
-            api=BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile),
+            api=Paced(api, time.monotonic, time.sleep),
             site=Ec2Site(keys.id, config.cluster, aws.stage, tuple(aws.tags.items())),
             keys=keys,
             settings=_ec2_settings(config),

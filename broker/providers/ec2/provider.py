@@ -150,7 +150,9 @@ class Ec2Provider:
 
     def _power(self, region: str, operation: str, machines: Sequence[Machine]) -> None:
         try:
-            self._asking.ask(region, operation, {"InstanceIds": [machine.id for machine in machines]})
+            self._asking.ask(
+                region, operation, {"InstanceIds": [machine.id for machine in machines]}
+            )
         finally:
             self.holdings.stale(region)
 
