@@ -306,17 +306,34 @@ class Reach(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class EndSeen:
+    """A step, or all that is left of an attempt, that ended on a node by its journal."""
+
+    job: JobId
+    attempt: int
+    well: bool
+    """Whether it ended by itself, with code 0."""
+
+
 class Files(Protocol):
-    """Files of jobs on nodes that do not share them; every call may block."""
+    """Files of jobs on nodes, also on those that share them; every call may block."""
 
     def bring(self, job: Job, node: Node, place: Place) -> None:
         """Before a step begins; safe to repeat. Raises Refused, OSError."""
         ...
 
     def pass_on(self, node: Node, place: Place) -> None:
-        """What the outputs of jobs there have grown by. Raises OSError."""
+        """What the outputs of jobs there have grown by, and what is due now and then.
+
+        Raises OSError.
+        """
         ...
 
-    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
+    def fetch(self, ended: Iterable[EndSeen], node: Node, place: Place) -> None:
         """Results of jobs of which something ended there. Raises OSError."""
+        ...
+
+    def hasten(self, node: NodeName) -> None:
+        """The machine will be taken back: what is due now and then is due at once."""
         ...

@@ -14,7 +14,7 @@ from broker.model.commands import Journal, Report, StepRefused
 from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
-from broker.ports import Files, Provider, Reach
+from broker.ports import EndSeen, Files, Provider, Reach
 from broker.provision import power
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
@@ -43,7 +43,7 @@ class Outside:
     orders: Orders
     kill_wait: int
     files: Files | None = None
-    """None: every node shares the login node's."""
+    """None: every node shares the login node's, and nothing else travels."""
 
 
 def perform(effect: ef.Effect, outside: Outside) -> Report | None:
@@ -87,10 +87,10 @@ def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:
 
 
 def _start(effect: ef.StartStep, outside: Outside) -> Report:
-    """Where the node has no files of the login node's own, they are brought first."""
+    """What the node does not have of the job's files is brought first."""
     job, node = effect.job, effect.node
     place = outside.reach.place(node)
-    if outside.files is not None and not place.shared:
+    if outside.files is not None:
         try:
             outside.files.bring(job, node, place)
         except Refused as error:
@@ -104,23 +104,28 @@ def _follow(effect: ef.Follow, outside: Outside) -> Report | None:
     """An end is told of once its results are here: until then the journal is read again."""
     found, node = steps.follow(effect, outside.reach), effect.node
     place = outside.reach.place(node)
-    if outside.files is None or place.shared:
+    if outside.files is None:
         return found
     records = found.records if isinstance(found, Journal) else ()
-    ended = {job for record in records for job in _ended(record)}
+    if any(record.get("kind") == "notice" for record in records):
+        outside.files.hasten(node.name)
+    ended = [one for record in records for one in _ended(record)]
     if ended:
-        outside.files.fetch(sorted(ended), node, place)
+        outside.files.fetch(ended, node, place)
     elif effect.check:
         outside.files.pass_on(node, place)
     return found
 
 
-def _ended(record: Mapping[str, object]) -> Iterator[JobId]:
+def _ended(record: Mapping[str, object]) -> Iterator[EndSeen]:
     """Whose step, or all of whose steps, came to an end by this line of a journal."""
     if record.get("kind") in {"exited", "gone"}:
-        job = str(record.get("attempt", "")).partition("/")[0]
-        if job.isdecimal():
-            yield JobId(int(job))
+        job, _, attempt = str(record.get("attempt", "")).partition("/")
+        if job.isdecimal() and attempt.isdecimal():
+            well = (
+                record["kind"] == "exited" and not record.get("code") and not record.get("signal")
+            )
+            yield EndSeen(JobId(int(job)), int(attempt), well)
 
 
 UNTIL_UNDUE = (ef.StartStep, ef.KillStep, ef.Kill)

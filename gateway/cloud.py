@@ -1,4 +1,4 @@
-"""EC2 joined: the provider and its guard, the way to machines, files to and from them."""
+"""EC2 joined: the provider and its guard, and the way to machines."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,14 +34,9 @@ from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
 from broker.run.bootstrap import answers
-from broker.run.launch import agent_zipapp
 from broker.run.reach import AnyReach, SshReach
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
-from broker.stage.courier import Courier, Outputs
-from broker.stage.marks import Marks
-from broker.stage.sides import Near
-from broker.stage.sync import Limits, Sync
 from broker.workers import Outside
 from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
@@ -52,8 +47,6 @@ from gateway.translate.orders import Keys, OrderBook
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
 LEFTOVER_SECONDS = 60.0
 RESERVED_SECONDS = 60.0
-NEAR_PYTHON = "/usr/bin/python3"
-"""Every user of the login node can run it, which the service's own need not be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,6 @@ class Cloud:
     provider: Ec2Provider
     guard: Guard
     reach: SshReach
-    files: Courier
     nodes: Callable[[], Mapping[NodeName, Node]]
     regions: Callable[[], Iterable[str]]
     """Where machines may be bought."""
@@ -104,7 +96,6 @@ class Cloud:
             outside,
             providers={**outside.providers, self.provider.name: self.provider},
             reach=AnyReach(outside.reach, self.reach),
-            files=self.files,
         )
 
     def hear(self, facts: Sequence[Event]) -> None:
@@ -118,7 +109,6 @@ class Cloud:
             elif isinstance(fact, NodeGone) and fact.machine is not None:
                 self.guard.room_again(fact.machine)
                 self.reach.connections.forget(fact.machine.address)
-                self.files.forget(fact.node, fact.launch)
             elif isinstance(fact, NodeStopped):  # another address may be its own when it starts
                 self.reach.connections.forget(fact.machine.address)
 
@@ -233,13 +223,11 @@ def cloud(
         options=_agent_options(config, whose),
         shares=lambda node: node.name.startswith(sharing),
     )
-    files = _courier(paths, config, engine, outputs=orders.outputs)
     orders.keys, orders.seal = _attempt_keys(keys), keys.seal()
     return Cloud(
         provider=provider,
         guard=guard,
         reach=reach,
-        files=files,
         nodes=lambda: engine.snapshot.nodes,
         regions=lambda: _regions(config, shelf),
         lease=aws.lease_seconds,
@@ -288,16 +276,6 @@ def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, 
         return (*own, *lease, "--deadline", str(deadline), *notices)
 
     return options
-
-
-def _courier(paths: Paths, config: Config, engine: Engine, *, outputs: Outputs) -> Courier:
-    """Files to and from machines, each with its user's rights."""
-    archive = paths.home / "carry.pyz"
-    archive.write_bytes(agent_zipapp())
-    archive.chmod(0o644)
-    limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
-    sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
-    return Courier(sync, lambda: engine.snapshot.jobs, outputs, structlog.get_logger())
 
 
 def _ec2_settings(config: Config) -> Ec2Settings:

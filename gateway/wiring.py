@@ -17,7 +17,7 @@ import structlog
 from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Cancel, Reconfigure, Target
-from broker.model.errors import Busy, Refusal, Refused, SpzError, Unknown, Width
+from broker.model.errors import Busy, Refusal, SpzError, Unknown, Width
 from broker.model.events import Event
 from broker.model.job import Owner
 from broker.model.node import Node
@@ -34,6 +34,7 @@ from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node, reopen_node
+from broker.stage.courier import Courier
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.api.app import build_app
@@ -58,6 +59,7 @@ from gateway.config.site import site as site_of
 from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
 from gateway.passthrough.cli import site_commands
+from gateway.staging import staging
 from gateway.store.backup import backup_store
 from gateway.store.feed import Consumer, feed
 from gateway.store.rollup import MOST
@@ -202,14 +204,15 @@ def build(paths: Paths, config: Config) -> Service:
     catalog = shelf.get("local")
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
-    epoch = store.take_lease()
-    market, now = _market(shelf, config), clock.now()
+    market, epoch, now = _market(shelf, config), store.take_lease(), clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
     local = _local(paths, config, catalog)
     orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
-    outside, tidy = _outside(paths, config, local=local, orders=orders), [local.sweep]
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
+    staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
+    outside = _outside(paths, config, local=local, orders=orders, files=staged.files)
+    heart.tell, tidy = both(heart.tell, staged.hear), [local.sweep, staged.tidy]
     ends = contextlib.ExitStack()
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
@@ -237,7 +240,7 @@ def build(paths: Paths, config: Config) -> Service:
     heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins())
     known = Commands(_programs(config))
     routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
-    app = build_app(desk, known.standing(), log=log, routers=routers, key=_key(config))
+    app = build_app(desk, known.standing(), log=log, routers=routers, key=config.http.key())
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
@@ -272,13 +275,16 @@ def _routers(
     return [own, money(), budgets(), buyable]
 
 
-def _outside(paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook) -> Outside:
+def _outside(
+    paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook, files: Courier
+) -> Outside:
     """What effects are performed with where every node is of this host."""
     return Outside(
         providers={local.name: local},
         reach=LocalReach(paths, _slots(config), local),
         orders=orders,
         kill_wait=config.kill_wait,
+        files=files,
     )
 
 
@@ -402,18 +408,6 @@ def _uid_of(name: str) -> int | None:
 def _slots(config: Config) -> int:
     """Steps that really run at a time on bought local machines, so that this host survives."""
     return config.providers.local.max_processes or max(8, 4 * (os.cpu_count() or 1))
-
-
-def _key(config: Config) -> bytes | None:
-    token = config.http.token
-    if config.http.port is None:
-        return None
-    if token is None or len(token.get_secret_value()) < 16:
-        raise Refused(
-            "http.port is set without an http.token of at least 16 characters",
-            hint="set http.token, or leave http.port out: then there is only the Unix socket",
-        )
-    return token.get_secret_value().encode()
 
 
 def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:

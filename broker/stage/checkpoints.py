@@ -1,7 +1,8 @@
 """Checkpoints: a job's folder copied away piece by piece, and put in place for its next attempt.
 
-A copy counts once its record is written, after all of its parts and only if the folder was the same
-before and after. What was brought stays brought, so an interrupted copy goes on where it stopped.
+A copy counts once its record is written, after all of its parts, each read from a file that was as
+the folder's listing had it: it is the folder of that moment. What was brought stays brought, so an
+interrupted copy goes on where it stopped.
 """
 
 import io
@@ -13,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from accounting.ids import JobId
 from broker.stage.objects import Objects
 from broker.stage.pieces import header, read, written
 from broker.stage.plan import PART, Entry, Move, Piece, alike, batches
@@ -31,8 +33,9 @@ QUARANTINE = "quarantine/"
 class Owned:
     """Whose checkpoints, and the folder that they are of."""
 
+    id: JobId
     job: str
-    """An id that no other job ever has."""
+    """An id that no other job ever has, of any cluster."""
     rank: int
     """Place of the node among the job's: each has a folder of its own."""
     attempt: int
@@ -50,8 +53,19 @@ class Owned:
         return f"{self.home}parts/{digest}"
 
 
+Tell = Callable[[Owned, "News"], None]
 Progress = dict[str, tuple[Entry, list[str]]]
 """Parts of each file that are in the store already, from its begin on."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What became of a checkpoint."""
+
+    what: str
+    """`saved`, `restored` or `quarantined`."""
+    number: int
+    text: str
 
 
 @dataclass(slots=True)
@@ -60,15 +74,18 @@ class Checkpoints:
 
     objects: Objects
     clock: Callable[[], float] = time.time
-    tell: Callable[[str, Owned, int, str], None] = lambda what, owned, number, text: None
-    """Hears `saved`, `restored` and `quarantined`, of which one, and in words."""
+    tell: Tell = lambda owned, news: None
     _progress: dict[str, Progress] = field(default_factory=dict)
     _latest: dict[str, Saved] = field(default_factory=dict)
 
     # --- saving
 
+    def unfinished(self, owned: Owned) -> bool:
+        """Whether one was begun that is not whole yet."""
+        return owned.home in self._progress
+
     def save(self, owned: Owned, side: Side, *, seconds: float | None = None) -> Saved | None:
-        """The new checkpoint; None where there is nothing new, the folder changed meanwhile, or
+        """The new checkpoint; None where there is nothing new, a file changed meanwhile, or
         `seconds` did not suffice: then the next call goes on.
 
         Raises OSError, Refused, HereError.
@@ -77,11 +94,10 @@ class Checkpoints:
         before = _listed(side, owned.where)
         last = self._last(owned)
         if not any(entry.kind == "f" for entry in before.values()) or _same(before, last):
+            self._progress.pop(owned.home, None)
             return None
         progress = self._known(owned, before, last)
         if not self._bring(owned, side, before, progress=progress, until=until):
-            return None
-        if _listed(side, owned.where) != before:
             return None
         return self._write(owned, before, progress)
 
@@ -137,7 +153,7 @@ class Checkpoints:
         self.objects.put(owned.record(number), io.BytesIO(new.text()))
         self._latest[owned.home] = new
         del self._progress[owned.home]
-        self.tell("saved", owned, number, f"{len(kept)} files, {new.size} bytes")
+        self.tell(owned, News("saved", number, f"{len(kept)} files, {new.size} bytes"))
         self._prune(owned, new)
         return new
 
@@ -166,7 +182,7 @@ class Checkpoints:
         found = next(self._restored(owned, side), None)
         self.objects.put(mark, io.BytesIO(b"" if found is None else b"%d" % found.number))
         if found is not None:
-            self.tell("restored", owned, found.number, f"of attempt {found.attempt}")
+            self.tell(owned, News("restored", found.number, f"of attempt {found.attempt}"))
         return found
 
     def _restored(self, owned: Owned, side: Side) -> Iterator[Saved]:
@@ -221,7 +237,7 @@ class Checkpoints:
             self.objects.put(aside, io.BytesIO(text))
         self.objects.drop([owned.record(number)])
         self._latest.pop(owned.home, None)
-        self.tell("quarantined", owned, number, why)
+        self.tell(owned, News("quarantined", number, why))
 
     # --- the store
 
@@ -230,6 +246,15 @@ class Checkpoints:
         for home in [home for home in self._latest if home.startswith(f"{job}/")]:
             del self._latest[home]
         self.objects.drop([one.key for one in self.objects.found(f"{job}/")])
+
+    def tidy(self, before: int) -> None:
+        """Drops what is kept of jobs of which nothing was saved since that instant."""
+        latest: dict[str, int] = {}
+        for one in self.objects.found():
+            job = one.key.partition("/")[0]
+            latest[job] = max(one.at, latest.get(job, 0))
+        for job in [job for job, at in latest.items() if at < before]:
+            self.forget(job)
 
     def _last(self, owned: Owned) -> Saved | None:
         """The newest one that can be read, corrupt or not in its parts."""

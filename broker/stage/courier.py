@@ -8,22 +8,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from accounting.ids import JobId
 from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
-from broker.ports import Place
+from broker.ports import EndSeen, Place
 from broker.stage.pieces import written
 from broker.stage.sides import Far, HereError, Side, Where, tails
 from broker.stage.sync import Folder, Sync, Told
-
-
-class Log(Protocol):
-    def warning(self, event: str, **fields: object) -> object: ...
-
+from broker.stage.upkeep import Log, Upkeep, of
 
 Outputs = Callable[[Job, Node], Sequence[str]]
 """Full paths of what a job's batch step writes."""
@@ -40,10 +35,11 @@ class Courier:
     jobs: Callable[[], Mapping[JobId, Job]]
     outputs: Outputs
     log: Log
+    upkeep: Upkeep = field(default_factory=Upkeep)
     _locks: dict[NodeName, threading.Lock] = field(
         default_factory=lambda: defaultdict(threading.Lock)
     )
-    _grown: dict[NodeName, set[JobId]] = field(default_factory=lambda: defaultdict(set))
+    _grown: dict[NodeName, set[JobId]] = field(default_factory=dict)
     """Whose output is passed on, by node."""
 
     def bring(self, job: Job, node: Node, place: Place) -> None:
@@ -52,38 +48,71 @@ class Courier:
         Raises Refused where the folder is too large or cannot be read, OSError where the node
         cannot be reached.
         """
+        if place.shared and not _travels(job):
+            return
         with self._locks[node.name], _understood(node.name):
             try:
-                self._bring(job, node, _far(place))
+                if not place.shared:
+                    self._bring(job, node, _far(place))
+                self.upkeep.restore(job, node, _far(place))
             except HereError as error:
                 raise Refused(f"files cannot be brought to {node.name}: {error}") from error
             except FileNotFoundError as error:
                 raise Refused(
                     f"{error.filename}: no such folder to bring to {node.name}"
                 ) from error
-        self._grown[node.name].add(job.id)
+        self._living(node, place).add(job.id)
 
     def pass_on(self, node: Node, place: Place) -> None:
-        """What outputs have grown by. Raises OSError."""
-        with self._locks[node.name], _understood(node.name):
-            for job in self._on(node):
-                self._pass_on(job, node, _far(place))
+        """What outputs have grown by; results and checkpoints where they are due.
 
-    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
+        Raises OSError.
+        """
+        jobs = self._on(node, place)
+        if not jobs:
+            return
+        far = _far(place)
+        with self._locks[node.name], _understood(node.name):
+            for job in jobs if not place.shared else ():
+                self._pass_on(job, node, far)
+                if self.upkeep.fetch_due(job, node):
+                    self._fetch(job, node, far)
+            for job in jobs:
+                self.upkeep.now_and_then(job, node, far)
+
+    def fetch(self, ended: Iterable[EndSeen], node: Node, place: Place) -> None:
         """Results of jobs of which something ended there, before anybody hears of the end.
 
-        Raises OSError: then the end is heard of later. What cannot be written here is told in the
-        log and left on the node.
+        Late words of an older attempt bring nothing. Raises OSError: then the end is heard of
+        later. What cannot be written here is told in the log and left on the node.
         """
-        with self._locks[node.name], _understood(node.name):
-            for job in filter(None, map(self.jobs().get, ended)):
-                self._pass_on(job, node, _far(place))
-                self._fetch(job, node, _far(place))
+        jobs = self.jobs()
+        told = [(jobs[one.job], one) for one in ended if one.job in jobs]
+        live = {job.id: (job, one) for job, one in told if job.attempt == one.attempt}
+        living = self._living(node, place)
+        for job, one in live.values():
+            if not place.shared or _travels(job):
+                with self._locks[node.name], _understood(node.name):
+                    self._end(job, node, place, well=one.well)
+            if job.over or not job.state.holds_nodes:
+                living.discard(job.id)
+
+    def _end(self, job: Job, node: Node, place: Place, *, well: bool) -> None:
+        far = _far(place)
+        if not place.shared:
+            self._pass_on(job, node, far)
+            self._fetch(job, node, far)
+        self.upkeep.at_end(job, node, far, well=well)
+
+    def hasten(self, node: NodeName) -> None:
+        """What is due now and then on the node is due at once, for it will be taken back."""
+        self.upkeep.hasten(node)
 
     def forget(self, node: NodeName, launch: int) -> None:
         """The machine is gone."""
         self.sync.marks.forget(f"{node}.{launch}")
         self._grown.pop(node, None)
+        self.upkeep.forget(node)
 
     # --- bringing
 
@@ -143,8 +172,6 @@ class Courier:
             self.log.warning("files.lost", job=job.id, node=node.name, error=str(error))
             return
         self._note(told, "files.fetched", job=job, node=node)
-        if job.over or not job.state.holds_nodes:
-            self._grown[node.name].discard(job.id)
 
     def _note(self, told: Told, event: str, *, job: Job, node: Node) -> None:
         if told.failed or told.beside:
@@ -153,15 +180,27 @@ class Courier:
 
     # --- what and where
 
-    def _on(self, node: Node) -> list[Job]:
+    def _on(self, node: Node, place: Place) -> list[Job]:
         jobs = self.jobs()
-        return [jobs[job] for job in sorted(self._grown[node.name]) if job in jobs]
+        return [jobs[job] for job in sorted(self._living(node, place)) if job in jobs]
+
+    def _living(self, node: Node, place: Place) -> set[JobId]:
+        """After a restart those that hold the node; from then on as they come and go."""
+        if node.name not in self._grown:
+            held = (job for job in self.jobs().values() if job.state.holds_nodes)
+            self._grown[node.name] = {
+                job.id
+                for job in held
+                if any(share.node == node.name for share in job.shares)
+                and (not place.shared or _travels(job))
+            }
+        return self._grown[node.name]
 
     def _folder(self, job: Job, node: Node) -> Folder:
         root = job.spec.cwd
         below = (posixpath.join(where.path, name) for where, name in self._outputs(job, node))
         inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
-        return Folder(_where(job, root), _name(node), str(job.id), frozenset(inside))
+        return Folder(of(job, root), _name(node), str(job.id), frozenset(inside))
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
         """Of the job's first node alone; those that name no file of their own are left out."""
@@ -169,7 +208,7 @@ class Courier:
         for path in dict.fromkeys(self.outputs(job, node) if first else ()):
             folder, name = posixpath.split(path)
             if name and not path.startswith("/dev/"):
-                yield _where(job, folder), name
+                yield of(job, folder), name
 
 
 @contextmanager
@@ -181,13 +220,13 @@ def _understood(node: NodeName) -> Iterator[None]:
         raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
 
 
+def _travels(job: Job) -> bool:
+    """Whether anything of it does although the node shares the login node's files."""
+    return job.spec.checkpoint is not None
+
+
 def _far(place: Place) -> Far:
     return Far(place.channel, place.python, place.archive)
-
-
-def _where(job: Job, path: str) -> Where:
-    owner = job.owner
-    return Where(path, owner.uid, owner.gid, owner.groups, job.spec.umask)
 
 
 def _name(node: Node) -> str:

@@ -5,8 +5,10 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from broker.model.errors import Refusal, Width
+from broker.model.errors import Refusal, Refused, Width
 from gateway.config.fields import Count, Dollars, Names, Positive, Settings, one_of
+
+SHORTEST_TOKEN = 16
 
 
 class DatabaseSettings(Settings):
@@ -40,6 +42,17 @@ class HttpSettings(Settings):
     token: SecretStr | None = Field(
         None, description="What callers sign with, at least 16 characters; needed with a port."
     )
+
+    def key(self) -> bytes | None:
+        """What callers sign with; None without a port. Raises Refused for a port without it."""
+        if self.port is None:
+            return None
+        if self.token is None or len(self.token.get_secret_value()) < SHORTEST_TOKEN:
+            raise Refused(
+                f"http.port is set without an http.token of at least {SHORTEST_TOKEN} characters",
+                hint="set http.token, or leave http.port out: then there is only the Unix socket",
+            )
+        return self.token.get_secret_value().encode()
 
 
 class LocalRefusal(Settings):

@@ -98,6 +98,10 @@ class Elastic(Settings):
         description="sync: submit directories are brought to machines and changes fetched; "
         "shared: machines have mounted what the login node has.",
     )
+    fetch_seconds: Seconds = Field(
+        300,
+        description="sync: how often changes are fetched while a job runs; 0: only at its end.",
+    )
     boot_seconds: Seconds = Field(60, description="Expected time to come up, for expected cost.")
     old_days: Count = Field(30, description="Prices older than so many days are said to be old.")
     boot_timeout: Positive = Field(
@@ -241,6 +245,14 @@ class Config(Settings):
         None,
         description="Folder that a job has on each of its nodes while it runs, told as "
         "SLURM_TMPDIR; %j is its id, %u its user, such as /tmp/slurm.%j.",
+    )
+    objects: str | None = Field(
+        None,
+        description="Where checkpoints lie: s3://BUCKET/PREFIX, or a folder of this host; absent: "
+        "below the state directory.",
+    )
+    checkpoint_days: Positive = Field(
+        30, description="How long checkpoints of jobs are kept that did not complete."
     )
     constrain_cores: bool = Field(
         False,

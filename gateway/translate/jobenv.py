@@ -126,6 +126,8 @@ def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:
         "SLURM_JOB_USER": owner.user,
         "SLURM_PRIO_PROCESS": str(spec.nice_process),
         "SLURM_RESTART_COUNT": str(job.restarts) if job.restarts else None,
+        "SPZ_CHECKPOINT_DIR": job.spec.checkpoint.folder if job.spec.checkpoint else None,
+        "SPZ_RESTART_COUNT": str(job.restarts) if job.restarts or job.spec.checkpoint else None,
         "SLURM_SUBMIT_DIR": spec.submit_dir,
         "SLURM_SUBMIT_HOST": spec.submit_host or around.submit_host,
         "SLURM_TASK_PID": "",  # filled in on the node

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.stage.checkpoints import INNER, KEPT, Checkpoints, Owned
+from accounting.ids import JobId
+from broker.stage.checkpoints import INNER, KEPT, Checkpoints, News, Owned
 from broker.stage.disk import Disk
 from broker.stage.plan import PART
 from broker.stage.saved import Saved
@@ -36,8 +37,8 @@ class Case:
         """As after a restart of the service: nothing but the store is known."""
         self.checkpoints = Checkpoints(self.store, lambda: 1_800_000_000, self._tell)
 
-    def _tell(self, what: str, owned: Owned, number: int, text: str) -> None:
-        self.told.append((what, number))
+    def _tell(self, owned: Owned, news: News) -> None:
+        self.told.append((news.what, news.number))
 
     @property
     def far(self) -> Elsewhere:
@@ -45,7 +46,7 @@ class Case:
 
     def owned(self, attempt: int = 1) -> Owned:
         where = Where(f"{self.pair.here}/ckpt", os.getuid(), os.getgid())
-        return Owned("s1", 0, attempt, where)
+        return Owned(JobId(1), "s1", 0, attempt, where)
 
     def write(self, name: str, content: bytes) -> None:
         path = self.folder / name
@@ -164,22 +165,38 @@ def test_a_cut_line_costs_no_part_that_was_brought(case: Case) -> None:
     assert case.moved() == 2
 
 
-def test_a_folder_that_changes_meanwhile_is_no_checkpoint(case: Case) -> None:
+def test_a_file_that_changes_meanwhile_makes_no_checkpoint(case: Case) -> None:
     case.write("a", b"1")
+    case.write("b", b"1")
     real = case.far.side
 
     class Busy:
         def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-            said = real.carry(verb, where, asked)
             if verb == "pack":
-                case.write("b", b"written meanwhile")
-            return said
+                case.write("b", b"2")
+            return real.carry(verb, where, asked)
 
     case.pair.far = replace(case.far, side=Busy())
     assert case.save() is None
     assert case.told == []
     case.pair.far = replace(case.far, side=real)
     assert case.save() is not None
+
+
+def test_what_comes_meanwhile_is_not_of_the_moment_that_is_saved(case: Case) -> None:
+    case.write("a", b"1")
+    real = case.far.side
+
+    class Busy:
+        def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+            if verb == "pack":
+                case.write("b", b"later")
+            return real.carry(verb, where, asked)
+
+    case.pair.far = replace(case.far, side=Busy())
+    found = case.save()
+    assert found is not None
+    assert list(found.files) == ["a"]
 
 
 def corrupt_part(case: Case, number: int) -> None:
@@ -274,4 +291,14 @@ def test_old_ones_and_their_parts_are_dropped(case: Case) -> None:
     assert len([key for key in keys if key.endswith(".json")]) == KEPT
     assert len([key for key in keys if "/parts/" in key]) == KEPT
     case.checkpoints.forget("s1")
+    assert list(case.store.found("s1")) == []
+
+
+def test_those_of_jobs_that_are_long_over_are_dropped(case: Case) -> None:
+    case.write("a", b"1")
+    case.save()
+    [written] = {one.at for one in case.store.found("s1/0/parts/")}
+    case.checkpoints.tidy(written)
+    assert list(case.store.found("s1"))
+    case.checkpoints.tidy(written + 5)
     assert list(case.store.found("s1")) == []

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from broker.model.ids import NodeName
-from broker.ports import Place
+from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
 from tests.contract import records
 from tests.contract.test_stage import Pair
@@ -34,11 +34,13 @@ def test_nonsense_is_told_as_no_answer(said: bytes, tmp_path: Path) -> None:
     me = replace(old.owner, uid=os.getuid(), gid=os.getgid())
     job = replace(old, owner=me, spec=old.spec.model_copy(update={"cwd": str(pair.here)}))
     node = cast(Any, SimpleNamespace(name=NodeName("n1"), launch=1))
-    place = cast(Place, SimpleNamespace(channel=Nonsense(said), python="p", archive="a"))
+    place = cast(
+        Place, SimpleNamespace(channel=Nonsense(said), python="p", archive="a", shared=False)
+    )
     courier = Courier(
         pair.sync, lambda: {job.id: job}, lambda *_: (f"{pair.here}/out",), cast(Any, None)
     )
     with pytest.raises(OSError, match="answers what cannot be read"):
         courier.bring(job, node, place)
     with pytest.raises(OSError, match="answers what cannot be read"):
-        courier.fetch([job.id], node, place)
+        courier.fetch([EndSeen(job.id, job.attempt, True)], node, place)

@@ -1,5 +1,6 @@
 """Files of jobs on machines that share nothing with the login node: brought, passed on, fetched."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -7,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.model.job import JobState
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, User, service
 from tests.lab.host import NO_SSHD, SSHD
 from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG
+from tests.lab.test_service import CONFIG, SPZ
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
 PATIENCE = 60.0
@@ -43,7 +45,7 @@ def gateway(lab: Running) -> Iterator[Service]:
         endpoint=lab.endpoint,
         ssh_port=lab.ssh_port,
         ssh_user=lab.ssh_user,
-        buy="instance_types: [m7i.large]",
+        buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
     )
     preloaded = Preloaded()
     try:
@@ -151,3 +153,69 @@ def test_files_are_their_users_on_both_sides(gateway: Service, share: Path) -> N
     assert (work / "who").read_text() == f"{user.uid}\n"
     assert (work / "mine").stat().st_uid == user.uid
     assert (work / "mine").stat().st_mode & 0o777 == 0o600
+
+
+CHECKPOINTED = """\
+#!/bin/bash
+#SBATCH --requeue
+#SPZ checkpoint=ckpt every=0:01
+n=$(cat ckpt/n 2>/dev/null || echo 0)
+echo "$n" > "begun-$SPZ_RESTART_COUNT"
+until [ -e "$SPZ_CHECKPOINT_DIR/enough" ]; do
+  n=$((n + 1)); echo $n > ckpt/n.new; mv ckpt/n.new ckpt/n
+  if [ $SPZ_RESTART_COUNT = 2 ]; then touch ckpt/enough; fi
+  sleep 1
+done
+echo "$n" > result
+"""
+
+
+def machine_of(gateway: Service, job: int) -> str:
+    """The machine that it runs on."""
+
+    def there() -> str | None:
+        record = gateway.job(job)
+        if record.state is not JobState.RUNNING or record.configuring or record.completing:
+            return None
+        found = gateway.rows(
+            "select doc from nodes where gone = 0 and name = ?", record.shares[0].node
+        )
+        return str(json.loads(found[0][0])["machine"]["id"]) if found else None
+
+    return str(until(there, "it to run", PATIENCE))
+
+
+def saved(gateway: Service, job: int) -> int:
+    """Checkpoints of it so far."""
+    statement = "select count(*) from events where kind = 'Checkpointed' and job = ?"
+    return int(gateway.rows(f"{statement} and doc like '%saved%'", job)[0][0])
+
+
+def interrupt(gateway: Service, lab: Running, job: int) -> None:
+    """Takes its machine back as soon as it has saved something there."""
+    machine, before = machine_of(gateway, job), saved(gateway, job)
+    until(lambda: saved(gateway, job) > before, "a checkpoint of it", PATIENCE)
+    assert lab.set("interrupt", id=machine, notice=8) == [machine]
+    until(lambda: machine not in living(lab), "the machine to be gone", PATIENCE)
+
+
+def living(lab: Running) -> set[str]:
+    return {one["id"] for one in lab.machines() if one["state"] in {"pending", "running"}}
+
+
+def test_a_spot_job_that_is_interrupted_twice_goes_on_from_its_checkpoint(
+    gateway: Service, share: Path, lab: Running
+) -> None:
+    work = folder(share, "again")
+    (work / "run.sh").write_text(CHECKPOINTED)
+    job = gateway.submit("run.sh", cwd=work)
+    interrupt(gateway, lab, job)
+    interrupt(gateway, lab, job)
+    gateway.wait(job, "COMPLETED")
+    first, second, third = (int((work / f"begun-{n}").read_text()) for n in range(3))
+    assert first == 0 < second < third < int((work / "result").read_text())
+    told = gateway.run(SPZ, "why", str(job), env=gateway.variables()).out
+    assert told.count("decided: preemption: replace the node") == 2
+    assert told.count("restored - of attempt") == 2
+    shown = gateway.run("sacct", "-D", "-n", "-X", "-P", "-o", "State", "-j", str(job))
+    assert shown.out.split() == ["PREEMPTED", "PREEMPTED", "COMPLETED"]

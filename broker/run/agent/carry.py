@@ -196,14 +196,13 @@ def _piece(root: int, header: "Header") -> "Optional[bytes]":
         return b""
     try:
         with Below(root, header["path"]) as place, reading(place) as file:
-            now = os.fstat(file.fileno())
-            if [now.st_size, now.st_mtime_ns] != [header["size"], header["mtime"]]:
-                return None
             file.seek(header["offset"])
             data = file.read(header["length"])  # type: bytes
+            now = os.fstat(file.fileno())
     except OSError:
         return None
-    return data if len(data) == header["length"] else None
+    same = [now.st_size, now.st_mtime_ns] == [header["size"], header["mtime"]]
+    return data if same and len(data) == header["length"] else None
 
 
 # ---------------------------------------------------------------- unpacking

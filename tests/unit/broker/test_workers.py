@@ -16,7 +16,7 @@ from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Owner
 from broker.model.node import Node, NodeState
 from broker.model.spec import UNLIMITED, StepSpec, TaskSpec
-from broker.ports import Done, Place
+from broker.ports import Done, EndSeen, Place
 from broker.run.launch import StepOrder
 from broker.workers import FIRST_PAUSE, LONGEST_PAUSE, Outside, Tries, Workers, perform
 
@@ -148,10 +148,14 @@ class Carried:
     def pass_on(self, node: Node, place: Place) -> None:
         self.told.append("pass on")
 
-    def fetch(self, ended: Iterable[JobId], node: Node, place: Place) -> None:
-        self.told.append(f"fetch {list(ended)}")
+    def fetch(self, ended: Iterable[EndSeen], node: Node, place: Place) -> None:
+        seen = (f"{one.job}/{one.attempt} {'well' if one.well else 'not well'}" for one in ended)
+        self.told.append(f"fetch {', '.join(seen)}")
         if self.unreachable:
             raise OSError("no route")
+
+    def hasten(self, node: NodeName) -> None:
+        self.told.append(f"hasten {node}")
 
 
 class Plain:
@@ -208,8 +212,12 @@ EXITED = {"kind": "exited", "key": "7/1/batch", "attempt": "7/1", "code": 0, "si
 @pytest.mark.parametrize(
     ("records", "check", "told"),
     [
-        ([EXITED], False, ["fetch [7]"]),
-        ([{"kind": "gone", "attempt": "7/1"}, EXITED], False, ["fetch [7]"]),
+        ([EXITED], False, ["fetch 7/1 well"]),
+        ([{**EXITED, "code": 1}], False, ["fetch 7/1 not well"]),
+        ([{**EXITED, "signal": 9}], True, ["fetch 7/1 not well"]),
+        ([{"kind": "gone", "attempt": "7/1"}], False, ["fetch 7/1 not well"]),
+        ([{"kind": "notice", "when": "soon"}], False, [f"hasten {NAME}"]),
+        ([{"kind": "notice", "when": "soon"}], True, [f"hasten {NAME}", "pass on"]),
         ([{"kind": "started", "key": "7/1/batch", "attempt": "7/1"}], False, []),
         ([{"kind": "started", "key": "7/1/batch", "attempt": "7/1"}], True, ["pass on"]),
     ],
@@ -230,12 +238,11 @@ def test_an_end_is_not_told_while_its_results_cannot_be_fetched() -> None:
         perform(ef.Follow(NODE), place_of(reach, Carried([], unreachable=True)))
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_files_travel_only_to_nodes_that_do_not_share_them(shared: bool) -> None:
+def test_files_are_brought_before_a_step_begins() -> None:
     carried = Carried([])
-    outside = place_of(Somewhere(Answering(), calls=True, shared=shared), carried)
+    outside = place_of(Somewhere(Answering(), calls=True, shared=False), carried)
     assert perform(ef.StartStep(JOB, BATCH, NODE), outside) == StepTaken(key="7/1/batch")
-    assert carried.told == ([] if shared else ["bring 7"])
+    assert carried.told == ["bring 7"]
 
 
 def test_a_folder_that_cannot_be_brought_refuses_the_step_with_the_way_out() -> None:

@@ -1,0 +1,126 @@
+"""Files of jobs joined: the ways between login node and machines, and where checkpoints lie."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+
+import structlog
+
+from accounting.ids import JobId
+from broker.engine import Engine
+from broker.model.commands import CheckpointDone, Report
+from broker.model.events import Event, NodeGone, Released
+from broker.model.job import Job, JobState
+from broker.model.node import Node
+from broker.providers.ec2.clients import BotoApi
+from broker.run.launch import agent_zipapp
+from broker.stage.checkpoints import Checkpoints, News, Owned
+from broker.stage.courier import Courier, Outputs
+from broker.stage.disk import Disk
+from broker.stage.marks import Marks
+from broker.stage.objects import Objects
+from broker.stage.s3 import SCHEME, Bucket, split
+from broker.stage.sides import Near
+from broker.stage.sync import Limits, Sync
+from broker.stage.upkeep import Upkeep
+from gateway.config.paths import Paths
+from gateway.config.settings import Config, Elastic
+
+DAY = 86_400
+NEAR_PYTHON = "/usr/bin/python3"
+"""Every user of the login node can run it, which the service's own need not be."""
+
+
+@dataclass(slots=True)
+class Staging:
+    """Files of jobs, and what is kept of them as long as somebody may need it."""
+
+    files: Courier
+    checkpoints: Checkpoints
+    jobs: Callable[[], Mapping[JobId, Job]]
+    days: int
+    _done: "SimpleQueue[Callable[[], None]]" = field(default_factory=SimpleQueue)
+    _next: float = 0.0
+
+    def hear(self, facts: Sequence[Event]) -> None:
+        """Hears of jobs that need their checkpoints no more, and of machines that are gone."""
+        for fact in facts:
+            if isinstance(fact, NodeGone):
+                self._done.put(partial(self.files.forget, fact.node, fact.launch))
+            elif isinstance(fact, Released):
+                job = self.jobs().get(fact.job)
+                if job and job.spec.checkpoint and job.state is JobState.COMPLETED:
+                    self._done.put(partial(self.checkpoints.forget, job.sluid))
+
+    def tidy(self) -> None:
+        """Called now and then: drops what was heard of, once a day what nobody came back for."""
+        while not self._done.empty():
+            self._done.get()()
+        now = time.time()
+        if now >= self._next:
+            self._next = now + DAY
+            self.checkpoints.tidy(int(now) - self.days * DAY)
+
+
+def staging(
+    paths: Paths,
+    config: Config,
+    engine: Engine,
+    *,
+    outputs: Outputs,
+    report: Callable[[Report], None],
+) -> Staging:
+    """Files to and from nodes, each with its user's rights. Raises OSError."""
+    archive = paths.home / "carry.pyz"
+    archive.write_bytes(agent_zipapp())
+    archive.chmod(0o644)
+    log = structlog.get_logger()
+
+    def tell(owned: Owned, news: News) -> None:
+        report(
+            CheckpointDone(
+                job=owned.id,
+                attempt=owned.attempt,
+                what=news.what,
+                number=news.number,
+                detail=news.text,
+            )
+        )
+
+    def jobs() -> Mapping[JobId, Job]:
+        return engine.snapshot.jobs
+
+    limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
+    sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
+    kept = Checkpoints(objects(paths, config), tell=tell)
+    upkeep = Upkeep(kept, fetch_every=lambda node: _fetch_every(config, node), log=log)
+    files = Courier(sync, jobs, outputs, log, upkeep)
+    return Staging(files, kept, jobs, config.checkpoint_days)
+
+
+def _fetch_every(config: Config, node: Node) -> int:
+    elastic = elastic_of(config, node)
+    return 0 if elastic is None else elastic.fetch_seconds
+
+
+def objects(paths: Paths, config: Config) -> Objects:
+    """Where checkpoints lie: a bucket, or a folder, by default one of the service's own."""
+    where = config.objects
+    if where is None:
+        return Disk(paths.home / "objects")
+    if not where.startswith(SCHEME):
+        return Disk(Path(where))
+    name, key = split(where)
+    prefix = f"{key.rstrip('/')}/" if key else ""
+    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+    return Bucket(api, name, prefix)
+
+
+def elastic_of(config: Config, node: Node) -> Elastic | None:
+    """The settings of a machine that was bought."""
+    parts = (part.elastic for part in config.partitions if part.elastic is not None)
+    found = (one for one in parts if node.name.startswith(one.name_prefix))
+    return None if node.declared else next(found, None)
