@@ -88,6 +88,8 @@ class Site:
     """Whether nodes hold steps to their cpus."""
     constrain_memory: bool = False
     """Whether nodes hold steps to their memory."""
+    containers: bool = False
+    """Whether sbatch and srun take the options of containers."""
     kill_on_bad_exit: bool = False
     """Whether a failed task ends its step where srun does not say."""
     wait_time: int = 0

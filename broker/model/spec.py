@@ -156,6 +156,19 @@ class Program(Value):
     argv: tuple[str, ...]
 
 
+class Container(Value):
+    """What a step's programs run in."""
+
+    image: str
+    """As pyxis has it: `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file's path."""
+    mounts: tuple[tuple[str, str, str], ...] = ()
+    """Source, destination, flags joined by `+`."""
+    workdir: str | None = None
+    """None: the step's own, which then is seen there."""
+    home: bool = False
+    """Whether the user's home is seen there."""
+
+
 class StepSpec(Value):
     """A run inside an allocation: phases, one after the other, or one command as several tasks."""
 
@@ -215,6 +228,8 @@ class StepSpec(Value):
     wait: int | None = None
     """Seconds between the first task's end and that of the step; None or 0 is no limit."""
     submit_line: str = ""
+    container: Container | None = None
+    """None: the node itself."""
 
 
 class Mount(Value):

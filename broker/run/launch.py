@@ -191,6 +191,8 @@ class StepOrder:
     oom_kill_step: bool = False
     """Whether want of memory ends all of the step and not one process of it."""
     gpus: tuple[int, ...] = ()
+    container: Mapping[str, object] | None = None
+    """Image, mounts, workdir and home of what its programs run in."""
     kin: Kin | None = None
     """None: the job has one node, or its nodes are of one host."""
 
@@ -355,6 +357,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "job_memory_mib": order.job_memory_mib,
         "oom_kill_step": order.oom_kill_step,
         "gpus": list(order.gpus),
+        "container": order.container,
         "kin": None if order.kin is None else asdict(order.kin),
     }
 

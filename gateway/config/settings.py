@@ -259,6 +259,11 @@ class Config(Settings):
         description="ConstrainCores: a step's processes run on its cpus alone, which are all that "
         "nproc and OpenMP see; not for nodes that are folders of one host.",
     )
+    containers: bool = Field(
+        False,
+        description="Whether sbatch and srun take --container-image and its kin, as Slurm does "
+        "where the pyxis plugin is; nodes need apptainer, enroot, podman or docker.",
+    )
     constrain_memory: bool = Field(
         False, description="ConstrainRAMSpace: a job beyond its memory ends OUT_OF_MEMORY."
     )

@@ -47,6 +47,7 @@ def site(
         kill_wait=config.kill_wait,
         constrain_cores=config.constrain_cores,
         constrain_memory=config.constrain_memory,
+        containers=config.containers,
         kill_on_bad_exit=config.kill_on_bad_exit,
         wait_time=config.wait_time,
         prolog=config.prolog,

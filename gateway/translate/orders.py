@@ -176,6 +176,7 @@ class OrderBook:
             job_memory_mib=whole.tres.mem_mib,
             oom_kill_step=job.spec.option("oom-kill-step") == "1",
             gpus=share.gpu_ids,
+            container=spec.container.model_dump() if spec and spec.container else None,
             kin=self._kin(job, around),
         )
 

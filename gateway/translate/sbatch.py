@@ -13,6 +13,7 @@ from broker.model.ids import Digest
 from broker.model.site import Site
 from broker.model.spec import Phase, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
+from gateway.translate.container import container
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
 from gateway.translate.staging import Staging, read_staging
@@ -199,12 +200,13 @@ class Submission:
 
 def translate(typed: Typed, setting: Setting) -> Submission | Early:
     """Raises GrammarError with Slurm's text and status, NeedFile for a file not handed in."""
-    seen = look(PROGRAM, typed.argv)
+    plugins = setting.site.containers
+    seen = look(PROGRAM, typed.argv, plugins=plugins)
     if seen.early == AUTOCOMPLETE:
         return Early(AUTOCOMPLETE, completions(seen, PROGRAM))
     if seen.early:
         return Early(seen.early)
-    rules = Rules(PROGRAM, setting.now, setting.zone, setting.uid == 0)
+    rules = Rules(PROGRAM, setting.now, setting.zone, setting.uid == 0, plugins)
     check_line(seen, rules)
     text, found = _batch_text(seen, typed)
     batch = (
@@ -288,7 +290,7 @@ def must_be_ours(part: Mapping[str, Given], site: Site, program: str = PROGRAM) 
         if name not in (site.cluster, "all"):
             lines = [error_line(program, line.format(name)) for line in NO_CLUSTER]
             raise GrammarError("".join(lines), FAILURE)
-    table = lookup(program).by_long
+    table = lookup(program, plugins=True).by_long
     for long in part:
         if table[long].cls == REFUSED and long != "resources":
             way_out = f": {WAYS_OUT[long]}" if long in WAYS_OUT else ""
@@ -384,7 +386,8 @@ class _Desk:
         if len(content) > MOST_BYTES:
             raise self._asking().refuse(refusals.TOO_LONG)
         phase = Phase(script=self._keep(content), argv=(None, *self.seen.args))
-        return StepSpec(name="batch", phases=(phase,))
+        box = container(self.part, PROGRAM)
+        return StepSpec(name="batch", phases=(phase,), container=box)
 
     def _keep(self, content: bytes) -> Digest:
         digest = Digest(sha256(content).hexdigest())
@@ -416,6 +419,6 @@ class _Desk:
         verbose = self.part.get("verbose")
         if verbose is None or not verbose.value or quiet:
             return "".join(kept)
-        table = lookup(PROGRAM).by_long
+        table = lookup(PROGRAM, plugins=True).by_long
         shown = [(long, show_given(table[long], given)) for long, given in self.part.items()]
         return "".join(kept) + listing(PROGRAM, shown)

@@ -138,7 +138,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _options(asked: Asking) -> tuple[tuple[str, str], ...]:
     """Every option in one form, however it was typed; texts stay as they are."""
-    table = lookup(asked.program).by_long
+    table = lookup(asked.program, plugins=True).by_long
     return tuple(
         (long, given.text or show_given(table[long], given))
         for long, given in sorted(asked.part.items())

@@ -10,6 +10,7 @@ from broker.model.ids import Digest
 from broker.model.job import Job
 from broker.model.spec import Gres, Output, Phase, Program, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
+from gateway.translate.container import container
 from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import (
     Early,
@@ -126,7 +127,7 @@ class Request:
 
 def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | Early:
     """Raises GrammarError with Slurm's text and status, NeedFile for a file not handed in."""
-    seen = look(program, typed.argv)
+    seen = look(program, typed.argv, plugins=setting.site.containers)
     if seen.early == AUTOCOMPLETE:
         return Early(AUTOCOMPLETE, completions(seen, program))
     if seen.early:
@@ -140,6 +141,7 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if program == "srun" and not argv:
         raise fatal(program, NO_COMMAND)
     must_be_ours(part, setting.site, program)
+    container(part, program)  # a refusal comes before anything is allocated
     programs = _programs(part, argv, typed) if "multi-prog" in part else ()
     if programs and "ntasks" not in part:
         tasks = 1 + max(rank for one in programs for rank in one.ranks)
@@ -173,7 +175,8 @@ def _typed(part: Part) -> Part:
 def _settled(
     program: Allocator, seen: Look, *, typed: Typed, setting: Setting
 ) -> tuple[Part, list[str]]:
-    rules = Rules(program, setting.now, setting.zone, setting.uid == 0)
+    root, plugins = setting.uid == 0, setting.site.containers
+    rules = Rules(program, setting.now, setting.zone, root, plugins)
     found = settle(seen, None, environ=typed.environ, rules=rules)
     if len(found.parts) > 1:
         raise GrammarError(error_line(program, SEVERAL), FAILURE)
@@ -218,7 +221,7 @@ def _said(program: str, part: Part, notes: list[str]) -> str:
     verbose = part.get("verbose")
     if verbose is None or not verbose.value or quiet:
         return "".join(kept)
-    table = lookup(program).by_long
+    table = lookup(program, plugins=True).by_long
     shown = [(long, show_given(table[long], given)) for long, given in part.items()]
     return "".join(kept) + listing(program, shown)
 
@@ -321,6 +324,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         keep_counts=request.has("preserve-env"),
         wait=request.number("wait") if request.has("wait") else site.wait_time or None,
         submit_line=" ".join(("srun", *request.typed.argv)),
+        container=container(request.part, request.program),
     )
 
 

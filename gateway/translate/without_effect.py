@@ -35,7 +35,7 @@ def warnings(part: Mapping[str, Given], program: str, *, mails: bool, admin: boo
 
     `mails`: whether something here sends mail; `admin`: whether who asks may set priorities.
     """
-    table = lookup(program).by_long
+    table = lookup(program, plugins=True).by_long
     told = (long for long in part if table[long].kind != SPECIALIZE)
     return [
         warning_line(program, f"--{_shown(long, part[long])} has no effect here and is ignored")

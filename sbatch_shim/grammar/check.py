@@ -11,8 +11,9 @@ from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError, error_line, f
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.table import Opt
 
-Rules = namedtuple("Rules", "program now offset root")
-"""Who asks, when (seconds UTC), the zone (see `instants.Zone`), and whether it is root."""
+Rules = namedtuple("Rules", "program now offset root plugins", defaults=(False,))
+"""Who asks, when (seconds UTC), the zone (see `instants.Zone`), whether it is root, and whether the
+site has the options of plugins."""
 
 Value = object
 Reader = Callable[[Opt, str, Rules], Value]

@@ -77,12 +77,12 @@ def _said_in(environ: Mapping[str, str], command: str) -> list[Said]:
     ]
 
 
-def look(command: str, argv: Sequence[str]) -> Look:
+def look(command: str, argv: Sequence[str], *, plugins: bool = False) -> Look:
     """A submit command's line before any script is read. Raises GrammarError.
 
     A lone colon between options begins the next component of a heterogeneous job.
     """
-    table, words = lookup(command), list(argv)
+    table, words = lookup(command, plugins=plugins), list(argv)
     parts: list[list[Said]] = []
     while True:
         said, words = scan(table, words, code=OPTION_ERROR, stop=EARLY_SUBMIT)
@@ -154,7 +154,7 @@ class Desk:
         self.given: Part = {}
         self.notes = notes
         self.rules = rules
-        self.table = lookup(rules.program)
+        self.table = lookup(rules.program, plugins=rules.plugins)
 
     def put_directives(self, words: Sequence[str]) -> None:
         """Options of a script's head, each read in its turn. Raises GrammarError."""

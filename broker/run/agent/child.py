@@ -13,7 +13,7 @@ import termios
 import time
 import traceback
 
-from . import identity, kit, words
+from . import container, identity, kit, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,8 +157,12 @@ class Phase:
         identity.apply_soft_limits(self.step)
         try:
             environment = self._environment()
-            path = locate(self.argv[0], environment)
-            os.execve(path, [path, *self.argv[1:]], environment)  # its name is where it was found
+            argv = container.wrapped(self.step, self.argv, environment)
+            path = locate(argv[0], environment)
+            os.execve(path, [path, *argv[1:]], environment)  # its name is where it was found
+        except container.ContainerError as error:
+            _say(b"container: " + text(str(error)))
+            os._exit(1)
         except OSError as error:
             _say(_cannot_execute(self.argv[0], error))
             os._exit(error.errno or 1)
