@@ -1,0 +1,171 @@
+"""When results are fetched and checkpoints taken of jobs that run, and what their ends wait for."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from accounting.tres import Tres
+from broker.model.ids import NodeName
+from broker.model.job import Job, JobFlag, JobState, Share
+from broker.model.spec import Checkpoint
+from broker.stage.checkpoints import Checkpoints, Owned
+from broker.stage.sides import Side, Where
+from broker.stage.upkeep import MOST_TRIES, Upkeep
+from tests.contract import records
+
+A, B = records.node("ec2-1"), records.node("ec2-2")
+
+
+@dataclass
+class Kept:
+    """In the place of the real checkpoints: notes what is asked of them."""
+
+    told: list[str] = field(default_factory=list)
+    begun: bool = False
+    unreachable: bool = False
+
+    def unfinished(self, owned: Owned) -> bool:
+        return self.begun
+
+    def save(self, owned: Owned, side: Side, *, seconds: float | None = None) -> None:
+        hurry = "" if seconds is None else " a while"
+        self.told.append(f"save {owned.rank} of attempt {owned.attempt}{hurry}")
+        if self.unreachable:
+            raise OSError("no route")
+
+    def restore(self, owned: Owned, side: Side) -> None:
+        self.told.append(f"restore {owned.rank} for attempt {owned.attempt}")
+
+
+@dataclass
+class There:
+    """A node's side; only that the folder is made is asked of it here."""
+
+    told: list[str]
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        self.told.append(f"{verb} {where.path}")
+        return b""
+
+
+@dataclass
+class Log:
+    told: list[str] = field(default_factory=list)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self.told.append(event)
+
+
+@dataclass
+class Case:
+    now: float = 1000.0
+    kept: Kept = field(default_factory=Kept)
+    log: Log = field(default_factory=Log)
+
+    def __post_init__(self) -> None:
+        checkpoints = cast(Checkpoints, self.kept)
+        every = {A.name: 60, B.name: 0}
+        self.upkeep = Upkeep(
+            checkpoints, lambda node: every[node.name], log=self.log, clock=lambda: self.now
+        )
+        self.side = There(self.kept.told)
+
+    def later(self, seconds: float, job: Job) -> list[str]:
+        self.now += seconds
+        self.kept.told.clear()
+        self.upkeep.now_and_then(job, A, self.side)
+        return self.kept.told
+
+    def end(self, job: Job, *, well: bool) -> list[str]:
+        self.kept.told.clear()
+        self.upkeep.at_end(job, A, self.side, well=well)
+        return self.kept.told
+
+
+def job(**changed: Any) -> Job:
+    made = records.job(
+        1,
+        state=JobState.RUNNING,
+        attempt=1,
+        shares=tuple(Share(node.name, 1, Tres(cpu=1)) for node in (B, A)),
+        **changed,
+    )
+    asked = Checkpoint(folder="/w/ckpt", every=30)
+    return replace(made, spec=made.spec.model_copy(update={"checkpoint": asked}))
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case()
+
+
+def test_checkpoints_are_taken_once_in_a_period(case: Case) -> None:
+    assert case.later(0, job()) == []
+    assert case.later(29, job()) == []
+    assert case.later(1, job()) == ["save 1 of attempt 1 a while"]
+    assert case.later(29, job()) == []
+    assert case.later(1, job()) == ["save 1 of attempt 1 a while"]
+
+
+def test_one_that_was_begun_goes_on_at_once(case: Case) -> None:
+    case.later(0, job())
+    case.kept.begun = True
+    assert case.later(1, job()) == ["save 1 of attempt 1 a while"]
+
+
+def test_a_notice_makes_all_of_the_node_due(case: Case) -> None:
+    case.later(0, job())
+    case.upkeep.hasten(NodeName("ec2-2"))
+    assert case.later(1, job()) == []
+    case.upkeep.hasten(NodeName("ec2-1"))
+    assert case.later(1, job()) == ["save 1 of attempt 1 a while"]
+    assert case.later(1, job()) == []
+
+
+def test_jobs_without_a_checkpoint_cost_nothing(case: Case) -> None:
+    plain = records.job(1, state=JobState.RUNNING)
+    assert case.later(999, plain) == []
+    assert case.end(plain, well=False) == []
+
+
+def test_results_are_fetched_once_in_the_partitions_period(case: Case) -> None:
+    due = []
+    for _ in range(5):
+        due.append(case.upkeep.fetch_due(job(), A))
+        case.now += 30
+    assert due == [False, False, True, False, True]
+    assert not case.upkeep.fetch_due(job(), B)
+    case.now += 1e6
+    assert not case.upkeep.fetch_due(job(), B)
+
+
+ENDS: tuple[tuple[Job, bool, list[str]], ...] = (
+    (job(), True, []),
+    (job(), False, ["save 1 of attempt 1"]),
+    (job(flags=JobFlag.COMPLETING | JobFlag.REQUEUED), True, ["save 1 of attempt 1"]),
+    (replace(job(), state=JobState.COMPLETED), False, []),
+    (replace(job(), state=JobState.TIMEOUT), False, ["save 1 of attempt 1"]),
+)
+
+
+@pytest.mark.parametrize(("ended", "well", "told"), ENDS)
+def test_the_last_one_is_taken_where_somebody_may_go_on(
+    case: Case, ended: Job, well: bool, told: list[str]
+) -> None:
+    assert case.end(ended, well=well) == told
+
+
+def test_an_end_waits_for_its_checkpoint_a_few_times_only(case: Case) -> None:
+    case.kept.unreachable = True
+    for _ in range(MOST_TRIES - 1):
+        with pytest.raises(OSError, match="no route"):
+            case.end(job(), well=False)
+    case.end(job(), well=False)
+    assert case.log.told == ["checkpoint.lost"]
+
+
+def test_the_folder_is_there_and_a_later_attempt_finds_its_checkpoint(case: Case) -> None:
+    case.upkeep.restore(job(), B, case.side)
+    case.upkeep.restore(replace(job(), attempt=2), B, case.side)
+    assert case.kept.told == ["make /w/ckpt", "make /w/ckpt", "restore 0 for attempt 2"]
