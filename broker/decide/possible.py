@@ -95,7 +95,7 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
     if not waits:
         shares = choose(ask, rooms)
         return ",".join(share.node for share in shares) if shares else None
-    one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask))
+    one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask), kinds=())
     return rooms[0].name if choose(one, rooms) else None
 
 

@@ -1,14 +1,14 @@
 """Feature expressions, as `--constraint` writes them, read once and asked of sets of features."""
 
 import re
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from broker.model.errors import BadOption
 
 INVALID = "Invalid feature specification"
-_TOKEN = re.compile(r"\s*([&|()\[\]]|[^\s&|()\[\]*]+|\*\s*\d+)")
-_COUNTED = re.compile(r"\s*([^\s&|()\[\]*]+)\s*\*\s*\d+\s*")
+_TOKEN = re.compile(r"\s*([&|()\[\]]|[^\s&|()\[\]*]+|\*\s*\d{1,7})")
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -31,7 +31,15 @@ class Either:
     right: "Expression"
 
 
-Expression = Feature | Both | Either
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """So many of the nodes at least."""
+
+    of: "Expression"
+    count: int
+
+
+Expression = Feature | Both | Either | Counted
 _JOINS: dict[str, type[Both] | type[Either]] = {"&": Both, "|": Either}
 
 
@@ -39,25 +47,48 @@ def parse(text: str) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
     `[a|b]`, one of them for all nodes, is read as `(a|b)`: the nodes of one purchase are alike.
-    A count of one kind alone (`a*2`) is met by all nodes being of that kind. Raises BadOption for
-    anything else, counts of several kinds among it.
+    Raises BadOption.
     """
-    counted = _COUNTED.fullmatch(text)
-    tokens = _tokens(counted[1] if counted else text)
-    expression, rest = _expression(tokens, text)
+    expression, rest = _expression(_tokens(text), text)
     if rest:
         raise _invalid(text)
     return expression
 
 
 def holds(expression: Expression, features: AbstractSet[str]) -> bool:
-    """Whether something with these (lower-case) features meets the expression."""
+    """Whether nodes that all have these (lower-case) features meet the expression."""
     if isinstance(expression, Feature):
         return expression.name in features
+    if isinstance(expression, Counted):
+        return holds(expression.of, features)
     left = holds(expression.left, features)
     if isinstance(expression, Both):
         return left and holds(expression.right, features)
     return left or holds(expression.right, features)
+
+
+def kinds(expression: Expression) -> tuple[Counted, ...]:
+    """Of `a*2&b*1` the sorts of nodes that are asked for; a single count is met by nodes alike."""
+    found = tuple(one for one in _together(expression) if isinstance(one, Counted))
+    return found if len(found) > 1 else ()
+
+
+def suits(expression: Expression, features: AbstractSet[str]) -> bool:
+    """Whether a node with these features may be one of several that meet the expression."""
+    sorts = kinds(expression)
+    if not sorts:
+        return holds(expression, features)
+    rest = (one for one in _together(expression) if one not in sorts)
+    return all(holds(one, features) for one in rest) and any(holds(s, features) for s in sorts)
+
+
+def _together(expression: Expression) -> Iterator[Expression]:
+    """What has to be met all at once."""
+    if isinstance(expression, Both):
+        yield from _together(expression.left)
+        yield from _together(expression.right)
+    else:
+        yield expression
 
 
 def names(expression: Expression | None) -> frozenset[str]:
@@ -66,15 +97,15 @@ def names(expression: Expression | None) -> frozenset[str]:
         return frozenset()
     if isinstance(expression, Feature):
         return frozenset((expression.name,))
+    if isinstance(expression, Counted):
+        return names(expression.of)
     return names(expression.left) | names(expression.right)
 
 
 def _tokens(text: str) -> list[str]:
     found = _TOKEN.findall(text)
-    if "".join(found) != "".join(text.split()):
+    if "".join("".join(found).split()) != "".join(text.split()):
         raise _invalid(text)
-    if any(token.startswith("*") for token in found):
-        raise _invalid(text, hint="counts of several kinds are not served: ask for one kind")
     return [str(token).lower() for token in found]
 
 
@@ -88,7 +119,17 @@ def _expression(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
 
 
 def _operand(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
-    if not tokens or tokens[0] in "&|)]":
+    operand, rest = _uncounted(tokens, text)
+    if not rest or not rest[0].startswith("*"):
+        return operand, rest
+    count = int(rest[0].removeprefix("*"))
+    if not count:
+        raise _invalid(text)
+    return Counted(operand, count), rest[1:]
+
+
+def _uncounted(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
+    if not tokens or tokens[0][0] in "&|)]*":
         raise _invalid(text)
     if tokens[0] not in _CLOSING:
         return Feature(tokens[0]), tokens[1:]
@@ -98,5 +139,6 @@ def _operand(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
     return inner, rest[1:]
 
 
-def _invalid(text: str, *, hint: str = "") -> BadOption:
-    return BadOption("constraint", text, INVALID, hint=hint or "write features as a, a&b, a|b")
+def _invalid(text: str) -> BadOption:
+    hint = "write features as a, a&b, a|b, [a*2&b*1]"
+    return BadOption("constraint", text, INVALID, hint=hint)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from accounting.tres import Tres, gres_counts
+from broker.model.constraint import Counted, kinds, parse
 from broker.model.job import Job
 from broker.model.offer import Alternative, Market, Need
 from broker.model.site import Partition
@@ -39,6 +40,8 @@ class Demand:
     tasks_per_core: int | None = None
     fewest: bool = False
     """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
+    kinds: tuple[Counted, ...] = ()
+    """Sorts of nodes of which there have to be so many (`-C a*2&b*1`)."""
     tasks_open: bool = False
     """The nodes are a range and no tasks were asked for: their number is known at the start."""
 
@@ -93,14 +96,17 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
     Without -n there is one task per node (Slurm 25.11); without -N as few nodes as the tasks take.
     """
     asked = spec.resources
-    nodes = asked.min_nodes or 1
+    sorts = kinds(parse(asked.constraint)) if asked.constraint else ()
+    least = sum(one.count for one in sorts)
+    nodes = max(asked.min_nodes or 1, least)
     tasks = asked.tasks or nodes * (asked.tasks_per_node or 1)
     if asked.tasks and asked.min_nodes:
-        nodes = min(nodes, asked.tasks)
+        nodes = max(least, min(nodes, asked.tasks))
     per_node, per_cpu = _memory_of(asked, partition)
     return Demand(
         min_nodes=nodes,
-        max_nodes=_max_nodes(asked, tasks),
+        max_nodes=_max_nodes(asked, tasks, least),
+        kinds=sorts,
         tasks=tasks,
         tasks_per_node=asked.tasks_per_node,
         cpus_per_task=asked.cpus_per_task or 1,
@@ -125,11 +131,11 @@ def _is_range(asked: Resources) -> bool:
     return asked.max_nodes is not None and asked.max_nodes != (asked.min_nodes or 1)
 
 
-def _max_nodes(asked: Resources, tasks: int) -> int | None:
+def _max_nodes(asked: Resources, tasks: int, least: int) -> int | None:
     if asked.max_nodes is not None:
-        return min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes
+        return max(least, min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes)
     if asked.min_nodes is not None:
-        return min(asked.min_nodes, tasks)
+        return max(least, min(asked.min_nodes, tasks))
     return None
 
 

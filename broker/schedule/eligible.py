@@ -4,7 +4,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from accounting.ids import JobId
-from broker.model.constraint import holds, parse
+from broker.model.constraint import holds, parse, suits
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.site import Partition, Site
@@ -47,7 +47,7 @@ def is_of_kind(node: Node, asked: Resources) -> bool:
     if node.declared and not _has_shape(node, asked):
         return False
     words = frozenset(word.lower() for word in node.features)
-    if asked.constraint is not None and not holds(parse(asked.constraint), words):
+    if asked.constraint is not None and not suits(parse(asked.constraint), words):
         return False
     return not asked.any_of or any(_is_one_of(node, words, where) for where in asked.any_of)
 

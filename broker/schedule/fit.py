@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accounting.tres import GresCounts, Tres, gres_counts
+from broker.model.constraint import holds
 from broker.model.ids import NodeName
 from broker.model.job import Share
 from broker.model.node import Node
@@ -62,6 +63,38 @@ def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
 
     As Slurm 25.11 (cons_tres, no -N): one node if one has room, else nodes are filled in order.
     """
+    if not ask.kinds:
+        return _fewest(ask, rooms)
+    sorted_out = _of_kinds(ask, [one for one in rooms if _most(ask, one, 1, part=())])
+    shares = _fewest(ask, sorted_out)
+    taken = {share.node for share in shares or ()}
+    return shares if _are_of_kinds(ask, [one for one in rooms if one.name in taken]) else None
+
+
+def _of_kinds(ask: Demand, rooms: Sequence[Room]) -> list[Room]:
+    """Those first that are of the sorts asked for, as many of each; the scarcest sort chooses."""
+    words = {one.name: _words(one) for one in rooms}
+    suited = {
+        kind: [one for one in rooms if holds(kind, words[one.name])] for kind in set(ask.kinds)
+    }
+    first: list[Room] = []
+    for kind in sorted(ask.kinds, key=lambda kind: len(suited[kind]) - kind.count):
+        left = [one for one in suited[kind] if one not in first]
+        left.sort(key=lambda one: sum(holds(other, words[one.name]) for other in ask.kinds))
+        first += left[: kind.count]
+    return [*first, *(one for one in rooms if one not in first)]
+
+
+def _are_of_kinds(ask: Demand, rooms: Sequence[Room]) -> bool:
+    words = [_words(one) for one in rooms]
+    return all(sum(holds(kind, have) for have in words) >= kind.count for kind in ask.kinds)
+
+
+def _words(one: Room) -> frozenset[str]:
+    return frozenset(word.lower() for word in one.node.features)
+
+
+def _fewest(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
     if ask.min_nodes == 1 and ask.max_nodes is None:
         for one in rooms:
             shares = _spread(ask, [one], count=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.model.constraint import holds, names, parse
+from broker.model.constraint import holds, kinds, names, parse, suits
 from broker.model.errors import BadOption
 
 
@@ -25,6 +25,9 @@ from broker.model.errors import BadOption
         ("a100-80gb", {"a100"}, False),
         ("Spot*2", {"spot"}, True),
         ("spot*2", {"g5"}, False),
+        ("[a*2&b*4]", {"a", "b"}, True),
+        ("[a*2&b*4]", {"a"}, False),
+        ("(a&b)*2|c * 3", {"c"}, True),
     ],
 )
 def test_a_constraint_holds_for_features(text: str, features: set[str], expected: bool) -> None:
@@ -33,12 +36,47 @@ def test_a_constraint_holds_for_features(text: str, features: set[str], expected
 
 @pytest.mark.parametrize(
     "text",
-    ["", "&", "a&", "|a", "(a", "a)", "a b", "[a|b", "(a]", "a&&b", "*2", "[a*2&b*4]", "()"],
+    [
+        "",
+        "&",
+        "a&",
+        "|a",
+        "(a",
+        "a)",
+        "a b",
+        "[a|b",
+        "(a]",
+        "a&&b",
+        "*2",
+        "a*",
+        "a*0",
+        "a*2*3",
+        "()",
+    ],
 )
 def test_what_is_no_constraint_is_refused_with_the_text_of_slurm(text: str) -> None:
     with pytest.raises(BadOption, match="Invalid feature specification") as caught:
         parse(text)
     assert (caught.value.option, caught.value.value) == ("constraint", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts", "features", "suited"),
+    [
+        ("a*2", [], {"b"}, False),
+        ("[a*2&b*4]", [2, 4], {"b"}, True),
+        ("a*2&b*1&c", [2, 1], {"b"}, False),
+        ("a*2&b*1&c", [2, 1], {"b", "c"}, True),
+        ("(a|x)*2&b*1", [2, 1], {"x"}, True),
+        ("[a*2|b*1]", [], {"c"}, False),
+    ],
+)
+def test_counts_of_several_kinds_are_met_by_nodes_that_differ(
+    text: str, counts: list[int], features: set[str], suited: bool
+) -> None:
+    found = parse(text)
+    assert [one.count for one in kinds(found)] == counts
+    assert suits(found, features) is suited
 
 
 def test_names_are_all_that_is_mentioned() -> None:

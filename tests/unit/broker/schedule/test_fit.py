@@ -1,5 +1,7 @@
 """Which nodes a job takes, what of each, and what it asks to buy."""
 
+from dataclasses import replace
+
 import pytest
 
 from accounting.tres import Tres, gres_counts
@@ -35,6 +37,29 @@ def rooms(*cpus: int, gpus: int = 2) -> list[Room]:
         )
         for number, cpu in enumerate(cpus, 1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "more", "nodes"),
+    [
+        ("[a*1&b*1]", {}, ["n1", "n4"]),
+        ("[a*2&b*2]", {}, ["n1", "n2", "n3", "n4"]),
+        ("[a*2&b*3]", {}, None),
+        ("[b*1&a*3]", {}, ["n1", "n2", "n3", "n4"]),  # n3 is both: it is wanted as an a
+        ("[a*1&b*1]", {"min_nodes": 3, "max_nodes": 3}, ["n1", "n2", "n4"]),
+        ("[a*1&b*1]", {"cpus_per_task": 3}, ["n3", "n4"]),
+        ("[a*1&b*1]", {"tasks": 5}, ["n1", "n4"]),
+    ],
+)
+def test_nodes_of_several_sorts_are_taken_as_many_as_were_asked_for(
+    constraint: str, more: dict[str, object], nodes: list[str] | None
+) -> None:
+    words = (("a",), ("a",), ("A", "b"), ("b",))
+    there = rooms(2, 2, 4, 4)
+    for one, features in zip(there, words, strict=True):
+        one.node = replace(one.node, features=features)
+    shares = choose(demand(ask(constraint=constraint, **more), PARTITION), there)
+    assert (None if shares is None else sorted(share.node for share in shares)) == nodes
 
 
 GPU = Gres(name="gpu")
