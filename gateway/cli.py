@@ -183,7 +183,11 @@ def run(verb: Verb, argv: Sequence[str]) -> int:
     module, _, name = verb.does.partition(":")
     home = module if "." in module else f"gateway.sdk.verbs.{module}"
     does: Any = getattr(import_module(home), name)
-    return int(does(given, here()) or 0)
+    counter = here()
+    for opt in verb.options:
+        if opt.note and given[opt.key]:
+            counter.say(f"note: option --{opt.key.replace('_', '-')}: ignored, {opt.note}")
+    return int(does(given, counter) or 0)
 
 
 def _beginnings(argv: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Tables and small texts that the command line prints."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.model.errors import Refused, Unknown
 from gateway.query.dollars import usd
@@ -21,6 +21,32 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         for row in cells
     )
     return "\n".join(lines)
+
+
+USERS, VERBOSE = "users", "verbose"
+
+
+class Column(NamedTuple):
+    """A heading, what stands below it (of a record, at an instant), and when it is shown."""
+
+    heading: str
+    cell: Callable[[Json, int], object]
+    shown: str = ""
+
+
+def listed(
+    columns: Iterable[Column], found: Iterable[Json], now: int, *, also: frozenset[str]
+) -> str:
+    """The usual columns, and those that `also` names."""
+    shown = [one for one in columns if not one.shown or one.shown in also]
+    rows = ([column.cell(one, now) for column in shown] for one in found)
+    return table([one.heading for one in shown], rows)
+
+
+def wide(given: Mapping[str, Any]) -> frozenset[str]:
+    """What a command line asks for beside the usual columns."""
+    asked = {USERS: given["all_users"], VERBOSE: given["verbose"]}
+    return frozenset(name for name, also in asked.items() if also)
 
 
 def _cell(value: object) -> str:
@@ -84,9 +110,11 @@ def matching(found: Sequence[Json], names: Sequence[str] | None) -> list[Json]:
     return [one for one in found if any(fnmatchcase(one["name"], name) for name in names)]
 
 
-def overview(found: Sequence[Json], others: Sequence[Json], now: int) -> str:
-    """Clusters, then other jobs."""
-    parts = [clusters(found, now) if found else "No clusters."]
+def overview(
+    found: Sequence[Json], others: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()
+) -> str:
+    """Clusters, then other jobs; `also` names what is shown beside the usual."""
+    parts = [clusters(found, now, also=also) if found else "No clusters."]
     return "\n\n".join([*parts, jobs(others, now)] if others else parts)
 
 
@@ -106,26 +134,27 @@ def service_text(told: Json) -> str:
     )
 
 
-def clusters(found: Sequence[Json], now: int) -> str:
-    head = (
-        *("NAME", "USER", "INFRA", "RESOURCES", "STATUS", "AUTOSTOP", "LAUNCHED"),
-        *("$/HOUR", "COST ($)"),
-    )
-    rows = (
-        (
-            one["name"],
-            one["user"],
-            one["infra"],
-            one["resources"],
-            one["status"] if one["status"] != "INIT" else f"INIT ({_waits(one)})",
-            _autostop(one),
-            ago(one["submitted"], now),
-            money(one["micro_usd_per_hour"]),
-            money(one["cost_micro_usd"]),
-        )
-        for one in found
-    )
-    return table(head, rows)
+CLUSTERS = (
+    Column("NAME", lambda one, now: one["name"]),
+    Column("USER", lambda one, now: one["user"], USERS),
+    Column("INFRA", lambda one, now: one["infra"]),
+    Column("RESOURCES", lambda one, now: one["resources"]),
+    Column("STATUS", lambda one, now: _cluster_status(one)),
+    Column("AUTOSTOP", lambda one, now: _autostop(one)),
+    Column("LAUNCHED", lambda one, now: ago(one["submitted"], now)),
+    Column("HEAD_IP", lambda one, now: next(iter(one["addresses"]), None), VERBOSE),
+    Column("JOB", lambda one, now: one["job"], VERBOSE),
+    Column("$/HOUR", lambda one, now: money(one["micro_usd_per_hour"])),
+    Column("COST ($)", lambda one, now: money(one["cost_micro_usd"])),
+)
+
+
+def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:
+    return listed(CLUSTERS, found, now, also=also)
+
+
+def _cluster_status(one: Json) -> str:
+    return str(one["status"]) if one["status"] != "INIT" else f"INIT ({_waits(one)})"
 
 
 def _autostop(one: Json) -> str | None:

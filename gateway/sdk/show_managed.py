@@ -1,21 +1,21 @@
 """The table of managed jobs: SkyPilot's columns, a pipeline or group before its tasks."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-from gateway.sdk.show import Json, ago, duration, lasted, money, table
+from gateway.sdk.show import (
+    USERS,
+    VERBOSE,
+    Column,
+    Json,
+    ago,
+    duration,
+    lasted,
+    listed,
+    money,
+)
 
 PART = " ↳"
 """In place of the id of a task that is one of several."""
-USERS, VERBOSE = "users", "verbose"
-
-
-class Column(NamedTuple):
-    """A heading, what stands below it (of a job, at an instant), and when it is shown."""
-
-    heading: str
-    cell: Callable[[Json, int], object]
-    shown: str = ""
 
 
 def _total(one: Json, now: int) -> str | None:
@@ -50,9 +50,7 @@ COLUMNS = (
 
 def managed(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:
     """`also` names what is shown beside the usual: USERS, VERBOSE."""
-    columns = [one for one in COLUMNS if not one.shown or one.shown in also]
-    rows = ([column.cell(one, now) for column in columns] for one in _lines(found))
-    return table([one.heading for one in columns], rows) if found else "No managed jobs."
+    return listed(COLUMNS, _lines(found), now, also=also) if found else "No managed jobs."
 
 
 def _lines(found: Sequence[Json]) -> Iterator[Json]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.model.job import JobState
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, service
 from tests.lab.host import NO_SSHD, SSHD
@@ -95,14 +96,18 @@ def saved(gateway: Service, job: int) -> int:
 
 def lose(spz: Terminal, lab: Running, job: int) -> str:
     """Takes its machine back once it has saved something there; the region."""
-    until(lambda: spz.job(job)["status"] == "RUNNING", "it to run", PATIENCE)
+    until(lambda: _runs(spz.gateway, job), "it to run", PATIENCE)
     before = saved(spz.gateway, job)
     until(lambda: saved(spz.gateway, job) > before, "a checkpoint of it", PATIENCE)
     machine = machine_of(spz.gateway, job)
-    assert lab.set("interrupt", id=machine["id"], notice=8) == [machine["id"]]
-    gone = lambda: machine["id"] not in living(lab)  # noqa: E731
-    until(gone, "the machine to be gone", PATIENCE)
+    assert lab.set("interrupt", id=machine["id"], notice=5) == [machine["id"]]
+    until(lambda: not _runs(spz.gateway, job), "it to be pushed out", PATIENCE)
     return str(machine["region"])
+
+
+def _runs(gateway: Service, job: int) -> bool:
+    record = gateway.job(job)
+    return record.state is JobState.RUNNING and not (record.configuring or record.completing)
 
 
 def living(lab: Running) -> set[str]:
@@ -117,8 +122,8 @@ def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
     (spz.home / "project" / "fit.yaml").write_text(TASK)
     job = json.loads(spz("jobs", "launch", "-y", "-d", "-o", "json", "fit.yaml").out)["root"]
     regions = [lose(spz, lab, job), lose(spz, lab, job)]
-    until(lambda: spz.job(job)["status"] == "SUCCEEDED", "its end", PATIENCE)
-    assert spz.job(job)["restarts"] == 2
+    gateway.wait(job, "COMPLETED")
+    assert (spz.job(job)["status"], spz.job(job)["restarts"]) == ("SUCCEEDED", 2)
 
     text = spz("jobs", "logs", str(job), "--no-follow").out.splitlines()
     starts = [line.split() for line in text if " from " in line]

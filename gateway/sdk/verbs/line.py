@@ -16,6 +16,8 @@ class Opt(NamedTuple):
     kind: str
     help: str
     metavar: str = ""
+    note: str = ""
+    """What is said where it is given: it is taken, and changes nothing."""
 
     @property
     def key(self) -> str:

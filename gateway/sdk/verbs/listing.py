@@ -29,9 +29,10 @@ def status(given: Values, counter: Counter) -> int:
         return _addresses(found)
     told = service.get("/v1/jobs")
     others = [one for one in told["jobs"] if not one["over"] and not one["cluster"]]
-    jobs = [] if given["words"] or given["no_show_managed_jobs"] else others
+    jobs = [] if given["words"] or given["show_managed_jobs"] is False else others
     data = {"clusters": found, "jobs": jobs}
-    counter.show(data, given, lambda: show.overview(found, jobs, told["at"]))
+    also = show.wide(given)
+    counter.show(data, given, lambda: show.overview(found, jobs, told["at"], also=also))
     return 0
 
 

@@ -22,10 +22,10 @@ from gateway.sdk.verbs.sent import body_of
 
 def launch(given: Values, counter: Counter) -> int:
     """Exits as the job does; 0 with -d."""
-    body = body_of(given, given["words"])
+    body = body_of({**given, "name": given["name"] or given["cluster"]}, given["words"])
     if given["pool"]:
         return pools.run_on(given, counter, body)
-    body |= {"num_jobs": given["num_jobs"], "group": given["job_group"]}
+    body |= {"num_jobs": given["num_jobs"], "group": bool(given["job_group"])}
     service = counter.service
     plan = service.post("/v1/managed", {**body, "dry_run": True})
     for note in plan["notes"]:

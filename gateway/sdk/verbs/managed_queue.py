@@ -7,7 +7,8 @@ from datetime import datetime
 from broker.model.errors import Refused
 from gateway.config.problems import near
 from gateway.sdk.client import Json
-from gateway.sdk.show_managed import USERS, VERBOSE, managed
+from gateway.sdk.show import wide
+from gateway.sdk.show_managed import managed
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 from gateway.translate.skypilot_values import duration
@@ -31,9 +32,7 @@ def queue(given: Values, counter: Counter) -> int:
     if not given["all"]:
         roots = roots[: USUAL_LIMIT if given["limit"] is None else given["limit"]]
     shown = [one for one in mine if one["root"] in set(roots)]
-    also = {USERS: given["all_users"], VERBOSE: given["verbose"]}
-    wide = frozenset(name for name, asked in also.items() if asked)
-    counter.show(shown, given, lambda: managed(shown, told["at"], also=wide))
+    counter.show(shown, given, lambda: managed(shown, told["at"], also=wide(given)))
     return 0
 
 

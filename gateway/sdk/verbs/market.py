@@ -18,7 +18,7 @@ GUESSED = "~ estimated from the average saving known of spot"
 def gpus(given: Values, counter: Counter) -> int:
     """All accelerators, or one; with --all-regions the price in each region."""
     name = given["words"][0] if given["words"] else None
-    regions = ",".join([*given["region"], *_regions(given["infra"])]) or None
+    regions = ",".join([*given["region"], *_regions(given["infra"] or given["cloud"])]) or None
     told = counter.service.get("/v1/gpus", name=name, regions=regions, each=given["all_regions"])
     if not told["gpus"]:
         raise Refused(f"no type has accelerators {name!r}", hint="`spz gpus list` lists all")

@@ -7,8 +7,25 @@ OUTPUT = Opt("-o --output", TEXT, "table or json.", "FORM")
 AS_JSON = Opt("--json", FLAG, "The same as -o json.")
 ALL_OF_MINE = Opt("-a --all", FLAG, "All of yours.")
 EVERYBODY = Opt("-u --all-users", FLAG, "Of all users.")
-ASYNC = Opt("--async", FLAG, "Print the request's id and come back at once.")
+ASYNC = Opt("--async", PAIR, "Print the request's id and come back at once.")
 DETACH = Opt("-d --detach-run", FLAG, "Do not wait for the run.")
+SETTINGS = Opt(
+    "--config",
+    MANY,
+    "Settings of SkyPilot's client; there are none here.",
+    "KEY=VALUE",
+    "settings are the service's: `spz check` shows its file",
+)
+WORKSPACE = Opt(
+    "-w --workspace", TEXT, "One of SkyPilot's.", "NAME", "there is one workspace, accounts part it"
+)
+TIMEOUT = Opt(
+    "--graceful-timeout",
+    TEXT,
+    "How long that may take.",
+    "TIME",
+    "runs end by themselves, or are cancelled with the site's KillWait",
+)
 CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
 LISTED = (OUTPUT, AS_JSON)
 
@@ -49,5 +66,7 @@ LOGS = (
     Opt("--tail", NUMBER, "Only the last lines; 0 is all."),
     Opt("--status", FLAG, "Only the status."),
     Opt("-s --sync-down", FLAG, "Copy the text to ./sky_logs."),
+    Opt("--hook", FLAG, "What hooks said.", "", "hooks write into the text of the run"),
+    Opt("-w --worker", NUMBER, "Of one node.", "N", "the text of all nodes is one file"),
     Opt("--provision", FLAG, "What the cluster waits for or was bought from."),
 )

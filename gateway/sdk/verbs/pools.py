@@ -129,6 +129,9 @@ def logs(given: Values, counter: Counter) -> int:
     workers: list[Any] = _must_have(counter.service, name)
     number = show.run_number(rest[0]) if rest else _number(workers[0])
     wanted = which(counter.service, f"{name}-pool-{number}", 1)
+    if given["controller"]:
+        print("\n".join(counter.service.get(f"/v1/jobs/{wanted.job}/why")["lines"]))
+        return 0
     state = state_of(counter.service, wanted)
     return text_of(given, counter, wanted, state=state, title=f"{name} {number}")
 

@@ -65,14 +65,16 @@ def status(given: Values, counter: Counter) -> int:
 def log(given: Values, counter: Counter) -> int:
     """The end of the service's; or follows a request's and exits as `spz logs`."""
     if not given["words"]:
-        count = USUAL_LINES if given["lines"] is None else given["lines"]
+        asked = given["lines"] if given["tail"] is None else given["tail"]
+        count = USUAL_LINES if asked is None else asked
         print(Background(counter.paths, counter.say).log_end(count), end="")
         return 0
     (request,) = given["words"]
     told = counter.service.get(f"/v1/requests/{request}")
     wanted = Which(told["job"], told["run"])
     state = part_of(counter.service.get(f"/v1/jobs/{told['job']}"), wanted)
-    how = {"status": False, "sync_down": False, "tail": None, "no_follow": False}
+    still = given["follow"] is False
+    how = {"status": False, "sync_down": False, "tail": given["tail"], "no_follow": still}
     return text_of(how, counter, wanted, state=state, title=request)
 
 
@@ -97,6 +99,18 @@ def storage(given: Values, counter: Counter) -> int:
 
 def volumes(given: Values, counter: Counter) -> int:
     raise Refused(NO_VOLUMES, hint="keep data in S3: file_mounts")
+
+
+ABSENT = "this is SkyPilot's alone: accounts part users' work, machines come from EC2 only"
+
+
+def absent(given: Values, counter: Counter) -> int:
+    raise Refused(ABSENT, hint="`spz -h` lists what there is")
+
+
+def logout(given: Values, counter: Counter) -> int:
+    counter.say("nothing is remembered: who you are is known by your uid")
+    return 0
 
 
 def serve(given: Values, counter: Counter) -> int:

@@ -1,6 +1,6 @@
 """Every verb, those that speak SkyPilot here: its options, its words, and where it is done."""
 
-from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
@@ -9,7 +9,10 @@ from gateway.sdk.verbs.options import (
     LISTED,
     LOGS,
     OVERRIDES,
+    SETTINGS,
+    TIMEOUT,
     VARIABLES,
+    WORKSPACE,
     YES,
 )
 from gateway.sdk.verbs.table_jobs import JOBS
@@ -27,6 +30,10 @@ LAUNCHED = (
     Opt("--no-setup", FLAG, "Leave setup out."),
     Opt("--fast", FLAG, "Leave setup out on a cluster that is up."),
     Opt("-s --detach-setup", FLAG, "Nothing waits for setup alone."),
+    Opt("--resize", FLAG, "Of a cluster that is there.", "", "it keeps its machines"),
+    Opt("--clone --clone-disk-from", TEXT, "A cluster.", "NAME", "disks are not copied"),
+    Opt("--docker", FLAG, "Older.", "", "image_id: docker:IMAGE names a container"),
+    WORKSPACE,
     ASYNC,
     YES,
 )
@@ -56,7 +63,9 @@ CLUSTERS = (
             Opt("--endpoints", FLAG, "Addresses with the ports; none are opened here."),
             Opt("--endpoint", NUMBER, "One of them.", "PORT"),
             Opt("-v --verbose", FLAG, "More columns."),
-            Opt("--no-show-managed-jobs", FLAG, "Clusters only."),
+            Opt("--show-managed-jobs", PAIR, "Jobs that are no clusters too; that is usual."),
+            Opt("--show-services", PAIR, "There are none here."),
+            Opt("--show-pools", PAIR, "`spz jobs pool status` shows them."),
             EVERYBODY,
             *LISTED,
         ),
@@ -93,6 +102,7 @@ CLUSTERS = (
             EVERYBODY,
             Opt("-p --purge", FLAG, "Whatever the machines say; no difference here."),
             Opt("--graceful", FLAG, "Wait for its runs first."),
+            TIMEOUT,
             ASYNC,
             YES,
         ),
@@ -107,6 +117,7 @@ CLUSTERS = (
             EVERYBODY,
             Opt("-p --purge", FLAG, "Whatever the machines say; no difference here."),
             Opt("--graceful", FLAG, "Wait for its runs first."),
+            TIMEOUT,
             ASYNC,
             YES,
         ),
@@ -120,6 +131,7 @@ CLUSTERS = (
             ALL_OF_MINE,
             Opt("-i --idle-minutes-to-autostop", NUMBER, "As for launch."),
             Opt("--down", FLAG, "With -i: let it go then, not stop."),
+            Opt("--wait-for", TEXT, "As for launch.", "WHAT", "it stays as it was at launch"),
             Opt("-r --retry-until-up", FLAG, "Ask again for ever; the first gap is 30 s."),
             Opt("-f --force", FLAG, "Whatever it is said to be; no difference here."),
             ASYNC,
@@ -137,6 +149,7 @@ CLUSTERS = (
             Opt("--down", FLAG, "Let them go, not stop."),
             Opt("--wait-for", TEXT, "What holds it off: jobs_and_ssh, jobs.", "WHAT"),
             ALL_OF_MINE,
+            EVERYBODY,
             ASYNC,
             YES,
         ),
@@ -170,6 +183,7 @@ TASKS = (
     ),
     Verb("task schema", "tasks:schema", "The JSON Schema of task files.", "", ()),
 )
+KNOWN = "who asks is known by the socket"
 REST = (
     Verb("api info", "service:info", "Where the service is, and who asks.", "", LISTED),
     Verb(
@@ -177,8 +191,14 @@ REST = (
         "service:login",
         "Remember the service that -e names.",
         "",
-        (Opt("-e --endpoint", TEXT, "Its socket.", "SOCKET"),),
+        (
+            Opt("-e --endpoint", TEXT, "Its socket.", "SOCKET"),
+            Opt("--relogin", FLAG, "Again.", "", KNOWN),
+            Opt("-t --token --service-account-token", TEXT, "Who asks.", "TOKEN", KNOWN),
+            Opt("--no-browser", FLAG, "Here.", "", KNOWN),
+        ),
     ),
+    Verb("api logout", "service:logout", "Nothing is remembered that could be forgotten.", "", ()),
     Verb(
         "api cancel",
         "service:cancel",
@@ -208,12 +228,20 @@ REST = (
         Verb(f"serve {word}", "service:serve", "Not offered: says why.", "[WORD...]!", ())
         for word in ("up", "down", "status", "logs", "update")
     ),
+    *(
+        Verb(name, "service:absent", "Not offered: says why.", "[WORD...]!", ())
+        for name in ("workspace use", "workspace info", "ssh up", "ssh down", "debug-dump")
+    ),
+    Verb("gpus label", "service:absent", "Not offered: says why.", "[WORD...]!", ()),
+    Verb("jobs dashboard", "service:dashboard", "Where the pages are.", "", ()),
 )
 GPUS = (
     Opt("-a --all", FLAG, "All of them; that is usual."),
     Opt("--region", MANY, "Of these regions.", "REGION"),
     Opt("--all-regions", FLAG, "The price in each region."),
     Opt("--infra", TEXT, "aws or aws/REGION.", "INFRA"),
+    Opt("--cloud", TEXT, "Older spelling of --infra.", "CLOUD"),
+    Opt("-v --verbose", FLAG, "It always tells all."),
     *LISTED,
 )
 MARKET = (
@@ -240,5 +268,15 @@ MARKET = (
         LISTED,
     ),
 )
-VERBS = (*CLUSTERS, *JOBS, *TASKS, *MARKET, *OPERATORS, *REST)
+
+
+def _settled(verb: Verb) -> Verb:
+    """With SkyPilot's --config where it has none of its own."""
+    if verb.words.endswith("!") or any(opt.key == SETTINGS.key for opt in verb.options):
+        return verb
+    return verb._replace(options=(*verb.options, SETTINGS))
+
+
+SKY = tuple(map(_settled, (*CLUSTERS, *JOBS, *MARKET, *REST)))
+VERBS = (*SKY, *TASKS, *OPERATORS)
 BY_NAME = {verb.name: verb for verb in VERBS}

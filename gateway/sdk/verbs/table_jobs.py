@@ -1,6 +1,6 @@
 """The verbs of managed jobs and pools: their options, and where they are done."""
 
-from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
@@ -9,10 +9,18 @@ from gateway.sdk.verbs.options import (
     LISTED,
     LOGS,
     OVERRIDES,
-    VARIABLES,
+    TIMEOUT,
+    WORKSPACE,
     YES,
 )
 
+CONTROLLER = Opt("--controller", FLAG, "Why it is where it is.")
+PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
+POOLS = (
+    Opt("-v --verbose", FLAG, "It always tells all."),
+    Opt("-a --all", FLAG, "All workers; that is usual."),
+    *LISTED,
+)
 JOBS = (
     Verb(
         "jobs launch",
@@ -23,7 +31,9 @@ JOBS = (
             Opt("-p --pool", TEXT, "On a worker of this pool.", "POOL"),
             Opt("--num-jobs", NUMBER, "So many, each with its SKYPILOT_JOB_RANK."),
             Opt("--job-recovery", TEXT, "FAILOVER, EAGER_NEXT_REGION or none.", "STRATEGY"),
-            Opt("--job-group", FLAG, "The file's tasks together."),
+            Opt("--job-group", PAIR, "The file's tasks together."),
+            Opt("-c --cluster", TEXT, "Older spelling of --name.", "NAME"),
+            WORKSPACE,
             Opt("--dryrun", FLAG, "Only show what it would be bought from."),
             DETACH,
             ASYNC,
@@ -64,7 +74,7 @@ JOBS = (
             EVERYBODY,
             Opt("--task", TEXT, "Only this task of them, by name or number.", "TASK"),
             Opt("--graceful", FLAG, "They always get their signal first."),
-            Opt("--graceful-timeout", NUMBER, "They have the site's KillWait."),
+            TIMEOUT,
             YES,
         ),
     ),
@@ -75,7 +85,7 @@ JOBS = (
         "[ID] [TASK]",
         (
             Opt("-n --name", TEXT, "The last of this name.", "NAME"),
-            Opt("--controller", FLAG, "Why it is where it is."),
+            CONTROLLER,
             Opt("--attempt", NUMBER, "Only the text of this attempt; the first is 1."),
             Opt("-r --refresh", FLAG, "No difference: it is always fresh."),
             *LOGS,
@@ -89,11 +99,21 @@ JOBS = (
         (
             Opt("-p --pool", TEXT, "Its name; absent: that of the file.", "NAME"),
             Opt("--workers", NUMBER, "How many."),
-            *VARIABLES,
+            Opt("--mode", TEXT, "rolling or blue_green.", "MODE", "workers that are up stay"),
+            *OVERRIDES,
+            ASYNC,
             YES,
         ),
     ),
-    Verb("jobs pool status", "pools:status", "Pools and their workers.", "[POOL...]", LISTED),
-    Verb("jobs pool logs", "pools:logs", "What a worker said.", "POOL [WORKER]", LOGS),
-    Verb("jobs pool down", "pools:down", "Let pools go.", "[POOL...]", (ALL_OF_MINE, YES)),
+    Verb("jobs pool status", "pools:status", "Pools and their workers.", "[POOL...]", POOLS),
+    Verb(
+        "jobs pool logs", "pools:logs", "What a worker said.", "POOL [WORKER]", (CONTROLLER, *LOGS)
+    ),
+    Verb(
+        "jobs pool down",
+        "pools:down",
+        "Let pools go.",
+        "[POOL...]",
+        (ALL_OF_MINE, PURGE, ASYNC, YES),
+    ),
 )

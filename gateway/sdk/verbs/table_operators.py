@@ -1,8 +1,10 @@
 """The verbs that are the service's own, not SkyPilot's: their options, and where they are done."""
 
-from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
-from gateway.sdk.verbs.options import LISTED
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
+from gateway.sdk.verbs.options import LISTED, WORKSPACE
 
+ONE = "a request is named by its id"
+HOST = "where it listens is in the configuration"
 OPERATORS = (
     Verb(
         "why",
@@ -57,7 +59,19 @@ OPERATORS = (
         ),
     ),
     Verb("serve", "operators:serve", "Run the service in the foreground, until SIGTERM or Ctrl-C."),
-    Verb("api start", "operators:start", "Start the service and wait until it takes requests."),
+    Verb(
+        "api start",
+        "operators:start",
+        "Start the service and wait until it takes requests.",
+        "",
+        (
+            Opt("--deploy", FLAG, "For others too.", "", HOST),
+            Opt("--host", TEXT, "Where it listens.", "HOST", HOST),
+            Opt("--port", TEXT, "Where it listens.", "PORT", HOST),
+            Opt("--foreground", FLAG, "Here.", "", "`spz serve` runs in the foreground"),
+            Opt("--enable-basic-auth", FLAG, "Ask for passwords.", "", HOST),
+        ),
+    ),
     Verb(
         "api stop",
         "operators:stop",
@@ -68,21 +82,33 @@ OPERATORS = (
         "service:status",
         "Whether it runs, and what it has to do; or of one request. Exits 1 without an answer.",
         "[REQUEST]",
-        LISTED,
+        (
+            Opt("-a --all-status", FLAG, "Of all requests.", "", ONE),
+            Opt("-l --limit", TEXT, "At most so many requests.", "N", ONE),
+            Opt("-c --cluster", TEXT, "Of a cluster.", "NAME", "`spz queue NAME` lists its runs"),
+            Opt("-v --verbose", FLAG, "It always tells all."),
+            *LISTED,
+        ),
     ),
     Verb(
         "api logs",
         "service:log",
         "The end of its log; or what a request began says.",
         "[REQUEST]",
-        (Opt("-n --lines", NUMBER, "How many of the last; 50 if not given."),),
+        (
+            Opt("-n --lines", NUMBER, "How many of the last; 50 if not given."),
+            Opt("--tail", NUMBER, "The same."),
+            Opt("--server-logs", FLAG, "The service's own; that is usual."),
+            Opt("-l --log-path", TEXT, "A file.", "PATH", "the service has one log"),
+            Opt("--follow", PAIR, "What a request began, until it is over; that is usual."),
+        ),
     ),
     Verb(
         "check",
         "operators:check",
         "Look at what a service needs here. Exits 1 if something has to be done.",
         "[CLOUD...]",
-        (Opt("-v --verbose", FLAG, "It always tells all."), *LISTED),
+        (Opt("-v --verbose", FLAG, "It always tells all."), WORKSPACE, *LISTED),
     ),
     Verb(
         "sweep",
@@ -124,6 +150,8 @@ OPERATORS = (
     Verb("version", "operators:version", "Versions of SkyPurza and of the Slurm it presents."),
 )
 GROUPS = {
+    "workspace": "Not offered: says why.",
+    "ssh": "Not offered: says why.",
     "api": "The service in the background, for this user.",
     "task": "Task files: check, show.",
     "jobs": "Managed jobs.",

@@ -2,10 +2,11 @@
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from gateway.cli import read
+from gateway.cli import read, run
 from gateway.sdk.verbs import overview
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.line import UsageError as Wrong
@@ -140,3 +141,11 @@ def test_every_group_has_a_line_of_its_own_about_it(group: str) -> None:
     assert about
     assert about != overview.ABOUT
     assert f"`spz {group} COMMAND -h`" in overview.listing(group)
+
+
+def test_an_option_that_changes_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SKYPURZA_HOME", str(tmp_path))
+    assert run(BY_NAME["api logout"], ["--config", "a.b=c"]) == 0
+    assert "note: option --config: ignored, settings are the service's" in capsys.readouterr().err

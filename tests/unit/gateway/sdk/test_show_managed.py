@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.sdk.show_managed import USERS, VERBOSE, managed
+from gateway.sdk.show import USERS, VERBOSE
+from gateway.sdk.show_managed import managed
 
 NOW = 1_800_000_000
 JOB = {
