@@ -72,49 +72,74 @@ def stand(root: Branch) -> dict[Key, Standing]:
     found = {root.key: Standing(whole, 0.0, 1.0 if whole else 0.0, 1.0 if whole else 0.0, INFINITE)}
     _walk(root, whole, found)
     users = sum(1 for key in found if key[1])
-    factors = _ranked(root, found, users)
-    return {key: replace(one, factor=factors.get(key)) for key, one in found.items()}
+    ranking = _Ranking(found, users, left=users)
+    ranking.walk(list(_peers(root)))
+    return {key: replace(one, factor=ranking.factors.get(key)) for key, one in found.items()}
+
+
+def _peers(branch: Branch) -> Iterator[Branch]:
+    """What stands side by side below it: of accounts with the shares of theirs what they have."""
+    for child in branch.below:
+        if child.shares == USE_PARENT and not child.is_user:
+            yield from _peers(child)
+        else:
+            yield child
 
 
 def _walk(branch: Branch, whole: float, found: dict[Key, Standing]) -> None:
-    own = [child for child in branch.below if child.shares != USE_PARENT]
-    shares = sum(child.shares for child in own)
-    usage = sum(child.usage for child in own)
+    peers = list(_peers(branch))
+    shares = sum(one.shares for one in peers if one.shares != USE_PARENT)
+    usage, above = sum(one.usage for one in peers), found[branch.key]
+
+    def note(one: Branch) -> None:
+        used = one.usage / usage if usage else 0.0
+        total = one.usage / whole if whole else 0.0
+        if one.shares == USE_PARENT:
+            part, level = above.norm_shares, above.level
+        else:
+            part = one.shares / shares if shares else 0.0
+            level = part / used if used else INFINITE
+        found[one.key] = Standing(one.usage, part, total, used, level)
+        if one.shares == USE_PARENT:
+            for child in one.below:
+                note(child)
+        else:
+            _walk(one, whole, found)
+
     for child in branch.below:
-        if child.shares == USE_PARENT:  # stands as the account above does
-            found[child.key] = replace(found[branch.key], usage=child.usage)
-            continue
-        part = child.shares / shares if shares else 0.0
-        used = child.usage / usage if usage else 0.0
-        level = part / used if used else INFINITE
-        total = child.usage / whole if whole else 0.0
-        found[child.key] = Standing(child.usage, part, total, used, level)
-        _walk(child, whole, found)
+        note(child)
 
 
-def _ranked(root: Branch, found: Mapping[Key, Standing], users: int) -> dict[Key, float]:
-    """Factors by a walk, depth first, from the branch that used least of its share."""
-    groups = list(_rank(root.below, found))
-    factors: dict[Key, float] = {}
-    rank = users
-    for group in groups:
-        factors |= {one.key: rank / users for one in group}
-        rank -= len(group)
-    return factors
+@dataclass(slots=True)
+class _Ranking:
+    """A walk, depth first, from the branch that used least of its share (Slurm's fair_tree)."""
 
+    found: Mapping[Key, Standing]
+    users: int
+    left: int
+    """The rank of the next user who is on a level with nobody before."""
+    rank: int = 0
+    factors: dict[Key, float] = field(default_factory=dict)
 
-def _rank(siblings: list[Branch], found: Mapping[Key, Standing]) -> Iterator[list[Branch]]:
-    """Users of one level together; accounts of one level are merged before going down."""
+    def walk(self, siblings: list[Branch], *, tied: bool = False) -> None:
+        """Ranks users; `tied` says that the first is on a level with whoever came before."""
+        order = sorted(siblings, key=lambda one: (-self._level(one), not one.is_user))
+        for _, same in groupby(order, key=self._level):
+            group = list(same)
+            for one in (one for one in group if one.is_user):
+                self._give(one, tied=tied)
+                tied = True
+            merged = [child for one in group if not one.is_user for child in _peers(one)]
+            if merged:
+                self.walk(merged, tied=tied)
+            tied = False
 
-    def level(one: Branch) -> float:
-        return found[one.key].level
+    def _give(self, user: Branch, *, tied: bool) -> None:
+        if not tied:
+            self.rank = self.left
+        self.factors[user.key] = self.rank / self.users
+        self.left -= 1
 
-    order = sorted(siblings, key=lambda one: (-level(one), not one.is_user))
-    for _, same in groupby(order, key=level):
-        group = list(same)
-        users = [one for one in group if one.is_user]
-        if users:
-            yield users
-        merged = [child for one in group if not one.is_user for child in one.below]
-        if merged:
-            yield from _rank(merged, found)
+    def _level(self, one: Branch) -> float:
+        """Users with the shares of their account come first in it."""
+        return INFINITE if one.is_user and one.shares == USE_PARENT else self.found[one.key].level

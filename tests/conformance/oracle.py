@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import shares
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from run import HERE, USERS, make_user, service, spz, state_directory
@@ -265,7 +266,10 @@ def main(argv: Sequence[str]) -> int:
         if started.returncode:
             print(f"test-oracle: skipped, {script.name} ended with status {started.returncode}")
             return 0
-        return side_by_side(asked, f"{folder}/etc/slurm.conf")
+        conf = f"{folder}/etc/slurm.conf"
+        return max(
+            side_by_side(asked, conf), shares.main(["--conf", conf, "--seed", str(asked.seed)])
+        )
     finally:
         subprocess.run(["bash", str(script), "stop"], env=environ, check=False)
         if not asked.keep:

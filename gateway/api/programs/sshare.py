@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.assoc import lower
+from accounting.assoc import USE_PARENT, lower
 from accounting.fairshare import INFINITE, Key, Standing
 from accounting.tres import Tres, billing, parse_weights
 from broker.model.job import Job, JobState
@@ -25,7 +25,7 @@ from gateway.query import job as of
 from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.documents import values
-from gateway.query.managed import limit_text, limits_of
+from gateway.query.managed import limit_text, limits_of, shares_text
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
 from gateway.query.shape import number
 
@@ -75,7 +75,7 @@ def _factor(share: Share) -> str:
 
 
 def _level(share: Share) -> str:
-    if share.is_root:
+    if share.is_root or share.row.shares == USE_PARENT:
         return ""
     return "inf" if share.standing.level == INFINITE else f"{share.standing.level:.6f}"
 
@@ -110,7 +110,7 @@ def fields(cluster: str) -> tuple[Field[Share], ...]:
 
 
 def _raw_shares(share: Share) -> str:
-    return "" if share.is_root else str(share.row.shares)
+    return "" if share.is_root else shares_text(share.row.shares)
 
 
 def _group_minutes(share: Share) -> str:
