@@ -155,8 +155,8 @@ def _why_bought(buy: Buy) -> str:
     """One line per rung for `spz why`: the choice and what came next."""
     others = len(buy.riders) - 1
     shared = f", shared with {others} more" if others else ""
-    old = (note for note in buy.rungs[0].notes if "days old" in note)
-    shared += "".join(f" ({note})" for note in old)
+    old = buy.rungs[0].old_price
+    shared += f" ({old})" if old else ""
     return "\n".join(
         f"{rung.offer.instance_type}|{rung.offer.region}|{'+'.join(rung.offer.zones)}"
         f"|{rung.offer.market.value}|{rung.offer.micro_usd_per_hour}"

@@ -91,27 +91,33 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
     record = _record(world, asked.spec, asked.owner, now=now)
     site, bound = within_reservation(world, record)
     partition, nodes = must_start_somewhere(site, bound, quote)
+    cost, old = _at_most(record, partition, quote, site=site)
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
         cpus=record.want.cpu,
         nodes=nodes,
         partition=partition.name,
-        micro_usd=_at_most(record, partition, quote, site=site),
+        micro_usd=cost,
+        old_price=old,
     )
     return Decision(reply=estimate)
 
 
-def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> int:
-    """Micro-dollars until its limit (an hour without one) on the best offer, or own nodes."""
+def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> tuple[int, str]:
+    """Micro-dollars until its limit (an hour without one) on the best offer, or own nodes.
+
+    And what is to be said of the offer's price if it is old.
+    """
     ask, seconds = demand(job.spec, partition), expected_seconds(job)
+    best = None
     if partition.elastic is not None:
-        rungs = quote(need_of(job.spec, ask, seconds), partition, partition.elastic).rungs
-        each = rungs[0].offer.micro_usd_per_hour if rungs else 0
+        best = quote(need_of(job.spec, ask, seconds), partition, partition.elastic).first
+        each = best.offer.micro_usd_per_hour if best else 0
     else:
         own = set(partition.nodes)
         each = max((n.micro_usd_per_hour for n in site.nodes if n.name in own), default=0)
-    return each * ask.min_nodes * seconds // 3600
+    return each * ask.min_nodes * seconds // 3600, best.old_price if best else ""
 
 
 def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:

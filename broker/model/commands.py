@@ -58,6 +58,8 @@ class StartEstimate:
     partition: str
     micro_usd: int = 0
     """What it costs at most, until its time limit."""
+    old_price: str = ""
+    """What is to be said of the price that this is reckoned with, if it is old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

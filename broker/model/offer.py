@@ -183,3 +183,8 @@ class Ranked:
     notes: tuple[str, ...] = field(default=())
     cooling_until: int | None = None
     """Refused lately: better not tried before this instant, unless nothing else is left."""
+
+    @property
+    def old_price(self) -> str:
+        """What is said of a price that is old; "" where it is not."""
+        return next((note for note in self.notes if "days old" in note), "")

@@ -124,7 +124,8 @@ async def _owner(desk: Desk, call: Call, said: Submission) -> Owner:
 def _estimated(estimate: StartEstimate, zone: Zone) -> str:
     """Slurm's line, and what it costs where that is anything."""
     cost = usd(estimate.micro_usd)
-    money = f"sbatch: it costs {cost} at most\n" if estimate.micro_usd else ""
+    old = f" ({estimate.old_price})" if estimate.old_price else ""
+    money = f"sbatch: it costs {cost} at most{old}\n" if estimate.micro_usd else ""
     return (
         f"sbatch: Job {estimate.job} to start at {show_instant(estimate.start, zone)} using "
         f"{estimate.cpus} processors on nodes {estimate.nodes} "

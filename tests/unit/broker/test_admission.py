@@ -77,6 +77,18 @@ def test_what_is_beyond_the_whole_partition_waits_but_is_refused_as_a_test(
     assert reply.message == IMPOSSIBLE
 
 
+def test_what_a_job_would_cost_is_told_with_the_age_of_an_old_price() -> None:
+    bench = Bench(ELASTIC)
+    spec = TaskSpec(name="job", batch=StepSpec(name="batch"), resources=Resources())
+    (reply,) = bench.step(cmd.TestSubmit(spec=spec, owner=ALICE))
+    assert isinstance(reply, cmd.StartEstimate) and reply.micro_usd > 0
+    assert reply.old_price == ""
+    bench.now = 2_000_000_000
+    (later,) = bench.step(cmd.TestSubmit(spec=spec, owner=ALICE))
+    assert isinstance(later, cmd.StartEstimate)
+    assert later.old_price.endswith("days old: `spz catalog refresh`")
+
+
 def test_a_site_may_keep_refused_jobs_as_failed_with_their_script() -> None:
     bench = Bench(replace(DECLARED, keep_refused_jobs=True))
     resources = Resources(gpus=(Gres(name="gpu", type="foo", count=1),))
