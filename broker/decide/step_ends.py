@@ -1,6 +1,6 @@
 """Steps begin and end: on their one node, or part by part on several (Slurm 25.11)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -93,10 +93,14 @@ def _part(record: Mapping[str, Any], node: NodeName) -> Part:
 
 
 def _usage(record: Mapping[str, Any]) -> Usage:
+    util = record.get("gpu_util")
     return Usage(
         user_us=int(record.get("user_us") or 0),
         system_us=int(record.get("sys_us") or 0),
         max_rss_kib=int(record.get("max_rss_kib") or 0),
+        gpu_util=None if util is None else int(util),
+        gpu_util_max=int(record.get("gpu_util_max") or 0),
+        gpu_mem_mib=int(record.get("gpu_mem_mib") or 0),
     )
 
 
@@ -141,12 +145,21 @@ def merged(step: Step, parts: Iterable[Part]) -> Part:
         ended=True,
         cause=next((cause for cause in WORST_FIRST if cause in causes), "exit"),
         exit=max((part.exit for part in found), key=_status),
-        usage=Usage(
-            user_us=sum(part.usage.user_us for part in found),
-            system_us=sum(part.usage.system_us for part in found),
-            max_rss_kib=max(part.usage.max_rss_kib for part in found),
-        ),
+        usage=_together([part.usage for part in found]),
         tasks=tasks,
+    )
+
+
+def _together(parts: Sequence[Usage]) -> Usage:
+    """Times are summed; of all else the node with the most counts."""
+    utils = [part.gpu_util for part in parts if part.gpu_util is not None]
+    return Usage(
+        user_us=sum(part.user_us for part in parts),
+        system_us=sum(part.system_us for part in parts),
+        max_rss_kib=max(part.max_rss_kib for part in parts),
+        gpu_util=max(utils, default=None),
+        gpu_util_max=max(part.gpu_util_max for part in parts),
+        gpu_mem_mib=max(part.gpu_mem_mib for part in parts),
     )
 
 

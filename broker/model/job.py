@@ -147,6 +147,10 @@ class Usage:
     user_us: int = 0
     system_us: int = 0
     max_rss_kib: int = 0
+    gpu_util: int | None = None
+    """Mean percent of use, summed over devices; None where no node could tell."""
+    gpu_util_max: int = 0
+    gpu_mem_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

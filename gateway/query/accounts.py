@@ -140,7 +140,7 @@ COLUMNS = (
     A("TimelimitRaw",        10, RAW_MINUTES, of.time_limit,    TEXT,      None),
     A("TotalCPU",            10, CPU_TIME, past.total_cpu,      CPU_TIME,  past.step_total_cpu),
     A("TRESUsageInAve",      14, TEXT,     None,                TEXT,      past.step_usage),
-    A("TRESUsageInMax",      14, TEXT,     None,                TEXT,      past.step_usage),
+    A("TRESUsageInMax",      14, TEXT,     None,                TEXT,      past.step_usage_max),
     A("TRESUsageInMaxNode",  18, TEXT,     None,                TEXT,      None),
     A("TRESUsageInMaxTask",  18, TEXT,     None,                TEXT,      None),
     A("TRESUsageInMin",      14, TEXT,     None,                TEXT,      past.step_usage),

@@ -224,9 +224,28 @@ def step_mean_cpu(job: Job, step: Step, ctx: Context) -> int | None:
 
 def step_usage(job: Job, step: Step, ctx: Context) -> str:
     """What was measured of a step, by TRES; the kinds that are not measured are left out."""
+    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util)
+
+
+def step_usage_max(job: Job, step: Step, ctx: Context) -> str:
+    """The same with the highest of what changes."""
+    measured = step.usage.gpu_util is not None
+    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util_max if measured else None)
+
+
+def _usage(job: Job, step: Step, ctx: Context, *, gpu_util: int | None) -> str:
     cpu = show_long(step_total_cpu(job, step, ctx) // 1_000_000)
-    rss = step.usage.max_rss_kib
-    return f"cpu={cpu},mem={scaled(rss, ctx, 'K') if rss else 0}"
+    rss, used = step.usage.max_rss_kib, step.usage
+    told = f"cpu={cpu},mem={scaled(rss, ctx, 'K') if rss else 0}"
+    return told + gpu_usage(gpu_util, used.gpu_mem_mib, ctx)
+
+
+def gpu_usage(util: int | None, mem_mib: int, ctx: Context) -> str:
+    """Behind the other kinds, as Slurm's gpu plugins tell it; empty where nothing was measured."""
+    if util is None:
+        return ""
+    memory = scaled(mem_mib, ctx, "M") if mem_mib else "0"
+    return f",gres/gpumem={memory},gres/gpuutil={util}"
 
 
 def step_rss_node(job: Job, step: Step, ctx: Context) -> str | None:

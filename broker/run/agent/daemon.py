@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from . import clock, hooks, identity, procs, spool, supervisor, talk, trouble, usage, version, wire
+from . import clock, hooks, identity, procs, spool, supervisor, talk, trouble, version, wire
 from .journal import Journal, load, save
 from .order import Options, order_for
 
@@ -428,7 +428,7 @@ REQUESTS: "dict[str, Act]" = {
     "limit": lambda agent, request: clock.tell(agent.live, request),
     "notify": lambda agent, request: clock.notify(agent.live, request),
     "input": lambda agent, request: talk.add_input(agent.live, request),
-    "use": lambda _agent, request: dict(usage.of_job(int(request["job"])), ok=True),
+    "use": talk.use,
     "window": lambda agent, request: talk.resize(agent.live, request),
     "ack": lambda agent, request: talk.acknowledge(agent.live, request),
     "forget": lambda agent, request: talk.forget(agent.live, request),

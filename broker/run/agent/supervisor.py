@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 
-from . import child, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
+from . import child, gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
 from .order import Order
@@ -89,6 +89,7 @@ class Supervisor:
         self.loop.watch(wake, lambda: os.read(wake, 4096))
         self.loop.watch(order.door, self.obey_all)
         self.clock = Clock(self)
+        self.gpus = gpus.Gpus(order, self.loop)
         self.noticed = -1  # the number of the latest notice that was written
         self.crew = tasks.Crew(self.step, self.loop)
         self.streams = self.open_streams()
@@ -223,6 +224,7 @@ class Supervisor:
         """As Slurm counts memory: all processes of the step together, looked at now and then."""
         if self.childless:
             return
+        self.gpus.look()
         self.loop.after("sample", self.memory.look(), self.sample)
         if self.memory.whole_is_over():
             self.send(self.everything(), signal.SIGKILL)
@@ -421,6 +423,7 @@ class Supervisor:
             "started": self.started,
             "ended": time.time(),
             "tasks": self.crew.ends(self.outcome or (0, 0)),
+            **self.gpus.record(),
         }
 
 

@@ -1,9 +1,9 @@
-"""What is asked about the text of live steps: input, window sizes, how much was read."""
+"""What is asked about live steps: input, window sizes, how much was read, what they use."""
 
 import base64
 import time
 
-from . import feed, spool, wire
+from . import feed, gpus, spool, usage, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,13 @@ def _place(live: "Live", request: "Request") -> "spool.Place":
     if place is None:
         raise spool.RefusedError("step {} does not live here".format(request["key"]))
     return place
+
+
+def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
+    """What the steps of a job use now."""
+    job = int(request["job"])
+    devices = gpus.of_job(agent.live.values(), job)
+    return dict(usage.of_job(job), gpus=devices, ok=True)
 
 
 def idle(agent: "Agent") -> "dict[str, Any]":

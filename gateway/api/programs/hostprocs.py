@@ -102,6 +102,10 @@ class Use:
     read: int
     written: int
     khz: int
+    gpu_util: int | None = None
+    """Mean percent of its devices' use, summed; None where no node tells."""
+    gpu_util_max: int = 0
+    gpu_mem_mib: int = 0
 
 
 def uses(jobs: frozenset[int], root: Path = PROC) -> dict[tuple[int, str], Use]:

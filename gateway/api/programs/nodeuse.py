@@ -14,6 +14,7 @@ from gateway.api.programs.hostprocs import Use, uses
 from gateway.api.relay import place_of
 
 ASK_SECONDS = 5.0
+GPUS = ("gpu_util", "gpu_util_max", "gpu_mem_mib")
 
 Uses = dict[tuple[int, str], Use]
 
@@ -21,7 +22,8 @@ Uses = dict[tuple[int, str], Use]
 async def used(desk: Desk, jobs: Iterable[Job]) -> Uses:
     """By job and step; nothing of what cannot be reached now."""
     asked = {job.id: job for job in jobs}
-    found = await desk.read(uses, frozenset(asked))
+    plain = frozenset(job.id for job in asked.values() if not _has_gpus(job))
+    found = await desk.read(uses, plain)
     here = {job for job, _ in found}
     away = [job for number, job in asked.items() if number not in here]
     answers = await asyncio.gather(
@@ -31,6 +33,11 @@ async def used(desk: Desk, jobs: Iterable[Job]) -> Uses:
         for key, use in answer.items():
             found[key] = together(found[key], use) if key in found else use
     return found
+
+
+def _has_gpus(job: Job) -> bool:
+    """Of devices only the agents know how they are used."""
+    return any(share.gpu_ids for share in job.shares)
 
 
 async def _asked(desk: Desk, job: Job, node: NodeName) -> Uses:
@@ -46,6 +53,7 @@ async def _asked(desk: Desk, job: Job, node: NodeName) -> Uses:
 
 def told(job: Job, answer: Mapping[str, Any]) -> Uses:
     """An agent's answer, read; an old one knows of no such question."""
+    devices = answer.get("gpus") or {}
     return {
         (job.id, step): Use(
             tuple(one["pids"]),
@@ -55,6 +63,7 @@ def told(job: Job, answer: Mapping[str, Any]) -> Uses:
             one["read"],
             one["written"],
             answer.get("khz", 0),
+            **{name: int(count) for name, count in devices.get(step, {}).items() if name in GPUS},
         )
         for step, one in (answer.get("steps") or {}).items()
     }
@@ -70,4 +79,7 @@ def together(one: Use, other: Use) -> Use:
         one.read + other.read,
         one.written + other.written,
         one.khz or other.khz,
+        max((u.gpu_util for u in (one, other) if u.gpu_util is not None), default=None),
+        max(one.gpu_util_max, other.gpu_util_max),
+        max(one.gpu_mem_mib, other.gpu_mem_mib),
     )

@@ -13,6 +13,7 @@ from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.kinds import COUNT, KIBIBYTES, TRES
+from gateway.query.past import gpu_usage
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
@@ -121,8 +122,17 @@ THOUSAND = 1000
 
 def _usage(line: Line, used: Use) -> str:
     """Sums by TRES; energy and page faults are not counted."""
+    return _told(line, used, used.gpu_util)
+
+
+def _usage_max(line: Line, used: Use) -> str:
+    return _told(line, used, None if used.gpu_util is None else used.gpu_util_max)
+
+
+def _told(line: Line, used: Use, gpu_util: int | None) -> str:
     rss, size = KIBIBYTES.sacct(used.rss_kib, line.ctx), KIBIBYTES.sacct(used.size_kib, line.ctx)
-    return f"cpu={_cpu(used)},energy=0,fs/disk={used.read},mem={rss},pages=0,vmem={size}"
+    told = f"cpu={_cpu(used)},energy=0,fs/disk={used.read},mem={rss},pages=0,vmem={size}"
+    return told + gpu_usage(gpu_util, used.gpu_mem_mib, line.ctx)
 
 
 def _usage_node(line: Line, _: Use) -> str:
@@ -184,9 +194,8 @@ VALUES: dict[str, Value] = {
     "ReqCPUFreqMin": _frequency,
     "ReqCPUFreqMax": _frequency,
     "ReqCPUFreqGov": _frequency,
-    **dict.fromkeys(
-        ("TRESUsageInAve", "TRESUsageInMax", "TRESUsageInMin", "TRESUsageInTot"), USAGE
-    ),
+    **dict.fromkeys(("TRESUsageInAve", "TRESUsageInMin", "TRESUsageInTot"), USAGE),
+    "TRESUsageInMax": known(_usage_max),
     **dict.fromkeys(("TRESUsageInMaxNode", "TRESUsageInMinNode"), USAGE_NODE),
     **dict.fromkeys(("TRESUsageInMaxTask", "TRESUsageInMinTask"), USAGE_TASK),
     **dict.fromkeys(
