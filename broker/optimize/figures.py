@@ -45,8 +45,8 @@ Lines = dict[str, list[Line]]
 
 
 @dataclass(slots=True)
-class _Table:
-    """A document taken apart."""
+class Table:
+    """A document taken apart; `regions` are in its order, with their zones."""
 
     types: dict[str, TypeRow]
     lines: dict[Market, Lines]
@@ -64,10 +64,10 @@ def refreshed(base: Document, read: Iterable[RegionFigures], day: str) -> Docume
     table = _unpacked(base)
     for figures in read:
         _lay_over(table, figures, day)
-    return _packed(table)
+    return packed(table)
 
 
-def _lay_over(table: _Table, figures: RegionFigures, day: str) -> None:
+def _lay_over(table: Table, figures: RegionFigures, day: str) -> None:
     region = figures.region
     table.regions[region] = figures.opt_in, sorted(figures.zones)
     for name, row in figures.types.items():
@@ -90,7 +90,7 @@ def _lay_over(table: _Table, figures: RegionFigures, day: str) -> None:
         _set(table.lines[Market.SPOT], name, region, fresh=[*quoted, *guess])
 
 
-def _on_demand(table: _Table, figures: RegionFigures, name: str, *, day: str) -> Line | None:
+def _on_demand(table: Table, figures: RegionFigures, name: str, *, day: str) -> Line | None:
     """The price of what is offered: as it was read, or where nothing was, as it was known."""
     zones = figures.offered.get(name, ())
     if not zones:
@@ -109,7 +109,7 @@ def _source(market: Market, day: str) -> tuple[str, str, int]:
 
 
 def _advice(
-    table: _Table, region: str
+    table: Table, region: str
 ) -> tuple[dict[str, tuple[float, tuple[str, str, int]]], dict[str, int]]:
     """Spot's share of the full price as the advisor estimated it, and how often it is taken."""
     full = {
@@ -145,7 +145,7 @@ def _set(lines: Lines, name: str, region: str, *, fresh: list[Line]) -> None:
     lines[name] = [line for line in lines.get(name, ()) if line.region != region] + fresh
 
 
-def _note_unpriced(table: _Table, name: str, region: str, *, unknown: bool) -> None:
+def _note_unpriced(table: Table, name: str, region: str, *, unknown: bool) -> None:
     of_type = table.unpriced.setdefault(name, set())
     of_type.add(region) if unknown else of_type.discard(region)
 
@@ -153,12 +153,12 @@ def _note_unpriced(table: _Table, name: str, region: str, *, unknown: bool) -> N
 # --- the document
 
 
-def _unpacked(document: Document) -> _Table:
+def _unpacked(document: Document) -> Table:
     columns = document["types"]
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     names = [row["name"] for row in rows]
     regions = {name: (bool(opt_in), list(zones)) for name, opt_in, zones in document["regions"]}
-    return _Table(
+    return Table(
         types=dict(zip(names, rows, strict=True)),
         lines={market: _lines(document, market, names) for market in Market},
         regions=regions,
@@ -204,7 +204,8 @@ class _Numbers:
         return self.known.setdefault(value, len(self.known))
 
 
-def _packed(table: _Table) -> Document:
+def packed(table: Table) -> Document:
+    """As it is written down: columns, lines of a type side by side, the cheapest first."""
     regions, zones, sources = _Numbers(table.regions), _Numbers(), _Numbers()
     names = sorted(table.types)
     rows = [table.types[name] for name in names]

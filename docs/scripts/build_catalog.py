@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from broker.model.offer import Market
+from broker.optimize.figures import Document, Line, Lines, Table, TypeRow, packed
+
 OUTPUT = Path(__file__).parents[2] / "broker" / "optimize" / "data" / "ec2.json.z"
-FORMAT = 1
 ADVISOR = ("2025-06-28", "spot-advisor", 1)
 BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")
 BAND_UNKNOWN = len(BANDS) + 1
@@ -23,6 +27,8 @@ CPU_MAKERS = {"Intel": "intel", "AMD": "amd", "AWS": "graviton"}
 GPU_MAKERS = {"NVIDIA": "nvidia", "AMD": "amd-gpu", "Habana": "gaudi"}
 Row = dict[str, str]
 Pair = tuple[str, str]
+Named = tuple[str, Line]
+"""A price line with its type."""
 
 
 @dataclass
@@ -39,16 +45,6 @@ class Tables:
 
     def __post_init__(self) -> None:
         self.on_demand = {pair(row): row for row in self.prices if row["market"] == "on-demand"}
-
-
-@dataclass
-class Names:
-    """Distinct values of a column, numbered in the order met."""
-
-    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
-
-    def number(self, value: tuple[object, ...]) -> int:
-        return self.numbers.setdefault(value, len(self.numbers))
 
 
 def pair(row: Row) -> Pair:
@@ -101,18 +97,17 @@ def tmp_mib(row: Row) -> int:
     return int(float(row["local_storage_gb"] or 0) * 1_000_000_000) >> 20
 
 
-def type_columns(types: list[Row]) -> dict[str, list[object]]:
-    sets = [" ".join(words(row)) for row in types]
+def type_row(row: Row) -> TypeRow:
     return {
-        "name": [row["instance_type"] for row in types],
-        "cpus": [int(row["vcpus"]) for row in types],
-        "mem_mib": [int(row["memory_mib"]) for row in types],
-        "arch": [row["arch"] for row in types],
-        "gpu": [row["accelerator_name"] for row in types],
-        "gpus": [float(row["accelerator_count"] or 0) for row in types],
-        "gpu_mem_mib": [int(row["accelerator_memory_mib"] or 0) for row in types],
-        "tmp_mib": [tmp_mib(row) for row in types],
-        "words": list(sets),
+        "name": row["instance_type"],
+        "cpus": int(row["vcpus"]),
+        "mem_mib": int(row["memory_mib"]),
+        "arch": row["arch"],
+        "gpu": row["accelerator_name"],
+        "gpus": float(row["accelerator_count"] or 0),
+        "gpu_mem_mib": int(row["accelerator_memory_mib"] or 0),
+        "tmp_mib": tmp_mib(row),
+        "words": " ".join(words(row)),
     }
 
 
@@ -121,20 +116,7 @@ def band_of(tables: Tables, where: Pair) -> int:
     return BANDS.index(advice["interruption_band"]) + 1 if advice else BAND_UNKNOWN
 
 
-@dataclass(frozen=True, order=True)
-class Line:
-    """One price line, ordered as the service wants the lines of a type."""
-
-    price: int
-    estimate: int
-    band: int
-    region: str
-    zones: tuple[str, ...]
-    source: tuple[str, str, int]
-    name: str
-
-
-def on_demand_lines(tables: Tables) -> Iterator[Line]:
+def on_demand_lines(tables: Tables) -> Iterator[Named]:
     """Prices of what is offered, or of what the listing of zones knows nothing about.
 
     The listing lacks some older types and the newest regions whole; there a price is the evidence.
@@ -145,20 +127,20 @@ def on_demand_lines(tables: Tables) -> Iterator[Line]:
         zones = tables.zones.get((name, region), ())
         if zones or name not in types or region not in regions:
             source = (row["as_of"], row["source"], 0)
-            yield Line(micro_usd(row["usd_per_hour"]), 0, 0, region, zones, source, name)
+            yield name, Line(micro_usd(row["usd_per_hour"]), 0, 0, region, zones, source)
 
 
-def quoted_lines(tables: Tables) -> Iterator[Line]:
+def quoted_lines(tables: Tables) -> Iterator[Named]:
     for row in tables.prices:
         if row["market"] == "spot":
             band = band_of(tables, pair(row))
             price = micro_usd(row["usd_per_hour"])
             source = (row["as_of"], row["source"], 0)
             zones = (row["az_id"],)
-            yield Line(price, 0, band, row["region"], zones, source, row["instance_type"])
+            yield row["instance_type"], Line(price, 0, band, row["region"], zones, source)
 
 
-def estimated_lines(tables: Tables, quoted: set[tuple[str, str]]) -> Iterator[Line]:
+def estimated_lines(tables: Tables, quoted: set[tuple[str, str]]) -> Iterator[Named]:
     """On-demand less the advisor's saving, for zones that nobody quoted a spot price in."""
     for where, advice in tables.advice.items():
         name, region = where
@@ -166,30 +148,22 @@ def estimated_lines(tables: Tables, quoted: set[tuple[str, str]]) -> Iterator[Li
         if zones and where in tables.on_demand:
             full = micro_usd(tables.on_demand[where]["usd_per_hour"])
             price = full * (100 - int(advice["spot_saving_pct"])) // 100
-            yield Line(price, 1, band_of(tables, where), region, zones, ADVISOR, name)
+            yield name, Line(price, 1, band_of(tables, where), region, zones, ADVISOR)
 
 
-def line_columns(lines: Iterable[Line], types: list[Row], names: dict[str, Names]) -> object:
-    by_type: dict[str, list[Line]] = {row["instance_type"]: [] for row in types}
-    for line in lines:
-        by_type[line.name].append(line)
-    ordered = [line for group in by_type.values() for line in sorted(group)]
-    return {
-        "count": [len(group) for group in by_type.values()],
-        "price": [line.price for line in ordered],
-        "band": [line.band for line in ordered],
-        "region": [names["regions"].number((line.region,)) for line in ordered],
-        "zones": [names["zones"].number(line.zones) for line in ordered],
-        "source": [names["sources"].number(line.source) for line in ordered],
-    }
+def by_type(named: Iterable[Named]) -> Lines:
+    found: Lines = {}
+    for name, line in named:
+        found.setdefault(name, []).append(line)
+    return found
 
 
-def unpriced(tables: Tables, regions: list[str]) -> list[int]:
-    """For each type a bit per region that offers it at a price nobody told."""
-    masks = dict.fromkeys((row["instance_type"] for row in tables.types), 0)
+def unpriced(tables: Tables) -> dict[str, set[str]]:
+    """For each type the regions that offer it at a price nobody told."""
+    found: dict[str, set[str]] = {}
     for name, region in tables.zones.keys() - tables.on_demand.keys():
-        masks[name] |= 1 << regions.index(region)
-    return list(masks.values())
+        found.setdefault(name, set()).add(region)
+    return found
 
 
 def region_zones(tables: Tables, row: Row) -> list[str]:
@@ -198,28 +172,23 @@ def region_zones(tables: Tables, row: Row) -> list[str]:
     return sorted({*row["az_ids"].split(), *quoted} - {""})
 
 
-def document(tables: Tables) -> dict[str, object]:
-    regions = [row["region"] for row in tables.regions]
-    names = {"regions": Names(), "zones": Names(), "sources": Names()}
-    for region in regions:
-        names["regions"].number((region,))
+def document(tables: Tables) -> Document:
     quotes = list(quoted_lines(tables))
-    quoted = {(line.name, line.zones[0]) for line in quotes}
-    spot = [*quotes, *estimated_lines(tables, quoted)]
-    return {
-        "format": FORMAT,
-        "types": type_columns(tables.types),
-        "unpriced": unpriced(tables, regions),
-        "on-demand": line_columns(on_demand_lines(tables), tables.types, names),
-        "spot": line_columns(spot, tables.types, names),
-        "regions": [
-            [row["region"], row["opt_in"] == "true", region_zones(tables, row)]
+    quoted = {(name, line.zones[0]) for name, line in quotes}
+    table = Table(
+        types={row["instance_type"]: type_row(row) for row in tables.types},
+        lines={
+            Market.ON_DEMAND: by_type(on_demand_lines(tables)),
+            Market.SPOT: by_type([*quotes, *estimated_lines(tables, quoted)]),
+        },
+        regions={
+            row["region"]: (row["opt_in"] == "true", region_zones(tables, row))
             for row in tables.regions
-        ],
-        "zones": [list(zones) for zones in names["zones"].numbers],
-        "sources": [list(source) for source in names["sources"].numbers],
-        "bands": ["", *BANDS, "unknown"],
-    }
+        },
+        unpriced=unpriced(tables),
+        bands=["", *BANDS, "unknown"],
+    )
+    return packed(table)
 
 
 def main(arguments: list[str]) -> int:
