@@ -244,7 +244,8 @@ class Config(Settings):
     tmpdir: str | None = Field(
         None,
         description="Folder that a job has on each of its nodes while it runs, told as "
-        "SLURM_TMPDIR; %j is its id, %u its user, such as /tmp/slurm.%j.",
+        "SLURM_TMPDIR; %j is its id, %u its user, such as /tmp/slurm.%j. Machines of EC2 that have "
+        "disks of their own have it there (with aws.write_etc).",
     )
     objects: str | None = Field(
         None,

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 
-from . import etc, journal, kit, spool, trouble
+from . import etc, journal, kit, scratch, spool, trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _before(step: "dict[str, Any]", attempt: str) -> bool:
         and etc.add_hosts(step, attempt)
         and kit.lay_out(step, attempt)
         and _prologue(step, attempt)
-        and _make_folder(step)
+        and _make_folder(step, attempt)
     )
 
 
@@ -97,12 +97,27 @@ def _prologue(step: "dict[str, Any]", attempt: str) -> bool:
     return done
 
 
-def _make_folder(step: "dict[str, Any]") -> bool:
-    """The job's own, which is gone with it; one that another user has is not taken."""
+def _make_folder(step: "dict[str, Any]", attempt: str) -> bool:
+    """The job's own, which is gone with it; one that another user has is not taken.
+
+    Where the machine has disks of its own it is a link to a folder there.
+    """
     path = step.get("tmpdir")
     if not path:
         return True
     os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+    place = scratch.place() if step.get("ours") and os.geteuid() == 0 else ""
+    if not place:
+        return _make_own(path, step)
+    real = os.path.join(place, attempt.replace("/", "."))
+    if not _make_own(real, step):
+        return False
+    if not os.path.lexists(path):
+        os.symlink(real, path)
+    return os.path.islink(path) and os.readlink(path) == real
+
+
+def _make_own(path: str, step: "dict[str, Any]") -> bool:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -111,6 +126,14 @@ def _make_folder(step: "dict[str, Any]") -> bool:
     if os.geteuid() == 0:
         os.chown(path, step["uid"], step["gid"])
     return True
+
+
+def _drop_folder(path: str) -> None:
+    if os.path.islink(path) and os.path.dirname(os.readlink(path)) == scratch.PLACE:
+        shutil.rmtree(os.readlink(path), ignore_errors=True)
+        os.unlink(path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _run(argv: "list[str]", variables: "dict[str, str]") -> int:
@@ -176,5 +199,5 @@ def _behind(facts: "dict[str, Any]", attempt: str) -> bool:
     if facts.get("epilog"):
         done = _run([facts["epilog"]], _variables(facts, "epilog_slurmd")) == 0
     if facts.get("tmpdir"):
-        shutil.rmtree(facts["tmpdir"], ignore_errors=True)
+        _drop_folder(facts["tmpdir"])
     return done
