@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -183,11 +184,16 @@ def run(verb: Verb, argv: Sequence[str]) -> int:
     module, _, name = verb.does.partition(":")
     home = module if "." in module else f"gateway.sdk.verbs.{module}"
     does: Any = getattr(import_module(home), name)
-    counter = here()
+    counter = _counter()
     for opt in verb.options:
         if opt.note and given[opt.key]:
             counter.say(f"note: option --{opt.key.replace('_', '-')}: ignored, {opt.note}")
     return int(does(given, counter) or 0)
+
+
+def _counter() -> Counter:
+    made = here()
+    return replace(made, commands=lambda to: _installed(to, made.paths.socket, made))
 
 
 def _beginnings(argv: Sequence[str]) -> Iterator[str]:

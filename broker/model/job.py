@@ -202,6 +202,11 @@ class Step:
         return self.id.isdigit()
 
     @property
+    def run(self) -> bool:
+        """Whether it is a run of a cluster, and not one of srun's."""
+        return self.numbered and self.spec is not None and not self.spec.interactive
+
+    @property
     def shares(self) -> tuple[Share, ...]:
         """Of all of its nodes, in the order of the allocation; empty while it waits."""
         return () if self.share is None else (self.share, *self.more)

@@ -66,7 +66,7 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "exit": exit_view(job.exit),
         "log": log_path(job, BATCH) if job.spec.batch or job.spec.managed else None,
         "logs": logs_of(job),
-        "runs": [run_view(job, step) for step in job.steps if step.id.isdigit()],
+        "runs": [run_view(job, step) for step in job.steps if step.run],
     }
 
 

@@ -122,7 +122,7 @@ async def queue(request: Request, name: str) -> Json:
     """The runs of a cluster, in the order they were asked for."""
     owner, seen = await caller(request), desk_of(request).snapshot()
     job = must_find(seen, owner, name)
-    runs = [run_view(job, step) for step in job.steps if step.id.isdigit()]
+    runs = [run_view(job, step) for step in job.steps if step.run]
     return {"cluster": name, "job": job.id, "runs": runs}
 
 
@@ -208,7 +208,7 @@ def _end(job: Job, step: Step, *, by: Owner) -> Signal | CancelStep:
 
 def _to_cancel(job: Job, run: int | None) -> list[Step]:
     """The runs that are ended. Raises Unknown, Conflict."""
-    live = [step for step in job.steps if step.id.isdigit() and not step.state.final]
+    live = [step for step in job.steps if step.run and not step.state.final]
     asked = [step for step in live if run is None or step.id == str(run - 1)]
     if run is not None and job.step(StepId(str(run - 1))) is None:
         raise Unknown(f"cluster {job.spec.cluster!r} has no run {run}")

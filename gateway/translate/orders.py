@@ -101,7 +101,7 @@ class OrderBook:
 
     def outputs(self, job: Job, node: Node) -> list[str]:
         """Full paths of what a job's batch step writes there, or the runs of a cluster."""
-        steps = [BATCH] if job.runs_batch else [step.id for step in job.steps if _writes(step)]
+        steps = [BATCH] if job.runs_batch else [step.id for step in job.steps if step.run]
         written: list[bytes | None] = []
         for step in steps:
             around = Surroundings(self.site, self.submit_host, node.name, step)
@@ -212,11 +212,6 @@ class OrderBook:
         spec = None if around.step in (BATCH, EXTERN) else _spec(job, around.step)
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
-
-
-def _writes(step: Step) -> bool:
-    """Whether it is a run of a cluster, and not one of srun's."""
-    return step.numbered and step.spec is not None and not step.spec.interactive
 
 
 def _further(job: Job, step: Step | None, node: str) -> bool | None:

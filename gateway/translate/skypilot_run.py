@@ -126,8 +126,10 @@ def _placed(task: Task, text: str | None) -> str | None:
 
 
 def _spread(nodes: int) -> dict[str, int]:
-    """One task on each node."""
-    return {} if nodes == 1 else {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1}
+    """One task on each node; where one fails, the others have nobody to work with."""
+    if nodes == 1:
+        return {}
+    return {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1, "kill_on_bad_exit": True}
 
 
 THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'

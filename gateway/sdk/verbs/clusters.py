@@ -10,6 +10,7 @@ from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
+from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
@@ -35,7 +36,9 @@ def launch(given: Values, counter: Counter) -> int:
     if given["async"]:
         return _requested(counter, body, made.made)
     down = given["down"] and not detached and given["idle_minutes_to_autostop"] is None
-    return made.finish(detach=detached, down=down)
+    status = made.finish(detach=detached, down=down)
+    ssh.anew(counter)
+    return status
 
 
 def _is_up(service: Client, name: str | None) -> bool:
@@ -83,6 +86,7 @@ def down(given: Values, counter: Counter) -> int:
             continue
         counter.service.post(f"/v1/clusters/{one['name']}/down")
         print(f"Terminating cluster {one['name']} (job {one['job']})")
+    ssh.anew(counter)
     return 0
 
 
@@ -118,6 +122,7 @@ def stop(given: Values, counter: Counter) -> int:
     for one in found:
         _wait(counter.service, one, {"STOPPED"})
         print(f"Cluster {one['name']} is stopped: its disks are kept, and billed")
+    ssh.anew(counter)
     return 0
 
 
@@ -134,7 +139,9 @@ def start(given: Values, counter: Counter) -> int:
             _set_idle(counter.service, one, seconds=seconds, down=given["down"])
     if given["async"]:
         return 0
-    return max([_came_up(one, given, counter) for one in found], default=0)
+    codes = [_came_up(one, given, counter) for one in found]
+    ssh.anew(counter)
+    return max(codes, default=0)
 
 
 def _to_start(one: Json) -> bool:

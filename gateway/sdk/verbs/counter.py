@@ -21,6 +21,8 @@ class Counter:
 
     paths: Paths
     environ: Mapping[str, str]
+    commands: Callable[[Path], object] = lambda folder: None
+    """Puts the service's commands below a folder."""
 
     @property
     def service(self) -> Client:

@@ -11,6 +11,7 @@ from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
+from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 
@@ -22,7 +23,9 @@ ENDPOINTS = "no ports are opened here: a job's own address is told by `spz statu
 def status(given: Values, counter: Counter) -> int:
     """Exits 1 where --ip is asked of a cluster that has none."""
     service = counter.service
-    found = show.matching(_shown(given, service.get("/v1/clusters")["clusters"]), given["words"])
+    every = service.get("/v1/clusters")["clusters"]
+    ssh.tell(counter, every)
+    found = show.matching(_shown(given, every), given["words"])
     if given["endpoints"] or given["endpoint"] is not None:
         raise Refused(ENDPOINTS)
     if given["ip"]:

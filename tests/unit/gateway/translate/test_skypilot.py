@@ -128,6 +128,18 @@ def test_infra_is_cloud_region_zone(text: str, expected: values.Place) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        (8080, ("8080",)),
+        ("8080, 9090", ("8080", "9090")),
+        (["10022-10040", 80, None], ("10022-10040", "80")),
+    ],
+)
+def test_ports_are_read_in_every_form(value: object, expected: tuple[str, ...]) -> None:
+    assert values.ports(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
         (True, values.Autostop(300)),
         (False, None),
         (10, values.Autostop(600)),
