@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from broker.engine import Engine
+from broker.model.commands import Journal, Report
 from broker.model.errors import Refused, Unknown
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
@@ -26,6 +27,7 @@ from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
+from broker.providers.ec2.interruptions import Interruptions
 from broker.providers.ec2.keys import SiteKeys, site_id, site_keys
 from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.pace import Paced
@@ -59,14 +61,15 @@ class Cloud:
     nodes: Callable[[], Mapping[NodeName, Node]]
     regions: Callable[[], Iterable[str]]
     """Where machines may be bought."""
+    interruptions: Interruptions
     lease: int
     """Seconds after which a machine nobody speaks to ends itself; 0: never."""
     log: Any
     next: dict[str, float] = field(default_factory=dict)
     """When what is done now and then is due again, in monotonic seconds."""
 
-    def tidy(self) -> None:
-        """Called now and then: lets go of leftovers, speaks to machines that stand idle."""
+    def tidy(self, report: Callable[[Report], None]) -> None:
+        """Called now and then: lets go of leftovers, speaks to idle machines, reads notices."""
         if self._due("leftovers", LEFTOVER_SECONDS):
             for one in self.provider.sweep():
                 self.log.warning("sweep.leftover", kind=one.kind.name, id=one.id, region=one.region)
@@ -76,6 +79,23 @@ class Cloud:
             for node in self.nodes().values():
                 if node.state is NodeState.UP and not node.declared:
                     self._speak(node)
+        self._pass_on(report)
+
+    def _pass_on(self, report: Callable[[Report], None]) -> None:
+        """A machine that a queue says is taken back is told of as its agent would tell it.
+
+        The message stays until its node is drained: it comes again if the report came too late.
+        """
+        held = {one.machine.id: one for one in self.nodes().values() if one.machine is not None}
+        for notice in self.interruptions.read():
+            node = held.get(notice.instance)
+            if node is None or node.drain:
+                self.interruptions.done(notice)
+                continue
+            record = {"kind": "notice", "action": "terminate", "when": notice.when}
+            here = {"start": node.journal, "position": node.journal}
+            report(Journal(node=node.name, launch=node.launch, records=(record,), **here))
+            self.log.info("interruption.told", node=node.name, machine=notice.instance)
 
     def _due(self, what: str, every: float) -> bool:
         now = time.monotonic()
@@ -230,6 +250,7 @@ def cloud(
         reach=reach,
         nodes=lambda: engine.snapshot.nodes,
         regions=lambda: _regions(config, shelf),
+        interruptions=Interruptions(api, aws.interruption_queues),
         lease=aws.lease_seconds,
         log=log,
     )

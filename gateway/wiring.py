@@ -218,7 +218,7 @@ def build(paths: Paths, config: Config) -> Service:
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
-        tidy.append(ec2.tidy)
+        tidy.append(partial(ec2.tidy, heart.report))
         ends.callback(ec2.stop)
     workers = Workers(
         outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect

@@ -64,6 +64,11 @@ class AwsSettings(Settings):
     security_groups: dict[str, Names] = Field(
         {}, description="Groups by region; absent: one is made that lets SSH in from ssh_from."
     )
+    interruption_queues: dict[str, str] = Field(
+        {},
+        description="URL of an SQS queue by region, into which EventBridge puts interruptions of "
+        "spot machines; absent: machines' agents alone tell of them.",
+    )
     images: dict[str, str] = Field(
         {},
         description="Image by x86_64, arm64 or gpu: an AMI, or the name of an SSM parameter; "

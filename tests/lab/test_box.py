@@ -1,5 +1,6 @@
 """The box as boto3 sees it: what moto alone does not do. Time passes when the test says so."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -9,8 +10,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from broker.optimize.bundled import bundled
 from broker.optimize.gpus import gpu_key
+from broker.providers.ec2.clients import BotoApi
 from broker.providers.ec2.figures import type_row
-from tests.lab.running import Ways, here
+from broker.providers.ec2.interruptions import WARNING, Interruptions
+from tests.lab.running import CREDENTIALS, Ways, here
 
 pytestmark = pytest.mark.e2e
 AL2023 = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
@@ -185,6 +188,28 @@ def test_a_reservation_gives_what_it_has_at_no_price(box: Ways) -> None:
     for id, refused in (("cr-1", "ReservationCapacityExceeded"), ("cr-2", "Invalid")):
         with pytest.raises(ClientError, match=refused):
             into(id)
+
+
+def test_eventbridge_puts_interruptions_into_a_queue_that_is_read(
+    box: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    sqs, events = box.client("sqs"), box.client("events")
+    url = sqs.create_queue(QueueName="skypurza-test")["QueueUrl"]
+    asked = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    pattern = {"source": ["aws.ec2"], "detail-type": [WARNING]}
+    events.put_rule(Name="interruptions", EventPattern=json.dumps(pattern))
+    target = {"Id": "queue", "Arn": asked["Attributes"]["QueueArn"]}
+    events.put_targets(Rule="interruptions", Targets=[target])
+    detail = json.dumps({"instance-id": "i-0abc", "instance-action": "terminate"})
+    told = {"Source": "aws.ec2", "DetailType": WARNING, "Detail": detail}
+    events.put_events(Entries=[told])
+    known = Interruptions(BotoApi(endpoint_url=box.endpoint), {"us-east-1": url})
+    (notice,) = known.read()
+    assert notice.instance == "i-0abc"
+    known.done(notice)
+    assert list(known.read()) == []
 
 
 def test_the_same_token_never_buys_twice_and_takes_no_other_arguments(box: Ways) -> None:

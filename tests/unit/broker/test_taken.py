@@ -42,6 +42,20 @@ def test_a_notice_drains_the_node_and_pushes_its_jobs_out(
     assert (found.key, [share.node for share in found.shares]) == (f"{job}{key}", nodes)
 
 
+def test_a_notice_that_came_another_way_than_by_the_journal_counts_like_one_in_it() -> None:
+    bench = Bench(ELASTIC)
+    job = running(bench, requeue=True)
+    node = bench.world.nodes["ec2-1"]  # type: ignore[index]
+    here = {"start": node.journal, "position": node.journal}
+    told = cmd.Journal(node=node.name, launch=node.launch, records=(NOTICE,), **here)
+    bench.step(told)
+    node = bench.world.nodes["ec2-1"]  # type: ignore[index]
+    assert (node.drain, node.journal) == (True, here["start"])
+    (kill,) = [e for e in bench.effects if isinstance(e, Kill)]
+    assert kill.job.id == job
+    bench.step(replace(told, start=here["start"] + 1))  # of a journal that went on meanwhile
+
+
 def test_what_is_bought_after_an_older_store_was_restored_is_taken_for_nothing_else() -> None:
     numbers = set()
     for later in (0, 1):

@@ -11,9 +11,10 @@ import broker.providers.ec2
 
 SOURCES = Path(broker.providers.ec2.__file__).parent
 POLICY = Path(__file__).parents[5] / "docs" / "aws-policy.json"
-SERVICES = ("ec2", "ssm", "sts", "pricing", "service-quotas")
+SERVICES = ("ec2", "ssm", "sts", "pricing", "service-quotas", "sqs")
 IMPLIED = {"ec2:CreateTags"}
 """Tags in the call that makes a thing."""
+HARMS = tuple(f"ec2:{verb}" for verb in ("Delete", "Terminate", "Stop", "Start", "Release"))
 
 
 def operations() -> dict[str, str]:
@@ -51,14 +52,8 @@ def test_the_policy_allows_every_call_that_is_made_and_no_other() -> None:
 
 def test_what_ends_or_changes_things_is_allowed_for_ours_alone() -> None:
     for statement in json.loads(POLICY.read_text("utf-8"))["Statement"]:
-        actions = (
-            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
-        )
-        harms = [
-            one
-            for one in actions
-            if one.split(":")[1].startswith(("Delete", "Term", "Stop", "Rel"))
-        ]
-        if harms:
+        actions = statement["Action"]
+        listed = [actions] if isinstance(actions, str) else actions
+        if any(one.startswith(HARMS) for one in listed):
             condition = statement["Condition"]["StringEquals"]
-            assert condition == {"aws:ResourceTag/ManagedBy": "skypurza"}, harms
+            assert condition == {"aws:ResourceTag/ManagedBy": "skypurza"}, listed

@@ -1,0 +1,64 @@
+"""What is done now and then about machines of EC2."""
+
+from dataclasses import replace
+
+import structlog
+
+from accounting.tres import Tres
+from broker.model.commands import Journal, Report
+from broker.model.ids import NodeName
+from broker.model.node import Node, NodeState
+from broker.model.offer import Machine, MachineState, Market
+from broker.providers.ec2.interruptions import Interruptions
+from gateway.cloud import Cloud
+from tests.unit.broker.providers.ec2.test_interruptions import URL, Queue, event
+
+MACHINE = Machine(
+    id="i-1",
+    node=NodeName("ec2-1"),
+    launch=7,
+    token="1/1",
+    state=MachineState.RUNNING,
+    region="us-east-1",
+    zone="use1-az1",
+    instance_type="m7i.large",
+    market=Market.SPOT,
+    micro_usd_per_hour=1,
+    launched_at=0,
+)
+NODE = Node(
+    name=NodeName("ec2-1"),
+    launch=7,
+    state=NodeState.UP,
+    whole=Tres(2),
+    partitions=("ec2",),
+    machine=MACHINE,
+    journal=120,
+)
+
+
+def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> None:
+    queue = Queue({"r1": event("i-1"), "r2": event("i-foreign")})
+    nodes = {NODE.name: NODE}
+    told: list[Report] = []
+    far = float("inf")
+    cloud = Cloud(
+        provider=None,  # type: ignore[arg-type]
+        guard=None,  # type: ignore[arg-type]
+        reach=None,  # type: ignore[arg-type]
+        nodes=lambda: nodes,
+        regions=tuple,
+        interruptions=Interruptions(queue, {"us-east-1": URL}),
+        lease=0,
+        log=structlog.get_logger(),
+        next={"leftovers": far, "reserved": far},
+    )
+    for _ in range(2):
+        cloud.tidy(told.append)
+    record = {"kind": "notice", "action": "terminate", "when": "2026-11-29T21:00:00Z"}
+    journal = Journal(node=NODE.name, launch=7, start=120, position=120, records=(record,))
+    assert told == [journal, journal]
+    assert list(queue.bodies) == ["r1"]
+    nodes[NODE.name] = replace(NODE, drain=True)
+    cloud.tidy(told.append)
+    assert (len(told), queue.bodies) == (2, {})
