@@ -3,8 +3,8 @@
 from gateway import sdk
 
 task = sdk.Task(name="fit", run="python fit.py", resources=sdk.Resources(accelerators="A10G:1"))
-request = sdk.launch(task, "dev", idle_minutes_to_autostop=10)
-sdk.stream_and_get(request)
+run, cluster = sdk.get(sdk.launch(task, "dev", idle_minutes_to_autostop=10))
+sdk.tail_logs("dev", run)
 """
 
 from importlib import import_module
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gateway.sdk import jobs as jobs
-    from gateway.sdk.sky import RequestId as RequestId
+    from gateway.sdk.asked import RequestId as RequestId
+    from gateway.sdk.records import ClusterStatus as ClusterStatus
+    from gateway.sdk.records import JobStatus as JobStatus
+    from gateway.sdk.records import ManagedJobStatus as ManagedJobStatus
     from gateway.sdk.sky import autostop as autostop
     from gateway.sdk.sky import cancel as cancel
     from gateway.sdk.sky import cost_report as cost_report
@@ -28,13 +31,19 @@ if TYPE_CHECKING:
     from gateway.sdk.sky import stop as stop
     from gateway.sdk.sky import stream_and_get as stream_and_get
     from gateway.sdk.sky import tail_logs as tail_logs
+    from gateway.sdk.tasks import AWS as AWS
     from gateway.sdk.tasks import Resources as Resources
     from gateway.sdk.tasks import Task as Task
 
-HOMES = {"Resources": "tasks", "Task": "tasks", "jobs": ""}
+HOMES = {
+    **dict.fromkeys(("AWS", "Resources", "Task"), "tasks"),
+    **dict.fromkeys(("ClusterStatus", "JobStatus", "ManagedJobStatus"), "records"),
+    "RequestId": "asked",
+    "jobs": "",
+}
 """Where a name lives, if not in `sky`; empty: it is a module itself."""
 FUNCTIONS = (
-    *("RequestId", "autostop", "cancel", "cost_report", "down", "exec", "get", "job_status"),
+    *("autostop", "cancel", "cost_report", "down", "exec", "get", "job_status"),
     *("launch", "logs", "queue", "start", "status", "stop", "stream_and_get", "tail_logs"),
 )
 

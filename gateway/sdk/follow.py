@@ -71,6 +71,17 @@ class Follower:
                 )
             self.sleep(LOOK_AGAIN)
 
+    def until_up(self, job: int) -> None:
+        """Until its machines are there. Raises Conflict where it ends before."""
+        while True:
+            found = self.service.get(f"/v1/jobs/{job}")
+            if found["over"] and found["started"] is None:
+                raise Conflict(f"job {job} ended {found['state']}", hint=f"`spz why {job}`")
+            if found["state"] not in {"PENDING", "CONFIGURING"}:
+                return
+            self._tell(_waits_for(found, {"over": True}))
+            self.sleep(LOOK_AGAIN)
+
     def show(self, which: Which, *, tail: int | None = None) -> Json:
         """What there is now."""
         state = part_of(self.service.get(f"/v1/jobs/{which.job}"), which)

@@ -1,39 +1,34 @@
-"""The functions of `gateway.sdk`, under the names that `sky` has."""
+"""The functions of `gateway.sdk`, with the names and parameters that `sky` has (0.14).
 
-import io
+As there each answers with a request's id, of which `get` gives the result; what cannot be is
+refused at once. Parameters that change nothing here are told by a warning.
+"""
+
 import os
-import sys
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict, Unpack
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, BinaryIO, TypeVar, cast
 
-from broker.model.errors import Unknown
+from broker.model.errors import Conflict, Refused, Unknown
 from gateway.config.paths import Paths
 from gateway.sdk import show
+from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Client, Json
-from gateway.sdk.follow import Follower, Which, logs_status, part_of
+from gateway.sdk.follow import LOOK_AGAIN, Follower, Which, logs_status, part_of
 from gateway.sdk.launching import which
+from gateway.sdk.records import Handle, JobStatus, cluster_record, handle_of, job_record
 from gateway.sdk.sending import make_folders, request
 from gateway.sdk.tasks import Task
 from gateway.translate.skypilot_yaml import written
 
+T = TypeVar("T")
 Names = str | Sequence[str] | None
-
-
-class RequestId(str):
-    """Of something asked; `job`, `cluster` and `run` tell what it became."""
-
-    __slots__ = ("cluster", "job", "run")
-    job: int
-    cluster: str | None
-    run: int | None
-
-    @classmethod
-    def of(cls, text: str, made: Json) -> "RequestId":
-        """What the service answered."""
-        found = cls(text)
-        found.job, found.cluster, found.run = made["job"], made.get("cluster"), made.get("run")
-        return found
+Launched = tuple[int | None, Handle | None]
+"""A run's number, None without one, and its cluster."""
 
 
 def service() -> Client:
@@ -42,163 +37,325 @@ def service() -> Client:
     return Client(paths.socket)
 
 
-def body_of(task: Task, **overrides: Any) -> Json:
-    """What is sent for a task; its secrets travel beside its text."""
-    tree = {key: value for key, value in task.to_yaml_config().items() if key != "secrets"}
-    return request(
-        written([tree]), environ=os.environ, overrides=overrides, envs={}, secret=task.secrets
-    )
+def body_of(task: Task | Sequence[Task], **overrides: Any) -> Json:
+    """What is sent for tasks; their secrets travel beside their text."""
+    tasks = [task] if isinstance(task, Task) else list(task)
+    trees = [_without(one.to_yaml_config(), "secrets") for one in tasks]
+    secret = {name: text for one in tasks for name, text in one.secrets.items()}
+    return request(written(trees), environ=os.environ, overrides=overrides, envs={}, secret=secret)
 
 
-class How(TypedDict, total=False):
-    """How a cluster is launched."""
-
-    dryrun: bool
-    """Only the plan."""
-    down: bool
-    """Let it go when its runs are over, or when it is idle for so long."""
-    idle_minutes_to_autostop: int | None
-    no_setup: bool
+def _without(tree: Json, key: str) -> Json:
+    return {name: value for name, value in tree.items() if name != key}
 
 
-def launch(task: Task, cluster_name: str | None = None, **how: Unpack[How]) -> RequestId | Json:
-    """Runs a task on a cluster of that name, bought if need be; with `dryrun` tells the plan.
+def _ignored(**given: object) -> None:
+    for name, value in given.items():
+        if value not in (None, False):
+            warnings.warn(f"{name} is ignored: it changes nothing here", stacklevel=3)
 
-    Raises BadSpec and Told for what cannot be.
+
+def launch(
+    task: Task,
+    cluster_name: str | None = None,
+    retry_until_up: bool = False,
+    idle_minutes_to_autostop: int | None = None,
+    wait_for: str | None = None,
+    dryrun: bool = False,
+    down: bool = False,
+    backend: object = None,
+    optimize_target: object = None,
+    no_setup: bool = False,
+    clone_disk_from: str | None = None,
+    fast: bool = False,
+    resize: bool = False,
+) -> RequestId[Launched]:
+    """Runs a task on a cluster of that name, bought if need be; machines are always waited for.
+
+    `get` waits until the cluster is up. Raises BadSpec and Told for what cannot be.
     """
-    idle = how.get("idle_minutes_to_autostop")
-    lets_go = how.get("down") or idle is not None
-    autostop = {"idle_minutes": idle or 0, "down": how.get("down", False)} if lets_go else None
-    body = body_of(task, autostop=autostop)
-    body |= {"cluster": cluster_name, "setup": not how.get("no_setup")}
+    if clone_disk_from is not None:
+        raise Refused("clone_disk_from: disks are not copied", hint="keep data in S3: file_mounts")
+    _ignored(backend=backend, optimize_target=optimize_target, resize=resize)
+    lets_go = down or idle_minutes_to_autostop is not None
+    idle = {"idle_minutes": idle_minutes_to_autostop or 0, "down": down}
+    waits = {"wait_for": wait_for} if wait_for else {}
+    body = body_of(task, autostop={**idle, **waits} if lets_go else None)
+    skips = no_setup or (fast and _is_up(cluster_name))
+    body |= {"cluster": cluster_name, "setup": not skips}
     client = service()
     plan = client.post("/v1/launch", {**body, "dry_run": True})
-    if how.get("dryrun"):
-        return plan
+    if dryrun:
+        return RequestId.done((None, None))
     make_folders(body["home"], plan["cwd"])
     made = client.persist("/v1/launch", {**body, "cluster": plan["cluster"]})
-    return RequestId.of(body["request"], made)
+    return RequestId.of(body["request"], lambda out: _stands(made, out))
 
 
-def exec(task: Task, cluster_name: str) -> RequestId:
-    """Runs a task, without its setup, on a cluster that is up. Raises Told."""
+def exec(
+    task: Task,
+    cluster_name: str | None = None,
+    dryrun: bool = False,
+    down: bool = False,
+    backend: object = None,
+) -> RequestId[Launched]:
+    """Runs a task, without its setup, on a cluster that is up. Raises Told, Refused."""
+    if cluster_name is None:
+        raise Refused("no cluster named", hint="exec(task, cluster_name)")
+    _ignored(backend=backend)
+    if dryrun:
+        return RequestId.done((None, None))
     body = body_of(task)
     make_folders(body["home"], body["home"])
-    return RequestId.of(
-        body["request"], service().persist(f"/v1/clusters/{cluster_name}/exec", body)
-    )
+    made = service().persist(f"/v1/clusters/{cluster_name}/exec", body)
+    if down:
+        _set_idle(cluster_name, 0, down=True)
+    return RequestId.of(body["request"], lambda out: _stands(made, out))
 
 
-def get(request_id: RequestId) -> tuple[int | None, Json]:
-    """Waits until it is over; the run's number, and how it ended."""
-    ended = Follower(service(), io.BytesIO()).follow(Which(request_id.job, request_id.run))
-    return request_id.run, ended
+def _is_up(name: str | None) -> bool:
+    return any(one["name"] == name and one["status"] == "UP" for one in _clusters(False))
+
+
+def _clusters(all_users: bool) -> list[Json]:
+    found: list[Json] = service().get("/v1/clusters")["clusters"]
+    return [one for one in found if all_users or one["uid"] == os.getuid()]
+
+
+def _stands(made: Json, out: BinaryIO) -> Launched:
+    """Raises Conflict where it ends before it is up."""
+
+    def say(text: str) -> None:
+        out.write(f"{text}\n".encode())
+
+    Follower(service(), out, say=say).until_up(made["job"])
+    found = [one for one in _clusters(True) if one["job"] == made["job"]]
+    return made["run"], handle_of(found[0]) if found else None
+
+
+def get(request_id: RequestId[T]) -> T:
+    """Waits for what it comes to; of a bare id that it is up. Raises Told, Conflict."""
+    return stream_and_get(request_id, output_stream=_Nowhere())
+
+
+class _Nowhere:
+    """Takes text and keeps none."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
 
 def stream_and_get(
-    request_id: RequestId, output: BinaryIO | None = None
-) -> tuple[int | None, Json]:
-    """The same, with its text as it comes."""
-    out = output or sys.stdout.buffer
-    ended = Follower(service(), out).follow(Which(request_id.job, request_id.run))
-    return request_id.run, ended
+    request_id: RequestId[T],
+    log_path: str | None = None,
+    tail: int | None = None,
+    follow: bool = True,
+    output_stream: TextStream | None = None,
+    relay_rich_status: bool = False,
+) -> T:
+    """The same, and tells what is waited for."""
+    _ignored(log_path=log_path, tail=tail, relay_rich_status=relay_rich_status)
+    out = stream_of(output_stream)
+    asked: object = request_id
+    if not isinstance(asked, RequestId):  # the bare id that `--async` printed
+        return cast(T, _stands(service().get(f"/v1/requests/{asked}"), out))
+    return request_id.wait(out)
 
 
-def status(cluster_names: Names = None, *, all_users: bool = False) -> list[Json]:
-    """Clusters that are up or coming. Raises Unknown for a name that is none."""
-    found = service().get("/v1/clusters")["clusters"]
-    mine = [one for one in found if all_users or one["uid"] == os.getuid()]
-    return [dict(one) for one in show.matching(mine, _listed(cluster_names))]
+def status(
+    cluster_names: Names = None, refresh: object = None, all_users: bool = False
+) -> RequestId[list[Json]]:
+    """Clusters; they are always fresh. Raises Unknown for a name that is none."""
+    found = show.matching(_clusters(all_users), _listed(cluster_names))
+    return RequestId.done([cluster_record(dict(one)) for one in found])
 
 
-def queue(cluster_name: str, *, skip_finished: bool = False) -> list[Json]:
-    """The runs of a cluster. Raises Told."""
-    runs = service().get(f"/v1/clusters/{cluster_name}/queue")["runs"]
-    return [one for one in runs if not (skip_finished and one["over"])]
+def queue(
+    cluster_name: str, skip_finished: bool = False, all_users: bool = False
+) -> RequestId[list[Json]]:
+    """The runs of a cluster, which are its owner's. Raises Told."""
+    runs = _runs(cluster_name)
+    return RequestId.done([job_record(one) for one in runs if not (skip_finished and one["over"])])
 
 
-def job_status(cluster_name: str, job_ids: Sequence[int] | None = None) -> dict[int, str]:
+def _runs(cluster_name: str) -> list[Json]:
+    runs: list[Json] = service().get(f"/v1/clusters/{cluster_name}/queue")["runs"]
+    return runs
+
+
+def job_status(
+    cluster_name: str, job_ids: Sequence[int] | None = None
+) -> RequestId[dict[int, JobStatus]]:
     """States by number; of the last run where none is named."""
-    runs = {one["id"]: one["status"] for one in queue(cluster_name)}
+    runs = {one["id"]: JobStatus(one["status"]) for one in _runs(cluster_name)}
     wanted = job_ids or ([max(runs)] if runs else [])
-    return {number: runs[number] for number in wanted if number in runs}
+    return RequestId.done({number: runs[number] for number in wanted if number in runs})
 
 
 def tail_logs(
     cluster_name: str,
     job_id: int | None = None,
-    *,
     follow: bool = True,
-    tail: int | None = None,
-    output: BinaryIO | None = None,
-) -> int:
-    """The text of a run; 0 succeeded, 100 failed, 101 not over, 103 cancelled."""
+    tail: int = 0,
+    output_stream: TextStream | None = None,
+    *,
+    preload_content: bool = True,
+) -> int | Iterator[str]:
+    """The text of a run; 0 succeeded, 100 failed, 101 not over, 103 cancelled.
+
+    Without `preload_content` its lines as they come.
+    """
     client = service()
-    return text_of(
-        client, which(client, cluster_name, job_id), follow=follow, tail=tail, output=output
-    )
+    wanted = which(client, cluster_name, job_id)
+    if not preload_content:
+        return lines_of(wanted, follow=follow, tail=tail or None)
+    out = stream_of(output_stream)
+    return text_of(client, wanted, out, follow=follow, tail=tail or None)
 
 
 logs = tail_logs
 
 
-def text_of(
-    client: Client, wanted: Which, *, follow: bool, tail: int | None, output: BinaryIO | None
-) -> int:
+def text_of(client: Client, wanted: Which, out: BinaryIO, *, follow: bool, tail: int | None) -> int:
     """Copies it; the exit status of `spz logs`."""
-    follower = Follower(client, output or sys.stdout.buffer)
+    follower = Follower(client, out)
     if follow:
         return logs_status(follower.follow(wanted, tail=tail))
     follower.show(wanted, tail=tail)
     return logs_status(part_of(client.get(f"/v1/jobs/{wanted.job}"), wanted))
 
 
+def lines_of(wanted: Which, *, follow: bool, tail: int | None) -> Iterator[str]:
+    """Its lines as they come, without waiting for the end."""
+    parts: SimpleQueue[bytes | None] = SimpleQueue()
+
+    class Out:
+        """Hands on what is written."""
+
+        write = parts.put
+
+        def flush(self) -> None:
+            """Nothing is held back."""
+
+    def copy() -> None:
+        try:
+            text_of(service(), wanted, cast(BinaryIO, Out()), follow=follow, tail=tail)
+        finally:
+            parts.put(None)
+
+    Thread(target=copy, daemon=True).start()
+    left = b""
+    for part in iter(parts.get, None):
+        *lines, left = (left + part).split(b"\n")
+        yield from (f"{line.decode('utf-8', 'replace')}\n" for line in lines)
+    if left:
+        yield left.decode("utf-8", "replace")
+
+
 def cancel(
     cluster_name: str,
-    *,
     all: bool = False,
+    all_users: bool = False,
     job_ids: Sequence[int] | None = None,
-) -> list[int]:
-    """Ends runs; their numbers. The last that is not over where none is named. Raises Told."""
-    client = service()
-    live = [one["id"] for one in queue(cluster_name, skip_finished=True)]
-    wanted = live if all else list(job_ids or live[-1:])
+) -> RequestId[None]:
+    """Ends runs; the last that is not over where none is named. Raises Told, Unknown."""
+    live = [one["id"] for one in _runs(cluster_name) if not one["over"]]
+    wanted = live if all or all_users else list(job_ids or live[-1:])
     if not wanted:
         raise Unknown(f"nothing runs in cluster {cluster_name!r}")
     for number in wanted:
-        client.post(f"/v1/clusters/{cluster_name}/cancel", run=number)
-    return wanted
+        service().post(f"/v1/clusters/{cluster_name}/cancel", run=number)
+    return RequestId.done(None)
 
 
-def down(cluster_name: str) -> None:
-    """Lets a cluster go. Raises Told."""
-    service().post(f"/v1/clusters/{cluster_name}/down")
+def down(
+    cluster_name: str,
+    purge: bool = False,
+    graceful: bool = False,
+    graceful_timeout: int | None = None,
+) -> RequestId[None]:
+    """Lets a cluster go; `graceful` when its runs are over. Raises Told."""
+    _ignored(graceful_timeout=graceful_timeout)
+    return _ended(cluster_name, graceful=graceful, down=True)
 
 
-def stop(cluster_name: str) -> None:
-    """Ends what runs in it and stops its machines; the disks are kept. Raises Told."""
-    service().post(f"/v1/clusters/{cluster_name}/stop")
+def stop(
+    cluster_name: str,
+    purge: bool = False,
+    graceful: bool = False,
+    graceful_timeout: int | None = None,
+) -> RequestId[None]:
+    """Stops its machines; the disks are kept, and billed. Raises Told."""
+    _ignored(graceful_timeout=graceful_timeout)
+    return _ended(cluster_name, graceful=graceful, down=False)
 
 
-def start(cluster_name: str) -> None:
-    """Starts a stopped cluster's machines where they are; `status` tells of it. Raises Told."""
+def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
+    if graceful:
+        _set_idle(name, 0, down=down)
+    else:
+        service().post(f"/v1/clusters/{name}/{'down' if down else 'stop'}")
+    return RequestId.done(None)
+
+
+def start(
+    cluster_name: str,
+    idle_minutes_to_autostop: int | None = None,
+    wait_for: str | None = None,
+    retry_until_up: bool = False,
+    down: bool = False,
+    force: bool = False,
+) -> RequestId[Handle]:
+    """Starts a stopped cluster where it is; `get` waits until it is up. Raises Told."""
+    _ignored(wait_for=wait_for, retry_until_up=retry_until_up)
     service().post(f"/v1/clusters/{cluster_name}/start")
+    if idle_minutes_to_autostop is not None:
+        _set_idle(cluster_name, idle_minutes_to_autostop, down=down)
+    return RequestId.of(cluster_name, lambda _: _started(cluster_name))
 
 
-def autostop(cluster_name: str, idle_minutes: int, *, down: bool = False) -> None:
+def _started(name: str) -> Handle:
+    """Raises Conflict where it is stopped again, or gone."""
+    while True:
+        found = [one for one in _clusters(False) if one["name"] == name]
+        if not found or found[0]["status"] == "STOPPED":
+            raise Conflict(f"cluster {name!r} did not come up", hint=f"`spz why {name}`")
+        if found[0]["status"] == "UP":
+            return handle_of(found[0])
+        time.sleep(LOOK_AGAIN)
+
+
+def autostop(
+    cluster_name: str,
+    idle_minutes: int,
+    wait_for: str | None = None,
+    down: bool = False,
+    hook: str | None = None,
+    hook_timeout: int | None = None,
+) -> RequestId[None]:
     """Stops it after so long without a run, or lets it go; a negative number keeps it.
 
-    Raises Told.
+    Raises Told, and Refused for a hook: these stand in the task.
     """
-    seconds = None if idle_minutes < 0 else idle_minutes * 60
-    body = {"idle_seconds": seconds, "down": down}
-    service().post(f"/v1/clusters/{cluster_name}/autostop", body)
+    if hook is not None:
+        raise Refused("hook: hooks stand in the task", hint="config: {hooks: [...]}")
+    _ignored(wait_for=wait_for, hook_timeout=hook_timeout)
+    _set_idle(cluster_name, idle_minutes, down=down)
+    return RequestId.done(None)
 
 
-def cost_report(days: int | None = 30) -> list[Json]:
+def _set_idle(name: str, minutes: int, *, down: bool) -> None:
+    seconds = None if minutes < 0 else minutes * 60
+    service().post(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
+
+
+def cost_report(days: int | None = 30) -> RequestId[list[Json]]:
     """Clusters of those days, gone ones too, with what they cost in micro-dollars."""
     found: list[Json] = service().get("/v1/report", days=days)["clusters"]
-    return found
+    return RequestId.done(found)
 
 
 def _listed(names: Names) -> list[str] | None:

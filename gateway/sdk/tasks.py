@@ -1,7 +1,7 @@
 """Task and Resources for programs, under SkyPilot's names: what a task file says, as values."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,10 @@ class Resources:
     ports: int | str | list[int | str] | None = None
     labels: Mapping[str, str] | None = None
     autostop: bool | int | str | Mapping[str, Any] | None = None
+    hooks: list[Mapping[str, Any]] | None = None
     priority: int | None = None
+    priority_class: str | None = None
+    volumes: list[Mapping[str, Any]] | None = None
     any_of: "tuple[Resources, ...]" = ()
     ordered: "tuple[Resources, ...]" = ()
 
@@ -84,17 +87,43 @@ class Task:
     workdir: str | Mapping[str, str] | None = None
     num_nodes: int = 1
     resources: Resources | None = None
+    """A set or list of them is taken too."""
     file_mounts: dict[str, str | Mapping[str, Any]] = field(default_factory=dict)
+    volumes: Json = field(default_factory=dict)
+    event_callback: str | None = None
+    api_server_access: bool = True
     others: Json = field(default_factory=dict)
     """Keys of the file that have no field here, as written."""
+    storage_mounts: InitVar[Mapping[str, Mapping[str, Any]] | None] = None
+    """They stand in `file_mounts`."""
+    docker_image: InitVar[str | None] = None
+    """It stands in `resources`."""
+    blocked_resources: InitVar[Iterable[Resources] | None] = None
+
+    def __post_init__(
+        self,
+        storage_mounts: Mapping[str, Mapping[str, Any]] | None,
+        docker_image: str | None,
+        blocked_resources: Iterable[Resources] | None,
+    ) -> None:
+        """Takes every form that SkyPilot's constructor takes. Raises Refused."""
+        if blocked_resources is not None:
+            raise Refused("blocked_resources: what is refused is remembered by the service")
+        self.file_mounts = {**self.file_mounts, **(storage_mounts or {})}
+        self.setup, self.run = _script(self.setup), _script(self.run)
+        asked: object = self.resources
+        if isinstance(asked, set | frozenset | list | tuple):
+            self.set_resources(asked)
+        if docker_image is not None:
+            self.resources = (self.resources or Resources()).copy(image_id=f"docker:{docker_image}")
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> "Task":
+    def from_yaml(cls, yaml_path: str | Path) -> "Task":
         """Of a file. Raises BadSpec, Refused."""
         try:
-            text = Path(path).expanduser().read_text(encoding="utf-8")
+            text = Path(yaml_path).expanduser().read_text(encoding="utf-8")
         except OSError as error:
-            raise Refused(f"{path}: {error.strerror}") from error
+            raise Refused(f"{yaml_path}: {error.strerror}") from error
         return cls.from_yaml_str(text)
 
     @classmethod
@@ -112,10 +141,10 @@ class Task:
     def from_yaml_config(cls, config: Mapping[str, Any]) -> "Task":
         """Of a tree. Raises BadSpec."""
         read_file(written([dict(config)]))
-        known = {one.name for one in fields(cls)} - {"others", "resources"}
+        known = {one.name for one in fields(cls)} - APART
         given = {key: value for key, value in config.items() if key in known and value is not None}
         asked = config.get("resources")
-        others = {k: v for k, v in config.items() if k not in known and k != "resources"}
+        others = {k: v for k, v in config.items() if k not in known | {"resources"}}
         try:
             resources = Resources.from_yaml_config(asked) if asked else None
         except BadSpec:
@@ -127,8 +156,10 @@ class Task:
         found: Json = dict(self.others)
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.name not in {"others", "resources"} and value not in (None, {}):
+            if one.name not in APART and value not in (None, {}):
                 found[one.name] = value
+        if not self.api_server_access:
+            found["api_server_access"] = False
         if self.resources is not None:
             found["resources"] = self.resources.to_yaml_config()
         if found.get("num_nodes") == 1:
@@ -163,3 +194,26 @@ class Task:
         """What is brought, by where it goes."""
         self.file_mounts = dict(mounts or {})
         return self
+
+    def update_file_mounts(self, mounts: Mapping[str, str | Mapping[str, Any]]) -> "Task":
+        """Adds what is brought."""
+        self.file_mounts.update(mounts)
+        return self
+
+    def set_storage_mounts(self, mounts: Mapping[str, Mapping[str, Any]] | None) -> "Task":
+        """Adds buckets by where they go."""
+        return self.update_file_mounts(dict(mounts or {}))
+
+
+APART = frozenset({"others", "resources", "api_server_access"})
+"""Fields that are no plain keys of a file."""
+
+
+def _script(text: str | list[str] | None) -> str | None:
+    """Lines may be given as a list."""
+    return "\n".join(text) if isinstance(text, list) else text
+
+
+def AWS() -> str:  # noqa: N802 - SkyPilot's name of the cloud
+    """For `Resources(cloud=sdk.AWS())`."""
+    return "aws"

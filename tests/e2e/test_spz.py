@@ -268,10 +268,15 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         "task = sdk.Task(name='p', run='echo from $WHERE', envs={'WHERE': 'here'})\n"
         "task.set_resources(sdk.Resources(cpus='2+'))\n"
         "asked = sdk.launch(task, 'api', down=True)\n"
-        "run, ended = sdk.stream_and_get(asked)\n"
-        "print(ended['status'], [one['name'] for one in sdk.status()])\n"
-        "job = sdk.jobs.launch(sdk.Task(run='exit 2', resources=sdk.Resources(cpus='2+')), 'bad')\n"
-        "print(sdk.jobs.tail_logs(job_id=job.job))\n"
+        "run, cluster = sdk.get(asked)\n"
+        "code = sdk.tail_logs('api', run)\n"
+        "print(code, cluster.get_cluster_name(), sdk.get(sdk.job_status('api', [run]))[run])\n"
+        "print(*[(one['name'], one['status'].value) for one in sdk.get(sdk.status('api'))])\n"
+        "print(*sdk.tail_logs('api', run, preload_content=False))\n"
+        "bad = sdk.Task(run=['echo x', 'exit 2'], resources={sdk.Resources(cpus='2+')})\n"
+        "jobs, _ = sdk.get(sdk.jobs.launch(bad, 'bad'))\n"
+        "print(sdk.jobs.tail_logs(job_id=jobs[0]))\n"
+        "print(sdk.get(sdk.jobs.queue(False, job_ids=jobs))[0]['status'].is_terminal())\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -284,8 +289,9 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
-    assert (said[0], said[-1]) == ("from here", "100")
-    assert said[1].startswith("SUCCEEDED")
+    assert said == [
+        *("from here", "0 api SUCCEEDED", "('api', 'UP')", "from here", "", "x", "100", "True"),
+    ]
 
 
 @pytest.mark.parametrize("line", ["serve up", "storage ls", "volumes ls"])

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from broker.model.errors import Conflict, Refused, Unknown
-from gateway.sdk import show
+from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
 from gateway.sdk.launching import plan_text
@@ -88,23 +88,12 @@ def _chosen(given: Values, service: Client) -> list[Json]:
     if given["pool"]:
         raise Refused("jobs of pools are runs of their workers", hint="`spz cancel POOL-pool-1`")
     jobs = sorted(service.get("/v1/managed", all=True)["jobs"], key=lambda one: int(one["id"]))
-    for number in ids:
-        if not any(number in _numbers(one) for one in jobs):
-            raise Unknown(f"no managed job {number}", hint="`spz jobs queue -a` lists them")
-    live = [one for one in jobs if not one["over"] and _is_task(one, given["task"])]
+    found = managed.of_ids(jobs, ids) if ids else jobs
+    live = managed.of_task([one for one in found if not one["over"]], given["task"])
     if ids:
-        return [one for one in live if not _numbers(one).isdisjoint(ids)]
+        return live
     mine = [one for one in live if given["all_users"] or one["uid"] == os.getuid()]
-    return [one for one in mine if given["name"] in {None, one["name"], one["whole"]}]
-
-
-def _numbers(one: Json) -> set[int]:
-    """Ids by which a job is meant: its own, and that of the whole."""
-    return {one["id"], one["root"]}
-
-
-def _is_task(one: Json, task: str | None) -> bool:
-    return task is None or task in {str(one["task"]), one["name"]}
+    return managed.of_name(mine, given["name"])
 
 
 def logs(given: Values, counter: Counter) -> int:
@@ -139,14 +128,4 @@ def _job_of(given: Values, service: Client) -> int:
     wanted = show.run_number(given["words"][0]) if given["words"] else None
     task = given["words"][1] if len(given["words"]) > 1 else None
     mine = [one for one in jobs if wanted is not None or one["uid"] == os.getuid()]
-    found = [
-        one
-        for one in sorted(mine, key=lambda one: (-int(one["root"]), int(one["id"])))
-        if (wanted is None or wanted in _numbers(one))
-        and given["name"] in {None, one["name"], one["whole"]}
-        and _is_task(one, task)
-    ]
-    own = [one for one in found if one["id"] == wanted]
-    if not found:
-        raise Unknown("no such managed job", hint="`spz jobs queue -a` lists them")
-    return int((own if own and task is None else found)[0]["id"])
+    return int(managed.one_of(managed.of_name(mine, given["name"]), wanted, task=task)["id"])

@@ -97,15 +97,20 @@ def _must_have(service: Client, name: str) -> list[Json]:
     return found
 
 
+def least_used(service: Client, pool: str) -> Json:
+    """The worker with the fewest runs. Raises Unknown, Refused."""
+    up = [one for one in _must_have(service, pool) if one["status"] == "UP"]
+    if not up:
+        raise Refused(f"no worker of pool {pool} is up yet", hint="try again soon")
+    return min(up, key=lambda one: sum(not run["over"] for run in one["runs"]))
+
+
 def run_on(given: Values, counter: Counter, body: Json) -> int:
     """Sends a job to the worker with the fewest runs; so many times as --num-jobs says."""
     service = counter.service
     status = 0
     for _ in range(given["num_jobs"] or 1):
-        up = [one for one in _must_have(service, given["pool"]) if one["status"] == "UP"]
-        if not up:
-            raise Refused(f"no worker of pool {given['pool']} is up yet", hint="try again soon")
-        least = min(up, key=lambda one: sum(not run["over"] for run in one["runs"]))
+        least = least_used(service, given["pool"])
         made = Launch(service, counter.say, as_json=as_json(given))
         made.execute(least["name"], {**body, "request": os.urandom(16).hex()})
         detached = given["detach_run"] or given["async"] or (given["num_jobs"] or 1) > 1

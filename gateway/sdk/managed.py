@@ -1,0 +1,41 @@
+"""Which managed jobs are meant: by id, by name, by task."""
+
+from collections.abc import Collection, Sequence
+
+from broker.model.errors import Unknown
+from gateway.sdk.client import Json
+
+HINT = "`spz jobs queue -a` lists them"
+
+
+def of_ids(jobs: Sequence[Json], ids: Collection[int]) -> list[Json]:
+    """Jobs, and all tasks of the wholes that are named. Raises Unknown."""
+    for number in ids:
+        if not any(number in _numbers(one) for one in jobs):
+            raise Unknown(f"no managed job {number}", hint=HINT)
+    return [one for one in jobs if not _numbers(one).isdisjoint(ids)]
+
+
+def of_name(jobs: Sequence[Json], name: str | None) -> list[Json]:
+    """Of tasks or wholes with this name; all without one."""
+    return [one for one in jobs if name in {None, one["name"], one["whole"]}]
+
+
+def of_task(jobs: Sequence[Json], task: str | int | None) -> list[Json]:
+    """That task of each, by name or number."""
+    return [one for one in jobs if task is None or str(task) in {str(one["task"]), one["name"]}]
+
+
+def one_of(jobs: Sequence[Json], job: int | None, *, task: str | int | None) -> Json:
+    """The job, or that task of it; the last one without an id. Raises Unknown."""
+    found = of_task(jobs if job is None else of_ids(jobs, [job]), task)
+    if not found:
+        raise Unknown("no such managed job", hint=HINT)
+    own = [one for one in found if one["id"] == job]
+    latest = sorted(found, key=lambda one: (-int(one["root"]), int(one["id"])))
+    return (own if own and task is None else latest)[0]
+
+
+def _numbers(one: Json) -> set[int]:
+    """Ids by which a job is meant: its own, and that of the whole."""
+    return {one["id"], one["root"]}
