@@ -5,12 +5,38 @@ from collections.abc import Iterable, Mapping
 from broker.model.commands import Booted, NotBooted
 from broker.model.node import Node
 from broker.model.offer import Machine
-from broker.ports import Place, Provider, Reach
+from broker.ports import Done, Place, Provider, Reach
 from broker.run.launch import agent_package, agent_zipapp, leave, ping, reply, serve_argv
 
 START_SECONDS = 20.0
 """How long the start of an agent may take."""
 ARCHIVE = "agent.pyz"
+INSTALL_SECONDS = 300.0
+FIND_PYTHON = """\
+wanted=$1
+usable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null; }
+link() {
+  usable "$wanted" && return
+  for name in python3 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 \\
+      python3.6 /usr/libexec/platform-python; do
+    found=$(command -v "$name") && usable "$found" || continue
+    mkdir -p "${wanted%/*}" && ln -sf "$found" "$wanted" && return
+  done
+  return 1
+}
+link && exit 0
+if command -v apt-get; then
+  apt-get -q update; DEBIAN_FRONTEND=noninteractive apt-get -yq install python3
+elif command -v dnf; then dnf -yq install python3
+elif command -v yum; then yum -yq install python3
+elif command -v zypper; then zypper -nq install python3
+elif command -v apk; then apk add -q python3
+fi >&2
+link && exit 0
+echo "there is no Python 3.6 or newer, and none could be installed" >&2
+exit 1
+"""
+"""Makes a Python 3.6 or newer run under the name that is given, for any POSIX shell."""
 
 
 def prepare(node: Node, reach: Reach, providers: Iterable[Provider]) -> Booted | NotBooted | None:
@@ -41,14 +67,26 @@ def bring_up(node: Node, place: Place) -> Mapping[str, object]:
     if said is not None and not _gave_way(said, place):
         return said
     place.channel.put(agent_zipapp(), place.archive, 0o755)
-    argv = serve_argv(place.python, place.archive, folder=place.folder, node=node.name)
-    done = place.channel.run([*argv, *place.options], timeout=START_SECONDS)
+    done = _serve(node, place)
     if done.code != 0:
         raise ValueError(f"the agent of {node.name} does not start: {_last_line(done.err)}")
     said = _hello(place)
     if said is None:
         raise OSError(f"the agent of {node.name} does not answer")
     return said
+
+
+def _serve(node: Node, place: Place) -> Done:
+    """Where no Python is, one is found or installed first. Raises OSError, ValueError."""
+    argv = serve_argv(place.python, place.archive, folder=place.folder, node=node.name)
+    try:
+        return place.channel.run([*argv, *place.options], timeout=START_SECONDS)
+    except FileNotFoundError:
+        find = ["/bin/sh", "-c", FIND_PYTHON, "sh", place.python]
+        found = place.channel.run(find, timeout=INSTALL_SECONDS)
+        if found.code != 0:
+            raise ValueError(f"{node.name}: {_last_line(found.err)}") from None
+    return place.channel.run([*argv, *place.options], timeout=START_SECONDS)
 
 
 def answers(place: Place) -> bool:
