@@ -1,6 +1,6 @@
 """What the broker asks of the outside, as small Protocols; promises are in words."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -281,6 +281,10 @@ class Place:
     """Further words for the agent's `serve`, such as whom to wake."""
     shared: bool = True
     """Whether the node sees the login node's own files; else they are brought and fetched."""
+
+    stream: Callable[[Sequence[str]], list[str] | None] = lambda argv: None
+    """A command of this host that runs another there, with its streams; None where there is no
+    quicker way than the channel."""
 
     @property
     def calls(self) -> bool:

@@ -1,12 +1,13 @@
 """From a node to its place: over SSH for machines of a cloud, else as this host has it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from broker.model.errors import Unknown
 from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.ports import Place, Reach
+from broker.run.openssh import OpenSsh
 from broker.run.ssh import Connections, Target
 
 
@@ -24,6 +25,7 @@ class SshReach:
     """Further words for the agent."""
     shares: Callable[[Node], bool] = lambda node: False
     """Whether the node has mounted the login node's files."""
+    openssh: OpenSsh = field(default_factory=OpenSsh)
 
     def place(self, node: Node) -> Place:
         """Raises Unknown while its machine is not known, OSError while it has no address."""
@@ -32,9 +34,14 @@ class SshReach:
         machine = self.seen(node.machine)
         if machine.address in {"", machine.id}:
             raise OSError(f"{machine.id} has no address yet")
-        channel = self.connections.channel(self.target(node, machine))
+        target = self.target(node, machine)
+        channel = self.connections.channel(target)
         options, shared = self.options(node), self.shares(node)
-        return Place(channel, self.folder, self.python, options, shared=shared)
+
+        def stream(argv: Sequence[str]) -> list[str] | None:
+            return self.openssh.command(target, self.connections.home(target), argv)
+
+        return Place(channel, self.folder, self.python, options, shared=shared, stream=stream)
 
 
 @dataclass(frozen=True, slots=True)

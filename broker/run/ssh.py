@@ -164,6 +164,12 @@ class Connections:
                 kept.used_at = self._clock()
             kept.sessions.release()
 
+    def home(self, target: Target) -> str:
+        """The login's; empty before its first connection."""
+        with self._lock:
+            kept = self._kept.get(target.login)
+        return kept.home if kept is not None else ""
+
     def forget(self, host: str) -> None:
         """Closes what is kept of a host that is gone."""
         with self._lock:

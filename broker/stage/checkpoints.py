@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from accounting.ids import JobId
 from broker.stage.objects import Objects
-from broker.stage.pieces import header, read, written
+from broker.stage.pieces import asked, header, read, written
 from broker.stage.plan import PART, Entry, Move, Piece, alike, batches
 from broker.stage.saved import CorruptError, Kept, Saved, saved
 from broker.stage.sides import Side, Where
@@ -132,9 +132,8 @@ class Checkpoints:
         for batch in batches(left, begun):
             if until is not None and time.monotonic() > until:
                 return False
-            asked = json.dumps([header(piece, "") for piece in batch]).encode("ascii")
             came = 0
-            for head, data in read(side.carry("pack", owned.where, asked)):
+            for head, data in read(side.carry("pack", owned.where, asked(batch, ""))):
                 parts = progress[head["path"]][1]
                 if head["offset"] != len(parts) * PART:
                     break

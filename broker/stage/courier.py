@@ -226,7 +226,7 @@ def _travels(job: Job) -> bool:
 
 
 def _far(place: Place) -> Far:
-    return Far(place.channel, place.python, place.archive)
+    return Far(place.channel, place.python, place.archive, place.stream)
 
 
 def _name(node: Node) -> str:

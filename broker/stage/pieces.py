@@ -31,6 +31,11 @@ def header(piece: Piece, tag: str) -> dict[str, Any]:
     }
 
 
+def asked(pieces: Iterable[Piece], tag: str) -> bytes:
+    """What `pack` is asked for these."""
+    return json.dumps([header(piece, tag) for piece in pieces]).encode("ascii")
+
+
 def written(pieces: Iterable[tuple[dict[str, Any], bytes]]) -> bytes:
     """Headers with their bytes as one stream."""
     stream = bytearray(PLAIN)

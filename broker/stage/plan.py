@@ -13,7 +13,9 @@ PART = 8 << 20
 LONGEST_NAME = 255
 """Bytes; what does not fit is named by a digest, as `carry.named` does it."""
 BATCH = 32 << 20
-"""Bytes that travel together."""
+"""Bytes that travel together, in memory."""
+STREAM = 256 << 20
+"""The same from process to process."""
 
 
 class Entry(NamedTuple):
@@ -126,17 +128,19 @@ def long_ones(moves: Iterable[Move]) -> list[Move]:
     return [move for move in moves if move.entry.kind == "f" and move.entry.size > PART]
 
 
-def batches(moves: Iterable[Move], begun: Mapping[str, int]) -> Iterator[list[Piece]]:
-    """The moves in their order, cut into pieces that travel together.
+def batches(
+    moves: Iterable[Move], begun: Mapping[str, int], most: int = BATCH
+) -> Iterator[list[Piece]]:
+    """The moves in their order, cut into pieces of which at most so many bytes travel together.
 
     `begun` are bytes by path that an earlier transfer has brought.
     """
     batch: list[Piece] = []
-    room = BATCH
+    room = most
     for piece in _pieces(moves, begun):
         if batch and piece.length > room:
             yield batch
-            batch, room = [], BATCH
+            batch, room = [], most
         batch.append(piece)
         room -= piece.length
     if batch:

@@ -3,6 +3,7 @@
 import errno
 import posixpath
 import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -48,6 +49,14 @@ class Side(Protocol):
         """
         ...
 
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        """A command of this host that does the same with its streams; None where there is none."""
+        ...
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        """What `carry` would raise for these last words of the program."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Near:
@@ -57,11 +66,17 @@ class Near:
     archive: str
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-        argv = [self.python, "-IS", self.archive, "carry", verb, *where.words()]
+        argv = self.words(verb, where)
         done = subprocess.run(argv, input=asked, capture_output=True, check=False, cwd="/")
         if done.returncode != 0:
-            raise _failure(where.path, done.stderr, HereError)
+            raise self.failure(where, done.stderr)
         return done.stdout
+
+    def words(self, verb: str, where: Where) -> list[str]:
+        return [self.python, "-IS", self.archive, "carry", verb, *where.words()]
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return _failure(where.path, said, HereError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +86,28 @@ class Far:
     channel: Channel
     python: str
     archive: str
+    stream: Callable[[Sequence[str]], list[str] | None] = lambda argv: None
+    """As `broker.ports.Place` has it."""
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-        argv = [self.python, "-IS", self.archive, "carry", verb, *where.words()]
-        patience = LEAST_SECONDS + len(asked) / BYTES_PER_SECOND
-        done = self.channel.run(argv, stdin=asked, timeout=patience)
+        done = self.channel.run(self._argv(verb, where), stdin=asked, timeout=patience(len(asked)))
         if done.code != 0:
-            raise _failure(where.path, done.err, OSError)
+            raise self.failure(where, done.err)
         return done.out
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return self.stream(self._argv(verb, where))
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return _failure(where.path, said, OSError)
+
+    def _argv(self, verb: str, where: Where) -> list[str]:
+        return [self.python, "-IS", self.archive, "carry", verb, *where.words()]
+
+
+def patience(size: int) -> float:
+    """Seconds that so many bytes may take."""
+    return LEAST_SECONDS + size / BYTES_PER_SECOND
 
 
 def tails(said: bytes) -> list[bytes]:

@@ -2,21 +2,19 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.model.errors import Refused
+from broker.stage.flow import flow
 from broker.stage.ignore import FILE, Ignored
 from broker.stage.marks import Marks
-from broker.stage.pieces import header
 from broker.stage.plan import (
     Entry,
     Mark,
     Move,
     Piece,
     Plan,
-    batches,
     doubtful,
     draft,
     long_ones,
@@ -174,32 +172,12 @@ def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:
 
 
 def _carried(moves: Sequence[Move], folder: Folder, *, giver: Side, taker: Side) -> Told:
-    told = Told()
-    for batch, stream in _packed(batches(moves, _begun(moves, folder, taker)), folder, giver):
-        said = json.loads(taker.carry("unpack", folder.where, stream))
+    told, begun = Told(), _begun(moves, folder, taker)
+    for batch, answer in flow(moves, folder.where, folder.tag, begun=begun, ends=(giver, taker)):
+        said = json.loads(answer)
         for piece in batch:
             _note(told, piece, said.get(piece.move.path, "error: it changed while it was read"))
     return told
-
-
-def _packed(
-    found: Iterable[list[Piece]], folder: Folder, giver: Side
-) -> Iterator[tuple[list[Piece], bytes]]:
-    """Each batch as it travels; the next one is packed while one is on its way."""
-
-    def pack(batch: list[Piece]) -> tuple[list[Piece], bytes]:
-        asked = json.dumps([header(piece, folder.tag) for piece in batch]).encode("ascii")
-        return batch, giver.carry("pack", folder.where, asked)
-
-    with ThreadPoolExecutor(1) as ahead:
-        waiting = None
-        for batch in found:
-            coming = ahead.submit(pack, batch)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = coming
-        if waiting is not None:
-            yield waiting.result()
 
 
 def _begun(moves: Sequence[Move], folder: Folder, taker: Side) -> dict[str, int]:
@@ -213,12 +191,14 @@ def _begun(moves: Sequence[Move], folder: Folder, taker: Side) -> dict[str, int]
 
 
 def _note(told: Told, piece: Piece, said: str) -> None:
-    path = piece.move.path
+    path, last = piece.move.path, piece.offset + piece.length >= piece.move.entry.size
+    if said == "part" and last:
+        said = "error: it was cut off on its way"
     if said not in FINE:
         told.failed.setdefault(path, said.removeprefix("error: "))
         return
     told.size += piece.length
-    told.moved += said == DONE and piece.offset + piece.length >= piece.move.entry.size
+    told.moved += said == DONE and last
     if said == BESIDE:
         told.beside.append(path)
 

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from broker.run.knock import Knocker
 from broker.run.launch import agent_zipapp
+from broker.run.openssh import OpenSsh
 from broker.run.ssh import Connections, Target
 from broker.stage.marks import Marks
 from broker.stage.sides import Far, Near, Side, Where
@@ -43,7 +45,16 @@ class Elsewhere:
     root: Path
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-        return self.side.carry(verb, replace(where, path=f"{self.root}{where.path}"), asked)
+        return self.side.carry(verb, self._there(where), asked)
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return self.side.words(verb, self._there(where))
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+    def _there(self, where: Where) -> Where:
+        return replace(where, path=f"{self.root}{where.path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +95,13 @@ def ends() -> Iterator[Ends]:
         wait_for(port, knocker)
         connections = Connections(knocker=knocker)
         try:
-            channel = connections.channel(Target(login=login(port)))
-            far = Elsewhere(Far(channel, PYTHON, str(archive)), home / "node")
+            target, openssh = Target(login=login(port)), OpenSsh()
+            channel = connections.channel(target)
+
+            def stream(argv: Sequence[str]) -> list[str] | None:
+                return openssh.command(target, connections.home(target), argv)
+
+            far = Elsewhere(Far(channel, PYTHON, str(archive), stream), home / "node")
             sync = Sync(Near(PYTHON, str(archive)), Marks(home / "marks"), Limits())
             (home / "work").mkdir()
             yield Ends(home, home / "work", sync, far, port)
@@ -109,10 +125,14 @@ def small_ones(both: Ends) -> bool:
         for number in range(CHANGED):
             (both.here / f"{turn * CHANGED + number:04}.dat").write_bytes(os.urandom(SIZE))
         moved: list[int] = []
-        took.append(seconds(lambda moved=moved: moved.append(both.push())))
+        took.append(seconds(partial(_push, both, moved)))
         if moved != [CHANGED]:
             raise SystemExit(f"{moved} files moved, {CHANGED} had changed")
     return report("files-second-sync", median(took), unit="s", budget=MOST_SECONDS)
+
+
+def _push(both: Ends, moved: list[int]) -> None:
+    moved.append(both.push())
 
 
 def large_one(both: Ends) -> bool:

@@ -35,7 +35,9 @@ def made(tmp_path: Path, said: bytes) -> tuple[Courier, Job, Any, Place]:
     me = replace(old.owner, uid=os.getuid(), gid=os.getgid())
     job = replace(old, owner=me, spec=old.spec.model_copy(update={"cwd": str(pair.here)}))
     node = SimpleNamespace(name=NodeName("n1"), launch=1)
-    place = SimpleNamespace(channel=Nonsense(said), python="p", archive="a", shared=False)
+    place = SimpleNamespace(
+        channel=Nonsense(said), python="p", archive="a", shared=False, stream=lambda _: None
+    )
     outputs = (f"{pair.here}/out",)
     courier = Courier(pair.sync, lambda: {job.id: job}, lambda *_: outputs, cast(Any, None))
     return courier, job, node, cast(Place, place)

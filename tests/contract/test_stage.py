@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.run.launch import agent_zipapp
+from broker.stage.flow import MUCH
 from broker.stage.marks import Marks
 from broker.stage.plan import PART
 from broker.stage.sides import HereError, Near, Side, Where
@@ -26,12 +27,23 @@ class Elsewhere:
     root: Path
     calls: list[str]
     fails_at: Callable[[int], bool] = lambda nth: False
+    streams: bool = False
+    """Whether much data goes from process to process."""
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
         self.calls.append(verb)
         if self.fails_at(len(self.calls)):
             raise OSError("connection lost")
-        return self.side.carry(verb, replace(where, path=f"{self.root}{where.path}"), asked)
+        return self.side.carry(verb, self._there(where), asked)
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return self.side.words(verb, self._there(where)) if self.streams else None
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+    def _there(self, where: Where) -> Where:
+        return replace(where, path=f"{self.root}{where.path}")
 
 
 class Pair:
@@ -324,3 +336,73 @@ def test_a_long_file_of_a_long_name_goes_on_where_it_stopped(pair: Pair) -> None
     assert any(path.stat().st_size for path in pair.there.iterdir())
     assert pair.push() == 1
     assert (pair.there / name).stat().st_size == 5 * PART
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A side whose streams end early, as those of a connection that is lost."""
+
+    side: Side
+    after: int
+    """Bytes."""
+    code: int
+    """How the command ends then."""
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        return self.side.carry(verb, where, asked)
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        argv = self.side.words(verb, where)
+        script = f'"$@" | head -c {self.after}; exit {self.code}'
+        return None if argv is None else ["/bin/sh", "-c", script, "sh", *argv]
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+
+@pytest.fixture
+def streaming(tmp_path: Path) -> Pair:
+    """A pair between which much data goes from process to process."""
+    pair = Pair(tmp_path)
+    pair.far = replace(pair.far, streams=True)
+    (pair.here / "large").write_bytes(os.urandom(MUCH))
+    return pair
+
+
+def test_much_data_goes_from_process_to_process_both_ways(streaming: Pair) -> None:
+    (streaming.here / ODD).write_bytes(b"small")
+    assert streaming.push() == 2
+    assert "unpack" not in streaming.calls
+    assert (streaming.there / "large").read_bytes() == (streaming.here / "large").read_bytes()
+    (streaming.there / "large").write_bytes(os.urandom(MUCH + 1))
+    assert streaming.pull() == 1
+    assert (streaming.there / "large").read_bytes() == (streaming.here / "large").read_bytes()
+    assert streaming.pull() == streaming.push() == 0
+
+
+@pytest.mark.parametrize("code", [0, 1, 255])
+def test_a_stream_that_ends_early_goes_on_behind_its_last_piece(streaming: Pair, code: int) -> None:
+    whole, cut = streaming.sync, Cut(streaming.near, PART + PART // 2, code)
+    streaming.sync = replace(whole, near=cut)
+    if code:
+        with pytest.raises(HereError):
+            streaming.push()
+    else:
+        assert streaming.push() == 0
+    assert not (streaming.there / "large").exists()
+    streaming.sync = whole
+    assert streaming.push() == 1
+    told = streaming.sync.push(streaming.folder, streaming.far)
+    assert (told.moved, told.failed) == (0, {})
+    assert (streaming.there / "large").read_bytes() == (streaming.here / "large").read_bytes()
+
+
+def test_the_last_words_of_a_side_that_fails_are_told(streaming: Pair) -> None:
+    class Full(Near):
+        def words(self, verb: str, where: Where) -> list[str]:
+            return ["/bin/sh", "-c", "echo the disk is full >&2; exit 3"]
+
+    there = Full(streaming.near.python, streaming.near.archive)
+    streaming.far = replace(streaming.far, side=there)
+    with pytest.raises(HereError, match="the disk is full"):
+        streaming.push()

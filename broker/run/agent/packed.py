@@ -34,18 +34,34 @@ class Stream:
     """What is packed, as it comes."""
 
     def __init__(self, source: "BinaryIO") -> None:
-        self.source = source
-        self.unpacker = zlib.decompressobj() if source.read(1) == PACKED else None
-        self.data = bytearray()
+        packed = source.read(1) == PACKED
+        self.source = Unpacked(source) if packed else source  # type: Unpacked | BinaryIO
 
     def line(self) -> bytes:
+        """Empty at the end."""
+        return self.source.readline()
+
+    def take(self, size: int) -> bytes:
+        """Less only where the stream ends before."""
+        return self.source.read(size)
+
+
+class Unpacked:
+    """A packed stream, read as a file is."""
+
+    def __init__(self, source: "BinaryIO") -> None:
+        self.source = source
+        self.unpacker = zlib.decompressobj()
+        self.data = bytearray()
+
+    def readline(self) -> bytes:
         """Empty at the end."""
         at = self.data.find(b"\n")
         while at < 0 and self._more():
             at = self.data.find(b"\n")
-        return self.take(at + 1)
+        return self.read(at + 1)
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Less only where the stream ends before."""
         while len(self.data) < size and self._more():
             pass
@@ -55,8 +71,5 @@ class Stream:
 
     def _more(self) -> bool:
         packed = self.source.read(PIECE)
-        if self.unpacker is None:
-            self.data += packed
-        else:
-            self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
+        self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
         return bool(packed)
