@@ -1,6 +1,6 @@
 """`spz`: finds the verb in the table, has Typer read the line by its row, and has it done.
 
-What a verb needs is loaded by the verb, Typer by the first that is found: lists need none of it.
+What a verb needs is loaded by the verb, Typer by the first line that says more than a verb.
 
 Only serve, db, shims, task and api start work without a service.
 """
@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -75,6 +74,8 @@ def read(verb: Verb, argv: Sequence[str]) -> Values | None:
 
     Raises UsageError.
     """
+    if not argv and not _needed(verb):
+        return _values(verb, {}, ())
     # Typer splits the line. What it would then make of the texts is left out: it loads pydantic
     # before it looks at the first, which takes longer than all the rest of a command.
     from typer import Context, TyperException
@@ -96,11 +97,17 @@ def read(verb: Verb, argv: Sequence[str]) -> Values | None:
         print(command.get_help(line))
         return None
     _must_fit(verb, words, usage=command.get_usage(line))
+    return _values(verb, given, words)
+
+
+def _values(verb: Verb, given: Mapping[str, Any], words: Sequence[str]) -> Values:
     return {"words": words, **{opt.key: _value(opt, given.get(_name(opt))) for opt in verb.options}}
 
 
 def _app(verb: Verb) -> "Typer":
     """The one command of a row: Typer takes it from the signature of a function."""
+    from inspect import Parameter, Signature
+
     from typer import Option, Typer
 
     def row() -> None:
@@ -148,13 +155,17 @@ def _value(opt: Opt, given: Any) -> Any:
 
 
 def _must_fit(verb: Verb, words: Sequence[str], *, usage: str) -> None:
-    wanted = verb.words.rstrip("!").split()
-    needed = [word for word in wanted if not word.startswith("[")]
+    wanted, needed = verb.words.rstrip("!").split(), _needed(verb)
     many = any(word.rstrip("]").endswith("...") for word in wanted)
     if len(words) < len(needed):
         raise UsageError(f"{needed[len(words)]} is missing", hint=usage)
     if len(words) > len(wanted) and not many:
         raise UsageError(f"{words[len(wanted)]!r} is too much", hint=usage)
+
+
+def _needed(verb: Verb) -> list[str]:
+    """Names of the words without which there is nothing to do."""
+    return [word for word in verb.words.rstrip("!").split() if not word.startswith("[")]
 
 
 # --- finding the verb

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +92,7 @@ def request(
     """The body for the service; its id is new."""
     home = environ.get("HOME") or str(Path.home())
     return {
-        "request": secrets.token_hex(16),
+        "request": os.urandom(16).hex(),
         "task": text,
         "overrides": {key: value for key, value in overrides.items() if value is not None},
         "envs": dict(envs),
