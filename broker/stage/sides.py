@@ -14,8 +14,15 @@ BYTES_PER_SECOND = 1 << 20
 """The slowest way that is waited for."""
 
 
+DEFINITE = (
+    *("Permission denied", "Operation not permitted", "Read-only file system"),
+    *("Not a directory", "File name too long", "Too many levels of symbolic links"),
+)
+"""Last words of a node's program that no other try makes better."""
+
+
 class HereError(Exception):
-    """The login side cannot read or write: no other try makes it better."""
+    """The login side, or a node's user, cannot read or write: no other try makes it better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +133,4 @@ def _failure(folder: str, said: bytes, kind: type[Exception]) -> Exception:
     reason = text[-1] if text else "it says nothing"
     if "No such file or directory" in reason:
         return FileNotFoundError(errno.ENOENT, "No such file or directory", folder)
-    return kind(f"{folder}: {reason}")
+    return (HereError if reason.endswith(DEFINITE) else kind)(f"{folder}: {reason}")

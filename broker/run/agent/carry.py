@@ -4,6 +4,7 @@ Runs with the rights of the user whose files they are. Every name is looked up b
 one component at a time without following links, so that nothing outside it is written.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -317,16 +318,23 @@ def do_adopt(folder: str, asked: bytes) -> "Iterator[bytes]":
     return iter(())
 
 
-def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
-    """Nothing more: `main` has made the folder, with the rights that this takes."""
+def do_make(folder: str, _asked: bytes) -> "Iterator[bytes]":
+    """The folder is there; `main` has made it with root's rights where these may."""
+    os.makedirs(folder, 0o755, exist_ok=True)
     return iter(())
+
+
+def do_arrive(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """As `list`, of a folder that is made if it is not there."""
+    os.makedirs(folder, 0o755, exist_ok=True)
+    return do_list(folder, asked)
 
 
 MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
 VERBS = {
     "make": do_make,
     "adopt": do_adopt,
-    "arrive": do_list,
+    "arrive": do_arrive,
     "list": do_list,
     "sizes": do_sizes,
     "tail": do_tail,
@@ -344,7 +352,8 @@ def main(argv: "list[str]") -> int:
     source = sys.stdin.buffer
     try:
         if verb in ("make", "arrive"):
-            landing.make_folder(folder, int(uid), int(gid))
+            with contextlib.suppress(PermissionError):  # the user may be allowed to
+                landing.make_folder(folder, int(uid), int(gid))
         landing.become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.umask(int(umask, 8))
         act = VERBS.get(verb)

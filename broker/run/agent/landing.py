@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from typing import Optional
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+SYSTEM = frozenset(
+    ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"]
+    + ["proc", "root", "run", "sbin", "sys", "usr", "var"]
+)
+"""Folders of the system's own: below them root makes nothing for anybody else."""
 MOST_LINKS = 40
 """As many as the kernel follows on one path."""
 
@@ -16,14 +21,15 @@ MOST_LINKS = 40
 def make_folder(path: str, uid: int, gid: int) -> None:
     """The folder and what is above it; the last one is the user's. Done before rights drop.
 
-    Raises OSError, EPERM where a link on the way is not root's own.
+    Raises OSError, EPERM where a link on the way is not root's own, or it leads into the system's
+    folders: there the user may make what the user may.
     """
     if os.path.isdir(path):
         return
     if os.geteuid() != 0:
         os.makedirs(path, 0o755, exist_ok=True)
         return
-    walk = Walk(path)
+    walk = Walk(path, frozenset() if uid == 0 else SYSTEM)
     try:
         made = walk.to_the_end()
         if made:
@@ -35,8 +41,9 @@ def make_folder(path: str, uid: int, gid: int) -> None:
 class Walk:
     """From the root down, each component opened in the one before: nothing can be exchanged."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, shut: "frozenset[str]") -> None:
         self.path = path
+        self.shut = [os.stat("/" + name) for name in shut if os.path.isdir("/" + name)]
         self.here = os.open("/", FOLDER)
         self.waiting = _components(path)
         self.links = 0
@@ -81,11 +88,13 @@ class Walk:
         """Whether it had to be made."""
         made = False
         try:
+            self.stand_in(os.open(part, FOLDER, dir_fd=self.here))
+        except FileNotFoundError:
             os.mkdir(part, 0o755, dir_fd=self.here)
+            self.stand_in(os.open(part, FOLDER, dir_fd=self.here))
             made = True
-        except FileExistsError:
-            pass
-        self.stand_in(os.open(part, FOLDER, dir_fd=self.here))
+        if any(os.path.samestat(os.fstat(self.here), one) for one in self.shut):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), self.path)
         return made
 
     def stand_in(self, fd: int) -> None:

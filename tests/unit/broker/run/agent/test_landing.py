@@ -96,3 +96,19 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
         over.set()
         other.join()
     assert list((tmp_path / "roots").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["/etc/spz-test/x", "/usr/local/spz-test", "/var/spz-test"])
+def test_nothing_is_made_for_users_below_the_systems_own_folders(path: str) -> None:
+    with pytest.raises(PermissionError):
+        make_folder(path, USER, USER)
+    assert not Path(path).exists()
+    assert not Path(path).parent.name.startswith("spz-test") or not Path(path).parent.exists()
+
+
+def test_no_way_round_leads_into_the_systems_own_folders(tmp_path: Path) -> None:
+    link(tmp_path / "link", "/etc")
+    for path in (f"{tmp_path}/link/spz-test", f"{tmp_path}/{'../' * 20}etc/spz-test"):
+        with pytest.raises(PermissionError):
+            make_folder(path, USER, USER)
+    assert not Path("/etc/spz-test").exists()
