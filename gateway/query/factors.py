@@ -120,7 +120,7 @@ COLUMNS: tuple[tuple[str, str, Any, str], ...] = (
     ("u", "USER",      lambda row, _ctx: row.job.owner.user,    ""),
     ("y", "PRIORITY",  lambda row, _ctx: f"{row.total / TOP:.14f}", ""),
     ("Y", "PRIORITY",  lambda row, _ctx: str(row.total), ""),
-    ("t", "TRES",      _tres_factors,                           "tres"),
+    ("t", "TRES",      _tres_factors,                           ""),
     ("T", "TRES",      _tres,                                   "tres"),
 )
 # fmt: on
@@ -151,15 +151,30 @@ def weight_letters(text: str) -> Layout[PrioritySettings]:
     return by_letters(text, WEIGHT_CELLS)
 
 
-def usual(settings: PrioritySettings, *, users: bool, long: bool, norm: bool) -> str:
-    """The columns unless others are asked for: factors that weigh nothing are left out."""
+def _parts(settings: PrioritySettings) -> list[tuple[str, int]]:
+    """Letters of the factors with their weights."""
     weights = settings.weights
-    head = ["%.15i", "%9r", *(["%.8u"] if users or long else []), "%.10y" if norm else "%.10Y"]
-    parts = [
+    return [
         ("a", weights.age), ("b", weights.assoc), ("f", weights.fairshare),
         ("j", weights.job_size), ("p", weights.partition), ("q", weights.qos),
     ]  # fmt: skip
-    shown = [f"%.10{k if norm else k.upper()}" for k, weight in parts if weight or long]
+
+
+def _usual_norm(settings: PrioritySettings, *, users: bool, long: bool) -> str:
+    """Of factors as they are: aligned to the left, without SITE and NICE (22.05)."""
+    shown = [f"%10{letter}" for letter, weight in _parts(settings) if weight or long]
+    tres = ["%20t"] if settings.weights.tres or long else []
+    return " ".join(["%.15i", "%9r", *(["%.8u"] if users else []), "%10y", *shown, *tres])
+
+
+def usual(settings: PrioritySettings, *, users: bool, long: bool, norm: bool) -> str:
+    """The columns unless others are asked for: factors that weigh nothing are left out."""
+    weights = settings.weights
+    if norm:
+        return _usual_norm(settings, users=users or long, long=long)
+    head = ["%.15i", "%9r", *(["%.8u"] if users or long else []), "%.10Y"]
+    parts = _parts(settings)
+    shown = [f"%.10{k.upper()}" for k, weight in parts if weight or long]
     nice = ["%.11N"] if long else []
-    tres = [f"%.20{'t' if norm else 'T'}"] if weights.tres or long else []
+    tres = ["%.20T"] if weights.tres or long else []
     return " ".join([*head, "%.10S", *shown, *nice, *tres])

@@ -121,7 +121,7 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("DefaultQOS", "Def QOS", 9, lambda row: row.default_qos),
     ("ID", "ID", 6, lambda row: str(row.id)),
     ("LFT", "LFT", 6, lambda row: str(row.id)),
-    ("ParentName", "Par Name", 10, _parent),
+    ("ParentName", "ParentName", 10, _parent),
     ("Lineage", "Lineage", -20, nothing),
     ("Comment", "Comment", 20, lambda row: holder(row).comment),
     ("Flags", "Flags", 20, nothing),

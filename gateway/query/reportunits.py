@@ -16,13 +16,21 @@ class Unit:
 
     name: str
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether a percentage stands behind the amount."""
+        return self.name.endswith("per")
+
     def show(self, seconds: int, whole: int) -> str:
         """The time, rounded; and its part of the whole where that is asked for."""
         part = f"{100 * seconds / whole if whole else 0:.2f}%"
         if self.name == "percent":
             return part
         count = f"{seconds / DIVISORS[self.name]:.0f}"
-        return f"{count}({part})" if self.name.endswith("per") else count
+        return f"{count}({part})" if self.in_parts else count
+
+
+MINUTES = Unit("minutes")
 
 
 def unit_of(text: str) -> Unit | None:

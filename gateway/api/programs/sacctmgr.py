@@ -6,7 +6,8 @@ from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.reading import fail, finishing, read_options, reader
 from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order
-from gateway.api.programs.sacctmgr_show import DENIED, RECORDS, Asked, conditions_of, entity_of
+from gateway.api.programs.sacctmgr_rows import RECORDS, Asked
+from gateway.api.programs.sacctmgr_show import DENIED, conditions_of, entity_of
 from gateway.api.wire import Answer, Call
 from gateway.config.settings import Config
 from gateway.query.documents import values

@@ -135,7 +135,7 @@ class Order:
         names, path = _file_words([word for word in self.words if word.lower() != "clean"])
         path = path or next(iter(names), "")
         if not path:
-            return Answer(err=" No filename given\n", code=1)
+            return Answer(err=" No filename given, specify one with file=''\n", code=1)
         given = self.call.files.get(path)
         if given is None:
             return Answer(ask=path)

@@ -1,20 +1,23 @@
 """What sacctmgr shows: entities, their conditions, their tables."""
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from accounting.assoc import Book, Qos
 from broker.model.events import BookChanged
-from broker.world import Snapshot
 from gateway.api.programs.reading import Options, fail
+from gateway.api.programs.sacctmgr_rows import (
+    Asked,
+    accounts_of,
+    here,
+    qos_of,
+    rows_of,
+    tres_of,
+    users_of,
+)
 from gateway.api.wire import Answer
-from gateway.config.settings import Config
 from gateway.query import managed, managedelse
-from gateway.query.assocs import Row
-from gateway.query.context import Context
-from gateway.query.managed import Owned, User
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
 from sbatch_shim.grammar.instants import InstantError, read_instant
 
@@ -22,6 +25,10 @@ BAD_FIELD = "Unknown field '{}'\n"
 BAD_CONDITION = " Unknown condition: {}\n"
 DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
 WCKEY_DENIED = DENIED + " Error with request: Access/permission denied\n"
+PROBLEM_DENIED = (
+    "sacctmgr: error: Access/permission denied\n Error with request: Access/permission denied\n"
+)
+RUNAWAY_DENIED = "sacctmgr: error: You must have an AdminLevel>=Operator to fix runaway jobs\n"
 STATS_DENIED = (
     "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_get_stats: RC:2002 "
     "Your user doesn't have privilege to perform this action\n"
@@ -32,41 +39,6 @@ NO_ENTITY = (
     '"Event", "Federation", "Instance", "Problem", "QOS", "Resource", "Reservation",\n'
     '"RunAwayJobs", "Stats", "Transaction", "TRES", "User", or "WCKey"\n'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One `show`: who asks, the conditions, the names, the columns."""
-
-    snap: Snapshot
-    ctx: Context
-    options: Options
-    admin: bool
-    tres: Mapping[str, int]
-    settings: Config | None = None
-    host: str = ""
-    conditions: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    flags: frozenset[str] = frozenset()
-    format: str = ""
-    changes: Sequence[BookChanged] = ()
-    """What was changed ever, where that is asked for."""
-
-    def with_changes(self, changes: Sequence[BookChanged]) -> "Asked":
-        return replace(self, changes=changes)
-
-    @property
-    def book(self) -> Book:
-        return self.ctx.site.book
-
-    @property
-    def associated(self) -> bool:
-        return self.options.has("associations") or "withassoc" in self.flags
-
-    def wants(self, key: str, value: str) -> bool:
-        """Whether a condition allows the value; one that was not set allows any."""
-        chosen = self.conditions.get(key)
-        return chosen is None or value.lower() in chosen
 
 
 View = Callable[[Asked], Answer]
@@ -90,8 +62,8 @@ class Entity:
 
 FLAGS = (
     "tree", "withassoc", "withassociations", "withcoordinators", "withdeleted", "withrawqoslevel",
-    "withsubaccounts", "withclusters", "onlydefaults", "wopinfo", "woparentinfo", "wolimits",
-    "wopllimits", "all_clusters",
+    "withsubaccounts", "withclusters", "onlydefaults", "wopinfo", "woparentinfo", "woplimits",
+    "all_clusters",
 )  # fmt: skip
 
 
@@ -141,70 +113,6 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
     return entity.named if found == "name" else found
 
 
-# ---------------------------------------------------------------- records
-
-
-def _here(asked: Asked) -> bool:
-    return asked.wants("cluster", asked.ctx.site.cluster)
-
-
-def _rows(asked: Asked) -> list[Row]:
-    """Associations that the conditions allow."""
-    if not _here(asked):
-        return []
-    users = "user" in asked.conditions
-    return [
-        row
-        for row in managed.rows_of(asked.ctx)
-        if asked.wants("account", row.account.name)
-        and (row.user is not None or not users)
-        and asked.wants("user", row.user.user if row.user else "")
-        and asked.wants("id", str(row.id))
-        and _allows_qos(asked, row)
-    ]
-
-
-def _allows_qos(asked: Asked, row: Row) -> bool:
-    chosen = asked.conditions.get("qos")
-    return chosen is None or not chosen.isdisjoint(row.qos)
-
-
-def _users(asked: Asked) -> list[User]:
-    level = asked.conditions.get("adminlevel")
-    found = managed.user_records(_rows(asked), asked.book, associated=asked.associated)
-    return [user for user in found if level is None or user.admin.lower() in level]
-
-
-def _accounts(asked: Asked) -> list[Owned]:
-    rows = [row for row in _rows(asked) if asked.associated or row.user is None]
-    return managed.account_records(rows, associated=asked.associated)
-
-
-def _qos(asked: Asked) -> list[Qos]:
-    return [
-        qos
-        for number, qos in enumerate(asked.book.qos.values(), start=1)
-        if asked.wants("qos", qos.name) and asked.wants("id", str(number))
-    ]
-
-
-def _tres(asked: Asked) -> list[tuple[str, int]]:
-    found = sorted(asked.tres.items(), key=lambda pair: pair[1])
-    return [
-        (name, number)
-        for name, number in found
-        if asked.wants("type", name.partition("/")[0]) and asked.wants("id", str(number))
-    ]
-
-
-RECORDS: Mapping[str, Callable[[Asked], Any]] = {
-    "association": _rows,
-    "user": _users,
-    "account": _accounts,
-    "qos": _qos,
-    "tres": _tres,
-}
-
 # ---------------------------------------------------------------- tables
 
 
@@ -223,8 +131,9 @@ def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Itera
     return Answer(out=table(fields, rows, _style(asked.options)))
 
 
+PLACE = "Cluster,Account,User,Partition"
 ASSOC = (
-    "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,"
+    f"{PLACE},Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,"
     "MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
 )
 USER, USER_ASSOC = (
@@ -251,32 +160,33 @@ def _coordinated(asked: Asked, usual: str) -> str:
 
 def _show_associations(asked: Asked) -> Answer:
     known = managed.associations(asked.ctx.site.cluster, "tree" in asked.flags)
-    return _table(asked, known, usual=ASSOC, rows=_rows(asked))
+    usual = PLACE if "woplimits" in asked.flags else ASSOC
+    return _table(asked, known, usual=usual, rows=rows_of(asked))
 
 
 def _show_users(asked: Asked) -> Answer:
     usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
     known = managed.users(asked.ctx.site.cluster, asked.book)
-    return _table(asked, known, usual=usual, rows=_users(asked))
+    return _table(asked, known, usual=usual, rows=users_of(asked))
 
 
 def _show_accounts(asked: Asked) -> Answer:
     usual = _coordinated(asked, ACCOUNT) + (ACCOUNT_ASSOC if asked.associated else "")
     return _table(
-        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=_accounts(asked)
+        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=accounts_of(asked)
     )
 
 
 def _show_qos(asked: Asked) -> Answer:
-    return _table(asked, managed.qos_columns(asked.book), usual=QOS, rows=_qos(asked))
+    return _table(asked, managed.qos_columns(asked.book), usual=QOS, rows=qos_of(asked))
 
 
 def _show_tres(asked: Asked) -> Answer:
-    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=_tres(asked))
+    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=tres_of(asked))
 
 
 def _show_clusters(asked: Asked) -> Answer:
-    rows = [row for row in managed.rows_of(asked.ctx)[:1] if _here(asked)]
+    rows = [row for row in managed.rows_of(asked.ctx)[:1] if here(asked)]
     known = managedelse.clusters(asked.ctx.site.cluster)
     return _table(asked, known, usual=managedelse.CLUSTER, rows=rows)
 
@@ -325,6 +235,8 @@ def _touches(asked: Asked, one: BookChanged) -> bool:
 
 
 def _show_problems(asked: Asked) -> Answer:
+    if not asked.admin:
+        return Answer(err=PROBLEM_DENIED, code=1)
     rows = managedelse.problems(asked.ctx)
     return _table(asked, managedelse.PROBLEMS, usual=managedelse.PROBLEM, rows=rows)
 
@@ -364,7 +276,7 @@ def _show_stats(asked: Asked) -> Answer:
 def _show_runaway(asked: Asked) -> Answer:
     """Jobs that accounting takes for running and the controller does not know: none, by design."""
     if not asked.admin:
-        return Answer(err=DENIED, code=1)
+        return Answer(err=RUNAWAY_DENIED, code=1)
     return Answer(out=f"Runaway Jobs: No runaway jobs found on cluster {asked.ctx.site.cluster}\n")
 
 

@@ -1,34 +1,53 @@
 """What everybody used, faded, and how they stand: for sshare and sprio."""
 
+from collections.abc import Mapping
+
+from accounting.assoc import Book
 from accounting.fairshare import Key, Standing, fill, stand, tree
 from accounting.reset import association_since, last_turn
 from broker.decide import fading
 from broker.model.site import units
+from broker.model.tally import counts_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
 
-
-async def standings(desk: Desk, ctx: Context) -> dict[Key, Standing]:
-    """Everybody's standing now, from the ledger."""
-    return await desk.read(_standings, desk, ctx)
+Used = Mapping[Key, Mapping[str, float]]
+"""TRES-seconds that count now, by account and user; `billing` among them."""
 
 
-def _standings(desk: Desk, ctx: Context) -> dict[Key, Standing]:
+async def used(desk: Desk, ctx: Context) -> Used:
+    """What everybody used, from the ledger and by jobs that run."""
+    return await desk.read(_used, desk, ctx)
+
+
+def standing(book: Book, past: Used) -> dict[Key, Standing]:
+    """How everybody stands by it."""
+    root = tree(book)
+    fill(root, {key: counts.get("billing", 0.0) for key, counts in past.items()})
+    return stand(root)
+
+
+def _used(desk: Desk, ctx: Context) -> Used:
     """Blocks."""
     site, started_at = ctx.site, desk.snapshot().started_at
-    used: dict[Key, float] = {}
+    found: dict[Key, dict[str, float]] = {}
     past = fading.charges(site, desk.history, ctx.now, started_at=started_at)
     for party, charge in past.items():
         charge.fade(ctx.now, keep=site.ranking.keep)
-        key = party.account, party.user
-        used[key] = used.get(key, 0.0) + charge.faded.get("billing", 0.0)
+        _add(found, (party.account, party.user), charge.faded)
     turn = last_turn(site.ranking.reset, ctx.now, started_at=started_at)
     for job in ctx.jobs.values():
         if job.shares and job.started is not None:
             key = job.account, job.owner.user
             since = max(job.started, turn, association_since(site.book, *key))
-            seconds = max(0, ctx.now - since)
-            used[key] = used.get(key, 0.0) + units(site, job.alloc, job.partition) * seconds
-    root = tree(site.book)
-    fill(root, used)
-    return stand(root)
+            counts = counts_of(job.alloc, units(site, job.alloc, job.partition))
+            _add(found, key, counts, times=max(0, ctx.now - since))
+    return found
+
+
+def _add(
+    found: dict[Key, dict[str, float]], key: Key, counts: Mapping[str, float], *, times: int = 1
+) -> None:
+    own = found.setdefault(key, {})
+    for name, count in counts.items():
+        own[name] = own.get(name, 0.0) + count * times

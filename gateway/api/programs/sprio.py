@@ -12,7 +12,7 @@ from gateway.api.programs.reading import (
     read_options,
     reader,
 )
-from gateway.api.programs.shares import standings
+from gateway.api.programs.shares import standing, used
 from gateway.api.wire import Answer, Call
 from gateway.config.accounts import PrioritySettings
 from gateway.query.context import Context
@@ -31,7 +31,7 @@ from gateway.query.refs import cut_list, read_ref
 BAD_COLUMN = "sprio: error: Invalid job format specification: {}\n"
 BAD_JOB = "sprio: error: Invalid job id: {}\n"
 BAD_SORT = "sprio: error: Invalid sort specification: {}\n"
-BAD_USER = "sprio: error: Invalid user: {}\n"
+BAD_USER = "sprio: error: Invalid user: {}\n\n"
 BAD_WORD = "sprio: error: Unrecognized option: {}\n"
 FATAL = "sprio: fatal: Could not get cluster information\n"
 
@@ -47,13 +47,13 @@ class Sprio:
         options = read_options(desk, call)
         snap = desk.snapshot()
         ctx = reader(desk, call, snap, options=options)
-        top = cluster_line(options, call, snap, fatal=FATAL)
+        cluster_line(options, call, snap, fatal=FATAL)
         shape = options.text("format") or self._usual(options)
         if options.has("weights"):
-            return _written(weight_letters(shape), [self.settings], ctx, options=options, top=top)
+            return _written(weight_letters(shape), [self.settings], ctx, options=options, err="")
         jobs = _jobs(options)
-        users = await _users(desk, options)
-        stand = await standings(desk, ctx)
+        users, err = await _users(desk, options)
+        stand = standing(snap.site.book, await used(desk, ctx))
         shares = {key: one.factor or 0.0 for key, one in stand.items()}
         ranks = Ranks(snap.site, ctx.now, shares, scale_of(snap.site))
         parts = options.words_of("partition")
@@ -66,7 +66,7 @@ class Sprio:
             and (parts is None or part in parts)
         ]
         rows = _in_order(rows, options.text("sort"), ctx)
-        return _written(sprio_letters(shape), rows, ctx, options=options, top=top)
+        return _written(sprio_letters(shape), rows, ctx, options=options, err=err)
 
     def _usual(self, options: Options) -> str:
         return usual(
@@ -83,11 +83,11 @@ def _written(
     ctx: Context,
     *,
     options: Options,
-    top: str,
+    err: str,
 ) -> Answer:
-    head = top if options.has("noheader") else f"{top}{layout.header}\n"
+    head = "" if options.has("noheader") else f"{layout.header}\n"
     lines = layout.lines(rows, ctx)  # type: ignore[arg-type]
-    errors = "".join(BAD_COLUMN.format(name) for name in layout.unknown)
+    errors = err + "".join(BAD_COLUMN.format(name) for name in layout.unknown)
     return Answer(out=head + "".join(f"{line}\n" for line in lines), err=errors)
 
 
@@ -109,17 +109,15 @@ def _jobs(options: Options) -> frozenset[int] | None:
     return frozenset(found)
 
 
-async def _users(desk: Desk, options: Options) -> frozenset[int] | None:
+async def _users(desk: Desk, options: Options) -> tuple[frozenset[int] | None, str]:
+    """Their numbers, and what is said of names that nobody has."""
     names = options.words_of("user")
     if names is None:
-        return None
-    found = set()
-    for name in sorted(names):
-        uid = await desk.uid(name)
-        if uid is None:
-            raise fail(BAD_USER.format(name))
-        found.add(uid)
-    return frozenset(found)
+        return None, ""
+    uids = {name: await desk.uid(name) for name in sorted(names)}
+    unknown = (name for name, uid in uids.items() if uid is None)
+    known = frozenset(uid for uid in uids.values() if uid is not None)
+    return known, "".join(BAD_USER.format(name) for name in unknown)
 
 
 def _in_order(rows: list[Ranked], text: str | None, ctx: Context) -> list[Ranked]:

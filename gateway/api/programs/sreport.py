@@ -1,35 +1,42 @@
 """sreport: use of the past and of what runs, from the ledger's sums (25.11)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from accounting import report
 from accounting.report import Line, Sized
 from gateway.api.desk import Desk
-from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.reading import (
+    Finished,
+    Options,
+    fail,
+    finishing,
+    read_options,
+    reader,
+)
 from gateway.api.programs.sreport_use import Use, proper_names, used_by, whole_of
+from gateway.api.programs.sreport_words import words_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
 from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
-from gateway.query.reportunits import UNITS, Unit, unit_of
-from gateway.query.tresnames import FIXED
-from sbatch_shim.grammar.instants import InstantError, read_instant
+from gateway.query.reportunits import UNITS, Unit
 from sbatch_shim.grammar.values import read_digits
 
 BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_REPORT = "Not valid report {}\nValid {} reports are, {}\n"
-BAD_CONDITION = " Unknown condition: {}\n"
 BAD_FIELD = " Unknown field '{}'\n"
-BAD_TIME = "sreport: error: Bad time format: {}\n"
-BAD_UNIT = "sreport: error: Invalid time format: {}\n"
+TOO_FEW = "too few arguments for keyword:{}\n"
+DENIED = "sreport: error: Your user doesn't have privilege to perform this action\n"
+NO_ANSWER = "slurmdb_report_cluster_{}: Problem with get query.\n"
+SILENT = frozenset({"nonparsable", "noheader", "parsable", "parsable2", "quiet", "time", "verbose"})
+"""Words of the prompt that do nothing for a command that is all there is."""
 NO_PROMPT = "sreport: error: the prompt (sreport without a report) is not supported by SkyPurza\n"
 ONE_TRES = (
     " Job report only supports a single --tres type.\n"
     " Generate a separate report for each TRES type.\n"
 )
 RULE = "-" * 80 + "\n"
-DAY = 86400
 TOP = 10
 
 
@@ -60,6 +67,10 @@ class Report:
     """What has to be told apart."""
     spelled: bool = True
     """Whether the headline says how many seconds that is."""
+    denied: str = ""
+    """Of wckeys: it is for administrators alone, and this is what others are told of it."""
+    widths: Mapping[str, int] = field(default_factory=dict)
+    """Of columns that are not as wide as elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +170,15 @@ def _none(_: Asked) -> list[Row]:
 
 WIDTHS = {
     "Cluster": 9, "Account": 15, "Login": 9, "Proper Name": 15, "Used": 8, "Energy": 8,
-    "TRES Name": 14, "Allocated": 10, "Down": 10, "PLND Down": 10, "Idle": 10, "Planned": 10,
-    "Reported": 10, "QOS": 9, "WCKey": 15, "Name": 9, "Start": 19, "End": 19, "TRES Time": 10,
+    "TRES Name": 14, "Allocated": 8, "Down": 8, "PLND Down": 8, "Idle": 8, "Planned": 8,
+    "Reported": 8, "QOS": 9, "WCKey": 15, "Name": 9, "Start": 19, "End": 19, "TRES Time": 10,
     "Wckey": 9,
 }  # fmt: skip
+PARTS = 9
+"""How much wider an amount is with its percentage."""
+SIZE, SIZE_PARTS = 13, 7
+INDENTED = -20
+"""The account's column where it shows a tree."""
 SPELLED = {"Account": "Accounts", "Proper Name": "Proper", "TRES Name": "TresName"}
 """Columns whose name in a format is not their headline."""
 USED, STATES = ("Used", "Energy"), ("Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported")
@@ -182,26 +198,34 @@ CLUSTER = {
         "Cluster/User/Account Utilization", ("Cluster", *LOGIN, "Account"), USED, _users
     ),
     "userutilizationbywckey": Report(
-        "Cluster/User/WCKey Utilization", ("Cluster", *LOGIN, "WCKey"), ("Used",), _none
+        "Cluster/User/WCKey Utilization",
+        ("Cluster", *LOGIN, "WCKey"),
+        ("Used",),
+        _none,
+        denied=NO_ANSWER.format("user_by_wckey"),
     ),
     "utilization": Report("Cluster Utilization", ("Cluster",), STATES, _cluster, spelled=False),
     "wckeyutilizationbyuser": Report(
-        "Cluster/WCKey/User Utilization", ("Cluster", "WCKey", *LOGIN), ("Used",), _none
+        "Cluster/WCKey/User Utilization",
+        ("Cluster", "WCKey", *LOGIN),
+        ("Used",),
+        _none,
+        denied=NO_ANSWER.format("wckey_by_user"),
     ),
 }
 USER = {"topusage": Report("Top 10 Users", ("Cluster", *LOGIN, "Account"), USED, _top_users)}
-SIZES = Report("Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size"))
+SIZES = Report(
+    "Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size"), widths={"Account": 9}
+)
 JOB = {
-    "sizesbyaccount": Report("Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size")),
-    "sizesbyaccountandwckey": Report(
-        "Job Sizes", ("Cluster", "Account"), (), _sizes, ("account", "size")
-    ),
+    "sizesbyaccount": SIZES,
+    "sizesbyaccountandwckey": replace(SIZES, widths={"Account": INDENTED}),
     "sizesbywckey": Report("Job Sizes by Wckey", ("Cluster", "Wckey"), (), _none),
 }
 RESERVATION = {
     "utilization": Report(
         "Reservation Utilization", ("Cluster", "Name", "Start", "End"), ("Allocated", "Idle"),
-        _none, spelled=False,
+        _none, spelled=False, widths={"Allocated": 20, "Idle": 20},
     ),
 }  # fmt: skip
 NAMES = {
@@ -209,16 +233,11 @@ NAMES = {
     '"UserUtilizationByWckey", "Utilization", and "WCKeyUtilizationByUser"',
     "job": '"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"',
     "reservation": '"Utilization"',
-    "user": '"TopUsage"',
+    "user": '"Top"',
 }
 GROUPS: Mapping[str, Mapping[str, Report]] = {
     "cluster": CLUSTER, "job": JOB, "reservation": RESERVATION, "user": USER,
 }  # fmt: skip
-CONDITIONS = (
-    "accounts", "all_clusters", "clusters", "end", "format", "groups", "names", "qos", "start",
-    "topcount", "tree", "users", "wckeys", "partitions", "nodes", "jobs", "gid", "grouping",
-    "flatview", "acctasparent", "printjobcount",
-)  # fmt: skip
 
 
 @finishing
@@ -228,81 +247,60 @@ async def sreport(desk: Desk, call: Call) -> Answer:
     if not options.words:
         raise fail(NO_PROMPT)
     ctx = reader(desk, call, desk.snapshot(), options=options)
+    _maybe_silent(options.words[0], ctx)
     group, report_ = _report(options.words)
-    given = _conditions(options.words[2:])
-    start, end = _window(given, ctx)
-    tres = _tres(options, ctx)
+    admin = call.peer.uid in {*ctx.site.admins, ctx.site.service_uid}
+    if report_.denied and not admin:
+        raise fail(DENIED + report_.denied)
+    words = words_of(options, ctx)
+    given, tres, (start, end) = words.given, words.tres, words.window
     if group == "job" and len(tres) > 1:
         raise fail(ONE_TRES)
-    unit = unit_of(options.text("time") or "minutes")
-    if unit is None:
-        raise fail(BAD_UNIT.format(options.text("time")))
     counted = ("jobs",) if "printjobcount" in given else tres
     use = await desk.read(used_by, desk, ctx, window=(start, end), asked=(report_.by, counted))
     parts = {word for word in given.get("partitions", "").split(",") if word}
     use = replace(use.within(parts), whole=whole_of(ctx.site, use, end - start))
     users = {user for (user,) in use.by("user")} if "user" in use.columns else set()
-    asked = Asked(ctx, use, given, tres, unit, await desk.read(proper_names, users))
+    asked = Asked(ctx, use, given, tres, words.unit, await desk.read(proper_names, users))
     top = "" if options.has("noheader") else _top(report_, asked, options, window=(start, end))
-    return Answer(out=top + _table(report_, asked, options, sized=group == "job"))
+    try:
+        shown = _table(report_, asked, options, sized=group == "job")
+    except UnknownFieldError as error:
+        said = words.said + BAD_FIELD.format(error)
+        return Answer(out=f"{top}\n\n", err=said, code=1)
+    return Answer(out=top + shown, err=words.said, code=words.code)
 
 
-def _tres(options: Options, ctx: Context) -> tuple[str, ...]:
-    """The TRES of the report; cpu unless others are asked for."""
-    text = (options.text("tres") or "cpu").lower()
-    if text != "all":
-        return tuple(word for word in text.split(",") if word)
-    gres = sorted({f"gres/{name}" for node in ctx.site.nodes for name, _ in node.whole.gres})
-    return (*FIXED, *gres)
+def _maybe_silent(word: str, ctx: Context) -> None:
+    """Raises Finished for words of the prompt."""
+    low = word.lower()
+    if low == "version":
+        raise Finished(Answer(out=f"slurm {ctx.site.version}\n"))
+    if low in SILENT:
+        raise Finished(Answer())
 
 
 def _report(words: Sequence[str]) -> tuple[str, Report]:
     group = next((name for name in GROUPS if name.startswith(words[0].lower())), None)
     if group is None:
         raise fail(BAD_KEYWORD.format(words[0]))
-    name = words[1].lower() if len(words) > 1 else ""
+    if len(words) == 1:
+        raise fail(TOO_FEW.format(words[0]))
+    name = words[1].lower()
     found = [one for full, one in GROUPS[group].items() if name and full.startswith(name)]
     if found:
         return group, found[0]
-    raise fail(BAD_REPORT.format(words[1] if len(words) > 1 else "", group, NAMES[group]))
-
-
-def _conditions(words: Sequence[str]) -> dict[str, str]:
-    """Conditions by their full name. Raises Finished for one that is none."""
-    found = {}
-    for word in words:
-        key, _, value = word.partition("=")
-        name = next((one for one in CONDITIONS if one.startswith(key.lower())), None)
-        if key.lower() == "where":
-            continue
-        if name is None:
-            raise fail(BAD_CONDITION.format(word))
-        found[name] = value
-    return found
-
-
-def _window(given: Mapping[str, str], ctx: Context) -> tuple[int, int]:
-    """From start to end; yesterday where neither was given."""
-    midnight = _moment("00:00", ctx)
-    start = _moment(given["start"], ctx) if "start" in given else midnight - DAY
-    end = _moment(given["end"], ctx) if "end" in given else midnight
-    return start, max(end, start + 1)
-
-
-def _moment(text: str, ctx: Context) -> int:
-    try:
-        return read_instant(text, ctx.now, offset=ctx.zone, past=True)
-    except InstantError:
-        raise fail(BAD_TIME.format(text)) from None
+    raise fail(BAD_REPORT.format(words[1], group, NAMES[group]))
 
 
 def _top(asked_for: Report, asked: Asked, options: Options, *, window: tuple[int, int]) -> str:
     start, end = window
-    kind = "TRES" if options.text("tres") else "CPU"
+    named = options.text("tres") or asked_for.title.startswith("Reservation")
+    kind = "" if asked.unit.name == "percent" else "TRES " if named else "CPU "
     span = f"{show_moment(start, asked.ctx)} - {show_moment(end - 1, asked.ctx)}"
     span += f" ({end - start} secs)" if asked_for.spelled else ""
     title = asked_for.title.replace("10", asked.given.get("topcount") or "10")
-    unit = f"Usage reported in {kind} {UNITS[asked.unit.name]}"
+    unit = f"Usage reported in {kind}{UNITS[asked.unit.name]}"
     if asked_for.rows is _sizes or asked_for.title.startswith("Job"):
         unit = f"Time reported in {UNITS[asked.unit.name]}"
         if "printjobcount" in asked.given:
@@ -314,10 +312,7 @@ def _table(asked_for: Report, asked: Asked, options: Options, *, sized: bool) ->
     known = [*_columns(asked, asked_for), *(_size_columns(asked) if sized else ())]
     names = _usual(asked_for, options, asked)
     usual = ",".join(SPELLED.get(name, name.replace(" ", "")) for name in names)
-    try:
-        fields = fields_of(asked.given.get("format") or usual, known)
-    except UnknownFieldError as error:
-        raise fail(BAD_FIELD.format(error)) from None
+    fields = fields_of(asked.given.get("format") or usual, known)
     bar = options.has("parsable2") or options.has("parsable")
     ended = bar and not options.has("parsable2")
     style = Style("|" if bar else None, ended=ended, header=not options.has("noheader"))
@@ -348,9 +343,14 @@ def _columns(asked: Asked, asked_for: Report) -> list[Field[Row]]:
     def value(name: str) -> Callable[[Row], str]:
         return texts.get(name) or _sum_of(asked, name, name in sums)
 
+    widths = {**WIDTHS, **asked_for.widths}
+    if "tree" in asked.given:
+        widths["Account"] = INDENTED
+    if asked.unit.in_parts:
+        widths |= {name: widths[name] + PARTS for name in (*USED, *STATES)}
     return [
         Field(SPELLED.get(name, name.replace(" ", "")), name, width, value(name))
-        for name, width in WIDTHS.items()
+        for name, width in widths.items()
     ]
 
 
@@ -366,6 +366,7 @@ def _size_columns(asked: Asked) -> list[Field[Row]]:
     heads = [f"{a}-{b - 1} CPUs" for a, b in zip(begins, bounds, strict=False)]
     heads.append(f">= {bounds[-1]} CPUs")
     counted = "printjobcount" in asked.given
+    width = SIZE + SIZE_PARTS if asked.unit.in_parts else SIZE
 
     def value(place: int) -> Callable[[Row], str]:
         def get(row: Row) -> str:
@@ -378,6 +379,6 @@ def _size_columns(asked: Asked) -> list[Field[Row]]:
         return f"{100 * row.amounts.get('Share', 0) / row.whole:.2f}%" if row.whole else "0.00%"
 
     fields = [
-        Field(head.replace(" ", ""), head, 13, value(place)) for place, head in enumerate(heads)
+        Field(head.replace(" ", ""), head, width, value(place)) for place, head in enumerate(heads)
     ]
     return [*fields, Field("PercentOfCluster", "% of cluster", 12, share)]

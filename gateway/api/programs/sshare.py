@@ -19,19 +19,18 @@ from gateway.api.programs.reading import (
     read_options,
     reader,
 )
-from gateway.api.programs.shares import standings
+from gateway.api.programs.shares import Used, standing, used
 from gateway.api.wire import Answer, Call
 from gateway.query import job as of
 from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.documents import values
 from gateway.query.managed import limit_text, limits_of, shares_text
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
+from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
 from gateway.query.shape import number
 
 BAD_FIELD = 'sshare: error: Invalid field requested: "{}"\n'
-BAD_USER = "sshare: error: Invalid user id: {}\n"
-BAD_WORD = "sshare: error: Unrecognized option: {}\n"
+ASKED = "Users requested:\n{}Accounts requested:\n{}"
 FATAL = "sshare: fatal: Could not get cluster information\n"
 USUAL = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
 LONG = (
@@ -46,11 +45,14 @@ Minutes = Callable[[Key], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A line: an association, its standing, TRES-minutes that its jobs may still use."""
+    """A line: an association, its standing, TRES-minutes that its jobs may still use and did."""
 
     row: Row
+    depth: int
+    """Below those that are shown."""
     standing: Standing
     run_minutes: Mapping[str, int]
+    minutes: Mapping[str, int]
 
     @property
     def is_root(self) -> bool:
@@ -62,7 +64,7 @@ class Share:
 
 
 def _account(share: Share) -> str:
-    return " " * share.row.depth + share.row.account.name
+    return " " * share.depth + share.row.account.name
 
 
 def _user(share: Share) -> str:
@@ -80,8 +82,17 @@ def _level(share: Share) -> str:
     return "inf" if share.standing.level == INFINITE else f"{share.standing.level:.6f}"
 
 
-def _run_minutes(share: Share) -> str:
-    return ",".join(f"{name}={count}" for name, count in share.run_minutes.items())
+def _counted(counts: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={count}" for name, count in counts.items())
+
+
+def _norm_usage(share: Share) -> str:
+    return "" if share.is_root else f"{share.standing.norm_usage:.6f}"
+
+
+def _effective(share: Share) -> str:
+    """All that is used is the root's, be it nothing (22.05)."""
+    return f"{1.0 if share.is_root else share.standing.effective:.6f}"
 
 
 def _partition(share: Share) -> str:
@@ -93,18 +104,18 @@ def fields(cluster: str) -> tuple[Field[Share], ...]:
     return (
         Field("Account", "Account", -20, _account),
         Field("Cluster", "Cluster", 10, lambda _: cluster),
-        Field("EffectvUsage", "EffectvUsage", 13, lambda one: f"{one.standing.effective:.6f}"),
+        Field("EffectvUsage", "EffectvUsage", 13, _effective),
         Field("FairShare", "FairShare", 10, _factor),
         Field("GrpTRESMins", "GrpTRESMins", 30, _group_minutes),
-        Field("GrpTRESRaw", "GrpTRESRaw", 30, nothing),
+        Field("GrpTRESRaw", "GrpTRESRaw", 30, lambda one: _counted(one.minutes)),
         Field("ID", "ID", 6, lambda one: str(one.row.id)),
         Field("LevelFS", "LevelFS", 10, _level),
         Field("NormShares", "NormShares", 11, lambda one: f"{one.standing.norm_shares:.6f}"),
-        Field("NormUsage", "NormUsage", 11, lambda one: f"{one.standing.norm_usage:.6f}"),
+        Field("NormUsage", "NormUsage", 11, _norm_usage),
         Field("Partition", "Partition", 12, _partition),
         Field("RawShares", "RawShares", 10, _raw_shares),
         Field("RawUsage", "RawUsage", 11, lambda one: f"{one.standing.usage:.0f}"),
-        Field("TRESRunMins", "TRESRunMins", 30, _run_minutes),
+        Field("TRESRunMins", "TRESRunMins", 30, lambda one: _counted(one.run_minutes)),
         Field("User", "User", 10, _user),
     )
 
@@ -126,8 +137,6 @@ class Sshare:
     @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
         options = read_options(desk, call)
-        if options.words:
-            raise fail(BAD_WORD.format(options.words[0]))
         snap = desk.snapshot()
         ctx = reader(desk, call, snap, options=options)
         known = fields(snap.site.cluster)
@@ -143,21 +152,29 @@ class Sshare:
         if by is not None:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
-        return Answer(out=top + table(shown, rows, _style(options)))
+        err = await _requested(desk, call, options) if options.has("verbose") else ""
+        return Answer(out=top + table(shown, rows, _style(options)), err=err)
 
     async def _rows(self, desk: Desk, call: Call, options: Options, *, ctx: Context) -> list[Share]:
-        stand = await standings(desk, ctx)
+        past = await used(desk, ctx)
+        stand = standing(ctx.site.book, past)
         users = await _users(desk, call, options)
         accounts = options.words_of("accounts")
         wanted = None if accounts is None else {name.lower() for name in accounts}
-        minutes = run_minutes(list(ctx.jobs.values()), ctx, self.tres)
-        found = []
+        ahead = run_minutes(list(ctx.jobs.values()), ctx, self.tres)
+        behind = minutes(past, ctx, self.tres)
+        found: list[Share] = []
+        above: set[str] = set()
         for row in tree(ctx.site.book):
             key = row.account.name, row.user.user if row.user else ""
             by_user = row.user is None or users is None or row.user.user in users
-            if by_user and (wanted is None or row.account.name in wanted):
-                found.append(Share(row, stand[key], minutes(key)))
-        return [one for one in found if one.is_user] if options.has("Users") else found
+            alone = row.user is None and options.has("Users")
+            if by_user and not alone and (wanted is None or row.account.name in wanted):
+                line = [one.name for one in ctx.site.book.lineage(row.account.name)]
+                depth = len(above.intersection(line if row.user else line[1:]))
+                found.append(Share(row, depth, stand[key], ahead(key), behind(key)))
+                above |= set() if row.user else {row.account.name}
+        return found
 
 
 def run_minutes(jobs: list[Job], ctx: Context, tres: tuple[str, ...]) -> Minutes:
@@ -169,6 +186,18 @@ def run_minutes(jobs: list[Job], ctx: Context, tres: tuple[str, ...]) -> Minutes
             for key in [(job.account, job.owner.user), *above]:
                 sums.setdefault(key, Counter()).update(_left(job, ctx))
     return lambda key: {name: sums.get(key, Counter())[name] for name in tres}
+
+
+def minutes(past: Used, ctx: Context, tres: tuple[str, ...]) -> Minutes:
+    """By account and user (empty: all below): what of each TRES was used."""
+    sums: dict[Key, Counter[str]] = {}
+    for (account, user), counts in past.items():
+        above = [(str(one.name), "") for one in ctx.site.book.lineage(lower(account))]
+        for key in [(account, user), *above]:
+            own = sums.setdefault(key, Counter())
+            for name, count in counts.items():
+                own[name] += int(count)
+    return lambda key: {name: sums.get(key, Counter())[name] // 60 for name in tres}
 
 
 def _left(job: Job, ctx: Context) -> dict[str, int]:
@@ -201,19 +230,24 @@ async def _users(desk: Desk, call: Call, options: Options) -> frozenset[str] | N
     if options.has("all") or names == frozenset({"-1"}):
         return None
     if names is not None:
-        for name in sorted(names):
-            if await desk.uid(name) is None:
-                raise fail(BAD_USER.format(name))
         return names
-    if options.has("accounts"):
-        return None
     return frozenset({(await desk.owner(call.peer.uid)).user})
+
+
+async def _requested(desk: Desk, call: Call, options: Options) -> str:
+    """What `-v` tells."""
+    users = await _users(desk, call, options)
+    accounts = options.words_of("accounts")
+    lists = [
+        "".join(f"\t: {name}\n" for name in sorted(one or {"all"})) for one in (users, accounts)
+    ]
+    return ASKED.format(*lists)
 
 
 def _help(known: tuple[Field[Share], ...]) -> str:
     names = [one.name for one in known]
     lines = [names[i : i + 4] for i in range(0, len(names), 4)]
-    return "".join(" ".join(f"{name:<19}" for name in line) + "\n" for line in lines)
+    return "".join(" ".join(f"{name:<17}" for name in line) + "\n" for line in lines)
 
 
 def _record(share: Share, ctx: Context) -> dict[str, Any]:

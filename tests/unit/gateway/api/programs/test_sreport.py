@@ -92,8 +92,8 @@ def test_headlines_say_what_is_counted_and_in_what() -> None:
     [
         ("sreport -T cpu,mem job SizesByAccount", " Job report only supports a single --tres type.\n Generate a separate report for each TRES type.\n"),
         ("sreport job foo", 'Not valid report foo\nValid job reports are, "SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"\n'),
-        ("sreport cluster Utilization foo=1", " Unknown condition: foo=1\n"),
-        ("sreport -t weeks cluster Utilization", "sreport: error: Invalid time format: weeks\n"),
+        ("sreport cluster Utilization foo=1", " Unknown condition: foo=1\nUse keyword set to modify value\n"),
+        ("sreport -T foo cluster Utilization", "sreport: fatal: No valid TRES given\n"),
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused(line: str, err: str) -> None:
