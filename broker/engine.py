@@ -21,7 +21,6 @@ from broker.decide.passing import (
 )
 from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
-from broker.decide.recovery import judged
 from broker.decide.reports import journal_record, told_of
 from broker.decide.rules import QuoteFor
 from broker.decide.stepping import place_steps
@@ -280,17 +279,11 @@ class Engine:
         self.world.next_job_id = max(self.world.next_job_id, 1 + told_of(message.records))
         for record in message.records:
             at = min(now, int(float(str(record.get("at", now)))))
-            facts = journal_record(self.world, record, node=node.name, now=at)
-            self._apply_each(judged(self.world, facts, at), now)
-        if message.position != message.start:
-            self._apply(
-                [
-                    ev.JournalRead(
-                        node=node.name, launch=node.launch, at=now, position=message.position
-                    )
-                ],
-                now,
-            )
+            self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)
+        place = message.position
+        if place != message.start:
+            read = ev.JournalRead(node=node.name, launch=node.launch, at=now, position=place)
+            self._apply([read], now)
 
     def _let_time_pass(self, now: int) -> None:
         if now == self._last_due:

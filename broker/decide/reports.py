@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from broker.decide.ending import TAKEN_BACK, Outcome, lost, never_ran, not_cleared
 from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
+from broker.decide.recovery import judged
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
@@ -234,6 +235,12 @@ def journal_record(
     world: World, record: Mapping[str, Any], *, node: NodeName, now: int
 ) -> Sequence[ev.Event]:
     """Facts of one line of a node's journal; applied before the next line is read."""
+    return judged(world, _journal_record(world, record, node=node, now=now), now)
+
+
+def _journal_record(
+    world: World, record: Mapping[str, Any], *, node: NodeName, now: int
+) -> Sequence[ev.Event]:
     kind = record.get("kind")
     if kind == "notice":
         return on_notice(world, node, str(record.get("when")), now=now)

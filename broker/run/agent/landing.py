@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SYSTEM = frozenset(
-    ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"]
-    + ["proc", "root", "run", "sbin", "sys", "usr", "var"]
+    (
+        *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"),
+        *("proc", "root", "run", "sbin", "sys", "usr", "var"),
+    )
 )
 """Folders of the system's own: below them root makes nothing for anybody else."""
 MOST_LINKS = 40
