@@ -332,6 +332,10 @@ class TaskSpec(Value):
     submit_dir: str = "/"
     allocator: Literal["salloc", "srun"] | None = None
     """Which program holds a kept-open allocation; when it is gone, so is the job."""
+    keeper: StepSpec | None = None
+    """What holds a kept-open allocation where that does more than wait: SkyPilot's hooks."""
+    hook_seconds: int = 0
+    """How long these may take at the end, beyond KillWait."""
     idle_seconds: int | None = None
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
     idle_stops: bool = False

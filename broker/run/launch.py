@@ -149,6 +149,8 @@ class StepOrder:
     time_limit: int | None = None
     """Seconds from the start of the first phase; None is no limit."""
     kill_wait: int = 30
+    hears_why: bool = False
+    """Before SIGTERM it gets SIGUSR1 where its machine is taken, SIGUSR2 where that is stopped."""
     """Seconds between SIGTERM and SIGKILL."""
     warn: Warn | None = None
     hold: bool = False
@@ -334,6 +336,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "open_mode": "append" if order.append else "truncate",
         "time_limit": order.time_limit,
         "kill_wait": order.kill_wait,
+        "hears_why": order.hears_why,
         "warn": _warning(order.warn),
         "hold": order.hold,
         "job_label": order.label,

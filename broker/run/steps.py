@@ -77,7 +77,7 @@ def _let_in(job: Job, node: Node, order: launch.StepOrder, *, place: Place) -> N
 def kill(effect: ef.Kill, reach: Reach, *, grace: int) -> None:
     """Asked of every node of the job; the journals' `gone` tell when nothing is left."""
     job = effect.job
-    grace = max(grace, NOTICE_GRACE) if job.kill_cause == TAKEN else grace
+    grace = max(grace, NOTICE_GRACE if job.kill_cause == TAKEN else job.spec.hook_seconds)
     for node in effect.nodes:
         request = launch.kill(job.key, grace=grace, cause=job.kill_cause)
         _ask_living(node, reach.place(node), request)

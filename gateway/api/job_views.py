@@ -64,10 +64,15 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "stopped": bool(job.kept),
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
-        "log": log_path(job, BATCH) if job.spec.batch or job.spec.managed else None,
+        "log": log_path(job, BATCH) if _has_text(job) else None,
         "logs": logs_of(job),
         "runs": [run_view(job, step) for step in job.steps if step.run],
     }
+
+
+def _has_text(job: Job) -> bool:
+    """Whether what holds it open, or runs in it, writes a text of the job's own."""
+    return bool(job.spec.batch or job.spec.managed or job.spec.keeper)
 
 
 def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:

@@ -101,7 +101,8 @@ class OrderBook:
 
     def outputs(self, job: Job, node: Node) -> list[str]:
         """Full paths of what a job's batch step writes there, or the runs of a cluster."""
-        steps = [BATCH] if job.runs_batch else [step.id for step in job.steps if step.run]
+        kept = [] if job.spec.keeper is None else [BATCH]
+        steps = [BATCH] if job.runs_batch else [*kept, *(s.id for s in job.steps if s.run)]
         written: list[bytes | None] = []
         for step in steps:
             around = Surroundings(self.site, self.submit_host, node.name, step)
@@ -109,10 +110,16 @@ class OrderBook:
         return [path.decode("utf-8", "surrogateescape") for path in written if path is not None]
 
     def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
-        spec = job.spec.batch if job.runs_batch else None
+        spec = job.spec.batch if job.runs_batch else job.spec.keeper
         plain = self._common(job, around, spec)
         limit = None if job.time_limit == UNLIMITED else int(job.time_limit)
-        return replace(plain, time_limit=limit, hold=spec is None, label=f"JOB {job.id}")
+        return replace(
+            plain,
+            time_limit=limit,
+            hold=spec is None,
+            hears_why=job.spec.keeper is not None,
+            label=f"JOB {job.id}",
+        )
 
     def _tasks(self, job: Job, around: Surroundings, spec: StepSpec) -> launch.StepOrder:
         """One of srun's: its files are its own, or its text passes through srun."""
@@ -188,7 +195,8 @@ class OrderBook:
     @staticmethod
     def _files(job: Job, around: Surroundings) -> tuple[bytes | None, bytes | None, bytes | None]:
         """stdin, stdout, stderr as full paths; the kept-open batch step writes nothing."""
-        if around.step == EXTERN or (around.step == BATCH and not job.runs_batch):
+        silent = not job.runs_batch and job.spec.keeper is None
+        if around.step == EXTERN or (around.step == BATCH and silent):
             return None, None, None
         output = job.spec.output
         of = file_job(job, around.node, around.step)
@@ -209,7 +217,8 @@ class OrderBook:
 
     def _variables(self, job: Job, around: Surroundings) -> bytes:
         given = b"" if job.spec.environment is None else self.blob(job.spec.environment)
-        spec = None if around.step in (BATCH, EXTERN) else _spec(job, around.step)
+        own = _spec(job, around.step) if around.step not in (BATCH, EXTERN) else None
+        spec = job.spec.keeper if around.step == BATCH else own
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
 

@@ -71,6 +71,9 @@ def misfits(value: object, schema: Schema, path: str = "") -> Iterator[Misfit]:
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value):
             yield from misfits(inner, schema.get("items", {}), f"{path}.{number}".lstrip("."))
+    elif value not in schema.get("enum", (value,)):
+        words = schema["enum"]
+        yield Misfit(path, f"{shown(value)} is none of {', '.join(words)}", near(str(value), words))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _of_range(value, schema, path)
 

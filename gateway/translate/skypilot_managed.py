@@ -38,7 +38,7 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
             "managed": _recovering(place, asked[0] if asked else Recovery()),
             "array": array,
             "comment": comment(place),
-            "output": Output(stdout=_log(origin, array)),
+            "output": Output(stdout=_log(origin, array), open_mode="append"),
             "submit_line": f"spz jobs launch -n {name}",
             "kill_on_invalid_dep": True,
         }

@@ -68,12 +68,10 @@ def notes(task: Task) -> Iterator[str]:
     config = task.config or (task.experimental.config_overrides if task.experimental else None)
     others = sorted(config.model_extra or {}) if config else []
     if others:
-        yield f"config.{', '.join(others)}: ignored, only config.slurm is read here"
+        yield f"config.{', '.join(others)}: ignored, config.slurm and config.hooks are read here"
     left = list(unread(task.slurm))
     if left:
         yield f"config.slurm.sbatch_options.{', '.join(left)}: ignored, not an option of tasks here"
-    if config is not None and config.hooks:
-        yield "config.hooks: ignored, hooks are not run"
 
 
 def _of_schema(task: Task) -> Iterator[Refusal]:

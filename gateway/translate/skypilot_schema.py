@@ -93,8 +93,8 @@ AUTOSTOP = _any(
             "wait_for": sensible(
                 "jobs; none is a limit from the start; logins are not looked at.", TEXT
             ),
-            "hook": noted("Older place of a hook.", TEXT, "hooks are not run"),
-            "hook_timeout": noted("Its limit.", AMOUNT, "hooks are not run"),
+            "hook": works("Older place of a hook.", TEXT),
+            "hook_timeout": works("Its limit, seconds.", AMOUNT),
         }
     ),
 )
@@ -113,7 +113,12 @@ RECOVERY = _any(
     },
 )
 HOOK = _group(
-    {"command": {}, "run": {}, "events": _list(TEXT), "timeout": AMOUNT},
+    {
+        "command": TEXT,
+        "run": TEXT,
+        "events": _list({"type": "string", "enum": ["stop", "preemption", "down"]}),
+        "timeout": AMOUNT,
+    },
 )
 HOOKS = _list(HOOK)
 GPU_LIST = _list(_any(TEXT, _map({"type": ["number", "string", "null"]})))
@@ -177,8 +182,8 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     ),
     "priority_class": noted("A class by name.", TEXT, "it belongs to Kubernetes"),
     "volumes": refused("Disks of a machine (GCP).", _list(TREE), "there are none to attach"),
-    "hooks": noted("Scripts at the end of machines.", HOOKS, "hooks are not run"),
-    "termination_hook": noted("The older form of one hook.", HOOK, "hooks are not run"),
+    "hooks": works("Scripts for the end: run, events, timeout.", HOOKS),
+    "termination_hook": works("The older form of one hook.", HOOK),
 }
 CANDIDATE = _group(CANDIDATE_KEYS)
 RESOURCES = _group(
@@ -332,7 +337,7 @@ TASK_KEYS: dict[str, Schema] = {
     "file_mounts": works("Files and buckets by where they go.", _map(_any(TEXT, STORAGE))),
     "volumes": refused("Volumes by where they go.", TREE, "there are none to attach"),
     "resources": works("What a node has to give.", {"$ref": "#/$defs/resources"}),
-    "config": sensible("Settings for this task: `slurm` is read, others are not.", CONFIG),
+    "config": sensible("Settings for this task: `slurm` and `hooks` are read.", CONFIG),
     "experimental": sensible("Older place of `config`.", OVERRIDES),
     "service": noted(
         "A service to keep up (`spz serve` refuses).", SERVICE, "the task itself is run, once"

@@ -14,13 +14,16 @@ from broker.model.spec import (
     Gres,
     Memory,
     Output,
+    Phase,
     Resources,
+    StepSpec,
     TaskSpec,
     Where,
 )
 from gateway.translate.skypilot import Candidate, Task
+from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
-from gateway.translate.skypilot_run import Origin, absolute, digest, packed, run_of
+from gateway.translate.skypilot_run import BASH, Origin, absolute, digest, packed, run_of
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
@@ -72,6 +75,12 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         **({"time_limit": hard_limit(task)} | _idle(task) | slurm_fields(task.slurm)),
     )
     blobs = {**run.blobs, digest(environment): environment}
+    if hooks := hooks_of(task):
+        script = keeper(hooks).encode("utf-8", "surrogateescape")
+        phase = Phase(name="run", script=digest(script), argv=(BASH, None))
+        holds = StepSpec(name="batch", phases=(phase,), environment=run.step.environment)
+        kept = {"keeper": holds, "hook_seconds": seconds_of(hooks)}
+        spec, blobs = spec.model_copy(update=kept), {**blobs, digest(script): script}
     return Translated(spec, blobs, (*notes(task), *told))
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from gateway.config.problems import near
@@ -107,6 +107,9 @@ class Autostop:
     idle_seconds: int
     down: bool = False
     wait_for: str = "jobs_and_ssh"
+    hook: str | None = None
+    """Older place of a hook."""
+    hook_seconds: int = 3600
 
 
 IDLE_SECONDS = 300
@@ -238,7 +241,11 @@ def autostop(value: object) -> Autostop | None:
         idle = value.get("idle_minutes")
         seconds = IDLE_SECONDS if idle is None else duration(idle)
         waits = WAITS(value.get("wait_for") or "jobs_and_ssh")
-        return Autostop(seconds, down=bool(value.get("down")), wait_for=waits)
+        asked = Autostop(seconds, down=bool(value.get("down")), wait_for=waits)
+        if value.get("hook") is None:
+            return asked
+        limit = duration(value.get("hook_timeout") or asked.hook_seconds, bare=1)
+        return replace(asked, hook=str(value["hook"]), hook_seconds=limit)
     if value is False or value is None or str(value).startswith("-"):
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))

@@ -232,6 +232,20 @@ def test_a_pool_of_workers_takes_jobs(spz: Terminal) -> None:
     assert spz("jobs", "pool", "down", "p", "-y").code == 0
 
 
+def test_hooks_run_when_a_cluster_goes(spz: Terminal) -> None:
+    task = spz.file(
+        "hook.yaml",
+        "resources: {cpus: 2+}\nenvs: {WHO: ann}\nrun: 'true'\nconfig:\n  hooks:\n"
+        "    - {run: echo $WHO $SKYPILOT_HOOK_EVENT > ~/hooked, events: [down]}\n"
+        "    - {run: echo x > ~/never, events: [preemption, stop]}\n",
+    )
+    assert spz("launch", "-y", "-c", "hooked", task).code == 0
+    assert spz("down", "-y", "hooked").code == 0
+    until((spz.home / "hooked").exists, "the hook", 30)
+    until(lambda: (spz.home / "hooked").read_text() == "ann down\n", "what it says", 30)
+    assert not (spz.home / "never").exists()
+
+
 def test_files_are_brought(spz: Terminal) -> None:
     (spz.home / "data" / "in").mkdir(parents=True)
     (spz.home / "data" / "in" / "a").write_text("local")

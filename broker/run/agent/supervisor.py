@@ -307,7 +307,10 @@ class Supervisor:
         self.loop.forget("limit", "warn", "turn", "wait")
         if not self.cause:
             self.cause = cause
-            self.say(words.because(cause, number))
+            if self.step.get("hears_why"):
+                self.send(self.crew.leaders(), words.WHY.get(cause, 0))
+            else:
+                self.say(words.because(cause, number))
             self.ask_to_end(number)
         if not self.crew.leaders() and self.outcome is None:
             self.outcome = (0, int(number))

@@ -12,6 +12,8 @@ BECAUSE = {
     "node_fail": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
     "task_failure": "DUE TO TASK FAILURE",
 }
+WHY = {"preempted": 10, "taken_back": 10, "stopped": 12}
+"""Signals by which a step that wants to know hears why it is ended (SIGUSR1, SIGUSR2)."""
 PAUSES = {"requeued": 0.2}
 """Seconds before the end: a job that asked for its own requeue hears the answer first."""
 SIGNALS = {9: "Killed", 15: "Terminated"}

@@ -74,6 +74,9 @@ def logs(given: Values, counter: Counter) -> int:
         job = which(service, target, None).job
         print("\n".join(service.get(f"/v1/jobs/{job}/why")["lines"]))
         return 0
+    if given["hook"]:
+        Follower(service, sys.stdout.buffer).show(Which(which(service, target, None).job))
+        return 0
     runs: list[int | None] = [show.run_number(text) for text in numbers]
     return max(_one_log(given, counter, target, run=run) for run in runs or [None])
 

@@ -66,7 +66,7 @@ LOGS = (
     Opt("--tail", NUMBER, "Only the last lines; 0 is all."),
     Opt("--status", FLAG, "Only the status."),
     Opt("-s --sync-down", FLAG, "Copy the text to ./sky_logs."),
-    Opt("--hook", FLAG, "What hooks said.", "", "hooks write into the text of the run"),
+    Opt("--hook", FLAG, "What hooks of a cluster said."),
     Opt("-w --worker", NUMBER, "Of one node.", "N", "the text of all nodes is one file"),
     Opt("--provision", FLAG, "What the cluster waits for or was bought from."),
 )

@@ -693,7 +693,6 @@ def test_what_is_ignored_is_told_once() -> None:
         "resources.ports",
         "resources.autostop",
         "config.gcp",
-        "config.hooks",
         "resources.memory",
     ]
 
