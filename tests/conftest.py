@@ -31,7 +31,12 @@ OURS = (
     "SINFO_",
     "SCANCEL_",
 )
-KEPT = {"SKYPURZA_SHARED", "SKYPURZA_TEST_KILLS", "SKYPURZA_TEST_SEED"}
+KEPT = {
+    "SKYPURZA_SHARED",
+    "SKYPURZA_TEST_JOBS",
+    "SKYPURZA_TEST_KILLS",
+    "SKYPURZA_TEST_SEED",
+}
 
 settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("steady")

@@ -14,7 +14,7 @@ def launch(effect: Launch, providers: Mapping[str, Provider]) -> Launched | NotL
     """The first rung that gives all of the nodes. The same group never buys twice.
 
     A machine that a former walk bought (the service was killed before it was told) is found
-    by its token before anything else is tried.
+    by its node before anything else is tried.
     """
     found = _bought_before(effect, providers)
     if found is not None:
@@ -47,7 +47,7 @@ def _bought_before(effect: Launch, providers: Mapping[str, Provider]) -> tuple[M
         held = {
             (machine.node, machine.launch): machine
             for machine in providers[name].machines()
-            if machine.token == effect.group and machine.terminated_at is None
+            if machine.terminated_at is None
         }
         if held and all(node in held for node in effect.nodes):
             return tuple(held[node] for node in effect.nodes)

@@ -183,7 +183,7 @@ class StubEc2:
         subnet = params["NetworkInterfaces"][0]["SubnetId"]
         return self._once(
             params["ClientToken"],
-            lambda: self._buy(region, params, [subnet], count=params["MinCount"], spot=spot),
+            lambda: self._buy(region, params, [subnet], count=params["MaxCount"], spot=spot),
         )
 
     def _create_fleet(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class StubEc2:
     ) -> dict[str, Any]:
         kind, now = params["InstanceType"], self.now()
         subnet = self._open(region, kind, subnets, spot=spot)
-        self._must_have_room(kind, count)
+        room = self._must_have_room(kind, params.get("MinCount", count))
         made = [
             Instance(
                 f"i-{len(self.instances) + n:017x}",
@@ -235,16 +235,18 @@ class StubEc2:
                 hidden_until=now + self.hidden,
                 spot=spot,
             )
-            for n in range(count)
+            for n in range(min(count, room))
         ]
         self.instances += made
         return {"Instances": [one.told(now, steady=self.steady) for one in made]}
 
-    def _must_have_room(self, kind: str, count: int) -> None:
+    def _must_have_room(self, kind: str, count: int) -> int:
         taken = (i for i in self.instances if i.ended_at is None and i.stopped_at is None)
         there = sum(i.params["InstanceType"] == kind for i in taken)
-        if there + count > self.rooms.get(kind, 10_000):
+        room = self.rooms.get(kind, 10_000) - there
+        if room < count:
             raise AwsError("InsufficientInstanceCapacity", "no room", 500)
+        return room
 
     def _open(self, region: str, kind: str, subnets: list[str], *, spot: bool) -> str:
         code = ""

@@ -24,6 +24,7 @@ def ec2_provider(
     *,
     settings: Ec2Settings = Ec2Settings(),
     ceilings: Ceilings = Ceilings(),
+    pause: Callable[[float], None] = lambda _seconds: None,
 ) -> Ec2Provider:
     keys = site_keys(folder)
     return Ec2Provider(
@@ -36,6 +37,6 @@ def ec2_provider(
             catalog=lambda: list(offers),
             purpose=lambda _nodes, _token: FOR,
             guard=Guard(ceilings, lambda _nodes, _token: FOR, now),
-            clocks=Clocks(now, now, lambda _seconds: None),
+            clocks=Clocks(now, now, pause),
         )
     )

@@ -120,11 +120,12 @@ class Machine:
         return self.state in {"pending", "running"}
 
     def transition_reason(self) -> str:
-        """As DescribeInstances words it."""
-        if self.reason == USER and self.down_at is not None:
-            return f"User initiated ({moment(self.down_at)} GMT)"
+        """As DescribeInstances words it, and when; EC2 leaves that out of what it took back."""
+        at = f" ({moment(self.down_at)} GMT)" if self.down_at is not None else ""
+        if self.reason == USER and at:
+            return f"User initiated{at}"
         if self.reason.startswith("Server."):
-            return f"{self.reason}: {REASONS.get(self.reason, '')}"
+            return f"{self.reason}: {REASONS.get(self.reason, '')}{at}"
         return ""
 
 

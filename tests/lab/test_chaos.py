@@ -204,7 +204,8 @@ def _check_money(gateway: Service, lab: Running) -> None:
     for (doc,) in gateway.rows("select doc from ledger"):
         entry: dict[str, Any] = json.loads(doc)
         if entry.get("machine"):
-            posted[entry["machine"]] += entry.get("cost", 0)
+            name, _, _part = entry["machine"].partition("/")
+            posted[name] += entry.get("cost", 0)
     bill = lab.get("bill")
     single = {line["tags"][NODES]: line for line in bill["lines"] if "," not in line["tags"][NODES]}
     wrong = [

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from broker.providers.durable import write
 from broker.providers.ec2 import naming
@@ -31,24 +33,24 @@ class Intents:
         """The same by what it was for."""
         self._path(token, nodes).unlink(missing_ok=True)
 
-    def open(
-        self, token: str, nodes: Sequence[naming.Identity]
-    ) -> tuple[Call, naming.Purchase] | None:
-        """What was asked for these nodes under this token without an answer."""
-        path = self._path(token, nodes)
-        return call_from_json(json.loads(path.read_text("utf-8"))) if path.exists() else None
+    def open(self, nodes: Sequence[naming.Identity]) -> tuple[Call, naming.Purchase] | None:
+        """What was asked for these nodes, and perhaps for others beside them, without an answer."""
+        asked = (call_from_json(value) for value in self._values())
+        return next((one for one in asked if {*nodes} <= {*one[1].nodes}), None)
 
     def regions(self) -> set[str]:
         """Where something may have been bought that nobody has heard of."""
-        found = (json.loads(path.read_text("utf-8")) for path in self._files())
-        return {str(value["call"]["region"]) for value in found}
+        return {str(value["call"]["region"]) for value in self._values()}
 
-    def _files(self) -> list[Path]:
-        return [path for path in self._folder.iterdir() if not path.suffix]
+    def _values(self) -> Iterator[Any]:
+        """What is written down; one whose outcome becomes known meanwhile is left out."""
+        for path in [path for path in self._folder.iterdir() if not path.suffix]:
+            with suppress(FileNotFoundError):
+                yield json.loads(path.read_text("utf-8"))
 
     def old(self, before: int) -> list[tuple[Call, naming.Purchase]]:
         """Those begun before that instant, which nobody asks about any more."""
-        found = (call_from_json(json.loads(path.read_text("utf-8"))) for path in self._files())
+        found = map(call_from_json, self._values())
         return [(call, bought) for call, bought in found if bought.at < before]
 
     def _path(self, token: str, nodes: Sequence[naming.Identity]) -> Path:

@@ -55,13 +55,15 @@ def common(site: Site, component: str, purpose: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purchase:
-    """What is bought: all of these nodes or none, from one offer; `at` in seconds UTC."""
+    """What is bought: these nodes from one offer; `at` in seconds UTC."""
 
     offer: Offer
     nodes: tuple[Identity, ...]
     token: str
     purpose: Purpose
     at: int
+    partial: bool = False
+    """Whether fewer than all will do."""
 
 
 def of_machines(site: Site, bought: Purchase) -> dict[str, str]:

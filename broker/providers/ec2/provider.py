@@ -29,6 +29,7 @@ from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
 from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
+from broker.providers.ec2.together import Together, Want, purchase
 from broker.providers.ec2.userdata import user_data
 
 ASKED_SECONDS = 3600
@@ -36,6 +37,8 @@ ASKED_SECONDS = 3600
 HOME_REGION = "us-east-1"
 MOST_AT_ONCE = 500
 """Machines of one call that ends, stops or starts some."""
+FEWER_MAY = frozenset({Refusal.CAPACITY, Refusal.INVALID, Refusal.QUOTA})
+"""Where several are refused for these, one of them may be had."""
 WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
 """After these the next zone is asked; the others would say the same again."""
 
@@ -80,6 +83,7 @@ class Ec2Provider:
             clocks=outside.clocks,
         )
         self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
+        self._together = Together(self._buy_together, outside.clocks.pause)
         self._buying = [threading.Lock() for _ in range(64)]
 
     # --- Provider
@@ -94,17 +98,20 @@ class Ec2Provider:
         is found out before anything else is bought.
         """
         with self._alone(token):
-            known = self._bought(nodes, token)
+            known = self._bought(nodes)
             if known is not None:
                 self._intents.forget(token, nodes)
                 return known
-            found = self._found_out(nodes, token)
+            found = self._found_out(nodes)
             if found is not None:
                 return found
             purpose = self._with.purpose(nodes, token)
-            at = int(self._with.clocks.now())
+            if len(nodes) == 1 and not offer.reservation:
+                one = self._together.launch(Want(offer, nodes[0], token, purpose))
+                if one is not None:
+                    return [one]
             bought = naming.Purchase(
-                offer=offer, nodes=tuple(nodes), token=token, purpose=purpose, at=at
+                offer=offer, nodes=tuple(nodes), token=token, purpose=purpose, at=self._now()
             )
             with self._with.guard.admitted(bought, self._living):
                 return self._buy(bought)
@@ -189,7 +196,7 @@ class Ec2Provider:
 
     def sweep(self) -> list[Leftover]:
         """Lets go of them, and of purchases that nobody asks about any more. Raises OSError."""
-        for call, bought in self._intents.old(int(self._with.clocks.now()) - ASKED_SECONDS):
+        for call, bought in self._intents.old(self._now() - ASKED_SECONDS):
             self._book.add(call.region)
             self._intents.end(bought)
         return self._leftovers.tidy(self._book.all())
@@ -216,6 +223,9 @@ class Ec2Provider:
 
     # --- buying
 
+    def _now(self) -> int:
+        return int(self._with.clocks.now())
+
     def _alone(self, token: str) -> threading.Lock:
         """Two purchases of one token wait for each other."""
         return self._buying[hash(token) % len(self._buying)]
@@ -223,21 +233,33 @@ class Ec2Provider:
     def _living(self) -> list[Machine]:
         return [machine for machine in self.machines() if machine.state in _LIVING]
 
-    def _bought(self, nodes: Sequence[Identity], token: str) -> list[Machine] | None:
-        """What was bought under the token for all of these nodes, in their order."""
-        held = {(m.node, m.launch): m for m in self.machines() if m.token == token}
+    def _bought(self, nodes: Sequence[Identity]) -> list[Machine] | None:
+        """What was bought for all of these nodes, in their order."""
+        held = {(m.node, m.launch): m for m in self.machines()}
         found = [held[node] for node in nodes if node in held]
         return found if found and len(found) == len(nodes) else None
 
-    def _found_out(self, nodes: Sequence[Identity], token: str) -> list[Machine] | None:
+    def _found_out(self, nodes: Sequence[Identity]) -> list[Machine] | None:
         """What became of a call that was made and not answered: it is made again."""
-        asked = self._intents.open(token, nodes)
+        asked = self._intents.open(nodes)
         if asked is None:
             return None
         try:
-            return self._make(*asked)
+            made = {(m.node, m.launch): m for m in self._make(*asked)}
         except AwsError:
             return None
+        return [made[node] for node in nodes] if {*nodes} <= made.keys() else None
+
+    def _buy_together(self, wants: Sequence[Want]) -> dict[Identity, Machine]:
+        """As many as the first zone has. Raises OSError, and ProviderError that is for all."""
+        bought = purchase(wants, self._now())
+        try:
+            with self._with.guard.admitted(bought, self._living):
+                return {(m.node, m.launch): m for m in self._buy(bought)}
+        except ProviderError as error:
+            if error.refusal not in FEWER_MAY:
+                raise
+            return {}
 
     def _buy(self, bought: naming.Purchase) -> list[Machine]:
         """What is known of a region is looked up again, once, where that is stale.
@@ -249,7 +271,7 @@ class Ec2Provider:
         except ProviderError as error:
             if error.refusal is not Refusal.TRANSIENT:
                 raise
-        return self._try_zones(replace(bought, at=int(self._with.clocks.now())))
+        return self._try_zones(replace(bought, at=self._now()))
 
     def _try_zones(self, bought: naming.Purchase) -> list[Machine]:
         """From the first of the offer's zones that has all of it. Raises ProviderError."""

@@ -47,20 +47,25 @@ class Ground:
 
 
 def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
-    """The calls to try in turn: one for a single machine, one per zone for a gang."""
+    """The calls to try in turn: one for a single machine, one per zone for a gang.
+
+    For several machines of which fewer will do it is the first zone's alone: who gets none goes on
+    by itself.
+    """
     offer = bought.offer
     subnets = ground.network.in_zones(offer.zones)
     alone = len(bought.nodes) == 1 and not offer.reservation
     if alone and (len(subnets) > 1 or offer.market is Market.SPOT):
         yield _fleet(bought, ground, subnets)
         return
-    for subnet in subnets:
+    for subnet in subnets[:1] if bought.partial else subnets:
         yield _run(bought, ground, subnet)
 
 
 def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
     count, offer = len(bought.nodes), bought.offer
-    fabric = count > 1 and EFA in offer.features and ground.settings.efa
+    gang = count > 1 and not bought.partial
+    fabric = gang and EFA in offer.features and ground.settings.efa
     data = _instance(bought, ground, fabric=fabric)
     data["NetworkInterfaces"][0]["SubnetId"] = subnet.id
     group = ""
@@ -82,7 +87,7 @@ def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
         params={
             **data,
             "UserData": ground.user_data,
-            "MinCount": count,
+            "MinCount": 1 if bought.partial else count,
             "MaxCount": count,
             "ClientToken": naming.client_token(ground.site, bought, _pool(offer, [subnet])),
         },
@@ -222,5 +227,6 @@ def call_from_json(value: Mapping[str, Any]) -> tuple[Call, naming.Purchase]:
             token=str(bought["token"]),
             purpose=Purpose(**bought["purpose"]),
             at=int(bought["at"]),
+            partial=bool(bought["partial"]),
         ),
     )
