@@ -15,6 +15,7 @@ from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import EndSeen, Place
+from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.pieces import written
 from broker.stage.sides import Far, HereError, Side, Where, tails
 from broker.stage.sync import Folder, Sync, Told
@@ -200,7 +201,7 @@ class Courier:
         root = job.spec.cwd
         below = (posixpath.join(where.path, name) for where, name in self._outputs(job, node))
         inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
-        return Folder(of(job, root), _name(node), str(job.id), frozenset(inside))
+        return Folder(of(job, root), _name(node), str(job.id), frozenset(inside), rules=_rules(job))
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
         """Of the job's first node alone; those that name no file of their own are left out."""
@@ -218,6 +219,11 @@ def _understood(node: NodeName) -> Iterator[None]:
         yield
     except (ValueError, LookupError, TypeError, zlib.error) as error:
         raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
+
+
+def _rules(job: Job) -> tuple[str, ...]:
+    """Which files say what is not brought."""
+    return OF_TASKS if job.spec.cluster or job.spec.managed else OF_JOBS
 
 
 def _travels(job: Job) -> bool:

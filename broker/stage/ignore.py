@@ -1,4 +1,4 @@
-"""What of a folder stays at home: `.spzignore`, in the words of `.gitignore`."""
+"""What of a folder stays at home: the patterns of a file in it, in the words of `.gitignore`."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,9 @@ from pathspec import GitIgnoreSpec
 from broker.stage.plan import Entry, Manifest
 
 FILE = ".spzignore"
+OF_JOBS = (FILE,)
+OF_TASKS = (FILE, ".skyignore", ".gitignore")
+"""Of task files, as SkyPilot has it; what a batch job makes is often what git ignores."""
 
 
 class Ignored:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from broker.model.errors import Refused
 from broker.stage.flow import flow
-from broker.stage.ignore import FILE, Ignored
+from broker.stage.ignore import FILE, OF_JOBS, Ignored
 from broker.stage.marks import Marks
 from broker.stage.plan import (
     Entry,
@@ -55,6 +55,8 @@ class Folder:
     """In the names of files that are kept beside others."""
     outputs: frozenset[str] = frozenset()
     """Paths below the folder that are passed on as they grow instead."""
+    rules: tuple[str, ...] = OF_JOBS
+    """Files that may say what stays at home; the first that is there counts."""
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ def _listed(
     side: Side, folder: Folder, ignored: Ignored | None = None, *, verb: str = "list"
 ) -> _Seen:
     """What is ignored is said by the folder itself where it is not given."""
-    how = {"file": FILE} if ignored is None else {"lines": ignored.lines}
+    how = {"files": folder.rules} if ignored is None else {"lines": ignored.lines}
     said = side.carry(verb, folder.where, json.dumps(how).encode("ascii"))
     found = json.loads(zlib.decompress(said))
     ignored, rows = ignored or Ignored(found["lines"]), found["rows"]

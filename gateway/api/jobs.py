@@ -17,6 +17,7 @@ from broker.model.job import Job, Owner, Step, StepState
 from broker.model.stopping import StartCluster, StopCluster
 from broker.ports import HistoryQuery, Provider
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
+from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
 from gateway.api.job_logs import readable_log, text
 from gateway.api.job_views import Json, cluster_view, clusters, job_view, nodes_of, run_view
@@ -71,9 +72,7 @@ def launches(market: Market) -> APIRouter:
                 quote = market.at(desk.now())
                 offers = await desk.read(candidates, plan.spec, desk.site, quote)
             try:
-                if plan.starts is not None and not asked.dry_run:
-                    await desk.ask(plan.starts)
-                reply = None if asked.dry_run else await desk.ask(plan.command)
+                reply = None if asked.dry_run else await _asked(desk, plan)
             except Refused as error:
                 raise explained(error, plan.spec, desk.site) from None
         return _launched(plan, offers, reply)
@@ -83,9 +82,15 @@ def launches(market: Market) -> APIRouter:
         """A run in an open cluster, without `setup`."""
         desk, owner = desk_of(request), await writer(request)
         plan = planned_run(asked, owner, desk.snapshot(), name=name)
-        return _launched(plan, [], await desk.ask(plan.command))
+        return _launched(plan, [], await _asked(desk, plan))
 
     return routes
+
+
+async def _asked(desk: Desk, plan: Planned) -> Any:
+    for before in plan.first:
+        await desk.ask(before)
+    return await desk.ask(plan.command)
 
 
 def _launched(plan: Planned, offers: list[Json], reply: Any) -> Json:
@@ -98,6 +103,7 @@ def _launched(plan: Planned, offers: list[Json], reply: Any) -> Json:
         "run": None if reply is None or not plan.runs else int(step) + 1,
         "reused": there is not None,
         "cwd": plan.cwd,
+        "workdir": plan.workdir,
         "notes": list(plan.notes),
         "candidates": offers,
     }

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from accounting.tres import Tres, gres_counts
 from broker.decide.possible import NOT_AVAILABLE
 from broker.decide.rules import QuoteFor
-from broker.model.commands import AddStep, Submit
+from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
 from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
-from broker.model.spec import TaskSpec
+from broker.model.spec import Mount, TaskSpec
 from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
@@ -23,7 +23,7 @@ from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_notes import must_be_possible
-from gateway.translate.skypilot_run import Origin, Within, run_of
+from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import Translated, translate, working_directory
 
@@ -70,8 +70,11 @@ class Planned:
     cwd: str
     spec: TaskSpec | None = None
     """None for a run in a cluster that is there."""
-    starts: StartCluster | None = None
-    """What has to be asked first, where the cluster is stopped."""
+    workdir: str | None = None
+    """What is brought to machines elsewhere."""
+    first: tuple[Update | StartCluster, ...] = ()
+    """What has to be asked before: a run needs files that the cluster does not get yet, or the
+    cluster is stopped."""
 
     @property
     def runs(self) -> bool:
@@ -94,7 +97,8 @@ def planned(
     there = None if _made_it(answered) else find_cluster(seen, owner, name)
     if there is None:
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
-        return Planned(command, name, made.notes, made.spec.cwd, made.spec)
+        workdir = _workdir(task, where)
+        return Planned(command, name, made.notes, made.spec.cwd, made.spec, workdir=workdir)
     _must_be_big_enough(there, made, seen.site)
     return _run_in(there, owner, asked=asked, where=where, notes=made.notes)
 
@@ -120,7 +124,7 @@ def _run_in(
     there: Job, owner: Owner, *, asked: LaunchRequest, where: Origin, notes: tuple[str, ...]
 ) -> Planned:
     task = one_task(asked)
-    must_be_possible(task, where.provider)
+    must_be_possible(task)
     folder = working_directory(task, where) if task.workdir else there.spec.cwd
     elsewhere = folder if folder != there.spec.cwd else None
     run = run_of(
@@ -133,9 +137,31 @@ def _run_in(
     if not run.step.phases:
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)
-    starts = StartCluster(job=there.id, by=owner) if there.kept else None
-    told = (*notes, *run.notes)
-    return Planned(command, str(there.spec.cluster), told, folder, starts=starts)
+    brings = _brings(there, owner, (*run.brought, *_further(task, there, where)))
+    starts = (StartCluster(job=there.id, by=owner),) if there.kept else ()
+    told, name = (*notes, *run.notes), str(there.spec.cluster)
+    first, workdir = (*brings, *starts), _workdir(task, where)
+    return Planned(command, name, told, folder, workdir=workdir, first=first)
+
+
+def _workdir(task: Task, where: Origin) -> str | None:
+    """The folder that travels; None where there is none, or nodes see it."""
+    there = isinstance(task.workdir, str) and where.provider != LOCAL
+    return working_directory(task, where) if there else None
+
+
+def _further(task: Task, there: Job, where: Origin) -> tuple[Mount, ...]:
+    """A workdir that is another than that of the cluster's first run."""
+    folder = _workdir(task, where)
+    other = folder is not None and folder != there.spec.cwd
+    return (Mount(source=folder, target=folder),) if folder is not None and other else ()
+
+
+def _brings(there: Job, owner: Owner, wanted: tuple[Mount, ...]) -> tuple[Update, ...]:
+    """Asks that they are brought to the cluster's nodes from now on."""
+    new = tuple(one for one in wanted if one not in there.spec.files)
+    change = (("files", (*there.spec.files, *new)),)
+    return (Update(target=Target(there.id), by=owner, spec=change),) if new else ()
 
 
 def _within(there: Job, folder: str | None) -> Within:

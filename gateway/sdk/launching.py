@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import BinaryIO
 
 from broker.model.errors import Refused, SpzError, Unknown
@@ -32,7 +33,7 @@ class Launch:
     def launch(self, body: Json, *, confirm: Confirm | None, dry_run: bool) -> bool:
         """Shows what it would be, asks, sends; whether it was sent. Raises Refused, Told."""
         plan = self.service.post("/v1/launch", {**body, "dry_run": True})
-        for note in plan["notes"]:
+        for note in (*plan["notes"], *_left_out(plan)):
             self.say(f"note: {note}")
         if dry_run and self.as_json:
             self._print(json.dumps(plan, indent=2))
@@ -96,6 +97,15 @@ class Launch:
     def _print(self, text: str) -> None:
         self.out.write(text.encode("utf-8", "backslashreplace") + b"\n")
         self.out.flush()
+
+
+def _left_out(plan: Json) -> Iterator[str]:
+    """What stays at home of a workdir that travels."""
+    if plan["workdir"] is not None:
+        found = import_module("gateway.sdk.leftout")  # patterns take a while to load
+        text = found.left_out_text(found.left_out(plan["workdir"]))
+        if text:
+            yield text
 
 
 def plan_text(plan: Json) -> str:

@@ -4,11 +4,13 @@ It runs on every node before `setup`, as the user, and may run again: what is th
 to date. Nothing in it is taken from the task but quoted words.
 """
 
+import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from broker.model.spec import Mount
 from gateway.translate.skypilot import Git, Storage, Task
 
 S3: Final = "s3://"
@@ -161,10 +163,22 @@ class Files:
             elif self.path(source) != to:
                 yield ["spz_copy", self.path(source), to]
 
+    def brought(self) -> tuple[Mount, ...]:
+        """Files of this host that have to be brought to nodes, from outside of the workdir."""
+        found = (text for _, source in self._sources() for text in _local(source))
+        paths = dict.fromkeys(self._normal(text) for text in found)
+        return tuple(Mount(source=one, target=one) for one in paths if not self._travels(one))
+
+    def _normal(self, path: str) -> str:
+        return posixpath.normpath(self.path(path))
+
+    def _travels(self, path: str) -> bool:
+        """Whether it comes with the workdir."""
+        folder = self.task.workdir
+        return isinstance(folder, str) and _within(path, self._normal(folder))
+
     def _storage(self, source: Storage, to: str, *, number: int) -> Iterator[list[str]]:
-        given = source.source if isinstance(source.source, list) else [source.source]
-        local = [one for one in given if one is not None and "://" not in one]
-        remote = next((one for one in given if one is not None and "://" in one), None)
+        local, remote = _local(source), next(_remote(source), None)
         bucket, key = _bucket(remote) if remote else (source.name or "", "")
         if remote is None:
             yield ["spz_bucket", bucket]
@@ -176,6 +190,23 @@ class Files:
             yield ["spz_mount", bucket, key, to]
         else:
             yield ["spz_cache", bucket, key, to, f"{self.cluster}.{number}"]
+
+
+def _given(source: str | Storage) -> list[str]:
+    given = source.source if isinstance(source, Storage) else source
+    return [given] if isinstance(given, str) else list(given or ())
+
+
+def _local(source: str | Storage) -> list[str]:
+    return [one for one in _given(source) if "://" not in one]
+
+
+def _remote(source: Storage) -> Iterator[str]:
+    return (one for one in _given(source) if "://" in one)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _mode(source: str | Storage) -> str:

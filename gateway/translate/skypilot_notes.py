@@ -3,7 +3,6 @@
 The reasons stand in the schema; here is only what depends on values and on where it is launched.
 """
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
 EC2 = frozenset({None, "aws"})
-LOCAL = "local"
 OTHER_STORES = ("gs://", "r2://", "cos://", "oci://", "nebius://", "cw://", "hf://", "vastdata://")
 
 
@@ -32,13 +30,13 @@ class Refusal:
         return f"{self.path}: {self.why}"
 
 
-def refusals(task: Task, provider: str) -> Iterator[Refusal]:
-    """All that would be refused at launch on machines of this provider."""
+def refusals(task: Task) -> Iterator[Refusal]:
+    """All that would be refused at launch."""
     if task.pool is not None:
         yield Refusal("pool", "workers are no cluster", "`spz jobs pool apply` keeps them up")
     yield from _of_schema(task)
     yield from _of_places(task)
-    yield from _of_files(task, provider)
+    yield from _of_files(task)
 
 
 def missing(task: Task) -> list[tuple[str, str]]:
@@ -49,9 +47,9 @@ def missing(task: Task) -> list[tuple[str, str]]:
     ]
 
 
-def must_be_possible(task: Task, provider: str) -> None:
+def must_be_possible(task: Task) -> None:
     """Raises BadSpec for the first thing that cannot be done here, or lacks a value."""
-    for one in refusals(task, provider):
+    for one in refusals(task):
         raise BadSpec(one.path, "", f"{one.path}: not supported here: {one.why}", hint=one.hint)
     for option, name in missing(task):
         group = "envs" if option == "--env" else "secrets"
@@ -136,22 +134,12 @@ def _of_places(task: Task) -> Iterator[Refusal]:
         yield Refusal("resources.infra", why, "leave it out, or write infra: aws (--infra aws)")
 
 
-def _of_files(task: Task, provider: str) -> Iterator[Refusal]:
-    brought = None if provider == LOCAL else (task.workdir if isinstance(task.workdir, str) else "")
+def _of_files(task: Task) -> Iterator[Refusal]:
     for target, source in (task.file_mounts or {}).items():
-        yield from _of_mount(f"file_mounts.{target}", source, brought)
+        yield from _of_mount(f"file_mounts.{target}", source)
 
 
-def _inside(path: str, folder: str) -> bool:
-    """Whether a path lies in a folder, as both are written."""
-    path, folder = posixpath.normpath(path), posixpath.normpath(folder) if folder else ""
-    if folder == ".":
-        return not path.startswith(("/", "~", ".."))
-    return bool(folder) and (path == folder or path.startswith(f"{folder}/"))
-
-
-def _of_mount(path: str, source: str | Storage, brought: str | None) -> Iterator[Refusal]:
-    """`brought` is the folder that comes along; None where all of this host's files are there."""
+def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
     if isinstance(source, Storage) and source.store not in {None, "s3"}:
         yield Refusal(f"{path}.store", f"{source.store} is not served, only s3 is", "store: s3")
         return
@@ -162,6 +150,3 @@ def _of_mount(path: str, source: str | Storage, brought: str | None) -> Iterator
             yield Refusal(
                 path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"
             )
-        elif "://" not in text and brought is not None and not _inside(text, brought):
-            why = f"{text} is not below workdir, which alone is brought to machines elsewhere"
-            yield Refusal(path, why, "put it there, or into S3")

@@ -9,13 +9,14 @@ from hashlib import sha256
 
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest
-from broker.model.spec import Gres, StepSpec
+from broker.model.spec import Gres, Mount, StepSpec
 from gateway.translate.environment import pack
 from gateway.translate.skypilot import Task
 from gateway.translate.skypilot_container import image_of, inside
 from gateway.translate.skypilot_files import Files
-from gateway.translate.skypilot_notes import LOCAL
 
+LOCAL = "local"
+"""The provider whose machines see this host's files."""
 BASH = "/bin/bash"
 ENV = "/usr/bin/env"
 
@@ -42,6 +43,8 @@ class Run:
     step: StepSpec
     blobs: Mapping[Digest, bytes]
     notes: tuple[str, ...] = ()
+    brought: tuple[Mount, ...] = ()
+    """What of this host has to be on its nodes, beside the workdir."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ def run_of(
             **where.part(task),
         }
     )
-    return Run(step, blobs)
+    seen = origin.provider == LOCAL or not with_setup
+    return Run(step, blobs, brought=() if seen else files.brought())
 
 
 def _placed(task: Task, text: str | None) -> str | None:

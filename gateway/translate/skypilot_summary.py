@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gateway.translate.skypilot import Candidate, Git, Pool, Task, TaskFile
-from gateway.translate.skypilot_notes import LOCAL, missing, refusals
+from gateway.translate.skypilot_notes import missing, refusals
 from gateway.translate.skypilot_values import Cpus, Gpus, Memory, Place
 
 
@@ -91,6 +91,6 @@ def _open(task: Task) -> Iterator[str]:
     needs = [f"{option} {name}" for option, name in missing(task)]
     if needs:
         yield f"needs {', '.join(needs)}"
-    refused = [str(one) for one in refusals(task, LOCAL) if one.path != "pool"]
+    refused = [str(one) for one in refusals(task) if one.path != "pool"]
     if refused:
         yield f"refused at launch: {', '.join(refused)}"

@@ -51,7 +51,7 @@ class Translated:
 def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = True) -> Translated:
     """The cluster that the task asks for, with its run in it. Raises BadSpec."""
     must_be_cluster_name(cluster)
-    must_be_possible(task, origin.provider)
+    must_be_possible(task)
     run = run_of(task, cluster=cluster, origin=origin, with_setup=with_setup)
     environment = packed(_kept(origin.environ))
     asked, told = _resources(task, origin)
@@ -63,7 +63,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         steps=(run.step,) if run.step.phases else (),
         environment=digest(environment),
         cwd=cwd,
-        files=tuple(travels.files),
+        files=(*travels.files, *run.brought),
         results=tuple(travels.results),
         checkpoint=travels.checkpoint,
         output=Output(stdout=log_pattern(origin.logs, cluster)),

@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from broker.run.launch import agent_zipapp
 from broker.stage.flow import MUCH
+from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.marks import Marks
 from broker.stage.plan import PART
 from broker.stage.sides import HereError, Near, Side, Where
@@ -232,6 +236,74 @@ def test_what_is_ignored_stays(pair: Pair) -> None:
     write(pair.there / "job.tmp", "x")
     pair.pull()
     assert not (pair.here / "job.tmp").exists()
+
+
+TREE = (
+    *("build/a", "src/build/a", "keep.log", "x.log", "src/x.log", "src/gen/a", "src/gen/keep"),
+    *("docs/gen/a", "secret", "src/deep/only", "only", ".git/HEAD", "od[d]/tmp", "odd/tmp"),
+)
+GIT = {
+    ".gitignore": "build/\n*.log\n!keep.log\n",
+    ".git/info/exclude": "secret\n",
+    "src/.gitignore": "# made\ngen/*\n!gen/keep\n!x.log\n/deep/only\n",
+    "od[d]/.gitignore": "tmp\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "files", "left_out"),
+    [
+        (OF_JOBS, GIT, set()),
+        (
+            OF_TASKS,
+            GIT,
+            {
+                "build/a",
+                "src/build/a",
+                "x.log",
+                "src/gen/a",
+                "secret",
+                "src/deep/only",
+                "od[d]/tmp",
+            },
+        ),
+        (OF_TASKS, {**GIT, ".skyignore": ""}, set()),
+        (OF_TASKS, {**GIT, ".skyignore": "/only\nsrc/**\n!src/gen\n"}, None),
+        (OF_TASKS, {".skyignore": "*.log", ".spzignore": "secret"}, {"secret"}),
+    ],
+)
+def test_tasks_leave_out_what_skypilot_and_git_would(
+    pair: Pair, rules: tuple[str, ...], files: dict[str, str], left_out: set[str] | None
+) -> None:
+    for name in TREE:
+        write(pair.here / name, name)
+    for name, text in files.items():
+        write(pair.here / name, text)
+    pair.folder = replace(pair.folder, rules=rules)
+    pair.push()
+    there = {name for name in TREE if (pair.there / name).exists()}
+    if left_out is None:
+        assert "only" not in there
+        assert {"src/deep/only", "src/x.log"}.isdisjoint(there)
+        return
+    assert set(TREE) - there == left_out
+
+
+def test_git_itself_would_leave_out_the_same(pair: Pair) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("no git here")
+    run = partial(subprocess.run, cwd=pair.here, check=True, capture_output=True, text=True)
+    run(["git", "init", "-q"])
+    names = [name for name in TREE if not name.startswith(".git")]
+    for name in names:
+        write(pair.here / name, name)
+    for name, text in GIT.items():
+        write(pair.here / name, text)
+    left = run(["git", "-c", "core.quotePath=false", "ls-files", "-o", "-i", "--exclude-standard"])
+    pair.folder = replace(pair.folder, rules=OF_TASKS)
+    pair.push()
+    there = {name for name in names if (pair.there / name).exists()}
+    assert set(names) - there == set(left.stdout.splitlines())
 
 
 @pytest.mark.parametrize(

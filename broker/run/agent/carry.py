@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Header = dict[str, Any]
 
 MOST_READ = 4 << 20
+GIT_IGNORE = ".gitignore"
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
@@ -95,15 +96,46 @@ def _row(item: "os.DirEntry[str]") -> "Optional[list[Any]]":
 def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
     """What is ignored, by the patterns of a file or as they are given, and all else below."""
     how = decode(asked)
-    lines = how["lines"] if "lines" in how else _lines(folder, how["file"])
+    lines = how["lines"] if "lines" in how else rules(folder, how["files"])
     rows = {"": identity(folder)}  # type: dict[str, list[Any]]
     rows.update(listing(folder, prune(lines), how.get("only")))
     yield zlib.compress(encode({"lines": lines, "rows": rows}), FAST)
 
 
+def rules(folder: str, names: "list[str]") -> "list[str]":
+    """Patterns of the first of the files that is there; git's with those of its other files."""
+    for name in names:
+        if not os.path.lexists(os.path.join(folder, name)):
+            continue
+        lines = _lines(folder, name)
+        if name != GIT_IGNORE:
+            return lines
+        lines = _lines(folder, ".git/info/exclude") + lines
+        further = (path for path, _ in listing(folder, prune(lines)) if _further(path))
+        return lines + [_below(path, line) for path in further for line in _lines(folder, path)]
+    return []
+
+
+def _further(path: str) -> bool:
+    return path.endswith("/" + GIT_IGNORE)
+
+
+def _below(path: str, line: str) -> str:
+    """A pattern of a .gitignore further down, as the one at the top would say it."""
+    sign, body = ("!", line[1:]) if line.startswith("!") else ("", line)
+    if not body.strip() or body.startswith("#"):
+        return line
+    here = "".join("\\" + char if char in "*?[\\" else char for char in os.path.dirname(path))
+    deep = "" if "/" in body.rstrip("/ ") else "**/"
+    return "{}/{}/{}{}".format(sign, here, deep, body.lstrip("/"))
+
+
 def _lines(folder: str, name: str) -> "list[str]":
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    return _tail(root, name, 0).decode("utf-8", "surrogateescape").splitlines()
+    try:
+        return _tail(root, name, 0).decode("utf-8", "surrogateescape").splitlines()
+    finally:
+        os.close(root)
 
 
 def prune(lines: "list[str]") -> "set[str]":

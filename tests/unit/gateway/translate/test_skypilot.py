@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.model.errors import BadSpec
-from broker.model.spec import ALL, Checkpoint, Gres, Resources, Where
+from broker.model.spec import ALL, Checkpoint, Gres, Mount, Resources, Where
 from gateway.translate import skypilot_values as values
 from gateway.translate.environment import unpack
 from gateway.translate.skypilot import Git, read, read_file
@@ -657,27 +657,24 @@ def test_a_mount_of_what_is_there_under_that_name_is_no_mount() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workdir", "source", "fine"),
+    ("workdir", "source", "comes"),
     [
-        (".", "./data", True),
-        ("src", "src/data", True),
-        ("~/src", "~/src/data", True),
-        (".", "../data", False),
-        ("src", "srcs/data", False),
-        (".", "/data", False),
-        (".", "s3://b", True),
+        (".", "./data", None),
+        ("src", "src/data", None),
+        ("~/src", "~/src/data", None),
+        (".", "../data", "/home/ann/data"),
+        ("src", "srcs/data", "/home/ann/project/srcs/data"),
+        (".", "/data", "/data"),
+        (".", "s3://b", None),
     ],
 )
-def test_only_what_lies_in_the_workdir_is_brought_elsewhere(
-    workdir: str, source: str, fine: bool
+def test_what_lies_outside_of_the_workdir_is_brought_beside_it_elsewhere(
+    workdir: str, source: str, comes: str | None
 ) -> None:
-    far = replace(ORIGIN, provider="ec2")
     text = f"workdir: {workdir}\nfile_mounts: {{/to: '{source}'}}\nrun: x"
-    if fine:
-        assert task(text, far)
-        return
-    with pytest.raises(BadSpec, match="is not below workdir"):
-        task(text, far)
+    assert task(text).spec.files == ()
+    found = task(text, replace(ORIGIN, provider="ec2"))
+    assert found.spec.files == ((Mount(source=comes, target=comes),) if comes else ())
 
 
 def test_what_is_ignored_is_told_once() -> None:
