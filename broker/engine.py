@@ -12,6 +12,7 @@ from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
 from broker.decide.gang import members, shared_fate
+from broker.decide.overrunning import Overrunning
 from broker.decide.passing import (
     configured_nodes,
     dependency_facts,
@@ -113,6 +114,7 @@ class Engine:
         self.ranked = fading.Ranked(world)
         self.budgets = Budgets(world, store)
         self.preempting = Preempting(world)
+        self.overrunning = Overrunning(world)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -290,7 +292,7 @@ class Engine:
             return
         self._last_due = now
         passed = [*due(self.world, now), *self.budgets.due(now), *self.preempting.due(now)]
-        self._apply_each(passed, now)
+        self._apply_each([*passed, *self.overrunning.due(now)], now)
         if now >= self._last_settled + SETTLE_SECONDS:
             self._last_settled = now
             meters, entries = money.periodic(self.world, now)
@@ -383,6 +385,7 @@ class Engine:
 
     def _keeper(self, now: int) -> Keeper:
         keeper = Keeper(self.world.site, self.world.tally, self.world.charges, now=now)
+        keeper.ranks = self.ranked.at(now)
         keeper.purse = self.budgets.purse(self._rate, now)
         return keeper
 

@@ -134,7 +134,8 @@ def _never_fades(site: Site) -> bool:
 def shares(world: World, now: int) -> dict[tuple[str, str], float]:
     """Everybody's fair-share factor by account and user, from what was and is being used."""
     ranking = world.site.ranking
-    if not (ranking.counts and ranking.fairshare):
+    thresholds = any(qos.usage_threshold is not None for qos in world.site.book.qos.values())
+    if not (ranking.counts and ranking.fairshare) and not (ranking.multifactor and thresholds):
         return {}
     used: dict[tuple[str, str], float] = {}
     for party, charge in world.charges.items():

@@ -82,6 +82,8 @@ class Row:
     """Whether what was used before counts."""
     per: int = 1
     """How much of the measure's unit makes one of the limit's: 60 for minutes."""
+    running: Measure | None = None
+    """What ends a running job where it has come to the limit."""
 
 
 def _queued(past: Past, ask: Asking, _: str) -> int:
@@ -121,11 +123,19 @@ def _spent(past: Past, ask: Asking, tres: str) -> int:
 
     Without `safe` a job starts as long as something is left: one second more is asked for.
     """
-    so_far = int(past.charged.get(tres, 0.0)) + past.used.seconds(tres, past.now)
+    so_far = _so_far(past, ask, tres)
     if past.safe:
         more = past.used.ahead(tres, past.now) + ask.want.get(tres, 0) * ask.seconds
         return so_far + more
     return so_far + 1 if ask.want.get(tres, 0) else 0
+
+
+def _so_far(past: Past, _: Asking, tres: str) -> int:
+    return int(past.charged.get(tres, 0.0)) + past.used.seconds(tres, past.now)
+
+
+def _wall_so_far(past: Past, ask: Asking, _: str) -> int:
+    return _so_far(past, ask, WALL)
 
 
 def _spent_wall(past: Past, ask: Asking, _: str) -> int:
@@ -167,7 +177,7 @@ ROWS: tuple[Row, ...] = (
     *_each(Row("max_tres_per_node",        JOB,    USER,    _per_node),
            qos="QOSMaxCpuPerNode QOSMaxMemoryPerNode - QOSMaxGRESPerNode QOSMaxBillingPerNode",
            assoc="AssocMaxCpuPerNode AssocMaxMemPerNode - AssocMaxGRESPerNode AssocMaxBillingPerNode"),
-    *_each(Row("max_tres_mins_per_job",    JOB,    USER,    _seconds),
+    *_each(Row("max_tres_mins_per_job",    JOB,    USER,    _seconds, running=_seconds),
            qos="QOSMaxCpuMinutesPerJobLimit QOSMaxMemoryMinutesPerJob QOSMaxNodeMinutesPerJob QOSMaxGRESMinutesPerJob QOSMaxBillingMinutesPerJob",
            assoc="AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob AssocMaxGRESMinutesPerJob AssocMaxBillingMinutesPerJob"),
     *_each(Row("min_tres_per_job",         JOB,    USER,    _one),
@@ -175,8 +185,8 @@ ROWS: tuple[Row, ...] = (
     Row("max_jobs",                    START,  USER,    _running, "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit"),
     Row("max_jobs_per_account",        START,  ACCOUNT, _running, "MaxJobsPerAccount"),
     Row("grp_jobs",                    START,  GROUP,   _running, "QOSGrpJobsLimit", "AssocGrpJobsLimit"),
-    Row("grp_wall",                    START,  GROUP,   _spent_wall, "QOSGrpWallLimit", "AssocGrpWallLimit", past=True),
-    *_each(Row("grp_tres_mins",            NODES,  GROUP,   _spent),
+    Row("grp_wall",                    START,  GROUP,   _spent_wall, "QOSGrpWallLimit", "AssocGrpWallLimit", past=True, running=_wall_so_far),
+    *_each(Row("grp_tres_mins",            NODES,  GROUP,   _spent, running=_so_far),
            qos="QOSGrpCPUMinutesLimit QOSGrpMemoryMinutes QOSGrpNodeMinutes QOSGrpGRESMinutes QOSGrpBillingMinutes",
            assoc="AssocGrpCPUMinutesLimit AssocGrpMemMinutes AssocGrpNodeMinutes AssocGrpGRESMinutes AssocGrpBillingMinutes"),
     *_each(Row("grp_tres",                 NODES,  GROUP,   _sum),

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from accounting.assoc import (
+    Account,
+    Association,
     Book,
     Enforce,
     InvalidAccount,
     InvalidQos,
     Level,
     LevelKind,
+    Qos,
     Standing,
     in_partition,
     standing,
@@ -35,6 +38,7 @@ from broker.model.tally import (
 )
 from broker.schedule.budgets import Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose
+from broker.schedule.priority import Ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,17 @@ def at_submit(known: Known, stands: Standing, *, ask: Asking) -> Broken | None:
     return next(_broken(found, known, ask=ask), None)
 
 
+def used_up(known: Known, stands: Standing, *, ask: Asking) -> Bound | None:
+    """The limit to which a running job has come; `ask` is what it holds, for how long so far."""
+    for bound in bounds(stands):
+        row = bound.row
+        if row.running is not None:
+            so_far = row.running(_past(bound, known, ask.party), ask, row.tres or "")
+            if so_far >= bound.most * row.per:
+                return bound
+    return None
+
+
 def stands_in(
     site: Site, user: str, *, partition: str, account: str | None, qos: str | None
 ) -> Standing:
@@ -139,11 +154,17 @@ def stands_in(
     return in_partition(site.book, found, part.qos if part else None)
 
 
+ENFORCED_SHARE = "EnforceUsageThreshold"
+
+
 class Keeper:
     """Limits in one pass: what is in use, with what the pass itself has started."""
 
     purse: Purse | None = None
     """Budgets, where there are some: they are looked at when no limit is in the way."""
+
+    ranks: Ranks | None = None
+    """How jobs are ranked, for limits that look at shares and priorities."""
 
     def __init__(
         self, site: Site, tally: Tally, charges: Charges | None = None, *, now: int = 0
@@ -158,8 +179,39 @@ class Keeper:
 
     def reason(self, job: Job, partition: str) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does."""
-        limit = self._limit(job, partition)
+        limit = self._limit(job, partition) or self._below_share(job)
         return self.purse.reason(job, partition) if limit is None and self.purse else limit
+
+    def may_reserve(self, job: Job, partition: str) -> bool:
+        """Whether nodes may be kept for it, so that nobody overtakes it (backfill, 25.11)."""
+        grade = self._site.book.qos.get(job.qos)
+        if grade is not None and "NoReserve" in grade.flags:
+            return False
+        if self.ranks is None or not any(
+            one.limits.min_prio_threshold for one in self._holders(job)
+        ):
+            return True
+        stands = stands_in(
+            self._site, job.owner.user, partition=partition, account=job.account, qos=job.qos
+        )
+        found = stands.limit("min_prio_threshold")
+        return found is None or self.ranks.priority(job) >= found[1]
+
+    def _holders(self, job: Job) -> Iterator[Qos | Account | Association]:
+        """Whoever may set a threshold for the job."""
+        book = self._site.book
+        yield from (one for one in (book.qos.get(job.qos),) if one is not None)
+        yield from book.lineage(AccountName(job.account))
+        yield from book.associations.get(UserName(job.owner.user), ())
+
+    def _below_share(self, job: Job) -> str | None:
+        """A QOS may ask for a fair share (EnforceUsageThreshold)."""
+        grade = self._site.book.qos.get(job.qos)
+        if grade is None or grade.usage_threshold is None or ENFORCED_SHARE not in grade.flags:
+            return None
+        shares = self.ranks.shares if self.ranks is not None else {}
+        low = shares.get((job.account, job.owner.user), 1.0) < grade.usage_threshold
+        return "QOSUsageThreshold" if low else None
 
     def _limit(self, job: Job, partition: str) -> str | None:
         key = party_of(job), partition

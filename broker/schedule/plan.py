@@ -234,9 +234,10 @@ class _Pass:
 
     def _keep(self, job: Job, ask: Ask) -> Wait:
         """Keeps the nodes where the first that waits in the partition will have room."""
-        if ask.partition.name in self.keeping:
+        name = ask.partition.name
+        if name in self.keeping or not self.view.limits.may_reserve(job, name):
             return BEHIND
-        self.keeping.add(ask.partition.name)
+        self.keeping.add(name)
         self.pool.keep(ask, job)
         return FIRST
 
