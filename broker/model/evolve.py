@@ -18,9 +18,16 @@ def evolved(record: T, **changes: Any) -> T:
     new: T = object.__new__(kind)
     for put, value in zip(puts.values(), get(record), strict=True):
         put(new, value)
+    return finish(new, **changes)
+
+
+def finish(fresh: T, **changes: Any) -> T:
+    """The same record with some of its fields set; only for one that nobody else has seen yet."""
+    kind: type = type(fresh)
+    _, puts = _slots(kind)
     for name, value in changes.items():
-        puts[name](new, value)
-    return new
+        puts[name](fresh, value)
+    return fresh
 
 
 @cache

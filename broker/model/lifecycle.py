@@ -8,7 +8,7 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
-from broker.model.evolve import evolved
+from broker.model.evolve import evolved, finish
 from broker.model.job import (
     OF_HELD,
     REQUEUED_HELD,
@@ -92,10 +92,11 @@ def apply(job: Job | None, event: ev.JobEvent, *, version: int) -> Job:
     if job is None:
         raise IllegalTransition(f"{type(event).__name__} of unknown job {event.job}")
     changed = EFFECT[type(event)](job, event)
+    last = evolved if changed is job else finish
     if type(event) not in MOVING:
-        return evolved(changed, version=version)
+        return last(changed, version=version)
     state, flags = _moved(job, event)
-    return evolved(changed, state=state, flags=flags, version=version)
+    return last(changed, state=state, flags=flags, version=version)
 
 
 def _moved(job: Job, event: ev.JobEvent) -> tuple[JobState, JobFlag]:
