@@ -90,9 +90,14 @@ class TextDoor:
         await send(_start(200))
         rest: Awaitable[Answer] | None = answer.rest
         while rest is not None:
-            part = frames(answer)
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-            answer = await _unless_gone(self._run(call, rest), receive)
+            part = {"type": "http.response.body", "body": frames(answer), "more_body": True}
+            # What follows is made while this is being read: both take their time where it is much.
+            following = asyncio.create_task(_unless_gone(self._run(call, rest), receive))
+            try:
+                await send(part)
+                answer = await following
+            finally:
+                following.cancel()
             rest = answer.rest
         await send({"type": "http.response.body", "body": frames(answer)})
 

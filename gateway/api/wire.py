@@ -81,8 +81,8 @@ class Call:
 class Answer:
     """What a command is to do: write, then end with `code`, or one of the other ends.
 
-    `rest` makes what follows later (`--wait`); the first part is sent before it is awaited, and
-    its own `code` does not count.
+    `rest` makes what follows later (`--wait`); the first part does not wait for it, and its own
+    `code` does not count.
     """
 
     out: str | bytes = ""

@@ -150,11 +150,13 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
     verbose = _is_verbose(asked)
     lines, worst = [before], 0
     for named, error in zip(chosen, errors, strict=True):
-        number = 0 if error is None else number_of(error) or 1
-        passed = wish.ends and number in IGNORED_WHEN_KILLING
         if verbose:
             lines.append(wish.verbose(named.text))
-        if error is not None and (verbose or not passed):
+        if error is None:
+            continue
+        number = number_of(error) or 1
+        passed = wish.ends and number in IGNORED_WHEN_KILLING
+        if verbose or not passed:
             lines.append(_told(named, error))
         if not passed:
             worst = max(worst, _status_number(number, wish))

@@ -10,6 +10,7 @@ from gateway.api.app import build_app
 from gateway.api.auth import sign
 from gateway.api.desk import Desk
 from gateway.api.errors import body_of, number_of
+from gateway.api.text import TextDoor
 from gateway.api.wire import CEILING, Answer, Call, Peer
 from tests.unit.gateway.api.office import ALICE, Office
 from tests.unit.gateway.api.test_wire import ID, envelope
@@ -140,6 +141,36 @@ def test_a_program_answers_in_frames(front: Front) -> None:
 def test_what_follows_later_comes_in_the_same_reply(front: Front) -> None:
     status, reply = front.ask("/x/slow", body(b"slow"))
     assert (status, reply) == (200, b"o\0\0\0\x06early\ne\0\0\0\x05late\nx\0\0\0\x013")
+
+
+def test_what_follows_is_made_while_the_first_part_is_still_being_read() -> None:
+    async def exchange() -> list[bytes]:
+        made = asyncio.Event()
+        sent: list[bytes] = []
+
+        async def rest() -> Answer:
+            made.set()
+            return Answer(code=3)
+
+        async def program(desk: Desk, call: Call) -> Answer:
+            return Answer(out="early\n", rest=rest())
+
+        async def receive() -> dict[str, Any]:
+            if not sent:
+                return {"type": "http.request", "body": body(b"slow")}
+            await asyncio.Event().wait()
+            return {}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message.get("body", b""))
+            if message.get("more_body"):
+                await asyncio.wait_for(made.wait(), 5)
+
+        scope = {"method": "POST", "path": "/x/slow", "headers": [], "peer": Peer(2001, 2001)}
+        await TextDoor(Office().desk, {"slow": program}, log=Log())(scope, receive, send)
+        return sent
+
+    assert b"".join(asyncio.run(exchange())) == b"o\0\0\0\x06early\nx\0\0\0\x013"
 
 
 def test_a_caller_that_leaves_is_not_waited_for(front: Front) -> None:
