@@ -225,6 +225,8 @@ class StepSpec(Value):
     kill_on_bad_exit: bool = False
     keep_counts: bool = False
     """Tasks see the caller's own counts of nodes and tasks (`--preserve-env`)."""
+    commit: str | None = None
+    """Of the repository from which it was sent, for listings."""
     wait: int | None = None
     """Seconds between the first task's end and that of the step; None or 0 is no limit."""
     submit_line: str = ""

@@ -11,7 +11,7 @@ from broker.model.ids import BATCH
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.node import Node, NodeState
 from broker.model.offer import Market, Offer
-from broker.model.spec import UNLIMITED
+from broker.model.spec import UNLIMITED, StepSpec
 from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.translate.orders import file_job
@@ -126,6 +126,8 @@ def run_view(job: Job, step: Step) -> Json:
         "step": f"{job.id}.{step.id}",
         "name": step.name,
         "user": job.owner.user,
+        "resources": _asked(step),
+        "commit": step.spec.commit if step.spec else None,
         "status": _run_status(job, step),
         "over": step.state.final,
         "submitted": step.asked,
@@ -134,6 +136,13 @@ def run_view(job: Job, step: Step) -> Json:
         "exit": exit_view(step.exit),
         "log": log_path(job, step.id),
     }
+
+
+def _asked(step: Step) -> str:
+    """`2x[A100:8]`, `1x[CPU:1]`, as SkyPilot writes what a run asked for."""
+    spec = step.spec or StepSpec(name="")
+    gpus = [f"{one.type or 'GPU'}:{one.count}" for one in spec.gres or () if one.name == "gpu"]
+    return f"{spec.nodes}x[{', '.join(gpus) or 'CPU:1'}]"
 
 
 def _run_status(job: Job, step: Step) -> str:

@@ -28,6 +28,7 @@ from gateway.api.launches import (
     candidates,
     explained,
     must_find,
+    nodes_asked,
     planned,
     planned_run,
 )
@@ -105,6 +106,7 @@ def _launched(plan: Planned, offers: list[Json], reply: Any) -> Json:
         "cwd": plan.cwd,
         "workdir": plan.workdir,
         "notes": list(plan.notes),
+        "nodes": nodes_asked(plan.spec),
         "candidates": offers,
     }
 

@@ -55,6 +55,8 @@ class LaunchRequest(BaseModel):
     logs: str
     environ: dict[str, str] = {}
     host: str = ""
+    commit: str | None = Field(default=None, max_length=64)
+    """Of the repository where it was typed."""
     setup: bool = True
     """False leaves `setup` out (`--no-setup`)."""
     dry_run: bool = False
@@ -183,6 +185,11 @@ def one_task(asked: LaunchRequest) -> Task:
     return tasks[0]
 
 
+def nodes_asked(spec: TaskSpec | None) -> int:
+    """How many machines it is for; 1 for a run in a cluster that is there."""
+    return (spec.resources.min_nodes if spec is not None else None) or 1
+
+
 def given_with(asked: LaunchRequest) -> Given:
     """What was typed beside the task."""
     return Given(asked.envs, asked.secrets, asked.overrides)
@@ -201,6 +208,7 @@ def origin(asked: LaunchRequest, site: Site, task: Task) -> Origin:
         provider=elastic.buy.provider,
         memory_share_percent=elastic.buy.memory_share_percent,
         host=asked.host,
+        commit=asked.commit,
     )
 
 

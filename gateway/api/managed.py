@@ -14,7 +14,14 @@ from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, desk_of, writer
 from gateway.api.desk import Desk
 from gateway.api.job_views import Json, infra, job_view
-from gateway.api.launches import LaunchRequest, Market, candidates, given_with, origin
+from gateway.api.launches import (
+    LaunchRequest,
+    Market,
+    candidates,
+    given_with,
+    nodes_asked,
+    origin,
+)
 from gateway.translate.skypilot import Task, TaskFile, read_file
 from gateway.translate.skypilot_managed import after, is_managed, joined, managed, places
 from gateway.translate.skypilot_task import Translated
@@ -74,6 +81,7 @@ def managed_jobs(market: Market) -> APIRouter:
             "tasks": [one.spec.name for one in made],
             "cwd": made[0].spec.cwd,
             "notes": list(dict.fromkeys(_notes(file, made))),
+            "nodes": nodes_asked(made[0].spec),
             "candidates": offers[0],
         }
 

@@ -114,11 +114,13 @@ def plan_text(plan: Json) -> str:
     offers = plan["candidates"]
     if not offers:
         return f"Cluster {plan['cluster']} goes to nodes that are there."
-    first = offers[0]
+    first, nodes = offers[0], plan["nodes"]
     price = usd(first["micro_usd_per_hour"])
+    each = " each" if nodes > 1 else ""
     return (
-        f"Considered for cluster {plan['cluster']}, the best first:\n{show.candidates(offers)}\n"
-        f"{first['instance_type']} at {price} an hour: {first['reason']}; "
+        f"Considered for cluster {plan['cluster']} ({nodes} node{'s' if nodes > 1 else ''}), "
+        f"the best first:\n{show.candidates(offers, nodes)}\n"
+        f"{first['instance_type']} at {price} an hour{each}: {first['reason']}; "
         f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour"
         f"{_beside(first['notes'])}."
     )

@@ -101,8 +101,29 @@ def request(
         "home": home,
         "logs": f"{home}/{LOGS}",
         "environ": dict(environ),
+        "commit": commit_of(Path.cwd()),
         "host": os.uname().nodename.split(".")[0],
     }
+
+
+def commit_of(folder: Path) -> str | None:
+    """What is checked out of the repository there; read from its files, as git takes long."""
+    for parent in (folder, *folder.parents):
+        git = parent / ".git"
+        try:
+            head = (git / "HEAD").read_text(encoding="ascii").strip()
+            if not head.startswith("ref: "):
+                return head
+            name = head.removeprefix("ref: ")
+            if (git / name).exists():
+                return (git / name).read_text(encoding="ascii").strip()
+            packed = (git / "packed-refs").read_text(encoding="utf-8").splitlines()
+            return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+        except NotADirectoryError:
+            return None  # a work tree elsewhere
+        except (OSError, UnicodeDecodeError):
+            continue
+    return None
 
 
 def _here(environ: Mapping[str, str]) -> str:

@@ -72,13 +72,14 @@ def money(micro_usd: int | None) -> str | None:
     return None if micro_usd is None else usd(micro_usd)
 
 
-def candidates(offers: Sequence[Json]) -> str:
-    """What could be bought, as SkyPilot shows it; the first is what will be tried first."""
+def candidates(offers: Sequence[Json], nodes: int) -> str:
+    """What could be bought, as SkyPilot shows it: an hour of all nodes; the first is tried."""
     head = ("INFRA", "INSTANCE", "vCPUs", "Mem(GB)", "GPUS", "COST ($)", "CHOSEN")
-    return table(head, (_candidate(offer, number) for number, offer in enumerate(offers)))
+    rows = (_candidate(one, number, nodes=nodes) for number, one in enumerate(offers))
+    return table(head, rows)
 
 
-def _candidate(offer: Json, number: int) -> tuple[object, ...]:
+def _candidate(offer: Json, number: int, *, nodes: int) -> tuple[object, ...]:
     spot = "[spot]" if offer["market"] == "spot" else ""
     zones = f"/{offer['zones'][0]}" if len(offer["zones"]) == 1 else ""
     return (
@@ -87,7 +88,7 @@ def _candidate(offer: Json, number: int) -> tuple[object, ...]:
         offer["cpus"],
         f"{offer['mem_mib'] / 1024:g}",
         offer["gpus"],
-        usd(offer["micro_usd_per_hour"]).removeprefix("$"),
+        usd(nodes * offer["micro_usd_per_hour"]).removeprefix("$"),
         "✔" if number == 0 else " ",
     )
 
@@ -168,23 +169,23 @@ def _waits(one: Json) -> str:
     return "booting" if one["nodes"] else str(one["reason"])
 
 
+RUNS = (
+    Column("ID", lambda one, now: one["id"]),
+    Column("NAME", lambda one, now: one["name"]),
+    Column("USER", lambda one, now: one["user"]),
+    Column("SUBMITTED", lambda one, now: ago(one["submitted"], now)),
+    Column("STARTED", lambda one, now: ago(one["started"], now)),
+    Column("DURATION", lambda one, now: lasted(duration(one, now))),
+    Column("RESOURCES", lambda one, now: one["resources"]),
+    Column("STATUS", lambda one, now: one["status"]),
+    Column("LOG", lambda one, now: one["log"]),
+    Column("GIT COMMIT", lambda one, now: one["commit"]),
+    Column("STEP", lambda one, now: one["step"]),
+)
+
+
 def runs(found: Sequence[Json], now: int) -> str:
-    head = ("ID", "NAME", "USER", "SUBMITTED", "STARTED", "DURATION", "STATUS", "STEP", "LOG")
-    rows = (
-        (
-            one["id"],
-            one["name"],
-            one["user"],
-            ago(one["submitted"], now),
-            ago(one["started"], now),
-            lasted(duration(one, now)),
-            one["status"],
-            one["step"],
-            one["log"],
-        )
-        for one in found
-    )
-    return table(head, rows)
+    return listed(RUNS, found, now, also=frozenset())
 
 
 def jobs(found: Sequence[Json], now: int) -> str:

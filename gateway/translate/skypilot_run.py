@@ -34,6 +34,8 @@ class Origin:
     memory_share_percent: int = 95
     """How much of a type's memory jobs may have: SkyPilot's figures are those of the machine."""
     host: str = ""
+    commit: str | None = None
+    """Of the repository in which it was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def run_of(
     step = StepSpec.model_validate(
         {
             "name": task.name or "run",
+            "commit": origin.commit,
             "phases": tuple(
                 _phase(phase, text, folder=where.folder, around=_around(files, cluster, once))
                 for phase, text, once in given

@@ -22,8 +22,9 @@ def test_accelerators_are_listed_with_their_cheapest_prices(served: Service) -> 
     told = spz(served, "gpus", "list", "A10G")
     assert told.code == 0, told
     head, first, *_ = told.out.splitlines()
-    assert head.split()[:5] == ["GPU", "COUNT", "GB", "INSTANCE", "vCPUs"]
-    assert first.split()[:8] == ["A10G", "1", "24", "g5.xlarge", "4", "16", "us-east-1", "1.006"]
+    assert head.split()[:5] == ["GPU", "QTY", "CLOUD", "INSTANCE_TYPE", "DEVICE_MEM"]
+    assert first.split()[:7] == ["A10G", "1", "AWS", "g5.xlarge", "24GB", "4", "16GB"]
+    assert "$ 1.006" in first and "us-east-1" in first
     assert "days old: `spz catalog refresh`" in told.out, "the package's figures are of a day"
     everywhere = json.loads(spz(served, "show-gpus", "A10G", "--all-regions", "--json").out)
     assert len(everywhere["gpus"][0]["prices"]) > 10

@@ -38,16 +38,8 @@ def _regions(infra: str | None) -> list[str]:
 def gpus_text(rows: Sequence[Json]) -> str:
     """The table, and when its prices were true."""
     head = (
-        "GPU",
-        "COUNT",
-        "GB",
-        "INSTANCE",
-        "vCPUs",
-        "MEM(GB)",
-        "REGION",
-        "$/h",
-        "SPOT REGION",
-        "$/h",
+        *("GPU", "QTY", "CLOUD", "INSTANCE_TYPE", "DEVICE_MEM", "vCPUs", "HOST_MEM"),
+        *("HOURLY_PRICE", "HOURLY_SPOT_PRICE", "REGION", "SPOT_REGION"),
     )
     lines = [table(head, (cells for row in rows for cells in _gpu_cells(row)))]
     prices = [price for row in rows for price in row["prices"]]
@@ -61,18 +53,21 @@ def _gpu_cells(row: Json) -> Iterator[tuple[object, ...]]:
     first = (
         row["gpu"],
         row["count"] if row["fraction"] == 1 else f"{row['fraction']:g}",
-        row["gpu_gb"] or None,
+        "AWS",
         row["instance_type"],
+        f"{row['gpu_gb']}GB" if row["gpu_gb"] else None,
         row["cpus"],
-        f"{row['mem_mib'] / 1024:g}",
+        f"{row['mem_mib'] / 1024:g}GB",
     )
     full, spot = ([p for p in row["prices"] if p["market"] == m] for m in ("on-demand", "spot"))
     for one, other in zip_longest(full, spot):
-        yield (*first, *_placed(one), *_placed(other))
+        regions = (price["region"] if price else None for price in (one, other))
+        yield (*first, _hourly(one), _hourly(other), *regions)
 
 
-def _placed(price: Json | None) -> tuple[str | None, str | None]:
-    return (price["region"] if price else None), _price(price)
+def _hourly(price: Json | None) -> str | None:
+    told = _price(price)
+    return None if told is None else f"$ {told}"
 
 
 def _price(price: Json | None) -> str | None:
