@@ -208,13 +208,15 @@ def _check_money(gateway: Service, lab: Running) -> None:
             posted[name] += entry.get("cost", 0)
     bill = lab.get("bill")
     single = {line["tags"][NODES]: line for line in bill["lines"] if "," not in line["tags"][NODES]}
+    shared = [line for line in bill["lines"] if "," in line["tags"][NODES]]
     wrong = [
         (posted[name], line, _life(gateway, name))
         for name, line in single.items()
         if posted[name] != line["micro_usd"]
     ]
     assert not wrong
-    assert posted.total() == bill["micro_usd"]
+    of_shared = {name: cost for name, cost in posted.items() if name not in single}
+    assert posted.total() == bill["micro_usd"], (of_shared, shared)
 
 
 def _life(gateway: Service, machine: str) -> list[Any]:

@@ -164,8 +164,10 @@ def _carried(machine: Machine, here: _Region, now: int) -> Machine:
         stopped = machine.stopped_at or (before.stopped_at if before else None) or now
         return replace(machine, stopped_at=stopped)
     ended = machine.terminated_at or (before.terminated_at if before else None) or now
-    # One that was pending when last seen, and then on its way out, never ran.
-    ran = machine.running_at if before is None else before.running_at
+    if before is None or machine.ended_by_provider:  # what could not be started tells so itself
+        ran = _running_at(machine, before, here)
+    else:  # one that was pending when last seen, and then on its way out, never ran
+        ran = before.running_at
     return replace(machine, terminated_at=ended, running_at=ran)
 
 

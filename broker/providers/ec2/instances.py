@@ -45,10 +45,12 @@ class Seen:
 
 def machines(instances: Iterable[Mapping[str, Any]], region: str, *, public: bool) -> list[Machine]:
     """Every instance with its node: of several bought by one call, by their place in it."""
-    purchases: dict[str, list[Seen]] = {}
+    purchases: dict[object, list[Seen]] = {}
     for raw in instances:
         seen = Seen(raw, naming.tags_of(raw))
-        purchases.setdefault(seen.tags.get(naming.TOKEN, seen.id), []).append(seen)
+        # A job may have bought before under the same token; nodes are those of one purchase alone.
+        bought = naming.nodes_of(seen.tags) or seen.id
+        purchases.setdefault(bought, []).append(seen)
     found = []
     for group in purchases.values():
         nodes = _dealt(group)

@@ -379,6 +379,23 @@ def test_billing_begins_when_a_machine_was_last_seen_pending(
     assert bench.provider.machines()[0].running_at == start + running
 
 
+@pytest.mark.parametrize(("ours", "running"), [(False, 30), (True, None)])
+def test_what_was_pending_when_last_seen_ran_if_ec2_took_it_back(
+    bench: Bench, ours: bool, running: int | None
+) -> None:
+    (machine,), start = bench.provider.launch(SPOT, [A], token="t"), bench.time
+    bench.time += 10
+    assert bench.provider.machines()[0].state is MachineState.PENDING
+    bench.time += 25
+    if ours:
+        bench.ec2.instances[0].ended_at = bench.time
+        bench.ec2.instances[0].reason = "Client.UserInitiatedShutdown"
+    else:
+        bench.ec2.interrupt(machine.id)
+    (gone,) = bench.provider.machines()
+    assert gone.running_at == (None if running is None else start + running)
+
+
 def test_it_is_no_interruption_when_we_end_it(bench: Bench) -> None:
     bench.provider.terminate(bench.provider.launch(SPOT, [A], token="t"))
     (gone,) = bench.provider.machines()

@@ -219,6 +219,11 @@ def test_machines_without_a_place_are_dealt_out_by_their_ids() -> None:
     assert nodes(instance(9), instance(5)) == {"i-5": "ec2-1", "i-9": "ec2-2"}
 
 
+def test_a_later_purchase_under_the_same_token_is_one_of_its_own() -> None:
+    tags = naming.tag_list({"skypurza:token": "t", "skypurza:nodes": "ec2-4.20"})
+    assert nodes(instance(5), instance(9, Tags=tags)) == {"i-5": "ec2-1", "i-9": "ec2-4"}
+
+
 def test_what_bears_no_node_is_nobodys() -> None:
     assert nodes(instance(5, Tags=[])) == {"i-5": "?"}
 
