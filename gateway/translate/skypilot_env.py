@@ -9,6 +9,14 @@ from broker.model.job import Job
 from broker.model.spec import Managed
 
 DIALECTS = ("SKYPILOT", "SKYPURZA")
+OLDER = {
+    "SKY_NODE_IPS": "NODE_IPS",
+    "SKY_NODE_RANK": "NODE_RANK",
+    "SKY_NUM_GPUS_PER_NODE": "NUM_GPUS_PER_NODE",
+    "SKYPILOT_JOB_ID": "TASK_ID",
+    "SKYPILOT_RUN_ID": "TASK_ID",
+}
+"""Names of SkyPilot before 0.5, which scripts still read."""
 
 
 def sky_variables(
@@ -38,7 +46,8 @@ def sky_variables(
         **_ranks(job),
         **_managed(job),
     }
-    return {f"{dialect}_{name}": text for dialect in DIALECTS for name, text in own.items()}
+    older = {old: own[name] for old, name in OLDER.items()}
+    return older | {f"{d}_{name}": text for d in DIALECTS for name, text in own.items()}
 
 
 def _gpus(job: Job, step: StepId) -> int:

@@ -9,7 +9,7 @@ from accounting.ids import JobId
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import ArrayPlace, Job, Step
 from broker.model.spec import Managed
-from gateway.translate.skypilot_env import sky_variables, task_id
+from gateway.translate.skypilot_env import OLDER, sky_variables, task_id
 
 from .conftest import Submit
 from .test_jobenv import job_of, share
@@ -29,9 +29,13 @@ def told(job: Job, node: str = "ec2-3", step: StepId = BATCH) -> dict[str, str |
 
 def test_a_plain_batch_job_has_them_too_under_both_names(job: Job) -> None:
     found = told(job)
+    assert found["SKY_NODE_RANK"] == found["SKYPILOT_NODE_RANK"]
+    assert found["SKYPILOT_JOB_ID"] == found["SKYPILOT_RUN_ID"] == found["SKYPILOT_TASK_ID"]
     ours = {name.removeprefix("SKYPURZA_"): text for name, text in found.items() if "PURZA" in name}
     theirs = {
-        name.removeprefix("SKYPILOT_"): text for name, text in found.items() if "PILOT" in name
+        name.removeprefix("SKYPILOT_"): text
+        for name, text in found.items()
+        if "PILOT" in name and name not in OLDER
     }
     assert ours == theirs
     assert (ours["NODE_RANK"], ours["NUM_NODES"], ours["NUM_GPUS_PER_NODE"]) == ("1", "2", "2")
