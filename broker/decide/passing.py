@@ -42,7 +42,8 @@ def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     reason = _reason(job, left.never, bool(rest))
     if rest == job.after and reason == job.reason:
         return []
-    eligible = now if not rest and job.eligible is None else None
+    settled = not rest and job.eligible is None
+    eligible = max(now, job.spec.begin or now) if settled else None
     return [
         ev.Waits(
             job=job.id, at=now, reason=reason, after=rest, eligible=eligible, detail=job.detail

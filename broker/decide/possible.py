@@ -125,7 +125,13 @@ def _all_named(site: Site, asked: Resources, usable: set[NodeName]) -> bool:
 
 
 def _tasks_fit(ask: Demand, node: DeclaredNode) -> bool:
-    """Whether the tasks that have to be on one node are within the limit for its sockets."""
+    """Whether the tasks that have to be on one node are within the limit for its sockets.
+
+    It has to have the cpus for as many tasks as a socket or a core may have (22.05).
+    """
+    most = max(ask.tasks_per_socket or 0, ask.tasks_per_core or 0)
+    if most * ask.cpus_per_task > node.whole.cpu:
+        return False
     if ask.tasks_per_socket is None:
         return True
     return min(ask.tasks_per_node or 1, ask.tasks) <= ask.tasks_per_socket * node.sockets
@@ -153,10 +159,15 @@ def _lacking(site: Site, job: Job) -> str | None:
     memory = (
         ask.mem_per_node if isinstance(ask.mem_per_node, int) else (ask.mem_per_cpu or 0) * cpus
     )
+    asked = job.spec.resources
     needs = (
         ("mincpus", cpus, max(node.whole.cpu for node in nodes)),
         ("mem", memory, max(node.whole.mem_mib for node in nodes)),
-        ("tmp", job.spec.resources.tmp_mib or 0, max(node.tmp_disk_mib for node in nodes)),
+        ("tmp", asked.tmp_mib or 0, max(node.tmp_disk_mib for node in nodes)),
+        *(
+            ("sockets-per-node", getattr(asked, name) or 0, max(getattr(n, name) for n in nodes))
+            for name in SHAPE
+        ),
     )
     return next((option for option, need, most in needs if need > most), None)
 

@@ -20,9 +20,13 @@ from broker.schedule.gates import limit_of
 from broker.schedule.limits import asking, at_submit, known_of, stands_in
 from broker.schedule.view import TARGETS
 from broker.world import World
+from sbatch_shim.grammar.hostlist import sorted_names
+from sbatch_shim.grammar.values import read_sampling
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
-NOT_SUPPORTED = "Requested operation not supported on this system"
+BAD_ARRAY = "Invalid job array specification"
+BAD_NODE = "Invalid node name specified"
+BAD_SAMPLING = "Invalid accounting frequency requested"
 BAD_DEPENDENCY = "Job dependency problem"
 NEEDS_A_KNOWN_JOB = frozenset({DependencyKind.AFTEROK, DependencyKind.AFTERNOTOK})
 
@@ -32,6 +36,8 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
 
     Where the site keeps refused jobs, the answer to what no node could run is the refusal.
     """
+    if asked.more and any(spec.array for spec in (asked.spec, *asked.more)):
+        raise BadOption("array", "", BAD_ARRAY)
     record = _record(world, asked.spec, asked.owner, now=now)
     if asked.more:
         return _heterogeneous(world, asked, record, quote=quote)
@@ -54,9 +60,7 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
     """A record for each component, with ids one after the other; all of them or none."""
     others = [_record(world, spec, asked.owner, now=first.submitted) for spec in asked.more]
     facts = []
-    for offset, record in enumerate((first, *others)):
-        if record.array is not None:
-            raise BadOption("array", "", NOT_SUPPORTED)
+    for offset, record in enumerate(_apart([first, *others])):
         job_id = JobId(first.id + offset)
         place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
         value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
@@ -64,6 +68,22 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
         _judged(world, component, quote)
         facts.append(_queued(component))
     return Decision(facts, first.id)
+
+
+def _apart(records: list[Job]) -> list[Job]:
+    """No component gets a node that another one names. Raises BadOption (22.05)."""
+    named = [set(record.spec.resources.nodelist) for record in records]
+    apart = []
+    for number, record in enumerate(records):
+        asked = record.spec.resources
+        others = set().union(*named[:number], *named[number + 1 :])
+        if others & named[number]:
+            raise BadOption("nodelist", ",".join(sorted(others & named[number])), BAD_NODE)
+        exclude = tuple(sorted_names(others | set(asked.exclude)))
+        resources = asked.model_copy(update={"exclude": exclude})
+        spec = record.spec.model_copy(update={"resources": resources})
+        apart.append(replace(record, spec=spec) if others else record)
+    return apart
 
 
 def _queued(record: Job) -> ev.Queued:
@@ -152,6 +172,7 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
         comment=spec.comment,
     )
     must_admit(world, record)
+    _must_be_sampled(site, record, partitions[0])
     _must_be_within_limits(world, record, stands)
     return record
 
@@ -221,12 +242,22 @@ def _time_limit(spec: TaskSpec, partition: Partition, now: int) -> Limit:
     return limit
 
 
+def _must_be_sampled(site: Site, record: Job, partition: Partition) -> None:
+    """Where memory is counted, tasks are looked at no more seldom than the site does (22.05)."""
+    text = record.spec.option("acctg-freq")
+    ask = demand(record.spec, partition)
+    counted = any(one is not None for one in (ask.mem_per_node, ask.mem_per_cpu, ask.mem_per_gpu))
+    seconds = read_sampling(text or "").get("task")
+    if counted and seconds is not None and not 0 < seconds <= site.gather_seconds:
+        raise BadOption("acctg-freq", text or "", BAD_SAMPLING)
+
+
 def _array(job_id: JobId, spec: TaskSpec, site: Site) -> ArrayPlace | None:
     if spec.array is None:
         return None
     tasks = spec.array.tasks
     if not tasks or tasks[-1] >= site.max_array_size:
-        raise BadOption("array", str(tasks[-1:]), "Invalid job array specification")
+        raise BadOption("array", str(tasks[-1:]), BAD_ARRAY)
     return ArrayPlace(
         base=job_id,
         task=None,

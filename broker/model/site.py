@@ -94,6 +94,8 @@ class Site:
     """Whether a failed task ends its step where srun does not say."""
     wait_time: int = 0
     """Seconds after a step's first task's end when the others are killed; 0: never."""
+    gather_seconds: int = 30
+    """Between samples of what steps use."""
     prolog: str | None = None
     """Program that nodes run before a job's first step there."""
     epilog: str | None = None

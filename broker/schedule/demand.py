@@ -122,7 +122,7 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         overcommit=spec.option("overcommit") is not None,
         tasks_per_socket=asked.tasks_per_socket,
         tasks_per_core=asked.tasks_per_core,
-        fewest=spec.option("use-min-nodes") is not None,
+        fewest=spec.option("use-min-nodes") is not None or _by_gpus(asked) is not None,
         tasks_open=asked.tasks is None and asked.tasks_per_node is None and _is_range(asked),
     )
 
@@ -136,7 +136,14 @@ def _max_nodes(asked: Resources, tasks: int, least: int) -> int | None:
         return max(least, min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes)
     if asked.min_nodes is not None:
         return max(least, min(asked.min_nodes, tasks))
-    return None
+    return _by_gpus(asked)
+
+
+def _by_gpus(asked: Resources) -> int | None:
+    """Most nodes that its GPUs can be spread over, where nothing else says how many (22.05)."""
+    if (asked.min_nodes, asked.max_nodes, asked.tasks, asked.tasks_per_node) != (None,) * 4:
+        return None
+    return sum(gpu.count for gpu in asked.gpus) or None
 
 
 def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | None, int | None]:

@@ -11,12 +11,10 @@ def gate(job: Job, now: int) -> str | None:
     """The reason that does not depend on a partition, None if it may be placed."""
     if job.hold is not None:
         return job.reason if job.reason in OF_HELD else job.hold.value
-    if begin_of(job) > now:
-        return "BeginTime"
     if job.after and not _only_elementwise(job):
         never = job.reason == "DependencyNeverSatisfied"
         return "DependencyNeverSatisfied" if never else "Dependency"
-    return None
+    return "BeginTime" if begin_of(job) > now else None
 
 
 def begin_of(job: Job) -> int:

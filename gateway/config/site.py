@@ -53,6 +53,7 @@ def site(
         prolog=config.prolog,
         epilog=config.epilog,
         tmpdir=config.tmpdir,
+        gather_seconds=config.accounting.gather_seconds,
         job_requeue=config.job_requeue,
         partitions=tuple(_partition(partition, config) for partition in config.partitions),
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),

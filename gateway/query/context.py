@@ -33,6 +33,7 @@ class PartFacts:
     largest_cpus: int
     """Cpus of its largest declared node; 0 if it has none."""
     largest_mem_mib: int
+    largest_gpus: int
 
 
 def part_facts(site: Site) -> dict[str, PartFacts]:
@@ -43,6 +44,10 @@ def part_facts(site: Site) -> dict[str, PartFacts]:
             parse_weights(part.billing_weights),
             max((whole[name].cpu for name in part.nodes if name in whole), default=0),
             max((whole[name].mem_mib for name in part.nodes if name in whole), default=0),
+            max(
+                (dict(whole[name].gres).get("gpu", 0) for name in part.nodes if name in whole),
+                default=0,
+            ),
         )
         for part in site.partitions
     }

@@ -226,11 +226,11 @@ def submitted(job: Job, _: Context) -> int:
     return job.submitted
 
 
-def eligible(job: Job, _: Context) -> int | None:
-    """When nothing but room stood in the way; the begin time while that is still to come."""
+def eligible(job: Job, ctx: Context) -> int | None:
+    """When nothing but room stood in the way; before that its begin time, if any (22.05)."""
     if job.state is JobState.PENDING and (job.hold or job.after):
-        return None
-    return _future_start(job) or job.eligible
+        return _latest_start(job)
+    return _future_start(job, ctx) or job.eligible
 
 
 def accrued(job: Job, ctx: Context) -> int | None:
@@ -238,21 +238,27 @@ def accrued(job: Job, ctx: Context) -> int | None:
     return at if at is not None and at <= ctx.now else None
 
 
-def _future_start(job: Job) -> int | None:
-    """A start that is known before it comes: a begin time, or the end of a requeue's delay.
-
-    Holding the job later, or letting it go again, does not change it (25.11).
-    """
-    waits_for_it = job.reason.startswith(("BeginTime", "None")) or job.hold
-    if job.state is not JobState.PENDING or job.after or not waits_for_it:
-        return None
+def _latest_start(job: Job) -> int | None:
+    """The begin time, or the end of a requeue's delay, whether or not it is past."""
     times = [at for at in (job.spec.begin, job.not_before) if at is not None]
     return max((at for at in times if at > job.submitted), default=None)
 
 
+def _future_start(job: Job, ctx: Context) -> int | None:
+    """A start that is known before it comes: a begin time, or the end of a requeue's delay.
+
+    Holding the job later, or letting it go again, does not change it (25.11).
+    """
+    if job.state is not JobState.PENDING:
+        return None
+    at = _latest_start(job)
+    waits_for_it = job.reason.startswith(("BeginTime", "None")) or job.hold
+    return at if at is not None and (at > ctx.now or (waits_for_it and not job.after)) else None
+
+
 def start(job: Job, ctx: Context) -> int | None:
     """Start, real or foreseen; what ended without one began when it ended."""
-    foreseen = job.started or _future_start(job) or (job.ended if job.state.final else None)
+    foreseen = job.started or _future_start(job, ctx) or (job.ended if job.state.final else None)
     return foreseen or _forecast_start(job, ctx)
 
 
@@ -271,10 +277,16 @@ def end(job: Job, ctx: Context) -> int | None:
     """End, real or by the time limit; a job without a limit is taken to run for a year."""
     if job.ended is not None and not job.state.holds_nodes:
         return job.ended if job.state.final else None
-    begun = job.started or _future_start(job) or _forecast_start(job, ctx)
+    begun = job.started or _future_start(job, ctx) or _forecast_start(job, ctx)
     if begun is None:
         return None
     return begun + (job.time_limit if isinstance(job.time_limit, int) else YEAR)
+
+
+def listed_end(job: Job, ctx: Context) -> int | str | None:
+    """squeue's: the word NONE for a job without a limit, until it has ended (22.05)."""
+    at = end(job, ctx)
+    return "NONE" if job.time_limit == UNLIMITED and at is not None and at > ctx.now else at
 
 
 def limited_end(job: Job, ctx: Context) -> int | None:

@@ -52,18 +52,20 @@ def node_count(job: Job, ctx: Context) -> int:
 
 
 def least_nodes(job: Job, ctx: Context) -> int:
-    """What was asked for, or what the cpus need on the partition's largest node."""
+    """What was asked for, or what the cpus and GPUs need on the partition's largest node."""
     want, asked = job.want, job.spec.resources
     if asked.max_nodes == 0:
         return 0
     if asked.tasks and asked.tasks_per_node:
         return max(want.node, -(-asked.tasks // asked.tasks_per_node))
-    if want.node > 1 or want.cpu <= 1 or job.reason == IMPOSSIBLE:
+    gpus = sum(gpu.count for gpu in asked.gpus)
+    if want.node > 1 or max(want.cpu, gpus) <= 1 or job.reason == IMPOSSIBLE:
         return want.node or 1
     part = _part(job, ctx)
-    if part is None or not part.largest_cpus or asked.min_nodes is not None:
+    if part is None or not part.largest_cpus or (asked.min_nodes is not None and not gpus):
         return 1
-    return max(-(-want.cpu // part.largest_cpus), 1)
+    by_gpus = -(-gpus // part.largest_gpus) if part.largest_gpus else 1
+    return max(-(-want.cpu // part.largest_cpus), by_gpus, 1)
 
 
 def node_range(job: Job, ctx: Context) -> str:
@@ -90,7 +92,8 @@ def tasks(job: Job, ctx: Context) -> int:
     asked = job.spec.resources
     if asked.tasks is not None:
         return asked.tasks
-    return node_count(job, ctx) * (asked.tasks_per_node or 1)
+    nodes = job.want.node if waits(job) else node_count(job, ctx)
+    return max(nodes, 1) * (asked.tasks_per_node or 1)
 
 
 def task_text(job: Job, ctx: Context) -> str:
@@ -267,38 +270,33 @@ def memory_per_tres(job: Job, _: Context) -> str | None:
 
 
 def tres_bind(job: Job, _: Context) -> str | None:
-    given = job.spec.option("tres-bind")
+    given, of_gpus = job.spec.option("tres-bind"), job.spec.option("gpu-bind")
     per_task = job.spec.resources.gpus_per_task
+    if given is None and of_gpus:
+        return f"gres/gpu:{of_gpus}"
     if given is not None or not per_task:
         return given
     return f"gres/gpu:per_task:{per_task[0].count}"
 
 
+def tres_freq(job: Job, _: Context) -> str | None:
+    given = job.spec.option("gpu-freq")
+    return f"gpu:{given}" if given else None
+
+
 # ---------------------------------------------------------------- layout of tasks
 
 
-def _geometry(job: Job) -> list[str]:
-    """Sockets, cores, threads as `--extra-node-info` gave them."""
-    given = (job.spec.option("extra-node-info") or "").split(":")
-    return [*given, "", "", ""][:3]
-
-
-def _wish(job: Job, option: str, place: int) -> str:
-    return job.spec.option(option) or _geometry(job)[place] or "*"
-
-
 def sockets(job: Job, _: Context) -> str:
-    return _wish(job, "sockets-per-node", 0)
+    return str(job.spec.resources.sockets or "*")
 
 
 def cores(job: Job, _: Context) -> str:
-    return _wish(job, "cores-per-socket", 1)
+    return str(job.spec.resources.cores_per_socket or "*")
 
 
 def threads(job: Job, _: Context) -> str:
-    if job.spec.option("hint") == "nomultithread":
-        return "1"
-    return _wish(job, "threads-per-core", 2)
+    return str(job.spec.resources.threads_per_core or "*")
 
 
 def geometry(job: Job, ctx: Context) -> str:
@@ -312,6 +310,10 @@ def request_geometry(job: Job, ctx: Context) -> str:
 
 def tasks_per_node(job: Job, _: Context) -> int:
     return job.spec.resources.tasks_per_node or 0
+
+
+def tasks_per_tres(job: Job, _: Context) -> str | None:
+    return job.spec.option("ntasks-per-gpu") or job.spec.option("ntasks-per-tres")
 
 
 def task_layout(job: Job, ctx: Context) -> str:

@@ -7,6 +7,7 @@ from broker.model.job import ExitCode, Job, JobState, Share
 from broker.model.spec import ALL
 from gateway.query import job as of
 from gateway.query import resources as res
+from gateway.query import texts
 from gateway.query.column import JobGetter
 from gateway.query.context import Context
 from gateway.query.fields import BY_KEY
@@ -252,6 +253,10 @@ def _core(share: Share, before: int, core: int) -> dict[str, Any]:
     return {"index": core, "status": ["ALLOCATED" if held else "UNALLOCATED"]}
 
 
+def profiles(job: Job, _: Context) -> list[str]:
+    return [name.upper() for name in texts.profiles(job)] or ["NOT_SET"]
+
+
 def option(name: str) -> JobGetter:
     """An option as typed."""
     return lambda job, _: job.spec.option(name)
@@ -277,11 +282,12 @@ def boundless(name: str) -> JobGetter:
     return wish
 
 
-def digits(name: str) -> JobGetter:
-    """An option's number, 0 where it was not given."""
+def digits(*names: str) -> JobGetter:
+    """The number of an option, by the first of its names that was given; 0 where none was."""
 
     def wish(job: Job, _: Context) -> int:
-        text = (job.spec.option(name) or "").partition("@")[0]
+        given = next(filter(None, map(job.spec.option, names)), "")
+        text = given.partition("@")[0]
         return int(text) if text.isdigit() else 0
 
     return wish

@@ -7,9 +7,10 @@ from typing import Any
 from accounting.ids import JobId
 from broker.model.job import Job, JobState
 from broker.model.reservation import names_of
+from gateway.query.column import JobGetter
 from gateway.query.context import Context
 from gateway.query.fields import BY_LETTER
-from gateway.query.job import state_code, waits
+from gateway.query.job import end, state_code, waits
 from gateway.query.kinds import MOMENT
 
 DEFAULT_SORT = "P,t,-p"
@@ -219,12 +220,23 @@ def _id_value(job: Job, _: Context) -> tuple[int, float]:
     return job.array.base, LAST if job.array.task is None else job.array.task
 
 
+def _key(get: JobGetter, *, none_last: bool) -> Callable[[Job, Context], Any]:
+    def key(job: Job, ctx: Context) -> tuple[bool, Any]:
+        value = get(job, ctx)
+        if value is None:
+            return none_last, ""
+        return not none_last, value if isinstance(value, int) else str(value)
+
+    return key
+
+
 SORT_VALUES: dict[str, Callable[[Job, Context], Any]] = {
     "i": _id_value,
     "p": lambda job, _: job.priority,
     "P": lambda job, _: job.partition,
     "t": state_code,
     "R": lambda job, _: job.reason,
+    "e": _key(end, none_last=True),
 }
 
 
@@ -265,15 +277,7 @@ def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
     column = BY_LETTER.get(letter)
     if column is None:
         raise SortError(letter)
-    get, none_last = column.get, column.kind is MOMENT
-
-    def key(job: Job, ctx: Context) -> tuple[bool, Any]:
-        value = get(job, ctx)
-        if value is None:
-            return none_last, ""
-        return not none_last, value if isinstance(value, int) else str(value)
-
-    return key
+    return _key(column.get, none_last=column.kind is MOMENT)
 
 
 def check_sort(text: str) -> None:

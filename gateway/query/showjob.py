@@ -57,7 +57,8 @@ JOB_LINES = (
     ("?stdout_path",),
     ("?switches",),
     ("?burst_buffer",),
-    ("?cpu_frequency",),
+    ("?least_frequency", "?most_frequency", "?governor"),
+    ("?gres_binding",),
     ("?kill_on_invalid_dep",),
     ("?cpus_per_tres",),
     ("?memory_per_tres",),
@@ -113,13 +114,13 @@ class _Line:
     """Not shown unless one of these is set."""
 
     def shown(self, job: Job, ctx: Context) -> str | None:
-        """The line; None if what it begins with is not set."""
+        """The line; None if what it begins with is not set, or nothing of what may be left out."""
         if self.one_of and all(get(job, ctx) is None for get in self.one_of):
             return None
         texts = [part.shown(job, ctx) for part in self.parts]
-        if texts[0] is None:
+        if texts[0] is None and not all(part.optional for part in self.parts):
             return None
-        return " ".join(text for text in texts if text is not None)
+        return " ".join(text for text in texts if text is not None) or None
 
 
 ALLOCATION = "+allocation"

@@ -7,6 +7,7 @@ from gateway.query.context import Context
 from gateway.query.job import sluid
 from gateway.query.resources import batch_host
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
+from sbatch_shim.grammar.values import read_profile, read_seconds, show_long
 
 # ---------------------------------------------------------------- texts
 
@@ -76,22 +77,71 @@ def mail_types(job: Job, _: Context) -> str:
     return ",".join(job.spec.mail_types)
 
 
-FREQUENCIES = {"low": "Low", "medium": "Medium", "high": "High", "highm1": "HighM1"}
+def delay_boot(job: Job, _: Context) -> int:
+    """Seconds."""
+    found = read_seconds(job.spec.option("delay-boot") or "0")
+    return found if isinstance(found, int) else 0
 
 
-def cpu_frequency(job: Job, _: Context) -> str | None:
-    """`--cpu-freq=medium`: the highest, and what holds it there (25.11)."""
-    word = FREQUENCIES.get((job.spec.option("cpu-freq") or "").lower())
-    return f"{word} Governor=UserSpace" if word else None
+def profile(job: Job, _: Context) -> str:
+    return ",".join(profiles(job)) or "NotSet"
+
+
+def profiles(job: Job) -> tuple[str, ...]:
+    return read_profile(job.spec.option("profile") or "")
+
+
+SPEEDS = ("Low", "Medium", "High", "HighM1")
+GOVERNORS = ("Conservative", "OnDemand", "Performance", "PowerSave", "SchedUtil", "UserSpace")
+SPELLED = {word.lower(): word for word in (*SPEEDS, *GOVERNORS)}
+
+
+def _frequency(job: Job) -> tuple[str, str, str]:
+    """Lowest and highest, and what holds it there, of `--cpu-freq`; empty where nothing is said."""
+    speeds, _, governor = (job.spec.option("cpu-freq") or "").lower().partition(":")
+    low, dash, high = speeds.partition("-")
+    if low in SPELLED and SPELLED[low] in GOVERNORS:
+        return "", "", SPELLED[low]
+    low, high, governor = (SPELLED.get(word, word) for word in (low, high, governor))
+    return (low if dash else ""), high or low, governor or ("UserSpace" if low else "")
+
+
+def least_frequency(job: Job, _: Context) -> str | None:
+    return _frequency(job)[0] or None
+
+
+def most_frequency(job: Job, _: Context) -> str | None:
+    return _frequency(job)[1] or None
+
+
+def governor(job: Job, _: Context) -> str | None:
+    return _frequency(job)[2] or None
+
+
+def gres_binding(job: Job, _: Context) -> str | None:
+    """`--gres-flags` on where GPUs may be from the cpus: Yes for near ones, No for any."""
+    said = (job.spec.option("gres-flags") or "").lower()
+    return next((word for flag, word in BINDINGS if flag in said), None)
+
+
+BINDINGS = (("disable-binding", "No"), ("enforce-binding", "Yes"))
 
 
 def switches(job: Job, _: Context) -> str | None:
-    """`--switches=1` waits five minutes unless told otherwise (max_switch_wait)."""
-    given = job.spec.option("switches")
-    if not given:
+    """`--switches=1` waits five minutes, or less if it says so (max_switch_wait)."""
+    count, _at, wait = (job.spec.option("switches") or "").partition("@")
+    if not count:
         return None
-    count, _at, wait = given.partition("@")
-    return f"{count}@{wait or '00:05:00'}"
+    found = read_seconds(wait)
+    seconds = min(found, MAX_SWITCH_WAIT) if isinstance(found, int) else MAX_SWITCH_WAIT
+    return f"{count}@{show_long(seconds)}"
+
+
+MAX_SWITCH_WAIT = 300
+
+
+def switch_count(job: Job, _: Context) -> str:
+    return (job.spec.option("switches") or "0").partition("@")[0]
 
 
 # ---------------------------------------------------------------- output files

@@ -15,6 +15,9 @@ BAD_NICE = "Invalid --nice value"
 BAD_NODE = "Invalid node name specified"
 BAD_TRES = "Invalid Trackable RESource (TRES) specification"
 BAD_WCKEY = "Invalid wckey specification"
+NO_NODES = "Node count specification invalid"
+NO_REBOOT = "rebooting of nodes is only allowed for admins"
+NOT_ALLOWED = "Access/permission denied"
 NOT_SUPPORTED = "Requested operation not supported on this system"
 NO_PREEMPTION = "Preemption is required but is disabled on this system"
 TOO_LONG = "Pathname of a file, directory or other parameter too long"
@@ -23,6 +26,7 @@ FIRST_LINES = {
     "partition": "invalid partition specified: {}",
     "mem": "Memory specification can not be satisfied",
     "mincpus": "CPU count per node can not be satisfied",
+    "sockets-per-node": "Socket, core and/or thread specification can not be satisfied",
     "tmp": "Temporary disk specification can not be satisfied",
     "reservation": "Problem using reservation",
 }

@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from errno import EISDIR, ENOENT
+from errno import EACCES, EISDIR, ENOENT
 from functools import partial
 from hashlib import sha256
 from typing import Protocol
@@ -13,6 +13,7 @@ from broker.model.ids import Digest
 from broker.model.site import Site
 from broker.model.spec import Phase, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
+from gateway.translate.components import with_shared
 from gateway.translate.container import container
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
@@ -38,6 +39,8 @@ from sbatch_shim.grammar.table import REFUSED
 
 PROGRAM = "sbatch"
 STDIN = "-"
+NO_HOSTFILE = "slurm_allocate_resources error opening file {}, {}"
+WHY = {ENOENT: "No such file or directory", EACCES: "Permission denied", EISDIR: "Is a directory"}
 MOST_FOLDERS = 12
 """Of PATH in which a script is sought: a command answers 16 questions for files."""
 WRAP_HEAD = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n"
@@ -45,54 +48,6 @@ WAYS_OUT = {
     "bbf": "there are no burst buffers; stage files with the script",
     "external": "only jobs that run here can be submitted",
 }
-OWN_OF_COMPONENT = frozenset(
-    (
-        "constraint",
-        "contiguous",
-        "core-spec",
-        "cores-per-socket",
-        "cpus-per-gpu",
-        "cpus-per-task",
-        "exclude",
-        "exclusive",
-        "extra-node-info",
-        "gpu-bind",
-        "gpu-freq",
-        "gpus",
-        "gpus-per-node",
-        "gpus-per-socket",
-        "gpus-per-task",
-        "gres",
-        "gres-flags",
-        "hint",
-        "licenses",
-        "mem",
-        "mem-bind",
-        "mem-per-cpu",
-        "mem-per-gpu",
-        "mincpus",
-        "nodefile",
-        "nodelist",
-        "nodes",
-        "ntasks",
-        "ntasks-per-core",
-        "ntasks-per-gpu",
-        "ntasks-per-node",
-        "ntasks-per-socket",
-        "ntasks-per-tres",
-        "oversubscribe",
-        "partition",
-        "prefer",
-        "sockets-per-node",
-        "switches",
-        "thread-spec",
-        "threads-per-core",
-        "tmp",
-        "tres-bind",
-        "tres-per-task",
-    )
-)
-"""Options that each component of a heterogeneous job gives for itself; others are the first's."""
 NO_CLUSTER = (
     "No cluster '{0}' known by database.",
     "'{0}' can't be reached now, or it is an invalid entry for --cluster."
@@ -213,16 +168,16 @@ def translate(typed: Typed, setting: Setting) -> Submission | Early:
         None if seen.wrap is not None else Script(posixpath.basename(seen.script or STDIN), text)
     )
     request = settle(seen, batch, environ=typed.environ, rules=rules)
-    part = request.parts[0]
-    for one in request.parts:
+    parts = with_shared(request.parts)
+    part = parts[0]
+    for one in parts:
         must_be_ours(one, setting.site)
     spelling = gres.Spelling(setting.site, setting.gpu_types)
     if part.get("gres") and part["gres"].text == "help":
         return Early("gres", gres.help_text(spelling))
     desk = _Desk(seen, typed, setting, part=part, spelling=spelling)
     submission = desk.submission(text, found, [*request.notes, *ignored(part, setting)])
-    inherited = {long: given for long, given in part.items() if long not in OWN_OF_COMPONENT}
-    others = [replace(desk, part=inherited | dict(one)) for one in request.parts[1:]]
+    others = [replace(desk, part=one) for one in parts[1:]]
     return replace(submission, more=tuple(other.spec(text, found) for other in others))
 
 
@@ -409,7 +364,7 @@ class _Desk:
     def _nodefile(self, path: str) -> str:
         found = handed(path, self.typed.files)
         if found.error:
-            text = f"Unable to open file {path}"
+            text = NO_HOSTFILE.format(path, WHY.get(found.error, found.error))
             raise GrammarError(error_line(PROGRAM, text), FAILURE)
         return found.content.decode("utf-8", "surrogateescape")
 

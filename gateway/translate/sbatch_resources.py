@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from broker.model import constraint
 from broker.model.errors import BadOption
@@ -14,8 +14,9 @@ from gateway.translate.refusals import (
     BAD_FEATURE,
     BAD_NODE,
     BAD_TRES,
+    NO_NODES,
 )
-from sbatch_shim.grammar.errors import GrammarError, fatal
+from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError, error_line, failed, fatal
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
 from sbatch_shim.grammar.parse import Given
 
@@ -73,9 +74,10 @@ def _resources(asked: Asking) -> Resources:
     each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling, nodes=fixed)
     by_task = gres.per_task(part, spelling)
     gres.must_agree(each, whole)
-    gres.must_be_of_one_mind((*each, *whole, *by_task))
     gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
     gres.must_have_gpus(part, gpus=gpus)
+    gres.must_be_of_one_mind((*each, *whole, *by_task))
+    _must_have_nodes(asked, nodelist)
     exclude = _exclude(asked, nodelist)
     shape = _shape(asked)
     return Resources(
@@ -84,14 +86,14 @@ def _resources(asked: Asking) -> Resources:
         tasks=_tasks(asked, gres.total(whole), gres.total(by_task)),
         tasks_per_node=asked.number("ntasks-per-node"),
         cpus_per_task=asked.number("cpus-per-task") or gres.tres_per_task(part).get("cpu"),
-        min_cpus_per_node=_min_cpus(asked),
+        min_cpus_per_node=asked.number("mincpus"),
         sockets=shape[0],
         cores_per_socket=shape[1],
         threads_per_core=shape[2],
         tasks_per_socket=asked.number("ntasks-per-socket"),
         tasks_per_core=asked.number("ntasks-per-core"),
-        mem_per_node_mib=asked.memory("mem"),
-        mem_per_cpu_mib=asked.memory("mem-per-cpu"),
+        mem_per_node_mib=_whole_node(asked) or asked.memory("mem"),
+        mem_per_cpu_mib=None if _whole_node(asked) else asked.memory("mem-per-cpu"),
         mem_per_gpu_mib=asked.memory("mem-per-gpu"),
         tmp_mib=asked.number("tmp"),
         gres=each,
@@ -105,6 +107,16 @@ def _resources(asked: Asking) -> Resources:
         exclusive=asked.value("exclusive") == "exclusive",
         contiguous="contiguous" in part,
     )
+
+
+def _must_have_nodes(asked: Asking, nodelist: tuple[str, ...]) -> None:
+    if asked.value("distribution") == "arbitrary" and not nodelist:
+        raise failed(asked.program, NO_HOSTS)
+
+
+NO_HOSTS = (
+    "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"
+)
 
 
 def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
@@ -128,8 +140,16 @@ def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
     return gpus // by_task or None if by_task else None
 
 
+def _whole_node(asked: Asking) -> Literal["ALL"] | None:
+    """`--mem-per-cpu=0` is all memory of the nodes, as `--mem=0` (22.05)."""
+    return "ALL" if asked.memory("mem-per-cpu") == "ALL" else None
+
+
 def _shape(asked: Asking) -> tuple[int | None, int | None, int | None]:
     """Sockets of a node, cores of a socket, threads of a core, one by one or as `-B` has them."""
+    hint = HINTED.get(asked.text("hint") or "")
+    if hint is not None:
+        return hint
     given = asked.value("extra-node-info")
     short = [*(given if isinstance(given, tuple) else ()), None, None, None]
     sockets, cores, threads = (
@@ -138,6 +158,12 @@ def _shape(asked: Asking) -> tuple[int | None, int | None, int | None]:
     return sockets, cores, threads
 
 
+HINTED = {
+    "compute_bound": (None, None, 1),
+    "memory_bound": (None, 1, 1),
+    "nomultithread": (None, None, 1),
+}
+"""What `--hint` makes of the shape, whatever else is asked of it (22.05)."""
 SHAPE_OPTIONS = ("sockets-per-node", "cores-per-socket", "threads-per-core")
 
 
@@ -149,21 +175,6 @@ def _by_geometry(asked: Asking) -> int | None:
     if not pieces or not (fixed or "extra-node-info" in asked.part):
         return None
     return max(1, nodes.low if nodes is not None else 1) * prod(pieces)
-
-
-def _min_cpus(asked: Asking) -> int | None:
-    """`--mincpus`, or the cpus of the sockets that a node must have, of a size if one is given.
-
-    Cores of a socket alone say nothing of how many cpus the job takes (25.11).
-    """
-    geometry = asked.value("extra-node-info")
-    shape = geometry if isinstance(geometry, tuple) else ()
-    sockets = asked.value("sockets-per-node")
-    if isinstance(sockets, int):
-        shape = (sockets, asked.value("cores-per-socket"))
-    product = prod(piece for piece in shape if isinstance(piece, int))
-    least = max(asked.number("mincpus") or 0, product)
-    return least if least > 1 or "mincpus" in asked.part else None
 
 
 def _features(asked: Asking, long: str) -> str | None:
@@ -182,9 +193,13 @@ def _features(asked: Asking, long: str) -> str | None:
 
 def _nodelist(asked: Asking) -> tuple[str, ...]:
     text = asked.text("nodelist")
-    file = asked.text("nodefile") or (text if text and "/" in text else None)
-    if file is not None:
-        text = ",".join(asked.read_nodefile(file).split())
+    if "nodelist" in asked.part and text is None and "test-only" not in asked.part:
+        raise asked.refuse(NO_NODES)
+    if asked.text("nodefile"):
+        text = _nodefile(asked, asked.text("nodefile") or "")
+    elif text and "/" in text:
+        text = asked.read_nodefile(text)
+    text = ",".join((text or "").split())
     if not text:
         return ()
     try:
@@ -192,6 +207,15 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
     except HostlistError:
         raise fatal(asked.program, "Invalid node list specified") from None
     return _known(asked, names)
+
+
+def _nodefile(asked: Asking, file: str) -> str:
+    try:
+        return asked.read_nodefile(file)
+    except GrammarError as wrong:
+        raise GrammarError(
+            wrong.stderr + error_line(asked.program, "Invalid --nodefile node file"), OPTION_ERROR
+        ) from None
 
 
 def _exclude(asked: Asking, nodelist: Iterable[str]) -> tuple[str, ...]:

@@ -79,6 +79,7 @@ class Submitter:
 
 def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
     """Raises GrammarError with Slurm's text and exit status."""
+    needs = resources(asked)
     _must_be_acceptable(asked, by)
     conditions, any_one = _dependencies(asked)
     cwd = posixpath.join(by.cwd, asked.text("chdir") or by.cwd)
@@ -88,7 +89,7 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
         partitions=_names(asked.text("partition")),
         account=asked.text("account"),
         qos=asked.text("qos"),
-        resources=resources(asked),
+        resources=needs,
         batch=by.batch,
         allocator=by.allocator,
         environment=by.environment,
@@ -154,6 +155,10 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
         raise asked.refuse(refusals.BAD_ACCOUNT)
     if (asked.number("nice") or 0) < 0 and not by.admin:
         raise asked.refuse(refusals.BAD_NICE)
+    if "reboot" in asked.part and not by.admin:
+        refusal = asked.refuse(refusals.NOT_ALLOWED)
+        line = error_line(asked.program, refusals.NO_REBOOT)
+        raise GrammarError(line + refusal.stderr, refusal.code)
     if asked.text("licenses") or asked.text("resources"):
         raise asked.refuse(refusals.BAD_LICENSE)
     _must_fit_together(asked)
@@ -164,8 +169,6 @@ def _must_fit_together(asked: Asking) -> None:
         raise GrammarError(error_line(asked.program, RESV_PORTS), FAILURE)
     if (asked.text("wckey") or "").startswith("*"):
         raise asked.refuse(refusals.BAD_WCKEY)
-    if asked.text("acctg-freq") == "0":
-        raise asked.refuse("Invalid accounting frequency requested")
     binding = asked.text("tres-bind")
     if binding is not None and not binding.startswith("gres/"):
         raise asked.refuse(refusals.BAD_TRES)

@@ -33,6 +33,15 @@ RLIMIT_NAMES = (
 )
 HINTS = ("compute_bound", "memory_bound", "multithread", "nomultithread", "help")
 DISTRIBUTIONS = ("block", "cyclic", "arbitrary", "fcyclic", "*")
+GRES_FLAGS = frozenset((
+    "allow-task-sharing", "disable-binding", "enforce-binding", "multiple-tasks-per-sharing",
+    "one-task-per-sharing",
+))
+GPU_BINDINGS = ("closest", "none", "single", "per_task", "map_gpu", "mask_gpu")
+MEMORY_BINDINGS = (
+    "none", "no", "n", "quiet", "q", "verbose", "v", "local", "rank", "map_mem", "mask_mem",
+    "map", "mask", "sort", "nosort", "prefer", "p", "help",
+)
 FREQUENCIES = ("low", "medium", "highm1", "high")
 GOVERNORS = ("conservative", "ondemand", "performance", "powersave", "schedutil", "userspace")
 # fmt: on
@@ -73,9 +82,13 @@ def _any_count(opt: Opt, text: str, rules: Rules) -> int:
     return _integer(f"--{opt.long}", text, rules, least=0)
 
 
+def _specialize(opt: Opt, text: str, rules: Rules) -> int:
+    return _integer(f"--{opt.long}", text, rules, least=int(opt.long == "thread-spec"))
+
+
 def _pieces(opt: Opt, text: str, rules: Rules) -> int | None:
     """A number of sockets, cores or threads, of a range its lower end; `*` is any."""
-    return _piece(opt.long, text, rules)
+    return _piece(f"--{opt.long}", text, rules)
 
 
 def _piece(what: str, text: str, rules: Rules) -> int | None:
@@ -157,6 +170,9 @@ def _mail(opt: Opt, text: str, rules: Rules) -> tuple[str, ...]:
 def _distribution(opt: Opt, text: str, rules: Rules) -> str:
     levels, comma, packing = text.lower().partition(",")
     wrong = [level for level in levels.split(":") if not _is_level(level)]
+    if "plane" in wrong:
+        said = error_line(rules.program, "Invalid plane size or size not specified")
+        raise GrammarError(said + _specification(opt, rules).stderr, OPTION_ERROR)
     if wrong or levels.count(":") > 2 or (comma and packing not in ("pack", "nopack")):
         raise _specification(opt, rules)
     return text.lower()
@@ -186,7 +202,7 @@ def _exclusive(opt: Opt, text: str, rules: Rules) -> str:
 
 def _switches(_opt: Opt, text: str, rules: Rules) -> tuple[int, int | str | None]:
     count, at, wait = text.partition("@")
-    number = _integer("--switches", count, rules, least=0)
+    number = _integer("--switches", count, rules, least=1)
     return number, values.read_seconds(wait) if at else None
 
 
@@ -281,12 +297,57 @@ def _hint(_opt: Opt, text: str, rules: Rules) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _sampling(_opt: Opt, text: str, rules: Rules) -> dict[str, int]:
+    found = values.read_sampling(text)
+    if not found:
+        raise invalid(rules.program, f"Invalid --acctg-freq specification: {text}")
+    return found
+
+
+def _gpu_bind(_opt: Opt, text: str, rules: Rules) -> str:
+    words = [word for word in text.lower().split(",") if word not in ("verbose", "v")]
+    if words and words[0].partition(":")[0] not in GPU_BINDINGS:
+        raise invalid(rules.program, f"Invalid --gpu-bind argument: {text}")
+    return text
+
+
+def _gpu_freq(_opt: Opt, text: str, rules: Rules) -> str:
+    words = (word.removeprefix("memory=") for word in text.lower().split(","))
+    if not all(word.isdigit() or word in (*FREQUENCIES, "verbose") for word in words):
+        raise invalid(rules.program, f"Invalid --gpu-freq argument: gpu:{text}")
+    return text
+
+
+def _mem_bind(_opt: Opt, text: str, rules: Rules) -> str:
+    """A list of nodes behind a colon may have commas of its own."""
+    listed = False
+    for word in text.lower().split(","):
+        name, colon, _ = word.partition(":")
+        if name not in MEMORY_BINDINGS and not listed:
+            raise invalid(rules.program, f'unrecognized --mem-bind argument "{word}"')
+        listed = listed or bool(colon)
+    return text
+
+
+def _gres_flags(opt: Opt, text: str, rules: Rules) -> str:
+    if not set(text.lower().split(",")) <= GRES_FLAGS:
+        raise _specification(opt, rules)
+    return text
+
+
+def _profile(_opt: Opt, text: str, rules: Rules) -> tuple[str, ...]:
+    found = values.read_profile(text)
+    if not found:
+        raise invalid(rules.program, f"invalid --profile={text} option")
+    return found
+
+
 READERS: dict[str, Reader] = {
     t.FLAG: _flag,
     t.TEXT: _text,
     t.COUNT: _count,
     t.ANY_COUNT: _any_count,
-    t.SPECIALIZE: _any_count,
+    t.SPECIALIZE: _specialize,
     t.PIECES: _pieces,
     t.GEOMETRY: _geometry,
     t.TIME: _time,
@@ -310,6 +371,12 @@ READERS: dict[str, Reader] = {
     t.REPEAT: _repeat,
     t.REQUEUE: _requeue,
     t.HINT: _hint,
+    t.SAMPLING: _sampling,
+    t.GPU_BIND: _gpu_bind,
+    t.GPU_FREQ: _gpu_freq,
+    t.MEM_BIND: _mem_bind,
+    t.PROFILE: _profile,
+    t.GRES_FLAGS: _gres_flags,
 }
 
 

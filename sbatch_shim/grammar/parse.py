@@ -55,6 +55,10 @@ MEMORY_ENV_CLASH = (
     "SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."
 )
 CPUS_CLASH = "--cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive"
+TASKS_CLASH = (
+    "--ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+)
+TRES_CLASH = "Inconsistent values set to --ntasks-per-gpu={} and --ntasks-per-tres={} "
 SHARING_CLASH = "--exclusive and --oversubscribe options are mutually exclusive"
 
 Part = dict[str, Given]
@@ -222,6 +226,11 @@ def judged(given: Part, notes: list[str], program: str) -> Part:
     """The options after Slurm's looks across them. Raises GrammarError for those that clash."""
     if "exclusive" in given and "oversubscribe" in given:
         raise fatal(program, SHARING_CLASH)
+    if "ntasks-per-node" in given and given.keys() & {"ntasks-per-gpu", "ntasks-per-tres"}:
+        raise fatal(program, TASKS_CLASH)
+    per_gpu, per_tres = given.get("ntasks-per-gpu"), given.get("ntasks-per-tres")
+    if per_gpu and per_tres and per_gpu.value != per_tres.value:
+        raise fatal(program, TRES_CLASH.format(per_gpu.value, per_tres.value))
     given = _one_memory(given, program)
     clash = {"cpus-per-task", "cpus-per-gpu"}
     if clash <= given.keys() and len({given[long].source == ENVIRONMENT for long in clash}) == 1:

@@ -232,7 +232,7 @@ def read_signal(text: str) -> Signal | None:
     """`[{R|B}:]sig[@seconds]`, seconds up to 65535."""
     flags, colon, rest = text.rpartition(":")
     name, at, before = rest.partition("@")
-    number, seconds = read_signal_number(name), read_digits(before)
+    number, seconds = read_signal_number(name), read_digits(before) if before else 0
     wrong = (colon and not flags) or set(flags.upper()) - {"R", "B"} or number is None
     if wrong or (at and (seconds is None or seconds > 0xFFFF)):
         return None
@@ -245,3 +245,32 @@ def show_signal(signal: Signal) -> str:
     name = SIGNAL_NAMES.get(signal.number, str(signal.number))
     before = f"@{signal.before}" if signal.before not in (None, 60) else ""
     return f"{flags}{':' if flags else ''}{name}{before}"
+
+
+PROFILES = ("Energy", "Lustre", "Network", "Task")
+
+
+def read_profile(text: str) -> tuple[str, ...]:
+    """What is to be recorded, as squeue shows it: `None`, or each that the text names."""
+    word = text.lower()
+    if word == "none":
+        return ("None",)
+    return tuple(name for name in PROFILES if word == "all" or name.lower() in word)
+
+
+SAMPLED = ("task", "energy", "network", "filesystem")
+
+
+def read_sampling(text: str) -> dict[str, int]:
+    """`30`, or `task=30,energy=10s`: seconds by what is sampled; nothing where it is not that.
+
+    Behind a number anything may stand.
+    """
+    found = {}
+    for word in text.split(","):
+        name, equals, count = word.rpartition("=")
+        number = read_digits(count[: len(count) - len(count.lstrip("0123456789"))])
+        if number is None or (equals and name.lower() not in SAMPLED):
+            return {}
+        found[name.lower() or "task"] = number
+    return found

@@ -44,6 +44,11 @@ SITE = Site(
         ({"sockets": 3, "min_nodes": 9}, True),
         ({"tasks_per_node": 4, "tasks_per_socket": 2}, True),
         ({"tasks_per_node": 5, "tasks_per_socket": 2}, False),
+        ({"tasks_per_core": 8}, True),
+        ({"tasks_per_core": 9}, False),
+        ({"tasks_per_core": 2, "cpus_per_task": 4}, True),
+        ({"tasks_per_core": 2, "cpus_per_task": 5}, False),
+        ({"tasks_per_socket": 3, "cpus_per_task": 3}, False),
     ],
 )
 def test_a_node_has_to_be_of_the_shape_that_is_asked_for(

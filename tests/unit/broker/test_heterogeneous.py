@@ -7,7 +7,7 @@ from broker.model import commands as cmd
 from broker.model.effects import StartStep
 from broker.model.errors import BadOption, Conflict
 from broker.model.job import Hold
-from broker.model.spec import Resources, StepSpec, TaskSpec
+from broker.model.spec import ArraySpec, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench
 
 
@@ -134,3 +134,26 @@ def test_components_that_want_more_nodes_than_there_are_wait_for_another_configu
     jobs = submit(bench, whole, whole)
     assert {bench.world.jobs[job].reason for job in jobs} == {"PartitionConfig"}
     assert bench.state(bench.submit()) == "CONFIGURING"
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        ((("n1",), ()), [(), ("n1",)]),
+        ((("n1",), ("n2",)), [("n2",), ("n1",)]),
+        (((), ()), [(), ()]),
+    ],
+)
+def test_no_component_gets_a_node_that_another_names(
+    bench: Bench, named: tuple[tuple[str, ...], ...], kept: list[tuple[str, ...]]
+) -> None:
+    jobs = submit(bench, *(component(nodelist=nodes) for nodes in named))
+    assert [bench.world.jobs[job].spec.resources.exclude for job in jobs] == kept
+
+
+def test_a_node_named_twice_and_arrays_are_refused(bench: Bench) -> None:
+    with pytest.raises(BadOption, match="Invalid node name specified"):
+        submit(bench, component(nodelist=("n1",)), component(nodelist=("n1",)))
+    array = component().model_copy(update={"array": ArraySpec(tasks=(1, 2))})
+    with pytest.raises(BadOption, match="Invalid job array specification"):
+        submit(bench, component(), array)

@@ -73,8 +73,7 @@ LETTERS = [
     ("no comment", pending(), "k=(null)"),
     ("comment changed later", pending(comment="new", spec={"comment": "old"}), "k=new"),
     ("priority", pending(priority=10664), "Q=10664|p=0.00000248290598"),
-    ("geometry", pending(**typed(("sockets-per-node", "1"), ("threads-per-core", "2"))), "z=1:*:2|H=1|I=*|J=2"),
-    ("no multithreading", pending(**typed(("hint", "nomultithread"))), "z=*:*:1"),
+    ("geometry", pending(**asking(sockets=1, threads_per_core=2)), "z=1:*:2|H=1|I=*|J=2"),
     ("exclusive", pending(**asking(exclusive=True)), "h=NO"),
     ("exclusive of users", pending(**typed(("exclusive", "user"))), "h=USER"),
     ("shared", pending(**typed(("oversubscribe", ""))), "h=YES"),
@@ -162,6 +161,40 @@ SCONTROL = [
     ),
     ("container", pending(**typed(("container", "x"))), "\n   Container=x ContainerID=(null)"),
     ("switches wait", pending(**typed(("switches", "1"))), "\n   Switches=1@00:05:00"),
+    ("no longer than they may", pending(**typed(("switches", "2@10"))), "Switches=2@00:05:00"),
+    ("as long as they are told", pending(**typed(("switches", "2@1"))), "Switches=2@00:01:00"),
+    ("delay of boots", pending(**typed(("delay-boot", "1:30"))), "DelayBoot=00:01:30"),
+    ("binding of GPUs", pending(**typed(("gpu-bind", "closest"))), "TresBind=gres/gpu:closest"),
+    ("speed of GPUs", pending(**typed(("gpu-freq", "high"))), "TresFreq=gpu:high"),
+    ("tasks of a GPU", pending(**typed(("ntasks-per-tres", "2"))), "NtasksPerTRES=2"),
+    ("GPUs near by", pending(**typed(("gres-flags", "enforce-binding"))), "GresEnforceBind=Yes"),
+    ("GPUs anywhere", pending(**typed(("gres-flags", "disable-binding"))), "GresEnforceBind=No"),
+    (
+        "speed of cpus",
+        pending(**typed(("cpu-freq", "medium"))),
+        "\n   CPU_max_freq=Medium Governor=UserSpace\n",
+    ),
+    ("their governor", pending(**typed(("cpu-freq", "Performance"))), "\n   Governor=Performance"),
+    (
+        "a range of speeds",
+        pending(**typed(("cpu-freq", "1000-high:ondemand"))),
+        "CPU_min_freq=1000 CPU_max_freq=High Governor=OnDemand",
+    ),
+    (
+        "nodes that the GPUs need",
+        pending(spec={"resources": {"gpus": (Gres(name="gpu", count=5),)}}),
+        "NumNodes=3-3 NumCPUs=1 NumTasks=1",
+    ),
+    (
+        "held, with a begin time",
+        pending(hold=Hold.USER, spec={"begin": NOON + 600}),
+        "EligibleTime=2026-11-30T12:10:00",
+    ),
+    (
+        "waiting for another job, with a begin time",
+        pending(after=(AFTER,), spec={"begin": NOON + 600}),
+        "StartTime=2026-11-30T12:10:00",
+    ),
 ]
 
 

@@ -229,12 +229,23 @@ def test_an_option_without_effect_is_warned_of_and_one_that_is_not_offered_refus
 
 
 def test_components_of_a_heterogeneous_job_are_specs_of_one_script(sbatch: Submit) -> None:
-    made = sbatch("-n1", "-J", "het", "-H", "--mem=9", "--wrap", "true", ":", "-n2")
+    made = sbatch("-n1", "-J", "het", "-H", "-c2", "--wrap", "true", ":", "-n2", "--mem=9")
     assert isinstance(made, Submission)
     (other,) = made.more
     assert (made.spec.resources.tasks, other.resources.tasks) == (1, 2)
     assert (other.batch, other.name, other.hold) == (made.spec.batch, "het", True)
-    assert (made.spec.resources.mem_per_node_mib, other.resources.mem_per_node_mib) == (9, None)
+    assert (made.spec.resources.cpus_per_task, other.resources.cpus_per_task) == (2, None)
+
+
+def test_what_components_share_goes_on_from_one_to_the_next_and_round_to_the_first(
+    sbatch: Submit,
+) -> None:
+    made = sbatch("-n1", ":", "-t5", "--mem=9", ":", "-t9", "-J", "x", "--wrap", "true")
+    assert isinstance(made, Submission)
+    specs = (made.spec, *made.more)
+    assert [spec.time_limit for spec in specs] == [540, 300, 540]
+    assert [spec.resources.mem_per_node_mib for spec in specs] == [9, 9, 9]
+    assert [spec.resources.tasks for spec in specs] == [1, None, None]
 
 
 def test_quiet_keeps_errors_and_drops_warnings(sbatch: Submit) -> None:

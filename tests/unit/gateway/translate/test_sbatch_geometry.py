@@ -67,6 +67,87 @@ def test_gpus_with_and_without_a_type_are_not_asked_for_together(
     assert refused.value.stderr == said
 
 
+SHAPES = [
+    (["--hint=compute_bound"], (None, None, 1)),
+    (["--hint=memory_bound"], (None, 1, 1)),
+    (["--hint=nomultithread", "--sockets-per-node=1"], (None, None, 1)),
+    (["--hint=multithread", "--sockets-per-node=1"], (1, None, None)),
+    (["-B", "1:4"], (1, 4, None)),
+]
+
+
+@pytest.mark.parametrize(("words", "shape"), SHAPES)
+def test_a_hint_decides_on_the_shape_whatever_else_is_asked_of_it(
+    sbatch: Submit, words: list[str], shape: tuple[int | None, ...]
+) -> None:
+    found = asked(sbatch, *words).spec.resources
+    assert (found.sockets, found.cores_per_socket, found.threads_per_core) == shape
+    assert found.min_cpus_per_node is None
+
+
+REFUSED = [
+    (["--reboot"], 1, "rebooting of nodes is only allowed for admins", "Access/permission denied"),
+    (["--nodelist="], 1, "Batch job submission failed: Node count specification invalid"),
+    (["-marbitrary"], 1, "With Arbitrary distribution you need to specify a nodelist"),
+    (["-mplane"], 255, "Invalid plane size or size not specified", "Invalid --distribution spec"),
+    (["--gpu-bind=x"], 255, "Invalid --gpu-bind argument: x\n"),
+    (["--gpu-freq=x"], 255, "Invalid --gpu-freq argument: gpu:x\n"),
+    (["--mem-bind=x"], 255, 'unrecognized --mem-bind argument "x"\n'),
+    (["--profile=x"], 255, "invalid --profile=x option\n"),
+    (["--acctg-freq=x"], 255, "Invalid --acctg-freq specification: x\n"),
+    (["--gres-flags=x"], 255, "Invalid --gres-flags specification\n"),
+    (["--switches=0"], 1, 'Invalid numeric value "0" for --switches.\n'),
+    (["--thread-spec=0"], 1, 'Invalid numeric value "0" for --thread-spec.\n'),
+    (["--sockets-per-node=x"], 1, 'Invalid numeric value "x" for --sockets-per-node.\n'),
+    (
+        ["--ntasks-per-node=2", "--ntasks-per-gpu=1"],
+        1,
+        "fatal: --ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER",
+    ),
+    (
+        ["--ntasks-per-tres=1", "--ntasks-per-gpu=2"],
+        1,
+        "fatal: Inconsistent values set to --ntasks-per-gpu=2 and --ntasks-per-tres=1 \n",
+    ),
+    (["--gpus-per-task=1", "--gres=gpu:x"], 1, "Failed to validate job spec."),
+    (["--time-min=1-0", "--gpus-per-socket=1"], 1, "requires --sockets-per-node specification"),
+]
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=[" ".join(row[0]) for row in REFUSED])
+def test_options_are_refused_in_slurms_words(
+    sbatch: Submit, row: tuple[list[str], int, *tuple[str, ...]]
+) -> None:
+    words, code, *said = row
+    with pytest.raises(GrammarError) as refused:
+        sbatch(*words, "--wrap=true")
+    assert refused.value.code == code
+    assert [text for text in said if text not in refused.value.stderr] == []
+
+
+TAKEN = [
+    "--gpu-bind=closest,verbose",
+    "--gpu-bind=map_gpu:0,1",
+    "--gpu-freq=medium,memory=low",
+    "--mem-bind=map_mem:0,1",
+    "--profile=task,energy",
+    "--acctg-freq=task=30s,energy=10",
+    "--gres-flags=enforce-binding",
+    "--signal=12@",
+    "--core-spec=0",
+]
+
+
+@pytest.mark.parametrize("word", TAKEN)
+def test_options_are_taken_in_every_form(sbatch: Submit, word: str) -> None:
+    assert asked(sbatch, word)
+
+
+def test_all_memory_of_a_node_is_asked_for_by_either_option(sbatch: Submit) -> None:
+    found = asked(sbatch, "--mem-per-cpu=0").spec.resources
+    assert (found.mem_per_node_mib, found.mem_per_cpu_mib) == ("ALL", None)
+
+
 def test_no_more_named_nodes_than_tasks_are_kept(sbatch: Submit) -> None:
     found = asked(sbatch, "-n1", "-w", "ec2-[3-4]").spec.resources
     assert (found.nodelist, found.min_nodes) == (("ec2-3",), 1)
