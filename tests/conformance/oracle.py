@@ -167,6 +167,9 @@ def main(argv: Sequence[str]) -> int:
         return 0
     for name, uid in USERS.items():
         make_user(name, uid)
+    folder = Path(f"/home/{USER}/{FOLDER}")
+    folder.mkdir(exist_ok=True)
+    os.chown(folder, USERS[USER], USERS[USER])
     if asked.conf:
         return side_by_side(asked, asked.conf)
     folder = Path(tempfile.mkdtemp(prefix="spz-oracle."))
