@@ -22,16 +22,11 @@ class Intents:
 
     def begin(self, call: Call, bought: naming.Purchase) -> None:
         """Durable when this returns."""
-        path = self._path(bought.token, bought.nodes)
-        write(path, json.dumps(call_to_json(call, bought)))
+        write(self._path(bought), json.dumps(call_to_json(call, bought)))
 
     def end(self, bought: naming.Purchase) -> None:
         """Its outcome is known."""
-        self.forget(bought.token, bought.nodes)
-
-    def forget(self, token: str, nodes: Sequence[naming.Identity]) -> None:
-        """The same by what it was for."""
-        self._path(token, nodes).unlink(missing_ok=True)
+        self._path(bought).unlink(missing_ok=True)
 
     def open(self, nodes: Sequence[naming.Identity]) -> tuple[Call, naming.Purchase] | None:
         """What was asked for these nodes, and perhaps for others beside them, without an answer."""
@@ -53,8 +48,8 @@ class Intents:
         found = map(call_from_json, self._values())
         return [(call, bought) for call, bought in found if bought.at < before]
 
-    def _path(self, token: str, nodes: Sequence[naming.Identity]) -> Path:
-        words = [token, *(f"{node}.{launch}" for node, launch in nodes)]
+    def _path(self, bought: naming.Purchase) -> Path:
+        words = [bought.token, *(f"{node}.{launch}" for node, launch in bought.nodes)]
         return self._folder / hashlib.sha256("\0".join(words).encode()).hexdigest()[:32]
 
 

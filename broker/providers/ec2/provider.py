@@ -98,11 +98,7 @@ class Ec2Provider:
         is found out before anything else is bought.
         """
         with self._alone(token):
-            known = self._bought(nodes)
-            if known is not None:
-                self._intents.forget(token, nodes)
-                return known
-            found = self._found_out(nodes)
+            found = self._found_out(nodes) or self._bought(nodes)
             if found is not None:
                 return found
             purpose = self._with.purpose(nodes, token)
@@ -240,13 +236,19 @@ class Ec2Provider:
         return found if found and len(found) == len(nodes) else None
 
     def _found_out(self, nodes: Sequence[Identity]) -> list[Machine] | None:
-        """What became of a call that was made and not answered: it is made again."""
+        """What became of a call that was made and not answered: it is made again.
+
+        Raises NoAnswerError where nothing was said about what the first one did.
+        """
         asked = self._intents.open(nodes)
         if asked is None:
             return None
         try:
             made = {(m.node, m.launch): m for m in self._make(*asked)}
-        except AwsError:
+        except AwsError as error:
+            if error.code in errors.THROTTLES | errors.NOT_USABLE:
+                self._intents.begin(*asked)
+                raise NoAnswerError(f"what was bought is not told: {error}") from error
             return None
         return [made[node] for node in nodes] if {*nodes} <= made.keys() else None
 
@@ -334,11 +336,11 @@ class Ec2Provider:
             self._intents.end(bought)
             raise
         self._book.add(call.region)
-        self._intents.end(bought)
         if bought.offer.reservation:
             self.reserved.taken(bought.offer.reservation, len(instances))
         machines = self._dealt(instances, call, bought)
-        self.holdings.add(machines)
+        self.holdings.add(machines)  # who finds no file any more has to find them there
+        self._intents.end(bought)
         return machines
 
     def _dealt(

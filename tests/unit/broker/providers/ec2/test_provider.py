@@ -242,6 +242,26 @@ def test_a_purchase_nobody_answered_is_found_out_before_anything_else_is_bought(
     assert len(bench.ec2.instances) == 2
 
 
+def test_a_purchase_is_not_forgotten_because_the_question_about_it_was_throttled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def works_but_never_answers(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        real(region, params)
+        raise NoAnswerError("timed out")
+
+    def throttled(region: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise AwsError("RequestLimitExceeded", "no", 503)
+
+    real = bench.ec2._run_instances
+    bench.ec2.hidden = 1000
+    for answers in (works_but_never_answers, throttled):
+        monkeypatch.setattr(bench.ec2, "_run_instances", answers)
+        with pytest.raises(OSError, match=r"timed out|not told"):
+            bench.provider.launch(OFFER, [A, B], token="t")
+    monkeypatch.setattr(bench.ec2, "_run_instances", real)
+    assert len(bench.provider.launch(OFFER, [A, B], token="t")) == len(bench.ec2.instances) == 2
+
+
 def test_an_old_purchase_without_an_answer_is_left_to_the_sweep(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
