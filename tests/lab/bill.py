@@ -28,20 +28,34 @@ class Billed(Taken, Protocol):
     @property
     def stopped_at(self) -> int | None: ...
     @property
+    def spans(self) -> Sequence[tuple[int, int]]: ...
+    @property
+    def ended_at(self) -> int | None: ...
+    @property
     def taken_back(self) -> bool: ...
 
 
 def cost(machine: Billed, now: int) -> int:
-    """Micro-dollars until `now`; EC2's terms for Linux: by the second, a minute at least."""
-    if machine.running_at is None:
+    """Micro-dollars until `now`; EC2's terms for Linux: by the second, a minute at least each time.
+
+    Volumes are billed on while it is stopped.
+    """
+    spans: list[tuple[int, int | None]] = [*machine.spans]
+    if machine.running_at is not None:
+        spans.append((machine.running_at, machine.stopped_at))
+    if not spans:
         return 0
-    seconds = max(0, (machine.stopped_at or now) - machine.running_at)
-    early = seconds < FREE_SPOT_SECONDS
+    early = (machine.stopped_at or now) - spans[-1][0] < FREE_SPOT_SECONDS
     free = machine.taken_back and machine.market == SPOT and early
-    if machine.stopped_at is not None:
-        seconds = max(seconds, MINIMUM_SECONDS)
-    prices = [0 if free else machine.micro_usd_per_hour, *machine.beside]
-    return sum(price * seconds // HOUR for price in prices)
+    volumes = [price for price in machine.beside if price != ADDRESS]
+    whole = [0 if free else machine.micro_usd_per_hour, *machine.beside]
+    running = [price for price in whole if price not in volumes]
+    kept = sum(price * _seconds(spans[0][0], machine.ended_at, now) // HOUR for price in volumes)
+    return kept + sum(price * _seconds(*span, now) // HOUR for span in spans for price in running)
+
+
+def _seconds(start: int, end: int | None, now: int) -> int:
+    return max(0, now - start) if end is None else max(MINIMUM_SECONDS, end - start)
 
 
 def beside(params: Mapping[str, Any]) -> tuple[int, ...]:

@@ -128,10 +128,13 @@ class Hosts:
         """Boots it: what its user data asks for, and an sshd that answers in a moment."""
         folder = self.folder(number)
         environment = self._environment(folder, id)
-        self._write(folder, number, cloud_config(user_data), environment)
+        if folder.exists():  # it was stopped: user data counts at the first boot alone
+            (folder / "boot.sh").unlink(missing_ok=True)
+        else:
+            self._write(folder, number, cloud_config(user_data), environment)
         argv = [SSHD, "-D", "-e", "-f", f"{folder}/sshd_config"] if SSHD else ["/no/sshd"]
         if self.private is not None:
-            (folder / "private").mkdir(mode=0o755)
+            (folder / "private").mkdir(mode=0o755, exist_ok=True)
             argv = [*ALONE, f"{folder}/private", str(self.private), *argv]
         with (folder / "console").open("wb") as console:
             self._running[number] = subprocess.Popen(

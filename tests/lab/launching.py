@@ -31,6 +31,8 @@ class LabInstance(moto_instances.Instance):
     machine: Machine | None = None
     spot_instance_request_id: str | None = None
     end: Callable[[], None] | None = None
+    halt: Callable[[], None] | None = None
+    wake: Callable[[], None] | None = None
 
     @property
     def _address(self) -> str | None:
@@ -64,6 +66,19 @@ class LabInstance(moto_instances.Instance):
             self.end()
         return before
 
+    def stop(self) -> moto_instances.InstanceState:
+        before = moto_instances.InstanceState(self._state.name, self._state.code)
+        if self.halt is not None:
+            self.halt()
+        return before
+
+    def start(self) -> moto_instances.InstanceState:
+        """Raises Fault where there is no room."""
+        before = moto_instances.InstanceState(self._state.name, self._state.code)
+        if self.wake is not None:
+            self.wake()
+        return before
+
     def show(self, machine: Machine) -> None:
         """Takes over the machine's state."""
         if machine.state == "terminated":
@@ -71,6 +86,7 @@ class LabInstance(moto_instances.Instance):
         self._state.name, self._state.code = machine.state, CODES[machine.state]
         since = machine.launched_at if machine.running_at is None else machine.running_at
         self.launch_time = datetime.fromtimestamp(int(since), UTC).replace(tzinfo=None)
+        self.state_reason = moto_instances.StateReason()
         if machine.reason:
             said = f"{machine.reason}: {REASONS.get(machine.reason, '')}"
             self.state_reason = moto_instances.StateReason(said, machine.reason)
@@ -245,11 +261,19 @@ class Launching(EC2Response):
         )
         instance.machine = machine
         instance.end = lambda: box.machines.end(machine, USER, box.now())
+        instance.halt = lambda: box.machines.halt(machine, box.now())
+        instance.wake = lambda: self._wake(machine, pool)
         if pool.market == SPOT:
             instance.lifecycle = "spot"
             instance.spot_instance_request_id = f"sir-{instance.id[-8:]}"
         box.machines.add(machine)
         instance.show(machine)
+
+    def _wake(self, machine: Machine, pool: Pool) -> None:
+        """A stopped machine has no claim to room. Raises Fault."""
+        if machine.state == "stopped":
+            self.box.stock.grant(pool, 1, 1, self.box.machines.living())
+            self.box.machines.wake(machine, self.box.now())
 
     # --- CreateFleet
 

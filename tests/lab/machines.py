@@ -16,7 +16,11 @@ REASONS: Mapping[str, str] = {
     "Server.InternalError": "An internal error occurred during instance launch",
     "Client.InternalError": "A client error caused the instance to terminate on launch",
 }
-CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+CODES = {
+    **{"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48},
+    **{"stopping": 64, "stopped": 80},
+}
+FINAL = {"shutting-down": "terminated", "stopping": "stopped"}
 NOTICE_SECONDS = 120
 
 
@@ -61,7 +65,7 @@ class Delays:
     ssh: float = 3.0
     """From running to an sshd that answers."""
     stop: float = 30.0
-    """From shutting-down to terminated; the processes end half way."""
+    """From shutting-down to terminated, or stopping to stopped; the processes end half way."""
     visible: float = 1.0
     """Until a new machine is found by those who ask for it."""
     listed: float = 3600.0
@@ -104,6 +108,8 @@ class Machine:
     taken_at: float | None = None
     """When a spot machine is taken back."""
     down_at: float | None = None
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Times that it ran before it was stopped."""
     stopped_at: int | None = None
     gone_at: float | None = None
     reason: str = ""
@@ -113,6 +119,12 @@ class Machine:
     @property
     def taken_back(self) -> bool:
         return self.reason == SPOT_LOSS
+
+    @property
+    def ended_at(self) -> int | None:
+        """When its end began, for good."""
+        over = self.state in {"shutting-down", "terminated"}
+        return int(self.down_at) if over and self.down_at is not None else None
 
     @property
     def lives(self) -> bool:
@@ -186,7 +198,7 @@ class Machines:
             self.hosts.start(machine.number, id=machine.id, user_data=machine.user_data)
         if machine.lives and machine.taken_at is not None and now >= machine.taken_at:
             self.end(machine, SPOT_LOSS, machine.taken_at)
-        if machine.state == "shutting-down" and machine.down_at is not None:
+        if machine.state in FINAL and machine.down_at is not None:
             self._go_down(machine, now, machine.down_at)
 
     def _go_down(self, machine: Machine, now: float, since: float) -> None:
@@ -194,17 +206,33 @@ class Machines:
         if now >= since + stop / 2:
             self.hosts.cut(machine.number)
         if now >= since + stop and not self.hosts.alive(machine.number):
-            machine.gone_at = now
-            self._enter(machine, "terminated")
+            machine.gone_at = now if machine.state == "shutting-down" else None
+            self._enter(machine, FINAL[machine.state])
 
     def end(self, machine: Machine, reason: str, now: float) -> None:
         """From here on it is not billed. An end that has begun stays what it is."""
-        if not machine.lives:
+        if machine.ended_at is not None:
             return
         machine.reason, machine.down_at = reason, now
         machine.stopped_at = int(now) if machine.running_at is not None else None
         self._enter(machine, "shutting-down")
         self._go_down(machine, now, now)
+
+    def halt(self, machine: Machine, now: float) -> None:
+        """Its processes end, its folder stays."""
+        if not machine.lives:
+            return
+        if machine.running_at is not None:
+            machine.spans.append((machine.running_at, int(now)))
+        machine.reason, machine.down_at, machine.running_at = USER, now, None
+        self._enter(machine, "stopping")
+        self._go_down(machine, now, now)
+
+    def wake(self, machine: Machine, now: float) -> None:
+        """Boots once more."""
+        machine.reason, machine.down_at, machine.launched_at = "", None, now
+        machine.boots_at = now + self.delays.of("boot")
+        self._enter(machine, "pending")
 
     def interrupt(self, machine: Machine, now: float, *, notice: float = NOTICE_SECONDS) -> None:
         """Takes a spot machine back after so many seconds' notice."""
