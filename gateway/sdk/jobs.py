@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from broker.model.errors import Conflict, Refused, Unknown
+from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
@@ -89,17 +89,8 @@ def cancel(
     wanted = managed.of_task(managed.of_name(live, name), task)
     if not wanted:
         raise Unknown("no such managed job that is not over")
-    end(wanted)
+    managed.end(service(), wanted)
     return RequestId.done(None)
-
-
-def end(jobs: Sequence[Json]) -> None:
-    """Those that wait for others first: the end of these would end them."""
-    for one in sorted(jobs, key=lambda one: -int(one["id"])):
-        try:
-            service().post(f"/v1/jobs/{one['id']}/cancel")
-        except Conflict:
-            continue  # it ended by itself just now
 
 
 def tail_logs(

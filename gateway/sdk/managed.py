@@ -1,10 +1,13 @@
 """Which managed jobs are meant: by id, by name, by task."""
 
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from broker.model.errors import Unknown
-from gateway.sdk.client import Json
+from gateway.sdk.client import Json, Told
 
+OVER = 409
+"""How the service answers for a job that is over already."""
 HINT = "`spz jobs queue -a` lists them"
 
 
@@ -34,6 +37,24 @@ def one_of(jobs: Sequence[Json], job: int | None, *, task: str | int | None) -> 
     own = [one for one in found if one["id"] == job]
     latest = sorted(found, key=lambda one: (-int(one["root"]), int(one["id"])))
     return (own if own and task is None else latest)[0]
+
+
+class Ends(Protocol):
+    """The part of a client that this takes."""
+
+    def post(self, route: str, /) -> Json: ...
+
+
+def end(service: Ends, jobs: Sequence[Json]) -> list[int]:
+    """Ends them, those that wait for others first, and says which. Raises Told."""
+    ids = sorted((int(one["id"]) for one in jobs), reverse=True)
+    for number in ids:
+        try:
+            service.post(f"/v1/jobs/{number}/cancel")
+        except Told as error:
+            if error.status != OVER:  # it ended by itself just now
+                raise
+    return ids
 
 
 def _numbers(one: Json) -> set[int]:

@@ -4,10 +4,9 @@ import json
 import os
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-from broker.model.errors import Conflict, Refused, Unknown
+from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
@@ -72,10 +71,8 @@ def cancel(given: Values, counter: Counter) -> int:
     ids = ", ".join(str(number) for number in dict.fromkeys(one["root"] for one in found))
     if not given["yes"] and not counter.confirm(f"Cancelling managed jobs {ids}. Proceed?"):
         return 1
-    for one in reversed(found):  # what waits for another first: that one's end would end it
-        with suppress(Conflict):
-            counter.service.post(f"/v1/jobs/{one['id']}/cancel")
-        print(f"Cancelling managed job {one['id']}")
+    for number in managed.end(counter.service, found):
+        print(f"Cancelling managed job {number}")
     return 0
 
 

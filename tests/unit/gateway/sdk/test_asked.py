@@ -7,6 +7,7 @@ import pytest
 from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, sky
 from gateway.sdk.asked import RequestId, stream_of
+from gateway.sdk.client import Told
 from gateway.sdk.records import JobStatus, ManagedJobStatus, cluster_record, managed_record
 from gateway.sdk.tasks import AWS, Resources, Task
 
@@ -50,6 +51,28 @@ def test_names_are_those_of_tasks_and_of_wholes() -> None:
 def test_an_unknown_managed_job_is_refused(ids: list[int]) -> None:
     with pytest.raises(Unknown, match="no managed job 6"):
         managed.of_ids(JOBS, ids)
+
+
+class Ending:
+    """A service in which some jobs are over, and one is another user's."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def post(self, route: str, /) -> dict[str, object]:
+        self.asked.append(route)
+        if "/8/" in route or "/9/" in route:
+            status = 409 if "/9/" in route else 403
+            raise Told("no", hint="", kind="", status=status)
+        return {}
+
+
+def test_what_waits_for_others_is_ended_first_and_what_is_over_is_passed_by() -> None:
+    service = Ending()
+    assert managed.end(service, [JOBS[0], JOBS[2]]) == [9, 7]
+    assert service.asked == ["/v1/jobs/9/cancel", "/v1/jobs/7/cancel"]
+    with pytest.raises(Told):
+        managed.end(service, [JOBS[1]])
 
 
 def test_states_are_words_and_know_when_they_are_final() -> None:
