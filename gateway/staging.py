@@ -11,7 +11,8 @@ import structlog
 
 from accounting.ids import JobId
 from broker.engine import Engine
-from broker.model.commands import CheckpointDone, Report
+from broker.model.commands import ArtifactsDone, CheckpointDone, Report
+from broker.model.errors import Refused
 from broker.model.events import Event, NodeGone, Released
 from broker.model.job import Job, JobState
 from broker.model.node import Node
@@ -21,11 +22,12 @@ from broker.stage.checkpoints import Checkpoints, News, Owned
 from broker.stage.courier import Courier, Outputs
 from broker.stage.disk import Disk
 from broker.stage.marks import Marks
+from broker.stage.mounts import Mounts
 from broker.stage.objects import Objects
 from broker.stage.s3 import SCHEME, Bucket, split
 from broker.stage.sides import Near
 from broker.stage.sync import Limits, Sync
-from broker.stage.upkeep import Upkeep
+from broker.stage.upkeep import Upkeep, of
 from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
 
@@ -96,7 +98,15 @@ def staging(
     limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
     sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
     kept = Checkpoints(objects(paths, config), tell=tell)
-    upkeep = Upkeep(kept, fetch_every=lambda node: _fetch_every(config, node), log=log)
+    upkeep = Upkeep(
+        kept,
+        fetch_every=lambda node: _fetch_every(config, node),
+        mounts=Mounts(sync, buckets(config), of),
+        stored=lambda job, found: report(
+            ArtifactsDone(job=job.id, attempt=job.attempt, artifacts=found)
+        ),
+        log=log,
+    )
     files = Courier(sync, jobs, outputs, log, upkeep)
     return Staging(files, kept, jobs, config.checkpoint_days)
 
@@ -114,9 +124,27 @@ def objects(paths: Paths, config: Config) -> Objects:
     if not where.startswith(SCHEME):
         return Disk(Path(where))
     name, key = split(where)
-    prefix = f"{key.rstrip('/')}/" if key else ""
-    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
-    return Bucket(api, name, prefix)
+    return Bucket(_api(config), name, f"{key.rstrip('/')}/" if key else "")
+
+
+def _api(config: Config) -> BotoApi:
+    return BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+
+
+def buckets(config: Config) -> Callable[[str, Job], tuple[Objects, str]]:
+    """From a URL of a job to what it is of; buckets that are not configured are refused."""
+    api = _api(config)
+
+    def bucket(url: str, job: Job) -> tuple[Objects, str]:
+        name, key = split(url)
+        may = [one.replace("%u", job.owner.user).rstrip("/") for one in config.buckets]
+        led = {".", ".."} & set(key.split("/"))  # what a library on the way may take for a path
+        if led or not any(f"{name}/{key}/".startswith(f"{one}/") for one in may):
+            listed = ", ".join(SCHEME + one for one in may) or "none is"
+            raise Refused(f"{url}: not of a bucket that is configured", hint=f"buckets: {listed}")
+        return Bucket(api, name), key
+
+    return bucket
 
 
 def elastic_of(config: Config, node: Node) -> Elastic | None:

@@ -13,7 +13,7 @@ from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
 from broker.decide.stopping import decide_power, decide_seen
 from broker.decide.submit import decide_submit, decide_test
-from broker.decide.telling import decide_notify, decide_told, decide_trouble
+from broker.decide.telling import decide_kept, decide_notify, decide_told, decide_trouble
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
@@ -163,8 +163,10 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return decide_trouble(world, message, now)
         case cmd.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
-        case cmd.NoticeDone() | cmd.LimitDone() | cmd.CheckpointDone():
+        case cmd.NoticeDone() | cmd.LimitDone():
             return decide_told(world, message, now)
+        case cmd.CheckpointDone() | cmd.ArtifactsDone():
+            return decide_kept(world, message, now)
         case MachineStopped() | MachineStarted() | MachineNotStarted():
             return decide_seen(world, message, now)
         case cmd.StepTaken() | cmd.Tick() | cmd.Journal():

@@ -36,18 +36,36 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
     )
 
 
-def decide_told(
-    world: World, seen: cmd.NoticeDone | cmd.LimitDone | cmd.CheckpointDone, now: int
-) -> Decision:
-    """Words about an old attempt change nothing."""
+Kept = cmd.CheckpointDone | cmd.ArtifactsDone
+MOST_NAMED = 100
+"""Artifacts of one event that are named."""
+
+
+def decide_kept(world: World, seen: Kept, now: int) -> Decision:
+    """What was kept of a job elsewhere. Words about an old attempt change nothing."""
     job = world.jobs.get(seen.job)
     if job is None or job.attempt != seen.attempt:
         return NOTHING
     if isinstance(seen, cmd.CheckpointDone):
-        fact = ev.Checkpointed(
+        fact: ev.JobEvent = ev.Checkpointed(
             job=job.id, at=now, what=seen.what, number=seen.number, detail=seen.detail
         )
-        return Decision([fact])
+    else:
+        fact = ev.ArtifactsStored(
+            job=job.id,
+            at=now,
+            files=len(seen.artifacts),
+            size=sum(one.size for one in seen.artifacts),
+            artifacts=seen.artifacts[:MOST_NAMED],
+        )
+    return Decision([fact])
+
+
+def decide_told(world: World, seen: cmd.NoticeDone | cmd.LimitDone, now: int) -> Decision:
+    """Words about an old attempt change nothing."""
+    job = world.jobs.get(seen.job)
+    if job is None or job.attempt != seen.attempt:
+        return NOTHING
     if isinstance(seen, cmd.NoticeDone):
         return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
     return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])

@@ -11,6 +11,7 @@ from broker.model.errors import Refusal, Width
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.offer import Machine, Offer
+from broker.model.recovery import Artifact
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
@@ -398,6 +399,15 @@ class CheckpointDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsDone:
+    """Files were put into a bucket."""
+
+    job: JobId
+    attempt: int
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitDone:
     """The node has this change of the job's limit, or of the step's own."""
 
@@ -453,6 +463,7 @@ Report = (
     | NoticeDone
     | LimitDone
     | CheckpointDone
+    | ArtifactsDone
     | Journal
     | Terminated
     | Vanished

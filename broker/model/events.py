@@ -23,7 +23,7 @@ from broker.model.job import (
 )
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
-from broker.model.recovery import Action, Failure
+from broker.model.recovery import Action, Artifact, Failure
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
 from broker.model.stopping import Kept, NodeStarted, NodeStarting, NodeStopped, NodeStopping
@@ -204,6 +204,15 @@ class Checkpointed(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsStored(JobFact):
+    """Files of its were put into a bucket; the first of them by name."""
+
+    files: int
+    size: int
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Released(JobFact):
     """No process of the attempt is left; its nodes are free."""
 
@@ -325,6 +334,7 @@ JobEvent = (
     | Requeued
     | Decided
     | Checkpointed
+    | ArtifactsStored
     | Released
     | Kept
     | StepAdded

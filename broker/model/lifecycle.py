@@ -433,6 +433,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Requeued: _requeued,
     ev.Decided: _decided,
     ev.Checkpointed: lambda job, event: job,
+    ev.ArtifactsStored: lambda job, event: job,
     ev.Released: _released,
     Kept: lambda job, event: replace(job, kept=job.shares or job.kept),
     ev.StepAdded: _step_added,

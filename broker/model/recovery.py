@@ -1,5 +1,6 @@
-"""Words for how a job goes on after something went wrong: what it was, and what is done."""
+"""Words for how a job goes on after something went wrong, and what is kept of it elsewhere."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 POLICY = 1
@@ -35,3 +36,12 @@ class Action(StrEnum):
     """Back in the queue, held: it has come back too often."""
     FREEZE = "freeze"
     """Back in the queue, held: many were hit at once, and starting again would hit them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file of a job's that was put into a bucket."""
+
+    url: str
+    size: int
+    sha256: str

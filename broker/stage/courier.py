@@ -16,10 +16,11 @@ from broker.model.job import Job
 from broker.model.node import Node
 from broker.ports import EndSeen, Place
 from broker.stage.ignore import OF_JOBS, OF_TASKS
+from broker.stage.mounts import apart, from_buckets, uses_buckets
 from broker.stage.pieces import written
 from broker.stage.sides import Far, HereError, Side, Where, tails
 from broker.stage.sync import Folder, Sync, Told
-from broker.stage.upkeep import Log, Upkeep, of
+from broker.stage.upkeep import Log, Upkeep, machine, of
 
 Outputs = Callable[[Job, Node], Sequence[str]]
 """Full paths of what a job's batch step writes."""
@@ -55,7 +56,7 @@ class Courier:
             try:
                 if not place.shared:
                     self._bring(job, node, _far(place))
-                self.upkeep.restore(job, node, _far(place))
+                self.upkeep.bring(job, node, _far(place), shared=place.shared)
             except HereError as error:
                 raise Refused(f"files cannot be brought to {node.name}: {error}") from error
             except FileNotFoundError as error:
@@ -103,7 +104,7 @@ class Courier:
         if not place.shared:
             self._pass_on(job, node, far)
             self._fetch(job, node, far)
-        self.upkeep.at_end(job, node, far, well=well)
+        self.upkeep.at_end(job, node, far, well=well, shared=place.shared)
 
     def hasten(self, node: NodeName) -> None:
         """What is due now and then on the node is due at once, for it will be taken back."""
@@ -112,6 +113,7 @@ class Courier:
     def forget(self, node: NodeName, launch: int) -> None:
         """The machine is gone."""
         self.sync.marks.forget(f"{node}.{launch}")
+        self.sync.marks.forget(apart(f"{node}.{launch}"))
         self._grown.pop(node, None)
         self.upkeep.forget(node)
 
@@ -201,7 +203,9 @@ class Courier:
         root = job.spec.cwd
         below = (posixpath.join(where.path, name) for where, name in self._outputs(job, node))
         inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
-        return Folder(of(job, root), _name(node), str(job.id), frozenset(inside), rules=_rules(job))
+        outputs, away, rules = frozenset(inside), from_buckets(job), _rules(job)
+        where, tag = of(job, root), str(job.id)
+        return Folder(where, machine(node), tag, outputs, apart=away, rules=rules)
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
         """Of the job's first node alone; those that name no file of their own are left out."""
@@ -228,15 +232,11 @@ def _rules(job: Job) -> tuple[str, ...]:
 
 def _travels(job: Job) -> bool:
     """Whether anything of it does although the node shares the login node's files."""
-    return job.spec.checkpoint is not None
+    return job.spec.checkpoint is not None or uses_buckets(job)
 
 
 def _far(place: Place) -> Far:
     return Far(place.channel, place.python, place.archive, place.stream)
-
-
-def _name(node: Node) -> str:
-    return f"{node.name}.{node.launch}"
 
 
 def _tail(side: Side, where: Where, *, name: str, at: int) -> bytes:

@@ -1,7 +1,9 @@
 """Objects in a folder of this host: the gateway's own disk in a bucket's place."""
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +39,8 @@ class Disk:
             yield from (start + unquote(n) for n in names if not n.endswith((DRAFT, HASH)))
 
     def read(self, key: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        if self.head(key) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), key)
         with self._file(key).open("rb") as file:
             file.seek(offset)
             return file.read(-1 if length is None else length)
@@ -67,8 +71,10 @@ class Disk:
     def _stored(self, file: Path, key: str) -> Stored | None:
         try:
             found = file.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        if not stat.S_ISREG(found.st_mode):
+            return None  # other keys go on from here
         try:
             size, digest = json.loads(file.with_name(file.name + HASH).read_bytes())
         except (OSError, ValueError):

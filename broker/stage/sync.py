@@ -55,8 +55,18 @@ class Folder:
     """In the names of files that are kept beside others."""
     outputs: frozenset[str] = frozenset()
     """Paths below the folder that are passed on as they grow instead."""
+    apart: tuple[str, ...] = ()
+    """Paths below the folder that travel otherwise, with all that they hold."""
+    only: str | None = None
+    """The one entry of the folder that travels; None: all."""
     rules: tuple[str, ...] = OF_JOBS
     """Files that may say what stays at home; the first that is there counts."""
+
+    def wants(self, path: str) -> bool:
+        """Whether it travels."""
+        return path not in self.outputs and not any(
+            path == one or path.startswith(f"{one}/") for one in self.apart
+        )
 
 
 @dataclass(slots=True)
@@ -79,8 +89,10 @@ class Sync:
     limits: Limits = Limits()
 
     def push(self, folder: Folder, far: Side) -> Told:
-        """Raises TooMuch, FileNotFoundError for a folder that is not there, HereError, OSError."""
+        """Raises Refused (TooMuch), FileNotFoundError for no such folder, HereError, OSError."""
         here = _listed(self.near, folder)
+        if folder.only is not None and not here.files:
+            raise Refused(f"{folder.where.path}/{folder.only}: there is nothing to bring")
         self._must_be_allowed(folder, here.files)
         there = _listed(far, folder, here.ignored, verb="arrive")
         if here.one_with(there):
@@ -146,13 +158,17 @@ def _listed(
     side: Side, folder: Folder, ignored: Ignored | None = None, *, verb: str = "list"
 ) -> _Seen:
     """What is ignored is said by the folder itself where it is not given."""
-    how = {"files": folder.rules} if ignored is None else {"lines": ignored.lines}
+    by_file = ignored is None and folder.only is None
+    how: dict[str, object] = {"lines": ignored.lines if ignored else []}
+    how = {"files": folder.rules} if by_file else how
+    if folder.only is not None:
+        how["only"] = folder.only
     said = side.carry(verb, folder.where, json.dumps(how).encode("ascii"))
     found = json.loads(zlib.decompress(said))
     ignored, rows = ignored or Ignored(found["lines"]), found["rows"]
     identity = tuple(rows.pop(""))
     kept = ignored.kept({path: Entry(*row) for path, row in rows.items()})
-    wanted = {path: entry for path, entry in kept.items() if path not in folder.outputs}
+    wanted = {path: entry for path, entry in kept.items() if folder.wants(path)}
     return _Seen(wanted, ignored, identity)
 
 

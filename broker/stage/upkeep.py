@@ -9,13 +9,15 @@ from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobFlag, JobState
 from broker.model.node import Node
+from broker.model.recovery import Artifact
 from broker.stage.checkpoints import Checkpoints, Owned
+from broker.stage.mounts import Mounts, Visit
 from broker.stage.sides import HereError, Side, Where
 
 TURN_SECONDS = 5.0
 """So long a checkpoint is copied at a time while its job runs: others wait for the node."""
 MOST_TRIES = 5
-"""An end is told of although its checkpoint could not be taken so often."""
+"""An end is told of although its results or checkpoint could not be had so often."""
 
 
 class Log(Protocol):
@@ -41,6 +43,10 @@ class Upkeep:
     """None: no copies are kept."""
     fetch_every: Callable[[Node], int] = lambda node: 0
     """Seconds between two fetches of results while a job runs; 0: only at ends."""
+    mounts: Mounts | None = None
+    """None: nothing travels beside working directories."""
+    stored: Callable[[Job, tuple[Artifact, ...]], None] = lambda job, artifacts: None
+    """Hears of what was put into buckets."""
     log: Log = field(default_factory=NoLog)
     clock: Callable[[], float] = time.monotonic
     _next: dict[Due, float] = field(default_factory=dict)
@@ -61,29 +67,46 @@ class Upkeep:
         if self._is_due(job, node, "checkpoint", every=asked.every or 0) or begun:
             self._save(job, owned, far, seconds=TURN_SECONDS)
 
-    def at_end(self, job: Job, node: Node, far: Side, *, well: bool) -> None:
-        """The last checkpoint of an attempt, unless its job has ended well for good.
+    def at_end(self, job: Job, node: Node, far: Side, *, well: bool, shared: bool) -> None:
+        """Further results, and the last checkpoint of an attempt unless it ended well for good.
 
         Raises OSError, a few times at most.
         """
-        asked, again = job.spec.checkpoint, JobFlag.REQUEUED in job.flags
-        done = job.state is JobState.COMPLETED or (well and not again)
-        if self.checkpoints is None or asked is None or done:
-            return
-        due = node.name, job.key, "checkpoint"
+        due = node.name, job.key, "end"
         try:
-            self._save(job, _owned(job, node, asked.folder), far)
+            self._fetch(job, node, far, shared=shared)
+            self._save_last(job, node, far, well=well)
         except OSError as error:
             self._failed[due] = self._failed.get(due, 0) + 1
             if self._failed[due] < MOST_TRIES:
                 raise
-            self.log.warning("checkpoint.lost", job=job.id, node=node.name, error=str(error))
+            self.log.warning("results.lost", job=job.id, node=node.name, error=str(error))
 
-    def restore(self, job: Job, node: Node, far: Side) -> None:
-        """The folder is there, before a later attempt with the newest checkpoint.
+    def _fetch(self, job: Job, node: Node, far: Side, *, shared: bool) -> None:
+        if self.mounts is None or not job.spec.results:
+            return
+        try:
+            found = self.mounts.fetch(Visit(job, machine(node), far, shared))
+        except (Refused, HereError) as error:
+            self.log.warning("results.refused", job=job.id, node=node.name, error=str(error))
+            return
+        if found:
+            self.stored(job, found)
+
+    def _save_last(self, job: Job, node: Node, far: Side, *, well: bool) -> None:
+        asked, again = job.spec.checkpoint, JobFlag.REQUEUED in job.flags
+        done = job.state is JobState.COMPLETED or (well and not again)
+        if asked is not None and not done:
+            self._save(job, _owned(job, node, asked.folder), far)
+
+    def bring(self, job: Job, node: Node, far: Side, *, shared: bool) -> None:
+        """Files beside the working directory, and the folder of checkpoints, before a later
+        attempt with the newest one.
 
         Raises OSError, Refused.
         """
+        if self.mounts is not None:
+            self.mounts.bring(Visit(job, machine(node), far, shared))
         asked = job.spec.checkpoint
         if self.checkpoints is None or asked is None:
             return
@@ -120,6 +143,11 @@ class Upkeep:
             self.checkpoints.save(owned, far, seconds=seconds)
         except (Refused, HereError) as error:
             self.log.warning("checkpoint.failed", job=job.id, error=str(error))
+
+
+def machine(node: Node) -> str:
+    """Name and launch number."""
+    return f"{node.name}.{node.launch}"
 
 
 def of(job: Job, path: str) -> Where:

@@ -11,7 +11,7 @@ from gateway.query.dollars import usd
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
-SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, ev.Decided, ev.Checkpointed)
+SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, ev.Decided, ev.Checkpointed, ev.ArtifactsStored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ def _history(event: ev.Event) -> str:
         return f"requeued{_told(event.why)}"
     if isinstance(event, ev.Decided):
         return f"decided: {event}"
+    if isinstance(event, ev.ArtifactsStored):
+        return f"stored {event.files} files, {event.size} bytes, such as {event.artifacts[0].url}"
     if isinstance(event, ev.Checkpointed):
         return f"checkpoint {event.number} {event.what}{_told(event.detail)}"
     if isinstance(event, ev.Ended):

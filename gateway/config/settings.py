@@ -252,6 +252,11 @@ class Config(Settings):
         description="Where checkpoints lie: s3://BUCKET/PREFIX, or a folder of this host; absent: "
         "below the state directory.",
     )
+    buckets: tuple[str, ...] = Field(
+        (),
+        description="What #SPZ lines may read and write, with the service's rights: BUCKET or "
+        "BUCKET/PREFIX, where %u is the user's name.",
+    )
     checkpoint_days: Positive = Field(
         30, description="How long checkpoints of jobs are kept that did not complete."
     )

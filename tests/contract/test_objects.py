@@ -98,8 +98,11 @@ def test_a_piece_is_read_by_offset_and_length(objects: Objects) -> None:
 def test_what_is_not_there_is_none_or_not_found(objects: Objects) -> None:
     assert objects.head("a/none") is None
     assert list(objects.found("a")) == []
-    with pytest.raises(FileNotFoundError):
-        objects.read("a/none")
+    put(objects, "a/b/c", b"1")
+    for key in ("a/none", "a/b"):
+        assert objects.head(key) is None
+        with pytest.raises(FileNotFoundError):
+            objects.read(key)
     objects.drop(["a/none"])
 
 

@@ -47,6 +47,8 @@ def gateway(lab: Running) -> Iterator[Service]:
         ssh_user=lab.ssh_user,
         buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
     )
+    config += "objects: s3://site/kept\nbuckets: [site/data]\n"
+    lab.client("s3").create_bucket(Bucket="site")
     preloaded = Preloaded()
     try:
         with service(preloaded, config, environ=CREDENTIALS) as made:
@@ -157,7 +159,7 @@ def test_files_are_their_users_on_both_sides(gateway: Service, share: Path) -> N
 
 CHECKPOINTED = """\
 #!/bin/bash
-#SBATCH --requeue
+#SBATCH --requeue -C spot
 #SPZ checkpoint=ckpt every=0:01
 n=$(cat ckpt/n 2>/dev/null || echo 0)
 echo "$n" > "begun-$SPZ_RESTART_COUNT"
@@ -219,3 +221,31 @@ def test_a_spot_job_that_is_interrupted_twice_goes_on_from_its_checkpoint(
     assert told.count("restored - of attempt") == 2
     shown = gateway.run("sacct", "-D", "-n", "-X", "-P", "-o", "State", "-j", str(job))
     assert shown.out.split() == ["PREEMPTED", "PREEMPTED", "COMPLETED"]
+
+
+def test_input_comes_from_a_bucket_and_results_go_into_one(
+    gateway: Service, share: Path, lab: Running
+) -> None:
+    work = folder(share, "objects")
+    store = lab.client("s3")
+    store.put_object(Bucket="site", Key="data/set/in.txt", Body=b"from the bucket")
+    (work / "run.sh").write_text(
+        "#!/bin/sh\n#SPZ stage-in=s3://site/data/set stage-out=out:s3://site/data/run\n"
+        "mkdir out\ncat set/in.txt > out/result.txt\n"
+    )
+    job = gateway.submit("run.sh", cwd=work)
+    gateway.wait(job, "COMPLETED")
+    stored = store.get_object(Bucket="site", Key="data/run/result.txt")
+    assert stored["Body"].read() == b"from the bucket"
+    assert (work / "out" / "result.txt").read_text() == "from the bucket"
+    assert not (work / "set").exists()
+    told = gateway.run(SPZ, "why", str(job), env=gateway.variables()).out
+    assert "stored 1 files, 15 bytes, such as s3://site/data/run/result.txt" in told
+
+
+def test_buckets_that_are_not_configured_are_refused(gateway: Service, share: Path) -> None:
+    work = folder(share, "elsewhere")
+    (work / "run.sh").write_text("#!/bin/sh\n#SPZ stage-in=s3://site/kept\ntrue\n")
+    job = gateway.submit("run.sh", cwd=work)
+    gateway.wait(job, "FAILED")
+    assert "s3://site/kept: not of a bucket that is configured" in gateway.words()

@@ -48,6 +48,12 @@ class There:
         self.told.append(f"{verb} {where.path}")
         return b""
 
+    def words(self, verb: str, where: Where) -> None:
+        return None
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return OSError(said)
+
 
 @dataclass
 class Log:
@@ -79,7 +85,7 @@ class Case:
 
     def end(self, job: Job, *, well: bool) -> list[str]:
         self.kept.told.clear()
-        self.upkeep.at_end(job, A, self.side, well=well)
+        self.upkeep.at_end(job, A, self.side, well=well, shared=False)
         return self.kept.told
 
 
@@ -162,10 +168,10 @@ def test_an_end_waits_for_its_checkpoint_a_few_times_only(case: Case) -> None:
         with pytest.raises(OSError, match="no route"):
             case.end(job(), well=False)
     case.end(job(), well=False)
-    assert case.log.told == ["checkpoint.lost"]
+    assert case.log.told == ["results.lost"]
 
 
 def test_the_folder_is_there_and_a_later_attempt_finds_its_checkpoint(case: Case) -> None:
-    case.upkeep.restore(job(), B, case.side)
-    case.upkeep.restore(replace(job(), attempt=2), B, case.side)
+    case.upkeep.bring(job(), B, case.side, shared=False)
+    case.upkeep.bring(replace(job(), attempt=2), B, case.side, shared=False)
     assert case.kept.told == ["make /w/ckpt", "make /w/ckpt", "restore 0 for attempt 2"]
