@@ -28,8 +28,9 @@ test: setup  ## the whole suite: the quick tests, then the marked ones (real pro
 	$(BIN)/pytest -q -m "$(MARKED)" $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
 	exit $$rc
 
-chaos: setup  ## 300 jobs on the cloud in a box while everything goes wrong (minutes)
-	@SKYPURZA_TEST_JOBS=300 $(BIN)/pytest -q -m kill tests/lab/test_chaos.py $(ARGS)
+chaos: setup  ## 300 jobs on the cloud in a box while everything goes wrong, 200 kills of all kinds (minutes)
+	@SKYPURZA_TEST_JOBS=300 SKYPURZA_TEST_ROUNDS=200 SKYPURZA_TEST_CUT=30 $(BIN)/pytest -q -m "kill or e2e" \
+		tests/lab/test_chaos.py tests/lab/test_rounds.py tests/lab/test_nodes.py $(ARGS)
 
 lint: setup  ## ruff, formatting, types, import contracts
 	$(BIN)/ruff check .

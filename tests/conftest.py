@@ -31,17 +31,13 @@ OURS = (
     "SINFO_",
     "SCANCEL_",
 )
-KEPT = {
-    "SKYPURZA_SHARED",
-    "SKYPURZA_TEST_JOBS",
-    "SKYPURZA_TEST_KILLS",
-    "SKYPURZA_TEST_SEED",
-}
+KEPT = ("SKYPURZA_SHARED", "SKYPURZA_TEST_")
+"""How tests are to be run is said by these."""
 
 settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("steady")
 
-for name in [key for key in os.environ if key.startswith(OURS) and key not in KEPT]:
+for name in [key for key in os.environ if key.startswith(OURS) and not key.startswith(KEPT)]:
     del os.environ[name]
 
 

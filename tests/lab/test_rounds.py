@@ -1,0 +1,101 @@
+"""Agents, connections and the service are killed while jobs run: each runs once, to its own end.
+
+SKYPURZA_TEST_ROUNDS says how often (`make chaos`: 200), SKYPURZA_TEST_SEED repeats former luck.
+"""
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.agents import until
+from tests.e2e.service import Preloaded, Service, service
+from tests.lab.broken import agents, kill, sessions
+from tests.lab.host import NO_SSHD, SSHD
+from tests.lab.running import CREDENTIALS, Running, running
+from tests.lab.test_service import CONFIG
+
+ROUNDS = int(os.environ.get("SKYPURZA_TEST_ROUNDS") or 10)
+SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
+LIVE = 6
+"""Jobs that run or wait at a time."""
+LINES = 20
+SETTLE = 120.0
+SCRIPT = f"""\
+#!/bin/bash
+echo "${{SLURM_RESTART_COUNT:-0}}" >> "lines/$1"
+for line in $(seq {LINES}); do echo "$line"; sleep "$2"; done
+exit "$3"
+"""
+
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def lab() -> Iterator[Running]:
+    if not SSHD:
+        pytest.skip(NO_SSHD)
+    with running("--speed", "30", "--ssh-port", "2228") as made:
+        yield made
+
+
+@pytest.fixture
+def gateway(lab: Running) -> Iterator[Service]:
+    preloaded = Preloaded()
+    config = CONFIG.format(
+        endpoint=lab.endpoint,
+        ssh_port=lab.ssh_port,
+        ssh_user=lab.ssh_user,
+        buy="instance_types: [m7i.large]",
+    ).replace("idle_seconds: 2", "idle_seconds: 60")
+    try:
+        with service(preloaded, config, environ=CREDENTIALS) as made:
+            (made.work / "lines").mkdir()
+            (made.work / "job.sh").write_text(SCRIPT)
+            yield made
+    finally:
+        preloaded.close()
+
+
+def live(gateway: Service) -> int:
+    return int(gateway.rows("select count(*) from jobs where over = 0")[0][0])
+
+
+VICTIMS = {"agent": agents, "sshd": sessions}
+
+
+def strike(gateway: Service, lab: Running, dice: random.Random) -> str:
+    """One of the three, as soon as there is one."""
+    chosen = dice.choice([*VICTIMS, "gateway"])
+    if chosen == "gateway":
+        gateway.restart()
+    else:
+        find = VICTIMS[chosen]
+        kill(dice.choice(until(lambda: find(lab.state), f"any {chosen}", SETTLE)))
+    return chosen
+
+
+def test_jobs_run_once_and_to_their_own_end_whatever_is_killed(
+    gateway: Service, lab: Running
+) -> None:
+    print(f"\nseed {SEED}")
+    dice, codes = random.Random(SEED), dict[int, int]()
+    struck = []
+    gateway.wait(gateway.wrap("true"), "COMPLETED")
+    for _ in range(ROUNDS):
+        while live(gateway) < LIVE:
+            code, pause = dice.choice([0, 0, 3]), dice.choice([0, 0.02, 0.1])
+            words = (str(len(codes)), str(pause), str(code))
+            codes[gateway.submit("-o", "%j.out", "job.sh", *words)] = code
+        time.sleep(dice.uniform(0, 2))
+        struck.append(strike(gateway, lab, dice))
+    until(lambda: not live(gateway), "the end of all jobs", SETTLE)
+    print({what: struck.count(what) for what in set(struck)}, len(codes), "jobs")
+    every_line = "".join(f"{line}\n" for line in range(1, LINES + 1))
+    for number, (job, code) in enumerate(codes.items()):
+        assert gateway.exit(job) == (code, 0), gateway.job(job)
+        assert gateway.file(f"{job}.out") == every_line
+        assert gateway.file(f"lines/{number}") == "0\n"
