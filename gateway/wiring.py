@@ -60,6 +60,7 @@ from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
 from gateway.passthrough.cli import site_commands
 from gateway.staging import staging
+from gateway.store.aging import aging
 from gateway.store.backup import backup_store
 from gateway.store.feed import Consumer, feed
 from gateway.store.rollup import MOST
@@ -220,10 +221,9 @@ def build(paths: Paths, config: Config) -> Service:
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
         tidy.append(partial(ec2.tidy, heart.report))
         ends.callback(ec2.stop)
-    workers = Workers(
+    heart.workers = workers = Workers(
         outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
     )
-    heart.workers = workers
     desk = Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
@@ -237,7 +237,8 @@ def build(paths: Paths, config: Config) -> Service:
         mails=usable(config.mail_prog),
         cooling=lambda: market.cooling(clock.now()),
     )
-    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins())
+    desk.archive = old = aging(store, clock, config)
+    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins(), old)
     known = Commands(_programs(config))
     routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
     app = build_app(desk, known.standing(), log=log, routers=routers, key=config.http.key())
@@ -309,6 +310,8 @@ class Sweep:
     holders: Holders
     consumers: Sequence[Consumer] = ()
     """Accounting plugins."""
+    aging: Callable[[], object] = lambda: None
+    """Takes out records that are old."""
     every: float = 30.0
     _next: float = 0.0
     _next_prune: float = 0.0
@@ -362,6 +365,7 @@ class Sweep:
         self._next_prune = time.monotonic() + PRUNE_SECONDS
         with contextlib.suppress(Busy):
             self.store.forget(self.heart.clock.now() - DAY)
+            self.aging()
 
 
 def _site(config: Config, catalog: Catalog) -> Site:

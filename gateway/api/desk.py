@@ -6,10 +6,11 @@ import os
 import platform
 import pwd
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from accounting.ids import JobId
@@ -35,6 +36,21 @@ T = TypeVar("T")
 READERS = 4
 NAMES_KEPT = 30.0
 """Seconds that what the user database said about a uid is believed."""
+
+
+class Archive(Protocol):
+    """Where old records go; both block, and raise OSError and Busy."""
+
+    @property
+    def ages(self) -> Mapping[str, int]:
+        """Seconds by kind of record, as configured."""
+        ...
+
+    def dump(self, ages: Mapping[str, int], folder: Path | None) -> Mapping[str, int]: ...
+
+    def load(self, path: Path) -> int:
+        """Raises ValueError for a file that is no archive."""
+        ...
 
 
 class Engine(Protocol):
@@ -156,6 +172,8 @@ class Desk:
     """Whether an option without effect here is told in a warning."""
     mails: bool = True
     """Whether there is a program that sends mail."""
+    archive: Archive | None = None
+    """Takes out old records, and puts them back."""
     reread: Callable[[Owner], Sequence[str]] | None = None
     """Takes the configuration anew, for who asks; names settings that wait for the next start."""
     _pool: ThreadPoolExecutor = field(default_factory=_readers)

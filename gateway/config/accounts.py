@@ -7,6 +7,7 @@ from pydantic import Field
 
 from accounting.assoc import DEFAULT_ACCOUNT, ENFORCED
 from gateway.config.fields import (
+    Age,
     Count,
     FiniteTime,
     Name,
@@ -168,6 +169,19 @@ class AccountingSettings(Settings):
     default_account: Name = Field(
         DEFAULT_ACCOUNT,
         description="Account of a user without an association, where that is allowed.",
+    )
+    archive_dir: str | None = Field(
+        None,
+        description="ArchiveDir: folder for what is purged; absent: it is not kept.",
+    )
+    purge_job_after: Age | None = Field(
+        None, description="PurgeJobAfter: since when ended jobs go; absent: never."
+    )
+    purge_event_after: Age | None = Field(
+        None, description="PurgeEventAfter: the same of what happened to machines."
+    )
+    purge_ledger_after: Age | None = Field(
+        None, description="The same of the ledger's entries; sums for reports stay."
     )
 
 

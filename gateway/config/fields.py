@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from accounting.age import read_age
 from accounting.tres import GresCounts, gres_counts, parse_weights
 from broker.model.spec import UNLIMITED, Limit
 from sbatch_shim.grammar import hostlist, values
@@ -50,6 +51,13 @@ def _time(value: object) -> Limit:
             "or UNLIMITED",
         )
     return UNLIMITED if isinstance(seconds, str) else seconds
+
+
+def _age(value: object) -> int:
+    found = read_age(str(value))
+    if found is None:
+        raise BadValueError("not an age", "as 12months, 30days or 48hours")
+    return found
 
 
 def _finite_time(value: object) -> int:
@@ -214,6 +222,7 @@ def any_of(*words: str) -> BeforeValidator:
 
 Time = Annotated[Limit, BeforeValidator(_time), Form("time or UNLIMITED")]
 FiniteTime = Annotated[int, BeforeValidator(_finite_time), Form("time")]
+Age = Annotated[int, BeforeValidator(_age), Form("age, as 12months, 30days, 48hours")]
 Seconds = Annotated[int, Field(ge=0), Form("seconds")]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
@@ -19,7 +20,7 @@ from broker.model.node import Node
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.ports import Clock, Counters, HistoryQuery
-from gateway.store import lease, records, rollup, rows
+from gateway.store import lease, purge, records, rollup, rows
 from gateway.store import statements as do
 from gateway.store.faults import told
 from gateway.store.history import SqlHistory
@@ -119,6 +120,28 @@ class SqlStore:
             with told(self._name), self._writer.transaction() as cursor:
                 rollup.add(cursor, self._writes, found)
         return len(found.entries)
+
+    def purge(self, kind: str, before: int, *, archive: Path | None, cluster: str) -> int:
+        """Takes out records from before an instant, into files of a folder if there is one.
+
+        `kind` is one of `purge.KINDS`; returns how many rows went. Raises OSError, Busy.
+        """
+        gone = 0
+        while rows := purge.old(self.history, kind, before):
+            if archive is not None:
+                purge.archived(self.history, rows, archive, cluster=cluster, kind=kind)
+            with told(self._name), self._writer.transaction() as cursor:
+                purge.drop(cursor, self._writes, rows)
+            gone += len(rows)
+        return gone
+
+    def load_archive(self, path: Path) -> int:
+        """Puts back the rows of an archive that are not there. Raises OSError, ValueError, Busy."""
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = list(purge.read_archive(lines))
+        with told(self._name), self._writer.transaction() as cursor:
+            purge.load(cursor, self._writes, found)
+        return len(found)
 
     def charges(
         self, since: int, *, span: int = DAY, until: int = 2**40

@@ -79,6 +79,9 @@ def _repeated(sql: str, count: int) -> str:
     return ROW.sub(lambda row: ", ".join([row[0]] * count), sql) if count > 1 else sql
 
 
+PURGED = (t.jobs, t.runs, t.events, t.ledger)
+
+
 class Writes:
     """Every statement of the writer, in the dialect of one database."""
 
@@ -100,6 +103,14 @@ class Writes:
         self.part_node = self._ready(PART_NODE, t.nodes, {"gone_name": "name"})
         self.forget_requests = self._ready(FORGET_REQUESTS, t.requests, {"before": "at"})
         self.lease = self._ready(LEASE, t.leases)
+        self.drop = {table: self._dropped(table) for table in PURGED}
+        self.load = {table: self._once(table) for table in (t.specs, *PURGED)}
+
+    def _dropped(self, table: Table) -> Write:
+        """Takes a row out by its key."""
+        keys = {f"gone_{column.name}": column.name for column in table.primary_key}
+        which = [table.c[column] == bindparam(name) for name, column in keys.items()]
+        return self._ready(delete(table).where(*which), table, keys)
 
     def _once(self, table: Table) -> Write:
         statement = self._insert(table)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.reading import fail, finishing, read_options, reader
-from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order
+from gateway.api.programs.sacctmgr_archive import SURE, archive
+from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order, Talk
 from gateway.api.programs.sacctmgr_rows import RECORDS, Asked
 from gateway.api.programs.sacctmgr_show import DENIED, conditions_of, entity_of
-from gateway.api.wire import Answer, Call
+from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.config.settings import Config
 from gateway.query.documents import values
 from gateway.query.restbook import CONTENT
@@ -20,9 +21,11 @@ NO_PROMPT = (
     "sacctmgr: error: the prompt (sacctmgr without a command) is not supported by SkyPurza\n"
 )
 READ_ONLY = "Can't run this command in readonly mode.\n"
+ARCHIVE = "archive"
+CONTINUE = "Are you sure you want to continue?"
 SHOWS = ("show", "list")
-NOT_OURS = ("archive", "clear", "reconfigure", "shutdown")
-"""Commands to slurmdbd itself, which there is none of; `spz db` archives."""
+NOT_OURS = ("clear", "reconfigure", "shutdown")
+"""Commands to slurmdbd itself, which there is none of."""
 
 
 class Sacctmgr:
@@ -50,12 +53,14 @@ class Sacctmgr:
                 raise fail(READ_ONLY)
             order = Order(desk, call, name, options.words[1:], self.tres, options.has("immediate"))
             return await order.answer()
+        if name == ARCHIVE:
+            return await _archive(desk, call, asked)
         return _other(word, name, asked)
 
 
 def _command(word: str) -> str:
     """The full name of a command that changes something; empty for others."""
-    known = (*ORDERS, *FILES, *NOT_OURS)
+    known = (*ORDERS, *FILES, ARCHIVE, *NOT_OURS)
     return next((name for name in known if len(word) >= 3 and name.startswith(word)), "")
 
 
@@ -67,6 +72,18 @@ def _other(word: str, name: str, asked: Asked) -> Answer:
     if word in {"version", "ver"}:
         return Answer(out=f"slurm {asked.ctx.site.version}\n")
     raise fail(BAD_KEYWORD.format(word))
+
+
+async def _archive(desk: Desk, call: Call, asked: Asked) -> Answer:
+    """For administrators, after a question."""
+    if not asked.admin:
+        raise fail(DENIED)
+    words = asked.options.words[1:]
+    said = Talk(call.files.get(LINE, Given()), asked.options.has("immediate"))
+    said.print(SURE if words and "dump".startswith(words[0].lower()) else "")
+    if said.text and not said.yes(CONTINUE):
+        return said.ended("\nAborted\n")
+    return await archive(desk, words)
 
 
 async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:

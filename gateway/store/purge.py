@@ -1,0 +1,149 @@
+"""Old records: kept in archive files where that is wanted, then taken out; the sums stay.
+
+An archive is a file of JSON lines, each a table's name and a row as it was. It stands on disk
+before its rows go; loading one twice loads it once.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, Table, bindparam, select
+
+from gateway.store import statements as do
+from gateway.store import tables as t
+from gateway.store.rollup import CONSUMER, Reader
+
+PAGE = 2000
+"""Jobs, events or entries that go in one file and one transaction."""
+JOBS = (
+    select(t.jobs)
+    .where(t.jobs.c.over == 1, t.jobs.c.ended < bindparam("before"))
+    .order_by(t.jobs.c.ended)
+    .limit(bindparam("page"))
+)
+EVENTS = (
+    select(t.events)
+    .where(t.events.c.node.is_not(None), t.events.c.at < bindparam("before"))
+    .order_by(t.events.c.seq)
+    .limit(bindparam("page"))
+)
+ENTRIES = (
+    select(t.ledger)
+    .where(t.ledger.c.at < bindparam("before"), t.ledger.c.seq <= bindparam("summed"))
+    .order_by(t.ledger.c.at)
+    .limit(bindparam("page"))
+)
+OF_JOBS = {
+    table: select(table).where(table.c[column].in_(bindparam("jobs", expanding=True)))
+    for table, column in ((t.runs, "job_id"), (t.events, "job"))
+}
+SPECS = select(t.specs).where(t.specs.c.digest.in_(bindparam("digests", expanding=True)))
+Row = Mapping[str, Any]
+Rows = list[tuple[Table, Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Something that is purged: its records, in whose order, and the instant that each has."""
+
+    name: str
+    table: Table
+    old: Select[Any]
+    at: str
+    summed: bool = False
+    """Only what every reader of the ledger has had."""
+
+
+KINDS = {
+    "job": Kind("job", t.jobs, JOBS, "ended"),
+    "event": Kind("event", t.events, EVENTS, "at"),
+    "ledger": Kind("ledger", t.ledger, ENTRIES, "at", summed=True),
+}
+"""As slurmdbd names them; events are those of machines, the ledger is ours."""
+
+
+def old(reader: Reader, kind: str, before: int) -> Rows:
+    """A page of what is from before the instant, with all that hangs on it. Raises Busy."""
+    this = KINDS[kind]
+    values = {"before": before, "page": PAGE}
+    values |= {"summed": _summed(reader)} if this.summed else {}
+    found: Rows = [(this.table, _row(one)) for one in reader.read(this.old, values)]
+    if kind == "job" and found:
+        jobs = [row["job_id"] for _, row in found]
+        for table, statement in OF_JOBS.items():
+            found += [(table, _row(one)) for one in reader.read(statement, {"jobs": jobs})]
+    return found
+
+
+def _summed(reader: Reader) -> int:
+    """Up to which entry the sums and every plugin have come."""
+    rows = reader.read(select(t.positions.c.consumer, t.positions.c.seq), {})
+    found: dict[str, int] = dict(map(tuple, rows))
+    return min(found.values()) if CONSUMER in found else 0
+
+
+def _row(one: Any) -> Row:
+    return dict(one._mapping)
+
+
+def archived(reader: Reader, rows: Rows, folder: Path, *, cluster: str, kind: str) -> Path:
+    """The file of these rows, on disk before this returns. Raises OSError, Busy."""
+    at = KINDS[kind].at
+    moments = [row[at] for table, row in rows if table is KINDS[kind].table]
+    name = f"{cluster}_{kind}_archive_{_stamp(min(moments))}_{_stamp(max(moments))}"
+    path, number = folder / f"{name}.jsonl", 1
+    while path.exists():
+        path, number = folder / f"{name}.{number}.jsonl", number + 1
+    part = path.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as file:
+        for table, row in [*_specs(reader, rows), *rows]:
+            file.write(json.dumps({"table": table.name, "row": row}) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)
+    return path
+
+
+def _stamp(instant: int) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _specs(reader: Reader, rows: Rows) -> Rows:
+    digests = sorted({row["spec"] for _, row in rows if row.get("spec")})
+    return [(t.specs, _row(one)) for one in reader.read(SPECS, {"digests": digests})]
+
+
+def drop(cursor: Any, writes: do.Writes, rows: Rows) -> None:
+    """Takes them out; one of the writer's transactions."""
+    for table, write in writes.drop.items():
+        keys = [column.name for column in table.primary_key]
+        gone = [{f"gone_{key}": row[key] for key in keys} for own, row in rows if own is table]
+        if gone:
+            write.run(cursor, gone)
+
+
+def read_archive(lines: Sequence[str]) -> Iterator[tuple[Table, Row]]:
+    """The rows of an archive. Raises ValueError for what is none."""
+    known = {table.name: table for table in (t.specs, t.jobs, t.runs, t.events, t.ledger)}
+    for number, line in enumerate(lines, start=1):
+        try:
+            found = json.loads(line)
+            table, row = known[found["table"]], found["row"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"line {number} is no row of an archive") from error
+        if not isinstance(row, dict) or row.keys() != set(table.c.keys()):
+            raise ValueError(f"line {number} is no row of table {table.name}")
+        yield table, row
+
+
+def load(cursor: Any, writes: do.Writes, rows: Rows) -> None:
+    """Puts back what is not there; one of the writer's transactions."""
+    for table, write in writes.load.items():
+        found = [dict(row) for own, row in rows if own is table]
+        if found:
+            write.run(cursor, found)

@@ -1,0 +1,94 @@
+"""Old records go into archives and come back as they were; what was summed up stays."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accounting.change import NO_CHANGE
+from accounting.ids import JobId
+from accounting.rollup import DAY
+from broker.model import events as ev
+from broker.ports import HistoryQuery
+from gateway.store.sql import SqlStore, open_store
+from tests.contract.records import START, ended, job
+from tests.contract.test_store_sums import T0, charge, used
+from tests.unit.gateway.store.conftest import Standing
+
+
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
+    file = request.param == "file"
+    place = str(tmp_path / "state.db") if file else request.getfixturevalue("postgres_url")
+    made = open_store(place, clock=Standing())
+    yield made
+    made.close()
+
+
+def filled(store: SqlStore) -> None:
+    """Two jobs that ended, one of them later, and one that did not."""
+    with store.transaction(epoch=1) as tx:
+        tx.append([(n, ev.Released(job=JobId(n), at=START)) for n in (1, 2, 3)])
+        tx.save_jobs([ended(1, START), ended(2, START + 1), ended(3, START + DAY), job(4)])
+
+
+def jobs(store: SqlStore) -> list[int]:
+    return [one.id for one in store.history.jobs(HistoryQuery())]
+
+
+def test_jobs_that_ended_long_ago_go_with_their_events_and_come_back(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    filled(store)
+    known = list(store.history.jobs(HistoryQuery()))
+    assert store.purge("job", START + 60, archive=tmp_path, cluster="site") == 4
+    assert (jobs(store), store.history.events(JobId(1))) == ([3, 4], [])
+    (archive,) = tmp_path.glob("*.jsonl")
+    assert archive.name.startswith("site_job_archive_")
+    for _ in range(2):
+        assert store.load_archive(archive) == 6
+        assert list(store.history.jobs(HistoryQuery())) == known
+    assert len(store.history.events(JobId(1))) == 1
+
+
+def test_without_a_folder_nothing_is_kept(store: SqlStore, tmp_path: Path) -> None:
+    filled(store)
+    assert store.purge("job", START + 60, archive=None, cluster="site") == 4
+    assert (jobs(store), list(tmp_path.glob("*.jsonl"))) == ([3, 4], [])
+
+
+def test_what_runs_and_what_the_book_and_reservations_are_made_of_stays(store: SqlStore) -> None:
+    with store.transaction(epoch=1) as tx:
+        change = ev.BookChanged(at=1, actor=0, by="root", action="x", change=NO_CHANGE)
+        tx.append([(1, change), (2, ev.NodeRemoved(node="n1", launch=0, at=1))])  # type: ignore[arg-type]
+        tx.save_jobs([job(4)])
+    assert [
+        store.purge(kind, 2**40, archive=None, cluster="site") for kind in ("job", "event")
+    ] == [
+        0,
+        1,
+    ]
+    assert (jobs(store), len(store.book_changes())) == ([4], 1)
+
+
+def test_the_ledger_goes_as_far_as_it_is_summed_up_and_reports_stay(store: SqlStore) -> None:
+    with store.transaction(epoch=1) as tx:
+        tx.post([used(1, "alice", T0, T0 + 600), charge(1, "alice", T0, 700)])
+    assert store.purge("ledger", T0 + DAY, archive=None, cluster="site") == 0
+    before = store.history.used(since=T0, until=T0 + DAY, by=("user", "tres"))
+    store.roll_up()
+    assert store.purge("ledger", T0 + DAY, archive=None, cluster="site") == 2
+    assert list(store.history.entries(since=0, until=2**40)) == []
+    assert store.history.used(since=T0, until=T0 + DAY, by=("user", "tres")) == before
+    assert store.history.spent(since=T0, until=T0 + DAY, by=("user",)) == {("alice",): 700}
+
+
+@pytest.mark.parametrize("line", ["", "{", json.dumps({"table": "leases", "row": {}}), "[]"])
+def test_a_file_that_is_no_archive_loads_nothing(
+    store: SqlStore, tmp_path: Path, line: str
+) -> None:
+    path = tmp_path / "other"
+    path.write_text(f"{line}\n")
+    with pytest.raises(ValueError, match="line 1 is no row of an archive"):
+        store.load_archive(path)
