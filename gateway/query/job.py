@@ -22,12 +22,17 @@ def job_id(job: Job, _: Context) -> int:
 
 def shown_id(job: Job, ctx: Context) -> str:
     """`12`, `12_3` for an element, `12_[4-9%2]` for those that wait, `12+1` for a component."""
+    return id_text(job, ctx.array_width)
+
+
+def id_text(job: Job, width: int) -> str:
+    """The same; of those that wait at most so many characters are named."""
     array = job.array
     if array is None:
         return str(job.id) if job.het is None else f"{job.het.base}+{job.het.offset}"
     if array.task is not None:
         return f"{array.base}_{array.task}"
-    return f"{array.base}_[{show_array(array.waiting, array.limit, ctx.array_width)}]"
+    return f"{array.base}_[{show_array(array.waiting, array.limit, width)}]"
 
 
 def array_base(job: Job, _: Context) -> JobId:

@@ -1,6 +1,7 @@
 """What `launch`, `exec` and `logs` do with a client: plan, ask, send, follow."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -130,9 +131,24 @@ def _beside(notes: Sequence[str]) -> str:
     return f" ({'; '.join(notes)})" if notes else ""
 
 
+ELEMENT = re.compile(r"[0-9]+_[0-9]+")
+
+
+def job_number(service: Client, text: str) -> int | None:
+    """The id of a job named `12` or `12_3`; None for what is no such name. Raises Unknown."""
+    if not ELEMENT.fullmatch(text):
+        return read_digits(text)
+    for route, more in (("/v1/jobs", {}), ("/v1/managed", {"all": True})):
+        found = (one for one in service.get(route, **more)["jobs"] if one["slurm_id"] == text)
+        one = next(found, None)
+        if one is not None:
+            return int(one["id"])
+    raise Unknown(f"no job {text}", hint="`squeue` and `sacct` list them")
+
+
 def which(service: Client, target: str, run: int | None) -> Which:
     """A job by id or by its cluster's name, and its run (the last without one). Raises Unknown."""
-    number = read_digits(target)
+    number = job_number(service, target)
     if number is not None:
         return Which(number, run)
     cluster = service.get(f"/v1/clusters/{target}/queue")
@@ -156,8 +172,9 @@ def is_unknown(error: SpzError) -> bool:
 
 def cancel(service: Client, target: str, run: int | None, *, everything: bool) -> str:
     """Ends a job by id, or a run of a cluster (the last without a number); tells what."""
-    if read_digits(target) is not None:
-        service.post(f"/v1/jobs/{target}/cancel")
+    number = job_number(service, target)
+    if number is not None:
+        service.post(f"/v1/jobs/{number}/cancel")
         return f"Cancelling job {target}"
     route = f"/v1/clusters/{target}"
     if run is None and not everything:

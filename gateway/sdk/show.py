@@ -192,7 +192,7 @@ def jobs(found: Sequence[Json], now: int) -> str:
     head = ("JOBID", "NAME", "USER", "STATE", "TIME", "NODES", "TRES", "COST ($)")
     rows = (
         (
-            one["id"],
+            one["slurm_id"],
             one["name"],
             one["user"],
             one["state"],

@@ -30,8 +30,13 @@ def _details(one: Json, now: int) -> object:
     return one["detail"] or (None if one["reason"] == "None" else one["reason"])
 
 
+def _id(one: Json, now: int) -> object:
+    """As Slurm tells it (`12_3`); of a whole, or a part of one, as it stands in the line."""
+    return one["slurm_id"] if one["tasks"] < 2 else one["id"]
+
+
 COLUMNS = (
-    Column("ID", lambda one, now: one["id"]),
+    Column("ID", _id),
     Column("TASK", _task),
     Column("NAME", lambda one, now: one["name"]),
     Column("USER", lambda one, now: one["user"], USERS),

@@ -10,7 +10,7 @@ from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
-from gateway.sdk.launching import plan_text
+from gateway.sdk.launching import job_number, plan_text
 from gateway.sdk.sending import make_folders
 from gateway.sdk.verbs import pools
 from gateway.sdk.verbs.counter import Counter, as_json
@@ -76,9 +76,15 @@ def cancel(given: Values, counter: Counter) -> int:
     return 0
 
 
+def _number(service: Client, text: str) -> int:
+    """A job's id, as Slurm tells it too. Raises Refused, Unknown."""
+    number = job_number(service, text)
+    return show.run_number(text) if number is None else number
+
+
 def _chosen(given: Values, service: Client) -> list[Json]:
     """Those that are not over, in the order of their ids. Raises Refused, Unknown."""
-    ids = [show.run_number(text) for text in given["words"]]
+    ids = [_number(service, text) for text in given["words"]]
     names = {"name": given["name"], "pool": given["pool"]}
     if not ids and not (any(names.values()) or given["all"] or given["all_users"]):
         raise Refused("no job named", hint="spz jobs cancel ID, --name NAME, or --all")
@@ -122,7 +128,7 @@ def _of_attempt(state: Json, number: int) -> int:
 def _job_of(given: Values, service: Client) -> int:
     """The job, or that task of it; the last one without an id. Raises Unknown."""
     jobs = service.get("/v1/managed", all=True)["jobs"]
-    wanted = show.run_number(given["words"][0]) if given["words"] else None
+    wanted = _number(service, given["words"][0]) if given["words"] else None
     task = given["words"][1] if len(given["words"]) > 1 else None
     mine = [one for one in jobs if wanted is not None or one["uid"] == os.getuid()]
     return int(managed.one_of(managed.of_name(mine, given["name"]), wanted, task=task)["id"])

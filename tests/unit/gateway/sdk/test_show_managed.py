@@ -7,7 +7,16 @@ from gateway.sdk.show_managed import managed
 
 NOW = 1_800_000_000
 JOB = {
-    **{"id": 7, "root": 7, "task": 0, "tasks": 1, "rank": None, "name": "fit", "whole": "fit"},
+    **{
+        "id": 7,
+        "slurm_id": "7",
+        "root": 7,
+        "task": 0,
+        "tasks": 1,
+        "rank": None,
+        "name": "fit",
+        "whole": "fit",
+    },
     **{"user": "ann", "tres": "cpu=2", "submitted": NOW - 60, "started": NOW - 50, "ended": None},
     **{"restarts": 1, "status": "RUNNING", "infra": "AWS (us-east-1/use1-az1)", "detail": ""},
     **{"reason": "None", "cost_micro_usd": 1000, "primary": True},
