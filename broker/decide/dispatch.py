@@ -17,6 +17,7 @@ from broker.decide.telling import decide_kept, decide_notify, decide_told, decid
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
+from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.stopping import (
     ClusterPower,
@@ -165,7 +166,7 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
             return seen_in_report.decide_signal_done(world, message, now)
         case cmd.NoticeDone() | cmd.LimitDone():
             return decide_told(world, message, now)
-        case cmd.CheckpointDone() | cmd.ArtifactsDone():
+        case CheckpointDone() | ArtifactsDone():
             return decide_kept(world, message, now)
         case MachineStopped() | MachineStarted() | MachineNotStarted():
             return decide_seen(world, message, now)

@@ -13,7 +13,7 @@ from broker.model import events as ev
 from broker.model.facts import SYSTEM
 from broker.model.job import Hold, Job, JobState
 from broker.model.node import Node, NodeState
-from broker.model.recovery import POLICY, Action, Failure
+from broker.model.recovery import POLICY, Action, Decided, Failure
 from broker.world import World
 
 WINDOW = 300
@@ -143,7 +143,7 @@ def _judged(world: World, fact: ev.Requeued | ev.Ended, now: int) -> Sequence[ev
     evidence = _evidence(world, job, fact, node=node, now=now)
     failure = classify(evidence)
     action = choose(failure, evidence)
-    decided = ev.Decided(
+    decided = Decided(
         job=job.id,
         at=now,
         failure=failure,

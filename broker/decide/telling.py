@@ -7,6 +7,7 @@ from broker.model import events as ev
 from broker.model.errors import Conflict
 from broker.model.job import Notice
 from broker.model.lifecycle import Life, life
+from broker.model.recovery import ArtifactsDone, ArtifactsStored, CheckpointDone, Checkpointed
 from broker.world import World
 
 ROOT = 0
@@ -36,7 +37,7 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
     )
 
 
-Kept = cmd.CheckpointDone | cmd.ArtifactsDone
+Kept = CheckpointDone | ArtifactsDone
 MOST_NAMED = 100
 """Artifacts of one event that are named."""
 
@@ -46,12 +47,12 @@ def decide_kept(world: World, seen: Kept, now: int) -> Decision:
     job = world.jobs.get(seen.job)
     if job is None or job.attempt != seen.attempt:
         return NOTHING
-    if isinstance(seen, cmd.CheckpointDone):
-        fact: ev.JobEvent = ev.Checkpointed(
+    if isinstance(seen, CheckpointDone):
+        fact: ev.JobEvent = Checkpointed(
             job=job.id, at=now, what=seen.what, number=seen.number, detail=seen.detail
         )
     else:
-        fact = ev.ArtifactsStored(
+        fact = ArtifactsStored(
             job=job.id,
             at=now,
             files=len(seen.artifacts),

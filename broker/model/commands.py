@@ -11,7 +11,7 @@ from broker.model.errors import Refusal, Width
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.offer import Machine, Offer
-from broker.model.recovery import Artifact
+from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
@@ -272,24 +272,16 @@ class Once:
 
 
 Command = (
-    Submit
+    Repeated
+    | Submit
     | TestSubmit
     | Cancel
-    | Signal
-    | Notify
-    | ToTop
-    | SetHold
-    | Suspend
-    | Requeue
-    | Update
     | AddStep
-    | UpdateStep
     | CancelStep
     | FinishAllocation
     | SetNode
     | ChangeBook
     | PostEntries
-    | SetReservation
     | DropReservation
     | Reconfigure
     | ClusterPower
@@ -385,26 +377,6 @@ class NoticeDone:
     job: JobId
     attempt: int
     serial: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointDone:
-    """A checkpoint was `saved`, `restored`, or found corrupt and `quarantined`."""
-
-    job: JobId
-    attempt: int
-    what: str
-    number: int
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactsDone:
-    """Files were put into a bucket."""
-
-    job: JobId
-    attempt: int
-    artifacts: tuple[Artifact, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from broker.model.job import (
 )
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
-from broker.model.recovery import Action, Artifact, Failure
+from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
 from broker.model.stopping import Kept, NodeStarted, NodeStarting, NodeStopped, NodeStopping
@@ -176,40 +176,6 @@ class Requeued(JobFact):
     """Where a machine of it was lost."""
     failed: bool = False
     """Whether it counts as one of the failures after which it may start again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided(JobFact):
-    """What was made of a failure, by which version of the policy, and what that rests on."""
-
-    failure: Failure
-    action: Action
-    policy: int
-    evidence: str
-    machine: str = ""
-    """Name and launch number of the one that was lost."""
-
-    def __str__(self) -> str:
-        return f"{self.failure}: {self.action} ({self.evidence}; policy {self.policy})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpointed(JobFact):
-    """A checkpoint was saved, restored for an attempt, or found corrupt and put aside."""
-
-    what: str
-    """`saved`, `restored` or `quarantined`."""
-    number: int
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactsStored(JobFact):
-    """Files of its were put into a bucket; the first of them by name."""
-
-    files: int
-    size: int
-    artifacts: tuple[Artifact, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

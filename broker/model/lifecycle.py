@@ -20,7 +20,7 @@ from broker.model.job import (
     StepState,
 )
 from broker.model.patch import patched
-from broker.model.recovery import Failure
+from broker.model.recovery import AFTER
 from broker.model.spec import Dependency, DependencyKind
 from broker.model.stopping import Kept
 
@@ -292,14 +292,6 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     return replace(back, **_clean(back)) if job.over else back
 
 
-def _decided(job: Job, event: ev.Decided) -> Job:
-    """Of what a program did by itself its exit code tells more."""
-    told = job.system_comment if event.failure is Failure.APPLICATION else str(event)
-    if not event.machine:
-        return evolved(job, system_comment=told)
-    return evolved(job, system_comment=told, lost_machine=event.machine, lost_at=event.at)
-
-
 def _lost(before: tuple[str, ...], region: str) -> tuple[str, ...]:
     return (*(one for one in before if one != region), region) if region else before
 
@@ -431,9 +423,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Ended: _ended,
     ev.ExitSeen: _exit_seen,
     ev.Requeued: _requeued,
-    ev.Decided: _decided,
-    ev.Checkpointed: lambda job, event: job,
-    ev.ArtifactsStored: lambda job, event: job,
+    **AFTER,
     ev.Released: _released,
     Kept: lambda job, event: replace(job, kept=job.shares or job.kept),
     ev.StepAdded: _step_added,

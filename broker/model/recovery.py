@@ -1,7 +1,14 @@
 """Words for how a job goes on after something went wrong, and what is kept of it elsewhere."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from accounting.ids import JobId
+from broker.model.evolve import evolved
+from broker.model.facts import JobFact
+from broker.model.job import Job
 
 POLICY = 1
 """Version of the table that decides; it is told with every decision."""
@@ -45,3 +52,73 @@ class Artifact:
     url: str
     size: int
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(JobFact):
+    """What was made of a failure, by which version of the policy, and what that rests on."""
+
+    failure: Failure
+    action: Action
+    policy: int
+    evidence: str
+    machine: str = ""
+    """Name and launch number of the one that was lost."""
+
+    def __str__(self) -> str:
+        return f"{self.failure}: {self.action} ({self.evidence}; policy {self.policy})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointed(JobFact):
+    """A checkpoint was saved, restored for an attempt, or found corrupt and put aside."""
+
+    what: str
+    """`saved`, `restored` or `quarantined`."""
+    number: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsStored(JobFact):
+    """Files of its were put into a bucket; the first of them by name."""
+
+    files: int
+    size: int
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDone:
+    """A checkpoint was `saved`, `restored`, or found corrupt and `quarantined`."""
+
+    job: JobId
+    attempt: int
+    what: str
+    number: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsDone:
+    """Files were put into a bucket."""
+
+    job: JobId
+    attempt: int
+    artifacts: tuple[Artifact, ...]
+
+
+def _decided(job: Job, event: Decided) -> Job:
+    """Of what a program did by itself its exit code tells more."""
+    told = job.system_comment if event.failure is Failure.APPLICATION else str(event)
+    if not event.machine:
+        return evolved(job, system_comment=told)
+    return evolved(job, system_comment=told, lost_machine=event.machine, lost_at=event.at)
+
+
+AFTER: Mapping[type, Callable[[Job, Any], Job]] = {
+    Decided: _decided,
+    Checkpointed: lambda job, event: job,
+    ArtifactsStored: lambda job, event: job,
+}
+"""The job after each of these."""

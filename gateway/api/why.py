@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from broker.model import events as ev
 from broker.model.job import Job, JobState
 from broker.model.offer import Machine
+from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.world import Snapshot
 from gateway.query.dollars import usd
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
-SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, ev.Decided, ev.Checkpointed, ev.ArtifactsStored)
+SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, Decided, Checkpointed, ArtifactsStored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,11 @@ def _history(event: ev.Event) -> str:
         return f"put back: {event.reason}{_told(event.detail)}"
     if isinstance(event, ev.Requeued):
         return f"requeued{_told(event.why)}"
-    if isinstance(event, ev.Decided):
+    if isinstance(event, Decided):
         return f"decided: {event}"
-    if isinstance(event, ev.ArtifactsStored):
+    if isinstance(event, ArtifactsStored):
         return f"stored {event.files} files, {event.size} bytes, such as {event.artifacts[0].url}"
-    if isinstance(event, ev.Checkpointed):
+    if isinstance(event, Checkpointed):
         return f"checkpoint {event.number} {event.what}{_told(event.detail)}"
     if isinstance(event, ev.Ended):
         by = f", asked by uid {event.by}" if event.by is not None else ""

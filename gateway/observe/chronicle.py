@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from broker.model import events as ev
 from broker.model.facts import JobFact
+from broker.model.recovery import Checkpointed, Decided
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
 from broker.model.stopping import NodeStarted, NodeStopped
 from sbatch_shim.grammar.arrays import show_indexes
@@ -66,7 +67,7 @@ def _book(fact: ev.BookChanged) -> Mapping[str, object]:
     return {"action": fact.action, "by": fact.by, "where": fact.where}
 
 
-def _checkpointed(fact: ev.Checkpointed) -> Mapping[str, object]:
+def _checkpointed(fact: Checkpointed) -> Mapping[str, object]:
     return {"what": fact.what, "number": fact.number, "detail": fact.detail}
 
 
@@ -81,8 +82,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.Started: ("job.started", _nothing),
     ev.Ended: ("job.ended", _ended),
     ev.Requeued: ("job.requeued", _why),
-    ev.Checkpointed: ("job.checkpoint", _checkpointed),
-    ev.Decided: ("job.decided", lambda fact: {"what": str(fact)}),
+    Checkpointed: ("job.checkpoint", _checkpointed),
+    Decided: ("job.decided", lambda fact: {"what": str(fact)}),
     ev.Unplaced: ("job.unplaced", lambda fact: {"reason": fact.reason, "detail": fact.detail}),
     ev.MachineBought: ("node.bought", _bought),
     ev.NodeBooted: ("node.up", _nothing),

@@ -21,7 +21,7 @@ from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Hold, JobState, Share
 from broker.model.offer import Machine, MachineState, Market
-from broker.model.recovery import POLICY, Action, Failure
+from broker.model.recovery import POLICY, Action, Decided, Failure
 from broker.world import World
 from tests.contract import records
 from tests.sim.site import SITE
@@ -118,7 +118,7 @@ def back(why: str) -> ev.Requeued:
 
 def test_a_decision_stands_before_what_it_led_to() -> None:
     decided, fact = judged(world(machines=3, lost=0), [back(GONE)], NOW)
-    assert isinstance(decided, ev.Decided)
+    assert isinstance(decided, Decided)
     assert (decided.failure, decided.action) == (Failure.NODE_LOSS, Action.REPLACE_NODE)
     assert decided.policy == POLICY
     assert str(decided) == (
@@ -129,7 +129,7 @@ def test_a_decision_stands_before_what_it_led_to() -> None:
 
 def test_a_correlated_incident_holds_jobs_instead_of_starting_them_again() -> None:
     decided, fact = judged(world(machines=3, lost=FEWEST_LOST), [back(GONE)], NOW)
-    assert isinstance(decided, ev.Decided)
+    assert isinstance(decided, Decided)
     assert decided.failure is Failure.CORRELATED
     assert fact == replace(back(GONE), hold=Hold.ADMIN, priority=0)
 
