@@ -15,7 +15,7 @@ from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
 from broker.model.reservation import Reservation, ReservationGone, ReservationSet
 from broker.model.site import Site, units, with_book
-from broker.model.spec import DependencyKind
+from broker.model.spec import DependencyKind, TaskSpec
 from broker.model.tally import Charge, Party, Used, party_of, used_by
 
 MOVING = frozenset(NodeState) - {
@@ -69,6 +69,8 @@ class World:
     """The only home of live state. Reads are free; writes go through `apply` of an event."""
 
     sites = 0
+    possible: tuple[Site, TaskSpec, object] | None = None
+    """The last task that declared nodes of this site could run, with what else decided that."""
 
     def __init__(self, site: Site, *, next_job_id: int = 1, last_event: int = 0) -> None:
         self.site, self.next_job_id, self.last_event = site, next_job_id, last_event

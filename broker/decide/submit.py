@@ -51,9 +51,21 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
 
 
 def _judged(world: World, record: Job, quote: QuoteFor) -> None:
-    """Of a held job nodes are looked for when it is released (22.05). Raises BadOption."""
-    if record.hold is None or record.spec.resources.max_nodes == 0:
-        possible_here(world, record, quote)
+    """Of a held job nodes are looked for when it is released (22.05). Raises BadOption.
+
+    A loop submits the same task over and over: what its own nodes could run, they still can.
+    """
+    if record.hold is not None and record.spec.resources.max_nodes != 0:
+        return
+    kind = record.partitions, record.account, record.qos, record.time_limit
+    known = world.possible
+    if known and known[0] is world.site and known[1] is record.spec and known[2] == kind:
+        return
+    possible_here(world, record, quote)
+    partitions = (world.site.partition(name) for name in record.partitions)
+    elastic = any(one is not None and one.elastic is not None for one in partitions)
+    if not elastic and record.spec.reservation is None:
+        world.possible = world.site, record.spec, kind
 
 
 def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) -> Decision:

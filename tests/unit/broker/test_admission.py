@@ -250,3 +250,19 @@ def test_temporary_disk_is_looked_at_on_each_node() -> None:
     bench = Bench(replace(DECLARED, nodes=nodes))
     job = bench.submit(resources=Resources(tmp_mib=50))
     assert [share.node for share in bench.world.jobs[job].shares] == ["n3"]
+
+
+def test_a_task_that_was_possible_is_judged_anew_once_its_nodes_are_others() -> None:
+    bench = Bench(DECLARED)
+    spec = TaskSpec(
+        name="job", batch=StepSpec(name="batch"), resources=Resources(min_cpus_per_node=4)
+    )
+
+    def submitted(request: str) -> object:
+        ask = cmd.Submit(spec=spec, owner=ALICE, request=request)
+        return bench.step(ask, full=False)[0]
+
+    assert [submitted("r1"), submitted("r2")] == [1, 2]
+    smaller = tuple(replace(node, whole=replace(node.whole, cpu=2)) for node in DECLARED.nodes)
+    bench.world.site = replace(DECLARED, nodes=smaller)
+    assert isinstance(submitted("r3"), BadOption)
