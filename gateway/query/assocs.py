@@ -1,7 +1,8 @@
 """Associations as Slurm's tools list them: the account tree with its users, numbered."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from accounting.assoc import (
     ROOT,
@@ -12,6 +13,7 @@ from accounting.assoc import (
     default_qos,
 )
 from accounting.ids import AccountName, UserName
+from accounting.limits import NO_LIMITS, Limits
 from broker.model.job import Job
 from gateway.query.context import Context
 
@@ -26,6 +28,8 @@ class Row:
     user: Association | None
     qos: tuple[str, ...]
     default_qos: str
+    limits: Limits = NO_LIMITS
+    """Its own, and those per job and user that it has from above."""
 
     @property
     def shares(self) -> int:
@@ -79,21 +83,42 @@ def tree(book: Book) -> list[Row]:
     users: dict[AccountName, list[Association]] = {}
     for own in (own for several in book.associations.values() for own in several):
         users.setdefault(own.account, []).append(own)
-    return list(_below(book, book.accounts[ROOT], depth=0, below=(children, users)))
+    root = book.accounts[ROOT]
+    return list(_below(book, root, depth=0, below=(children, users), above=NO_LIMITS))
+
+
+def _inherited(own: Limits, above: Limits) -> Limits:
+    """Limits of groups hold where they are set, others for all below that set none themselves."""
+    found: dict[str, Any] = {}
+    for name in FROM_ABOVE:
+        mine, theirs = getattr(own, name), getattr(above, name)
+        if isinstance(theirs, Mapping):
+            found[name] = {**theirs, **mine}
+        elif mine is None:
+            found[name] = theirs
+    return replace(own, **found)
+
+
+FROM_ABOVE = tuple(one.name for one in fields(Limits) if one.name.startswith("max_"))
 
 
 _Below = tuple[dict[AccountName, list[Account]], dict[AccountName, list[Association]]]
 
 
-def _below(book: Book, account: Account, *, depth: int, below: _Below) -> Iterator[Row]:
+def _below(
+    book: Book, account: Account, *, depth: int, below: _Below, above: Limits
+) -> Iterator[Row]:
     children, users = below
     ids = ids_of(book)
     of_account = Association(user=UserName(""), account=account.name)
     grades = tuple(sorted(allowed_qos(book, of_account)))
-    yield Row(ids[account.name, "", None], depth, account, None, grades, account.default_qos or "")
+    limits = _inherited(account.limits, above)
+    number, default = ids[account.name, "", None], account.default_qos or ""
+    yield Row(number, depth, account, None, grades, default, limits)
     for own in sorted(users.get(account.name, []), key=lambda one: (one.user, one.partition or "")):
         grades = tuple(sorted(allowed_qos(book, own)))
         number = ids[own.account, own.user, own.partition]
-        yield Row(number, depth + 1, account, own, grades, default_qos(book, own))
+        theirs = _inherited(own.limits, limits)
+        yield Row(number, depth + 1, account, own, grades, default_qos(book, own), theirs)
     for child in sorted(children.get(account.name, []), key=lambda one: one.name):
-        yield from _below(book, child, depth=depth + 1, below=below)
+        yield from _below(book, child, depth=depth + 1, below=below, above=limits)

@@ -55,9 +55,7 @@ def _size(tres: str, count: int) -> str:
 
 
 def limits_of(row: Row | None) -> Limits:
-    if row is None:
-        return NO_LIMITS
-    return row.account.limits if row.user is None else row.user.limits
+    return NO_LIMITS if row is None else row.limits
 
 
 def _limit(name: str) -> Callable[[Row | None], str]:

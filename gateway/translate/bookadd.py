@@ -7,6 +7,7 @@ from accounting.assoc import ROOT, Account, Association, Person, Qos, lower
 from accounting.change import Change, default_of
 from accounting.ids import UserName
 from gateway.translate.bookorder import (
+    USE_WHERE,
     Known,
     OrderError,
     Proposal,
@@ -72,7 +73,8 @@ def _words(
             continue
         full = key_of(key, keys)
         if full is None:
-            settings.append(setting_of(word, known, table))
+            tail = USE_WHERE if bare == "account" else ""
+            settings.append(setting_of(word, known, table, tail=tail))
         else:
             full = bare if full in {"name", "names"} else full
             given[full] = ",".join(filter(None, (given.get(full), value)))
@@ -89,6 +91,9 @@ def _settings(settings: Sequence[Setting], width: int) -> str:
 
 
 # ---------------------------------------------------------------- accounts
+
+
+PARENT = next(one for one in ASSOC if one.field == "parent")
 
 
 def _accounts(words: Sequence[str], known: Known) -> Proposal:
@@ -121,7 +126,8 @@ def _accounts(words: Sequence[str], known: Known) -> Proposal:
     out += f"  Organization    = {about[1] or 'Parent/Account Name'}\n Associations\n"
     out += "".join(f"  A = {one.name:<10.10} C = {known.cluster:<10.10}\n" for one in new)
     if said.settings:
-        out += " Settings\n" + _settings(said.settings, 13)
+        below = Setting(PARENT, "", parent)
+        out += " Settings\n" + _settings([*rest, below], 13)
     return Proposal(
         change=Change(accounts=tuple(new)),
         out=out,
@@ -249,7 +255,10 @@ def _qos(words: Sequence[str], known: Known) -> Proposal:
     rest = [one for one in said.settings if one.what.field != "description"]
     new = [put(Qos(name=name, description=text or name), rest) for name in dict.fromkeys(names)]
     out = " Adding QOS(s)\n" + "".join(f"  {one.name}\n" for one in new)
-    out += f" Settings\n  Description    = {text or new[0].name}\n" + _settings(rest, 24)
+    flags = [one for one in rest if one.what.field == "flags"]
+    others = [one for one in rest if one.what.field != "flags"]
+    out += f" Settings\n  Description    = {text or new[0].name}\n"
+    out += _settings(flags, 24) + _settings(others, 24)
     return Proposal(
         change=Change(qos=tuple(new)),
         out=out,

@@ -21,6 +21,7 @@ NO_ENTITY = (
     'Input line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", '
     'or "User"\n'
 )
+NOT_ROOT = " You are not allowed to remove the root account.\n Use remove cluster instead.\n"
 NO_CONDITIONS = " No conditions given to remove, not executing.\n"
 DISCARDED = " Changes Discarded\n"
 DEFAULT_ACCOUNT = (
@@ -58,6 +59,8 @@ def _where(
 
 def _accounts(words: Sequence[str], known: Known) -> Proposal:
     said = _where(words, known, bare="account", keys=ACCOUNT_KEYS)
+    if ROOT in {name.lower() for name in said.where.get("account", ())}:
+        raise OrderError(NOT_ROOT)
     named = [
         name
         for name, one in known.book.accounts.items()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accounting.assoc import ROOT, Account, Association, Person, lower
+from accounting.assoc import ROOT, Account, Association, Person, allowed_qos, lower
 from accounting.change import Change
 from accounting.ids import UserName
 from gateway.translate.bookadd import LEVELS
@@ -43,6 +43,10 @@ NO_ENTITY = (
 NO_CONDITION = "You didn't set any conditions with 'WHERE'.\nAre you sure you want to continue?"
 NOT_DEFAULT = (
     " Can't modify because these users aren't associated with new default account '{}'...\n"
+)
+NO_ACCESS = (
+    " These associations don't have access to their default qos.\n"
+    " Please give them access before they the default can be set to this.\n"
 )
 NOT_HERE = "sacctmgr: error: modifying a {} is not supported by SkyPurza\n"
 Keys = tuple[tuple[str, int], ...]
@@ -225,6 +229,7 @@ def _user(said: Said, known: Known) -> Proposal:
     if not chosen:
         raise OrderError(out=NOTHING)
     names = list(dict.fromkeys(own.user for own in chosen))
+    _must_have_default(chosen, said, known)
     made = {(own.user, own.account, own.partition): put(own, said.settings) for own in chosen}
     if "defaultaccount" in said.texts:
         for own in _defaults(said.texts["defaultaccount"], names, known):
@@ -243,6 +248,18 @@ def _user(said: Said, known: Known) -> Proposal:
         people=tuple(_people(said, names, known)),
     )
     return _proposal(said, change, out=out, names=[str(name) for name in names])
+
+
+def _must_have_default(chosen: Sequence[Association], said: Said, known: Known) -> None:
+    """Raises OrderError where somebody may not use the QOS that is to be the default one."""
+    for one in said.settings:
+        if one.what.field == "default_qos" and one.value is not None:
+            after = [put(own, said.settings) for own in chosen]
+            bad = [own for own in after if one.value not in allowed_qos(known.book, own)]
+            if bad:
+                head = f"  DefQOS = {one.value:<10.10}"
+                lines = [head + user_line(own, known.cluster) for own in reversed(bad)]
+                raise OrderError(NO_ACCESS + "".join(lines))
 
 
 def _wants_association(own: Association, said: Said, known: Known) -> bool:
@@ -265,7 +282,7 @@ def _defaults(account: str, names: Sequence[UserName], known: Known) -> list[Ass
     ]
     if missing:
         lines = "".join(f"  U = {name} C = {known.cluster}\n" for name in missing)
-        raise OrderError(NOT_DEFAULT.format(account) + lines)
+        raise OrderError(out=NOT_DEFAULT.format(account) + lines)
     return [
         replace(own, default_account=own.account == wanted)
         for name in names

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from accounting.assoc import Association, Book
 from accounting.change import Change
 from gateway.translate.bookwords import (
+    BAD_WALL,
     BadSettingError,
     Name,
     Setting,
@@ -115,7 +116,8 @@ def setting_of(word: str, known: Known, table: tuple[Name, ...], *, tail: str = 
         return read(what, sign, value, words=known.words)
     except BadSettingError as error:
         rest = "" if error.whole else UNKNOWN_OPTION.format(word) + tail
-        raise OrderError(error.text + rest) from None
+        text = error.text or BAD_WALL.format(what.label, word)
+        raise OrderError(text + rest) from None
 
 
 def must_be_here(clusters: Sequence[str], known: Known) -> None:

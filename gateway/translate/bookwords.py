@@ -26,6 +26,8 @@ QOS_FLAGS = (
 )  # fmt: skip
 BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
 NOTHING_SET = " You didn't give me anything to set\n"
+BAD_WALL = " Bad {} time format: {}\n"
+"""With the whole word, which reading a value does not see: it raises an empty complaint."""
 BAD_QOS = "sacctmgr: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
 BAD_TRES = "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {}\n"
 
@@ -210,16 +212,16 @@ def _whole(what: Name, text: str, words: Vocabulary) -> int:
 def _shares(what: Name, text: str, words: Vocabulary) -> int:
     if text.lower() == "parent":
         return USE_PARENT
-    found = _count(what, text, words)
+    found = _count(replace(what, label="FairShare"), text, words)
     return 1 if found is None else found
 
 
-def _wall(what: Name, text: str, _: Vocabulary) -> int | None:
+def _wall(_: Name, text: str, __: Vocabulary) -> int | None:
     if text == CLEAR:
         return None
     found = read_time_limit(text)
     if found is None or (isinstance(found, int) and found // 60 > MOST):
-        raise BadSettingError(BAD_VALUE.format(what.label, text))
+        raise BadSettingError("")
     return found if isinstance(found, int) else None
 
 

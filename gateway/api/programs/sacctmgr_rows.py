@@ -84,7 +84,8 @@ def _own_rows(asked: Asked) -> list[Row]:
             and row.user in owned[row.user.user]
         ]
     if not asked.flags.isdisjoint(("wopinfo", "woparentinfo")):
-        rows = [replace(row, qos=managed.holder(row).qos or ()) for row in rows]
+        own = [(row, managed.holder(row)) for row in rows]
+        rows = [replace(row, qos=one.qos or (), limits=one.limits) for row, one in own]
     return rows
 
 

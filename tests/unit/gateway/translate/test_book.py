@@ -222,7 +222,8 @@ ODD_VALUES = (
 def test_a_number_that_no_limit_may_be_is_an_invalid_value(setting: str) -> None:
     with pytest.raises(OrderError) as said:
         ordered(f"modify qos high set {setting}")
-    assert said.value.err.startswith("sacctmgr: error: Invalid value for ")
+    kinds = ("sacctmgr: error: Invalid value for ", " Bad MaxWall time format: ")
+    assert said.value.err.startswith(kinds)
 
 
 ODD_NAMES = ("new\nline", "a'b", 'a"b', "a|b", "a\x1b[2J", "a\udcff")

@@ -174,3 +174,25 @@ def test_raw_usage_is_reset_in_slurms_words(order: str, out: str, err: str, keys
     answer = said(writer, f"sacctmgr -i modify {order}")
     assert (text(answer.out), text(answer.err), answer.code) == (out, err, int(bool(err)))
     assert writer.world.site.book.resets.keys() == keys
+
+
+def test_limits_per_job_are_shown_for_all_below_and_those_of_groups_where_they_are_set() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i modify account chem set maxjobs=4 grpjobs=9 maxtres=cpu=3,mem=1G")
+    said(writer, "sacctmgr -i modify user bob where account=chem set maxtres=cpu=2")
+    line = "sacctmgr -nP show assoc account=chem format=user,grpjobs,maxjobs,maxtres"
+    assert (
+        said(writer, line).out == "|9|4|cpu=3,mem=1G\nalice||4|cpu=3,mem=1G\nbob||4|cpu=2,mem=1G\n"
+    )
+    assert said(writer, f"{line} wopinfo").out == "|9|4|cpu=3,mem=1G\nalice|||\nbob|||cpu=2\n"
+
+
+NO_ACCESS = (
+    " These associations don't have access to their default qos.\n"
+    " Please give them access before they the default can be set to this.\n"
+    "  DefQOS = high        C = oracle     A = chem                 U = bob      \n"
+)
+
+
+def test_a_default_qos_has_to_be_one_that_may_be_used() -> None:
+    assert said(Writer(), "sacctmgr -i modify user bob set defaultqos=high").err == NO_ACCESS
