@@ -118,7 +118,7 @@ class Bills:
             self.machines[machine.node, machine.launch] = machine
 
     def total(self) -> int:
-        return sum(billed(machine) for machine in self.machines.values())
+        return sum(billed(machine, "") for machine in self.machines.values())
 
 
 def simulate(
