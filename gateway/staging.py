@@ -26,13 +26,16 @@ from broker.stage.marks import Marks
 from broker.stage.mounts import Mounts
 from broker.stage.objects import Objects
 from broker.stage.s3 import SCHEME, Bucket, split
-from broker.stage.sides import Near
+from broker.stage.sides import Near, Side
 from broker.stage.sync import Limits, Sync
+from broker.stage.through import Through
 from broker.stage.upkeep import Upkeep, of
 from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
 
 DAY = 86_400
+THROUGH = "s3"
+"""The way of a partition's files."""
 NEAR_PYTHON = "/usr/bin/python3"
 """Every user of the login node can run it, which the service's own need not be."""
 
@@ -98,7 +101,8 @@ def staging(
 
     limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
     sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
-    kept = Checkpoints(objects(paths, config), tell=tell)
+    store = objects(paths, config)
+    kept = Checkpoints(store, tell=tell)
     upkeep = Upkeep(
         kept,
         fetch_every=lambda node: _fetch_every(config, node),
@@ -108,8 +112,26 @@ def staging(
         ),
         log=log,
     )
-    files = Courier(sync, jobs, outputs, log, upkeep)
+    files = Courier(sync, jobs, outputs, log, upkeep, way(config, store))
     return Staging(files, kept, jobs, config.checkpoint_days)
+
+
+def way(config: Config, store: Objects) -> Callable[[Node, Side], Side]:
+    """How files go to a node, by its partition. Raises Refused for a bucket that is not named."""
+    named = [part for part in config.partitions if part.elastic and part.elastic.files == THROUGH]
+    if named and not isinstance(store, Bucket):
+        raise Refused(
+            f"partition {named[0].name}: files: s3 needs a bucket",
+            hint="objects: s3://BUCKET/PREFIX",
+        )
+
+    def to(node: Node, far: Side) -> Side:
+        elastic = elastic_of(config, node)
+        if elastic is None or elastic.files != THROUGH or not isinstance(store, Bucket):
+            return far
+        return Through(far, store)
+
+    return to
 
 
 def _fetch_every(config: Config, node: Node) -> int:

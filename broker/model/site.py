@@ -41,6 +41,8 @@ class Elastic:
     boot_timeout: int = 900
     share_users: bool = False
     """Whether jobs of different users may be on one machine."""
+    setup: str = ""
+    """Lines that its machines run before the partition's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class Partition:
     """The QOS whose limits hold for all of its jobs together."""
     setup: str | None = None
     """Lines for the shell that a node runs once, before its first job."""
+
+    def setup_of(self, *, bought: bool) -> str | None:
+        """What one of its nodes runs before its first job; None for nothing."""
+        before = self.elastic.setup if bought and self.elastic is not None else ""
+        return f"{before}{self.setup or ''}" or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Courier:
     outputs: Outputs
     log: Log
     upkeep: Upkeep = field(default_factory=Upkeep)
+    way: Callable[[Node, Side], Side] = lambda node, far: far
+    """How files go to a node: over its connection, or through a bucket."""
     _locks: dict[NodeName, threading.Lock] = field(
         default_factory=lambda: defaultdict(threading.Lock)
     )
@@ -55,8 +57,8 @@ class Courier:
         with self._locks[node.name], _understood(node.name):
             try:
                 if not place.shared:
-                    self._bring(job, node, _far(place))
-                self.upkeep.bring(job, node, _far(place), shared=place.shared)
+                    self._bring(job, node, self._far(node, place))
+                self.upkeep.bring(job, node, self._far(node, place), shared=place.shared)
             except HereError as error:
                 raise Refused(f"files cannot be brought to {node.name}: {error}") from error
             except FileNotFoundError as error:
@@ -73,7 +75,7 @@ class Courier:
         jobs = self._on(node, place)
         if not jobs:
             return
-        far = _far(place)
+        far = self._far(node, place)
         with self._locks[node.name], _understood(node.name):
             for job in jobs if not place.shared else ():
                 self._pass_on(job, node, far)
@@ -100,7 +102,7 @@ class Courier:
                 living.discard(job.id)
 
     def _end(self, job: Job, node: Node, place: Place, *, well: bool) -> None:
-        far = _far(place)
+        far = self._far(node, place)
         if not place.shared:
             self._pass_on(job, node, far)
             self._fetch(job, node, far)
@@ -183,6 +185,9 @@ class Courier:
 
     # --- what and where
 
+    def _far(self, node: Node, place: Place) -> Side:
+        return self.way(node, Far(place.channel, place.python, place.archive, place.stream))
+
     def _on(self, node: Node, place: Place) -> list[Job]:
         jobs = self.jobs()
         return [jobs[job] for job in sorted(self._living(node, place)) if job in jobs]
@@ -233,10 +238,6 @@ def _rules(job: Job) -> tuple[str, ...]:
 def _travels(job: Job) -> bool:
     """Whether anything of it does although the node shares the login node's files."""
     return job.spec.checkpoint is not None or uses_buckets(job)
-
-
-def _far(place: Place) -> Far:
-    return Far(place.channel, place.python, place.archive, place.stream)
 
 
 def _tail(side: Side, where: Where, *, name: str, at: int) -> bytes:

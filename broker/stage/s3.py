@@ -18,6 +18,7 @@ HOME: Final = "us-east-1"
 """Where S3 is asked first; it says where else a bucket is."""
 HASH = "sha256"
 """Name of an object's own metadata."""
+SIGNED_SECONDS = 3600
 MOST_PARTS = 10_000
 MOST_DROPPED = 1_000
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -123,6 +124,18 @@ class Bucket:
             while some := list(islice(waiting, MOST_DROPPED)):
                 names = [{"Key": self.prefix + key} for key in some]
                 self._call("delete_objects", Delete={"Objects": names, "Quiet": True})
+
+    def url(self, key: str, *, put: bool) -> str:
+        """Good for an hour to whoever has it; nothing is asked of S3."""
+        said: object = self.api.call(
+            "s3",
+            self.region,
+            "generate_presigned_url",
+            ClientMethod="put_object" if put else "get_object",
+            Params={"Bucket": self.name, "Key": self.prefix + key},
+            ExpiresIn=SIGNED_SECONDS,
+        )
+        return str(said)
 
     # --- uploads
 

@@ -177,6 +177,10 @@ class Form:
     text: str
 
 
+MOUNT_WORDS = (3, 6)
+"""Fewest and most of a line of fstab."""
+
+
 @dataclass(frozen=True, slots=True)
 class OneOf:
     """Takes a word of a closed list, in any case."""
@@ -203,6 +207,14 @@ class AnyOf:
         return tuple(OneOf(self.words)(word) for word in listed)
 
 
+def _mount_line(value: object) -> str:
+    """SOURCE TARGET TYPE [OPTIONS], as fstab has them."""
+    words = value.split() if isinstance(value, str) else []
+    if not MOUNT_WORDS[0] <= len(words) <= MOUNT_WORDS[1] or not words[1].startswith("/"):
+        raise BadValueError("not a line of fstab", "SOURCE /TARGET TYPE OPTIONS")
+    return " ".join(words)
+
+
 def one_of_hint(value: object, words: Sequence[str]) -> str:
     """The nearest word, or all of them."""
     lower = {word.lower(): word for word in words}
@@ -227,6 +239,7 @@ Seconds = Annotated[int, Field(ge=0), Form("seconds")]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Memory = Annotated[int, BeforeValidator(_memory), Form("megabytes, or with K, M, G, T")]
+MountLine = Annotated[str, BeforeValidator(_mount_line), Form("line of fstab")]
 Hosts = Annotated[tuple[str, ...], BeforeValidator(_hostlist), Form("host list")]
 GresAmounts = Annotated[GresCounts, BeforeValidator(_gres), Form("gres list, as gpu:a10g:2")]
 TresAmounts = Annotated[

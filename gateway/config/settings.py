@@ -19,6 +19,7 @@ from gateway.config.fields import (
     GresAmounts,
     Hosts,
     Memory,
+    MountLine,
     Name,
     Names,
     NamesOrAll,
@@ -93,10 +94,16 @@ class Elastic(Settings):
     share_users: bool = Field(
         False, description="Whether jobs of different users may be on one machine."
     )
-    files: Annotated[str, one_of("sync", "shared")] = Field(
+    files: Annotated[str, one_of("sync", "s3", "shared")] = Field(
         "sync",
         description="sync: submit directories are brought to machines and changes fetched; "
-        "shared: machines have mounted what the login node has.",
+        "s3: the same through the bucket of `objects`; shared: machines have mounted what the "
+        "login node has.",
+    )
+    mounts: tuple[MountLine, ...] = Field(
+        (),
+        description="What machines mount before anything runs there, as lines of fstab: "
+        "SOURCE TARGET TYPE OPTIONS.",
     )
     fetch_seconds: Seconds = Field(
         300,

@@ -1,6 +1,7 @@
 """The configuration as the broker sees it."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from accounting.order import Ranking
@@ -141,6 +142,19 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
     )
 
 
+def _mounts(lines: Sequence[str]) -> str:
+    """For /bin/sh; what is mounted already stays."""
+    return "".join(_mount(*line.split()) for line in lines)
+
+
+def _mount(source: str, target: str, *rest: str) -> str:
+    there = shlex.join(["mountpoint", "-q", target])
+    kind, *options = rest
+    given = ["-o", options[0]] if options else []
+    mount = shlex.join(["mount", "-t", kind, *given, source, target])
+    return f"{shlex.join(['mkdir', '-p', target])}\n{there} || {mount}\n"
+
+
 def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
     usual = aws.regions if elastic.provider == "ec2" else ()
     real = elastic.provider == "ec2"
@@ -171,4 +185,5 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
         idle_seconds=elastic.idle_seconds,
         boot_timeout=elastic.boot_timeout,
         share_users=elastic.share_users,
+        setup=_mounts(elastic.mounts) if real else "",
     )

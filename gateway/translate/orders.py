@@ -172,7 +172,7 @@ class OrderBook:
             label=f"STEP {job.id}.{step}",
             in_batch=step != BATCH and job.spec.batch is not None,
             further=further is not None,
-            setup=partition.setup if partition is not None else None,
+            setup=partition.setup_of(bought=whole.launch > 0) if partition else None,
             prolog=self.site.prolog,
             epilog=self.site.epilog,
             tmpdir=tmpdir(job, self.site),

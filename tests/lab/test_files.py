@@ -17,6 +17,13 @@ from tests.lab.test_service import CONFIG, SPZ
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
 PATIENCE = 60.0
+THROUGH = """\
+  - name: through
+    def_mem_per_cpu: 100
+    elastic:
+      {provider: ec2, name_prefix: thr-, max_nodes: 2, idle_seconds: 2, files: s3,
+       instance_types: [m7i.large]}
+"""
 OTHER = 23456
 """A user that no host knows."""
 
@@ -48,6 +55,7 @@ def gateway(lab: Running) -> Iterator[Service]:
         buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
     )
     config += "objects: s3://site/kept\nbuckets: [site/data]\n"
+    config = config.replace("scheduling:", f"{THROUGH}scheduling:")
     lab.client("s3").create_bucket(Bucket="site")
     preloaded = Preloaded()
     try:
@@ -249,3 +257,15 @@ def test_buckets_that_are_not_configured_are_refused(gateway: Service, share: Pa
     job = gateway.submit("run.sh", cwd=work)
     gateway.wait(job, "FAILED")
     assert "s3://site/kept: not of a bucket that is configured" in gateway.words()
+
+
+def test_files_go_through_a_bucket_where_the_partition_says_so(
+    gateway: Service, share: Path, lab: Running
+) -> None:
+    work = folder(share, "through")
+    (work / "large").write_bytes(os.urandom(2 << 20))
+    job = gateway.wrap("cp large copy", "-p", "through", cwd=work)
+    gateway.wait(job, "COMPLETED")
+    assert (work / "copy").read_bytes() == (work / "large").read_bytes()
+    listed = lab.client("s3").list_objects_v2(Bucket="site", Prefix="kept/way/")
+    assert listed["KeyCount"] == 0

@@ -13,7 +13,7 @@ import stat
 import sys
 import zlib
 
-from . import landing
+from . import away, landing
 from .below import BadName, Below, named, reading
 from .packed import FAST, PIECE, Packer, Stream
 
@@ -223,6 +223,14 @@ def do_pack(folder: str, asked: bytes) -> "Iterator[bytes]":
         yield packer.end()
 
 
+def do_send(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """What `pack` would say, put where a signed URL says."""
+    how = decode(asked)
+    stream = b"".join(do_pack(folder, encode(how["asked"])))
+    with away.opened(how["url"], stream):
+        return iter(())
+
+
 def _piece(root: int, header: "Header") -> "Optional[bytes]":
     """None for a file that is no longer what it was when it was listed."""
     if header["kind"] != "f":
@@ -251,6 +259,12 @@ def do_unpack(folder: str, source: "BinaryIO") -> "Iterator[bytes]":
         if len(data) == header["length"]:
             told[header["path"]] = _unpack(root, header, data)
     yield encode(told)
+
+
+def do_load(folder: str, asked: bytes) -> "Iterator[bytes]":
+    """As `unpack`, of a stream that lies where a signed URL says."""
+    with away.opened(decode(asked)["url"]) as stream:
+        return iter(list(do_unpack(folder, stream)))
 
 
 def _unpack(root: int, header: "Header", data: bytes) -> str:
@@ -372,6 +386,8 @@ VERBS = {
     "tail": do_tail,
     "digest": do_digest,
     "pack": do_pack,
+    "send": do_send,
+    "load": do_load,
 }
 """All that is asked comes first; `unpack` takes its stream as it comes."""
 

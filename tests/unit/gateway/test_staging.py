@@ -1,15 +1,20 @@
 """Where checkpoints lie, and which buckets jobs may name."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from broker.model.errors import Refused
+from broker.providers.ec2.clients import BotoApi
 from broker.stage.disk import Disk
 from broker.stage.s3 import Bucket
+from broker.stage.sides import Side
+from broker.stage.through import Through
 from gateway.config.load import load
 from gateway.config.paths import Paths
-from gateway.staging import buckets, elastic_of, objects
+from gateway.config.site import site
+from gateway.staging import buckets, elastic_of, objects, way
 from tests.contract import records
 
 MAY: tuple[tuple[list[str], str, bool], ...] = (
@@ -58,3 +63,42 @@ def test_the_settings_of_a_machine_are_those_of_its_name() -> None:
     assert found.fetch_seconds == 7
     assert elastic_of(config, records.node("ec2-1")) is None
     assert elastic_of(config, records.node("big-1", declared=True)) is None
+
+
+def test_machines_mount_before_the_partitions_own_lines_and_declared_nodes_do_not() -> None:
+    text = """
+nodes: [{names: n1, cpus: 4, real_memory: 8000}]
+partitions:
+  - name: p
+    nodes: n1
+    setup: echo ready
+    elastic:
+      provider: ec2
+      files: shared
+      mounts: ["fs-1.efs:/ /home nfs4 nfsvers=4.1,hard", "fsx:/a;b /scratch lustre"]
+"""
+    made = site(load(text), service_uid=0, uid_of=lambda _: None, price_of=lambda _: None)
+    partition = made.partitions[0]
+    assert partition.setup_of(bought=False) == "echo ready"
+    assert partition.setup_of(bought=True) == (
+        "mkdir -p /home\n"
+        "mountpoint -q /home || mount -t nfs4 -o nfsvers=4.1,hard fs-1.efs:/ /home\n"
+        "mkdir -p /scratch\n"
+        "mountpoint -q /scratch || mount -t lustre 'fsx:/a;b' /scratch\n"
+        "echo ready"
+    )
+
+
+@pytest.mark.parametrize("line", ["", "nfs:/", "nfs:/ home nfs", "a /b c d e f g"])
+def test_what_is_no_line_of_fstab_is_refused(line: str) -> None:
+    with pytest.raises(Refused, match="not a line of fstab"):
+        load(f"partitions: [{{name: p, elastic: {{mounts: ['{line}']}}}}]")
+
+
+def test_files_through_a_bucket_need_one(tmp_path: Path) -> None:
+    config = load("partitions: [{name: p, elastic: {name_prefix: 'p-', files: s3}}]")
+    with pytest.raises(Refused, match="partition p: files: s3 needs a bucket"):
+        way(config, Disk(tmp_path))
+    to, far = way(config, Bucket(BotoApi(), "b")), cast(Side, object())
+    assert isinstance(to(records.node("p-1"), far), Through)
+    assert to(records.node("other-1"), far) is far
