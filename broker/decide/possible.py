@@ -21,7 +21,7 @@ NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
 UNKNOWN_FEATURE = "Invalid feature specification"
 SHAPE = ("sockets", "cores_per_socket", "threads_per_core")
-CLOSED = ("AccountNotAllowed", "QOSNotAllowed")
+CLOSED = ("AccountNotAllowed", "QOSNotAllowed", "PartitionTimeLimit", "PartitionNodeLimit")
 """Partitions that will not have a job for these are not looked at any further (22.05)."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from accounting.assoc import InvalidAccount, InvalidQos, Standing
 from accounting.ids import JobId
+from accounting.tres import Tres
 from broker.decide.possible import must_know_features, must_start_somewhere
 from broker.decide.reserved import must_admit, possible_here, within_reservation
 from broker.decide.rules import Decision, QuoteFor
@@ -46,7 +47,7 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
     except BadOption as refusal:
         if not world.site.keep_refused_jobs:
             raise
-        return Decision(_kept(world.site, record), refusal)
+        return Decision(_kept(record), refusal)
     return Decision([_queued(record)], record.id)
 
 
@@ -102,12 +103,8 @@ def _queued(record: Job) -> ev.Queued:
     return ev.Queued(job=record.id, at=record.submitted, actor=record.owner.uid, record=record)
 
 
-def _kept(site: Site, record: Job) -> list[ev.Event]:
-    """Facts of a job that no node could run; GPU types that no node has are not counted (25.11)."""
-    types = {name for node in site.nodes for name, _ in node.whole.gres}
-    gres = tuple(
-        (name, count) for name, count in record.want.gres if name in types or ":" not in name
-    )
+def _kept(record: Job) -> list[ev.Event]:
+    """Facts of a job that no node could run."""
     ended = ev.Ended(
         job=record.id,
         at=record.submitted,
@@ -115,7 +112,16 @@ def _kept(site: Site, record: Job) -> list[ev.Event]:
         reason="BadConstraints",
         exit=ExitCode(0, 1),
     )
-    return [_queued(replace(record, want=replace(record.want, gres=gres))), ended]
+    return [_queued(record), ended]
+
+
+def _counted(site: Site, want: Tres) -> Tres:
+    """GPU types that no declared node has are not counted, where nothing is bought (25.11)."""
+    if any(partition.elastic for partition in site.partitions):
+        return want
+    types = {name for node in site.nodes for name, _ in node.whole.gres}
+    gres = tuple((name, count) for name, count in want.gres if name in types or ":" not in name)
+    return replace(want, gres=gres)
 
 
 def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -> Decision:
@@ -174,7 +180,7 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
         partitions=tuple(p.name for p in partitions),
         submitted=now,
         time_limit=limit,
-        want=wanted(demand(spec, partitions[0])),
+        want=_counted(site, wanted(demand(spec, partitions[0]))),
         priority=priority.initial(job_id, held=spec.hold, asked=spec.priority),
         hold=hold,
         reason=hold.value if hold else "None",

@@ -192,7 +192,9 @@ def _condition(one: Dependency, job: Job, ctx: Context) -> str:
     text = "failed" if never else "unfulfilled"
     if one.job is None:
         return f"{one.kind}({text})"
-    task = "_*" if one.whole_array else "" if one.task is None else f"_{one.task}"
+    other = ctx.jobs.get(JobId(one.job))
+    whole = one.whole_array or (one.task is None and other is not None and other.array is not None)
+    task = "_*" if whole else "" if one.task is None else f"_{one.task}"
     delay = f"+{one.delay // 60}" if one.delay else ""
     return f"{one.kind}:{one.job}{task}{delay}({text})"
 

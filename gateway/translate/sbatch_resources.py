@@ -193,7 +193,7 @@ def _features(asked: Asking, long: str) -> str | None:
 
 def _nodelist(asked: Asking) -> tuple[str, ...]:
     text = asked.text("nodelist")
-    if "nodelist" in asked.part and text is None and "test-only" not in asked.part:
+    if text is None and "nodelist" in asked.part and not asked.part.keys() & {"nodes", "test-only"}:
         raise asked.refuse(NO_NODES)
     if asked.text("nodefile"):
         text = _nodefile(asked, asked.text("nodefile") or "")

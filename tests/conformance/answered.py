@@ -60,6 +60,8 @@ def records(shown: str, names: Pairs) -> tuple[Pairs, ...]:
 def _record(line: str) -> dict[str, str]:
     pairs = re.findall(r"(\S+?)=(.*?)(?= +[A-Za-z][\w/:-]*(?:/Task|:\w)*=|$)", line)
     found = {name.replace("KillOInInv", "KillOnInv"): value.strip() for name, value in pairs}
+    if found.get("TresBind", "").startswith("gres/gpu:per_task"):
+        found.pop("TresBind")
     if "MemPerTres" in found:
         found = {name: value for name, value in found.items() if not name.startswith("MinMemory")}
     if found.get("Reason") in ("None", "PartitionConfig"):
