@@ -26,6 +26,7 @@ UNREACHABLE = {
 NEW_FILE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 AT_END = 61
 """ENODATA: the status of a line asked for when there are no more."""
+PART = 1 << 16
 KILLED = 128
 """What a shell adds to the signal that ended a command."""
 
@@ -60,11 +61,59 @@ def become(words: "list[bytes]", variables: "list[bytes]") -> None:
 
 
 def run_behind(words: "list[bytes]", variables: "list[bytes]") -> int:
-    """The exit status of the site's own command, once it has ended. Raises RefusalError."""
+    """The exit status of the site's own command, once it has ended. Raises RefusalError.
+
+    Behind an empty word: how its lines are sorted into ours, and ours.
+    """
+    if words[0]:
+        return _ended(_started(words, variables, ()))
+    spec, ours, *words = words[1:]
+    ending, start = posix.pipe()
+    child = _started(words, variables, ((posix.POSIX_SPAWN_DUP2, start, 1),))
+    posix.close(start)
+    theirs = b""
+    while part := posix.read(ending, PART):
+        theirs += part
+    write(1, in_one_order(spec, ours, theirs), words[0])
+    return _ended(child)
+
+
+def in_one_order(spec: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """Lines of both without the columns in front, by which they are sorted.
+
+    `spec`: how many of our lines are headline, how wide the columns are together, then of each
+    its start, its end, and 1 if it counts downwards. Without columns the site's lines come first.
+    """
+    headline, width, *keys = spec.split()
+    lines = ours.splitlines(True)
+    rows = theirs.splitlines(True) + lines[int(headline) :]
+    for key in reversed(keys):
+        start, end, down = map(int, key.split(b":"))
+        ranks = [_rank(row[start:end]) for row in rows]
+        order = sorted(range(len(rows)), key=ranks.__getitem__, reverse=bool(down))
+        rows = [rows[place] for place in order]
+    return b"".join(line[int(width) :] for line in lines[: int(headline)] + rows)
+
+
+def _rank(text: bytes) -> "tuple[bool, float, bytes]":
+    """Numbers by their value, before all else."""
+    word = text.strip()
+    if word.lstrip(b"-").replace(b".", b"", 1).isdigit():
+        return False, float(word), b""
+    return True, 0, word
+
+
+def _started(words: "list[bytes]", variables: "list[bytes]", actions: "Any") -> int:
     try:
-        child = posix.posix_spawn(words[0], words, _environment(variables))
+        child: int = posix.posix_spawn(
+            words[0], words, _environment(variables), file_actions=actions
+        )
     except OSError as error:
         raise _not_started(words[0], error) from None
+    return child
+
+
+def _ended(child: int) -> int:
     code: int = posix.waitstatus_to_exitcode(posix.waitpid(child, 0)[1])
     return code if code >= 0 else KILLED - code
 

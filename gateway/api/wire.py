@@ -91,7 +91,10 @@ class Answer:
     ask: str | None = None
     exec: tuple[str, ...] | None = None
     also: tuple[str, ...] | None = None
-    """The site's own command, to be run when all is said; counts only with an exit status."""
+    """The site's own command, to be run when all is said; counts only with an exit status.
+
+    Behind an empty word: how lines of both are sorted into each other, ours, then the command.
+    """
     write: tuple[str, bytes] | None = None
     """A file that the command is to write first, and its content."""
     rest: "Awaitable[Answer] | None" = None

@@ -247,7 +247,7 @@ def ordered(jobs: list[Job], text: str, ctx: Context) -> list[Job]:
     """
     if text == DEFAULT_SORT:
         return sorted(jobs, key=_default_key)
-    keys = [(_sort_value(letter), down) for letter, down in _sort_letters(text)]
+    keys = [(_sort_value(letter), down) for letter, down in sort_letters(text)]
     found = sorted(jobs, key=lambda job: job.id, reverse=any(down for _, down in keys))
     for value, down in reversed(keys):
         found.sort(key=lambda job, value=value: value(job, ctx), reverse=down)  # type: ignore[misc]
@@ -258,7 +258,8 @@ def _default_key(job: Job) -> tuple[str, str, int, int]:
     return job.partition, state_code(job), -job.priority, -job.id
 
 
-def _sort_letters(text: str) -> list[tuple[str, bool]]:
+def sort_letters(text: str) -> list[tuple[str, bool]]:
+    """The letters of `--sort`, and whether each counts downwards."""
     found = []
     down = False
     for char in text:
@@ -282,5 +283,5 @@ def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
 
 def check_sort(text: str) -> None:
     """Raises SortError for the first letter that nothing can be sorted by."""
-    for letter, _down in _sort_letters(text):
+    for letter, _down in sort_letters(text):
         _sort_value(letter)

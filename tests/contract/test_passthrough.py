@@ -12,6 +12,7 @@ import pytest
 from broker.model.errors import Refused
 from gateway.api.programs import scancel
 from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, Beside
+from gateway.api.programs.merged import merged
 from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
@@ -191,11 +192,57 @@ def test_a_script_from_standard_input_cannot_be_handed_on(tmp_path: Path) -> Non
 
 def test_listings_follow_each_other_under_one_headline(tmp_path: Path) -> None:
     office, folder = Office(), stand_ins(tmp_path)
-    for name, program in (("squeue", Squeue()), ("sinfo", Sinfo())):
-        answer = office.run(around(folder, name, program), "-o", "%P", name=name)
-        assert raw(answer.out).startswith(b"PARTITION\n")
-        assert (answer.code, answer.exec) == (0, None)
-        assert answer.also == (f"{folder}/{name}", "-h", "-o", "%P")
+    answer = office.run(around(folder, "sinfo", Sinfo()), "-o", "%P", name="sinfo")
+    assert raw(answer.out).startswith(b"PARTITION\n")
+    assert (answer.code, answer.exec) == (0, None)
+    assert answer.also == (f"{folder}/sinfo", "-h", "-o", "%P")
+
+
+def test_jobs_of_both_go_along_to_be_sorted_into_one_listing(tmp_path: Path) -> None:
+    office, folder = Office(), stand_ins(tmp_path)
+    answer = office.run(around(folder, "squeue", Squeue()), "-u", "x", "-o", "%i", name="squeue")
+    empty, spec, lines, *words = answer.also or ()
+    assert (raw(answer.out), empty, spec) == (b"", "", "1 120 0:40:0 40:80:0 80:120:1")
+    assert lines[120:] == "JOBID\n"
+    assert words == [f"{folder}/squeue", "--noheader", "--user=x", "--format=%40P%40t%40Q%i"]
+
+
+MERGED = [
+    (["squeue"], "--format=%40P%40t%40Q%.18i", "1 120"),
+    (["squeue", "-h", "-S", "-i"], "--format=%40A%.18i", "0 40 0:40:1"),
+    (["squeue", "-O", "jobid", "-S", "u"], "--Format=UserName:40,jobid", "1 40 0:40:0"),
+    (["squeue", "-O", "jobid", "-o", "%j", "-S", "u"], "--format=%40u%j", "1 40 0:40:0"),
+    (["sacct", "-X"], "-n -X", "2 0"),
+    (["sacct", "-P"], "-n -P", "1 0"),
+    (["sacct", "-nX"], "-n -nX", "0 0"),
+]
+
+
+@pytest.mark.parametrize(("line", "words", "spec"), MERGED)
+def test_what_lines_are_sorted_by_is_printed_in_front(
+    line: list[str], words: str, spec: str
+) -> None:
+    found = merged(line[0], line[1:], {})
+    assert found is not None
+    assert words in " ".join(found.theirs)
+    assert found.spec.startswith(spec)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "squeue -l",
+        "squeue --start",
+        "squeue -s",
+        "squeue -o %all",
+        "squeue -S &",
+        "sinfo",
+        "squeue -?",
+    ],
+)
+def test_listings_with_an_order_of_their_own_follow_each_other(line: str) -> None:
+    name, *argv = line.split()
+    assert merged(name, argv, {}) is None
 
 
 def test_what_we_refuse_is_not_asked_of_the_site(tmp_path: Path) -> None:

@@ -86,6 +86,19 @@ def test_squeue_lists_the_jobs_of_both(site: Site, jobs: tuple[str, str]) -> Non
         assert site.out("squeue", "-h", "-o", "%i", "-j", jobs[place]) == f"{jobs[place]}\n"
 
 
+def test_jobs_of_both_stand_in_one_order(site: Site, jobs: tuple[str, str]) -> None:
+    ours, theirs = jobs
+    for sort, order in (("i", (theirs, ours)), ("-i", (ours, theirs)), ("P", (ours, theirs))):
+        assert site.out("squeue", "-h", "-S", sort, "-o", "%i").split() == list(order)
+        assert site.out("squeue", "-h", "-S", sort, "-O", "jobid:9").split() == list(order)
+    listed = site.out("squeue").splitlines()
+    assert [line.split()[0] for line in listed] == ["JOBID", ours, theirs]
+    sides.wait(
+        lambda: site.out("sacct", "-n", "-X", "-P", "-o", "jobid").split()[-1:] == [ours],
+        "jobs in the order of their ids",
+    )
+
+
 def test_sinfo_lists_the_partitions_of_both(site: Site) -> None:
     names = site.out("sinfo", "-h", "-o", "%R").split()
     assert {"cloud", "ec2", "debug", "chemonly"} <= set(names)

@@ -254,6 +254,23 @@ def test_the_sites_command_follows_ours_and_the_worst_status_counts(
     assert (done.stdout, done.returncode) == (b"ours;a b\xff \xfe;", code)
 
 
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        (b"1 4 0:4:0", b"head\none 2\ntheirs 3\ntwo 10\n"),
+        (b"1 4 0:4:1", b"head\ntwo 10\ntheirs 3\none 2\n"),
+        (b"0 0", b"3   theirs 3\nHEADhead\n2   one 2\n10  two 10\n"),
+    ],
+)
+def test_lines_of_both_stand_in_one_order(commands: Commands, spec: bytes, shown: bytes) -> None:
+    ours = b"HEADhead\n2   one 2\n10  two 10\n"
+    words = (b"", spec, ours, b"/bin/sh", b"-c", b"echo '3   theirs 3'; exit 3")
+    reply = frame(ALSO_RUN, b"".join(word + b"\0" for word in words)) + frame(EXIT, b"0")
+    with Service(commands.socket, [http(reply)]):
+        done = commands.run("squeue")
+    assert (done.stdout, done.returncode) == (shown, 3)
+
+
 def test_a_command_of_the_site_that_is_gone_is_named(commands: Commands) -> None:
     reply = frame(ALSO_RUN, b"/nowhere\0") + frame(EXIT, b"0")
     with Service(commands.socket, [http(reply)]):

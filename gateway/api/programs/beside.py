@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from broker.model.site import Site
 from gateway.api.desk import Desk
+from gateway.api.programs.merged import Listing, merged
 from gateway.api.stream import Exec, Interactive, Line
 from gateway.api.stream import Program as Talking
 from gateway.api.text import Program
@@ -92,9 +93,12 @@ class Beside:
                 return self._handed_on(name, call.argv)
             if found is Whose.OURS:
                 return await program(desk, call)
+            path = self.site.command(name)
+            listing = None if path is None else merged(name, call.argv, call.environ)
+            if path is not None and listing is not None:
+                return await _in_one(program, desk, call, listing=listing, path=path)
             ours, theirs = _two(name, call, border)
             answer = await program(desk, ours)
-            path = self.site.command(name)
             if path is None or (answer.code and name in HEADLESS):
                 return answer
             return replace(answer, also=(path, *theirs))
@@ -109,6 +113,17 @@ class Beside:
         return Answer(exec=(path, *argv))
 
 
+async def _in_one(
+    program: Program, desk: Desk, call: Call, *, listing: Listing, path: str
+) -> Answer:
+    """Our lines go along with the site's command, for the login node to sort them in."""
+    answer = await program(desk, replace(call, argv=listing.ours))
+    if answer.code:
+        return await program(desk, call)
+    lines = answer.out if isinstance(answer.out, str) else decoded(answer.out)
+    return replace(answer, out="", also=("", listing.spec, lines, path, *listing.theirs))
+
+
 def batch_text(call: Call) -> str | None:
     """The script that was handed in with the call, empty with --wrap; None while it was not."""
     try:
@@ -120,8 +135,12 @@ def batch_text(call: Call) -> str | None:
     name = seen.script or STDIN
     for path, given in call.files.items():
         if not given.error and (path == name or path.endswith("/" + name)):
-            return given.content.decode("utf-8", "surrogateescape")
+            return decoded(given.content)
     return None
+
+
+def decoded(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _may_be_ours(call: Call, border: Border) -> bool:
