@@ -25,7 +25,7 @@ from broker.stage.disk import Disk
 from broker.stage.marks import Marks
 from broker.stage.mounts import Mounts
 from broker.stage.objects import Objects
-from broker.stage.s3 import SCHEME, Bucket, split
+from broker.stage.s3 import SCHEME, Bucket, names, split
 from broker.stage.sides import Near, Side
 from broker.stage.sync import Limits, Sync
 from broker.stage.through import Through
@@ -152,6 +152,16 @@ def objects(paths: Paths, config: Config) -> Objects:
 
 def _api(config: Config) -> BotoApi:
     return BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+
+
+def users_buckets() -> set[str]:
+    """Names of those that the credentials of the environment see. Raises Refused, OSError."""
+    return names(BotoApi())
+
+
+def remove_bucket(name: str) -> None:
+    """With all that is in it, by those credentials. Raises Refused, OSError."""
+    Bucket(BotoApi(), name).remove()
 
 
 def buckets(config: Config) -> Callable[[str, Job], tuple[Objects, str]]:

@@ -30,7 +30,7 @@ WHENEVER = frozenset({"comment", "admin_comment"})
 WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
-WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files"})
+WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files", "buckets"})
 """Fields of the spec that may be changed while a job runs."""
 
 

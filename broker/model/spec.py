@@ -241,6 +241,14 @@ class Mount(Value):
     target: str
 
 
+class OwnBucket(Value):
+    """A bucket that a task has by name: made where there is none."""
+
+    name: str
+    persistent: bool = True
+    """Whether it outlives the cluster."""
+
+
 class Checkpoint(Value):
     """A folder that the job fills, and that a next attempt finds again."""
 
@@ -340,6 +348,8 @@ class TaskSpec(Value):
     """How long these may take at the end, beyond KillWait."""
     idle_seconds: int | None = None
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
+    buckets: tuple[OwnBucket, ...] = ()
+    """SkyPilot's storages, for `spz storage`."""
     idle_stops: bool = False
     """Its machines are stopped then, where they can be, and not let go."""
     managed: Managed | None = None

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from hashlib import md5
 from itertools import islice
@@ -46,6 +46,23 @@ def split(url: str) -> tuple[str, str]:
     return bucket, key
 
 
+def names(api: Api) -> set[str]:
+    """Buckets of the account. Raises Refused, OSError."""
+    with told(SCHEME):
+        return {str(one["Name"]) for one in api.call("s3", HOME, "list_buckets").get("Buckets", ())}
+
+
+@contextmanager
+def told(url: str) -> Iterator[None]:
+    """Raises Refused for a definite no, OSError for one that passes."""
+    try:
+        yield
+    except AwsError as error:
+        if error.code in PASSING or error.status >= 500:
+            raise OSError(f"{url}: {error}") from error
+        raise Refused(f"{url}: {error}", hint=HINTS.get(error.code, "")) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """`Objects` below a prefix of a bucket."""
@@ -65,6 +82,20 @@ class Bucket:
                 self._call("create_bucket", **given)
             except AwsError as error:
                 if error.code != "BucketAlreadyOwnedByYou":
+                    raise
+
+    def remove(self) -> None:
+        """All that is in it, then the bucket; one that is not there counts as removed.
+
+        Raises Refused, OSError.
+        """
+        with self._told():
+            try:
+                keys = [one["Key"] for one in self._pages("list_objects_v2", "Contents")]
+                self.drop(keys)
+                self._call("delete_bucket")
+            except AwsError as error:
+                if error.code != "NoSuchBucket":
                     raise
 
     def head(self, key: str) -> Stored | None:
@@ -216,15 +247,8 @@ class Bucket:
     def _url(self, key: str = "") -> str:
         return f"{SCHEME}{self.name}/{self.prefix}{key}"
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Raises Refused for a definite no, OSError for one that passes."""
-        try:
-            yield
-        except AwsError as error:
-            if error.code in PASSING or error.status >= 500:
-                raise OSError(f"{self._url()}: {error}") from error
-            raise Refused(f"{self._url()}: {error}", hint=HINTS.get(error.code, "")) from error
+    def _told(self) -> AbstractContextManager[None]:
+        return told(self._url())
 
 
 def _is(found: Stored | None, size: int, digest: str) -> TypeGuard[Stored]:

@@ -11,7 +11,7 @@ from broker.model.ids import BATCH
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.node import Node, NodeState
 from broker.model.offer import Market, Offer
-from broker.model.spec import UNLIMITED, StepSpec
+from broker.model.spec import UNLIMITED, OwnBucket, StepSpec
 from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.query.job import id_text
@@ -217,6 +217,21 @@ def offer_view(offer: Offer, *, expected: int, reason: str, notes: Iterable[str]
         "estimate": offer.estimate,
         "reason": reason,
         "notes": list(notes),
+    }
+
+
+def storage_view(job: Job, bucket: OwnBucket) -> Json:
+    """A bucket that a task has by name."""
+    return {
+        "name": bucket.name,
+        "user": job.owner.user,
+        "uid": job.owner.uid,
+        "store": "S3",
+        "persistent": bucket.persistent,
+        "updated": job.submitted,
+        "command": job.spec.submit_line,
+        "cluster": job.spec.cluster,
+        "open": not job.over,
     }
 
 

@@ -20,7 +20,15 @@ from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
 from gateway.api.job_logs import readable_log, text
-from gateway.api.job_views import Json, cluster_view, clusters, job_view, nodes_of, run_view
+from gateway.api.job_views import (
+    Json,
+    cluster_view,
+    clusters,
+    job_view,
+    nodes_of,
+    run_view,
+    storage_view,
+)
 from gateway.api.launches import (
     LaunchRequest,
     Market,
@@ -194,6 +202,18 @@ async def report(request: Request, days: int | None = None) -> Json:
     costs = await desk.costs(list(live))
     jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in live.values()]
     return {"clusters": jobs, "at": seen.at}
+
+
+@of_clusters.get("/storage")
+async def storages(request: Request, all_users: bool = False) -> Json:
+    """Buckets that tasks of the caller have had by name; the latest that did tells of each."""
+    desk, owner = desk_of(request), await caller(request)
+    query = HistoryQuery(users=() if all_users else (owner.user,))
+    past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.buckets])
+    jobs = {job.id: job for job in [*past, *desk.snapshot().jobs.values()]}
+    mine = [job for _, job in sorted(jobs.items()) if all_users or job.owner.uid == owner.uid]
+    found = {one.name: storage_view(job, one) for job in mine for one in job.spec.buckets}
+    return {"storages": list(found.values()), "at": desk.now()}
 
 
 @of_clusters.post("/clusters/{name}/cancel")

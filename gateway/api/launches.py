@@ -1,5 +1,6 @@
 """From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, 
 from broker.model.job import Job, Owner
 from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
-from broker.model.spec import Mount, TaskSpec
+from broker.model.spec import Mount, TaskSpec, Value
 from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
@@ -22,6 +23,7 @@ from gateway.api.job_views import Json, clusters, offer_view
 from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
+from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
@@ -139,7 +141,8 @@ def _run_in(
     if not run.step.phases:
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     command = AddStep(job=there.id, by=owner, step=run.step, request=asked.request, blobs=run.blobs)
-    brings = _brings(there, owner, (*run.brought, *_further(task, there, where)))
+    wanted = (*run.brought, *_further(task, there, where))
+    brings = _brings(there, owner, {"files": wanted, "buckets": own_buckets(task)})
     starts = (StartCluster(job=there.id, by=owner),) if there.kept else ()
     told, name = (*notes, *run.notes), str(there.spec.cluster)
     first, workdir = (*brings, *starts), _workdir(task, where)
@@ -159,11 +162,17 @@ def _further(task: Task, there: Job, where: Origin) -> tuple[Mount, ...]:
     return (Mount(source=folder, target=folder),) if folder is not None and other else ()
 
 
-def _brings(there: Job, owner: Owner, wanted: tuple[Mount, ...]) -> tuple[Update, ...]:
-    """Asks that they are brought to the cluster's nodes from now on."""
-    new = tuple(one for one in wanted if one not in there.spec.files)
-    change = (("files", (*there.spec.files, *new)),)
-    return (Update(target=Target(there.id), by=owner, spec=change),) if new else ()
+def _brings(
+    there: Job, owner: Owner, wanted: Mapping[str, tuple[Value, ...]]
+) -> tuple[Update, ...]:
+    """Asks that the cluster has these too, by the field of its spec, from now on."""
+    known = {field: getattr(there.spec, field) for field in wanted}
+    change = tuple(
+        (field, tuple(dict.fromkeys((*known[field], *more))))
+        for field, more in wanted.items()
+        if not set(more) <= set(known[field])
+    )
+    return (Update(target=Target(there.id), by=owner, spec=change),) if change else ()
 
 
 def _within(there: Job, folder: str | None) -> Within:

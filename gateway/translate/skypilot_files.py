@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from broker.model.spec import Mount
+from broker.model.spec import Mount, OwnBucket
 from gateway.translate.skypilot import Git, Storage, Task
 
 S3: Final = "s3://"
@@ -122,6 +122,16 @@ FUNCTIONS: Mapping[str, str] = {
     "spz_send": SEND_S3,
     "spz_clone": CLONE,
 }
+
+
+def own_buckets(task: Task) -> tuple[OwnBucket, ...]:
+    """Those that the task has by name, and that no `s3://` says to be somebody's."""
+    named = (one for one in (task.file_mounts or {}).values() if isinstance(one, Storage))
+    return tuple(
+        OwnBucket(name=one.name, persistent=one.persistent is not False)
+        for one in named
+        if one.name is not None and next(_remote(one), None) is None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from broker.model.spec import (
     Where,
 )
 from gateway.translate.skypilot import Candidate, Task
+from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
 from gateway.translate.skypilot_run import BASH, Origin, absolute, digest, packed, run_of
@@ -66,6 +67,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         files=(*travels.files, *run.brought),
         results=tuple(travels.results),
         checkpoint=travels.checkpoint,
+        buckets=own_buckets(task),
         output=Output(stdout=log_pattern(origin.logs, cluster)),
         requeue=False,
         submit_line=f"spz launch -c {cluster}",

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from broker.model.errors import Refused
 from broker.providers.ec2.clients import BotoApi, Reply
 from broker.stage.disk import Disk
 from broker.stage.objects import PART, Objects, digest_of
-from broker.stage.s3 import Bucket, split
+from broker.stage.s3 import Bucket, names, split
 from tests.lab.running import CREDENTIALS
 
 LONG = bytes(range(256)) * (2 * PART // 256) + b"end"
@@ -169,6 +169,16 @@ def test_an_upload_that_began_with_the_same_bytes_does_not_lend_its_hash(
         put(bucket, "a", changed)
     assert put(bucket, "a", changed) == sha256(changed).hexdigest()
     assert bucket.read("a") == changed
+
+
+def test_a_bucket_is_removed_with_all_that_is_in_it(bucket: Bucket) -> None:
+    for key in ("a", "b/c", "b/d"):
+        bucket.put(key, io.BytesIO(b"x"))
+    whole = replace(bucket, prefix="")
+    assert bucket.name in names(bucket.api)
+    for _ in range(2):
+        whole.remove()
+        assert bucket.name not in names(bucket.api)
 
 
 REFUSALS: tuple[tuple[str, Callable[[Bucket], object]], ...] = (

@@ -308,7 +308,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["serve up", "storage ls", "volumes ls"])
+@pytest.mark.parametrize("line", ["serve up", "volumes ls"])
 def test_what_is_not_offered_says_why(spz: Terminal, line: str) -> None:
     done = spz(*line.split())
     assert (done.code, done.err.startswith("spz: error: ")) == (1, True)

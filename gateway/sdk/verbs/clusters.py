@@ -10,7 +10,7 @@ from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
-from gateway.sdk.verbs import ssh
+from gateway.sdk.verbs import ssh, storage
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
@@ -87,6 +87,8 @@ def down(given: Values, counter: Counter) -> int:
         counter.service.post(f"/v1/clusters/{one['name']}/down")
         print(f"Terminating cluster {one['name']} (job {one['job']})")
     ssh.anew(counter)
+    if not given["graceful"]:
+        storage.remove_passing(counter.service, (one["name"] for one in found))
     return 0
 
 

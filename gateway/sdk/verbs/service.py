@@ -12,9 +12,6 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.listing import text_of
 
 USUAL_LINES = 50
-NO_STORAGE = (
-    "storage: buckets are made by tasks, with your own credentials, and are not kept in a list here"
-)
 NO_VOLUMES = "volumes: machines have the disks of their image, no others are attached"
 NO_SERVE = "serve: services are not kept up here"
 
@@ -91,10 +88,6 @@ def cancel(given: Values, counter: Counter) -> int:
 
 def dashboard(given: Values, counter: Counter) -> int:
     raise Refused("dashboard: this service has no pages yet", hint="`spz status`, `spz queue`")
-
-
-def storage(given: Values, counter: Counter) -> int:
-    raise Refused(NO_STORAGE, hint="`aws s3 ls`, `aws s3 rb`")
 
 
 def volumes(given: Values, counter: Counter) -> int:

@@ -257,6 +257,8 @@ def planned(tmp_path: Path, **more: object) -> Service:
         "reused": False,
         "notes": ["x: ignored"],
         "cwd": str(tmp_path),
+        "workdir": None,
+        "nodes": 1,
         "candidates": [OFFER],
         **more,
     }

@@ -1,0 +1,78 @@
+"""storage ls, delete: buckets that tasks have by name, with the user's own credentials."""
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from broker.model.errors import Refused, SpzError
+from gateway.sdk import show
+from gateway.sdk.client import Client, Json
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+
+
+def _outside() -> Any:
+    """boto3 takes 0.2 s to load."""
+    return import_module("gateway.staging")
+
+
+def ls(given: Values, counter: Counter) -> int:
+    """Those that are there; where that cannot be asked, all that tasks have named."""
+    told = counter.service.get("/v1/storage", all_users=given["all_users"])
+    found = _there(told["storages"], counter) if told["storages"] else []
+    counter.show(found, given, lambda: _table(found, told["at"]))
+    return 0
+
+
+def _there(named: Sequence[Json], counter: Counter) -> list[Json]:
+    try:
+        names = _outside().users_buckets()
+    except (OSError, SpzError) as error:
+        counter.say(f"note: whether they are there is not known: {error}")
+        return [{**one, "status": "UNKNOWN"} for one in named]
+    return [{**one, "status": "READY"} for one in named if one["name"] in names]
+
+
+def _table(found: Sequence[Json], now: int) -> str:
+    head = ("NAME", "UPDATED", "STORE", "COMMAND", "STATUS")
+    rows = (
+        (one["name"], show.ago(one["updated"], now), one["store"], one["command"], one["status"])
+        for one in found
+    )
+    return show.table(head, rows) if found else "No existing storage."
+
+
+def delete(given: Values, counter: Counter) -> int:
+    """Asks first; exits 1 where the answer is no. Raises Refused, Unknown."""
+    found = _chosen(given, counter.service)
+    names = ", ".join(one["name"] for one in found)
+    question = f"Deleting {names} with all that is in them. Proceed?"
+    if found and not given["yes"] and not counter.confirm(question):
+        return 1
+    remove(found)
+    return 0
+
+
+def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
+    if not given["words"] and not given["all"]:
+        raise Refused("no storage named", hint="name some, or --all")
+    told = service.get("/v1/storage")["storages"]
+    return show.matching([one for one in told if one["uid"] == os.getuid()], given["words"])
+
+
+def remove(found: Iterable[show.Json]) -> None:
+    """Raises Refused, also where S3 does not answer."""
+    for one in found:
+        try:
+            _outside().remove_bucket(one["name"])
+        except OSError as error:
+            raise Refused(str(error), hint="the credentials of this shell are used") from error
+        print(f"Deleted storage {one['name']}")
+
+
+def remove_passing(service: Client, clusters: Iterable[str]) -> None:
+    """Buckets of clusters that go which were not to outlive them (`persistent: false`)."""
+    told, gone = service.get("/v1/storage")["storages"], set(clusters)
+    mine = (one for one in told if one["uid"] == os.getuid())
+    remove(one for one in mine if one["cluster"] in gone and not one["persistent"])
