@@ -1,10 +1,10 @@
 """The provider's bill against the ledger: by machine and hour, and what sets the ledger right."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from accounting.ids import OVERHEAD, AccountName, MicroUsd, UserName
-from accounting.ledger import Entry, Kind, Why
+from accounting.ledger import SPENT, Entry, Kind, Why
 from accounting.rates import share
 
 HOUR = 3600
@@ -27,13 +27,30 @@ class Difference:
 
 
 def posted(entries: Iterable[Entry]) -> dict[tuple[str, int], dict[Entry, int]]:
-    """Entries with money by machine and hour, in which their time begins."""
+    """Entries with money by machine and hour; what volumes and addresses cost is left out.
+
+    Those have ids of their own on the bill, which are not known.
+    """
     found: dict[tuple[str, int], dict[Entry, int]] = {}
     for entry in entries:
-        if entry.machine and (entry.cost or entry.why is Why.RECONCILED):
-            hour = entry.since - entry.since % HOUR
-            found.setdefault((entry.machine, hour), {})[entry] = entry.cost
+        wanted = entry.cost or entry.why is Why.RECONCILED
+        if entry.machine and "/" not in entry.machine and wanted:
+            for hour, cost in _by_hour(entry):
+                found.setdefault((entry.machine, hour), {})[entry] = cost
     return found
+
+
+def _by_hour(entry: Entry) -> Iterator[tuple[int, int]]:
+    """What time costs, by the seconds in each hour; all else in the hour in which it begins."""
+    hour, seconds = entry.since - entry.since % HOUR, entry.at - entry.since
+    if entry.why not in SPENT or seconds <= 0:
+        yield hour, entry.cost
+        return
+    done = 0
+    while hour < entry.at:
+        upto = entry.cost * (min(hour + HOUR, entry.at) - entry.since) // seconds
+        yield hour, upto - done
+        done, hour = upto, hour + HOUR
 
 
 def differences(entries: Iterable[Entry], bill: Bill) -> list[Difference]:

@@ -23,6 +23,7 @@ from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
 from broker.providers.ec2.clients import BotoApi
 from broker.providers.ec2.errors import AwsError
+from broker.providers.ec2.explorer import Billed, billed
 from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
@@ -353,3 +354,18 @@ def _targets(
         return Host(login=login, bastion=bastion, sudo=sudo, python=aws.python)
 
     return target
+
+
+def explorer(config: Config) -> Callable[[int, int], Sequence[Billed]] | None:
+    """Cost Explorer's word on what machines have cost; None where none are bought at AWS."""
+    if not uses_ec2(config):
+        return None
+    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+
+    def ask(since: int, until: int) -> Sequence[Billed]:
+        try:
+            return list(billed(api, since, until))
+        except AwsError as error:
+            raise Refused(f"Cost Explorer: {error}") from error
+
+    return ask

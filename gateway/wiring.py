@@ -50,7 +50,7 @@ from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.api.wire import Answer, Call
-from gateway.cloud import cloud, reserved_words, uses_ec2
+from gateway.cloud import cloud, explorer, reserved_words, uses_ec2
 from gateway.config.catalogs import Shelf
 from gateway.config.load import reread
 from gateway.config.paths import Paths
@@ -273,7 +273,7 @@ def _routers(
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    return [own, money(), budgets(), buyable]
+    return [own, money(explorer(config)), budgets(), buyable]
 
 
 def _outside(

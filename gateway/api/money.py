@@ -1,7 +1,8 @@
 """Routes about money: what was spent by whom on what, the bill as FOCUS, counters to scrape."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -13,10 +14,10 @@ from accounting.ledger import Entry
 from accounting.rates import MICRO
 from accounting.rollup import DAY, HOUR
 from broker.model.commands import PostEntries
-from broker.model.errors import BadOption
+from broker.model.errors import BadOption, Refused
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.query import focus
-from gateway.query.bills import BillError, read_bill
+from gateway.query.bills import BillError, by_machine, read_bill
 from gateway.query.exposition import metric
 
 Json = dict[str, Any]
@@ -40,14 +41,22 @@ class CostQuery(BaseModel):
 
 
 class ReconcileRequest(BaseModel, extra="forbid"):
-    """A provider's bill, as FOCUS or CUR 2.0 in CSV."""
+    """A provider's bill, as FOCUS or CUR 2.0 in CSV; without one AWS's Cost Explorer is asked."""
 
-    bill: str
+    bill: str | None = None
+    since: int = 0
+    until: int = 0
+    """Of which time Cost Explorer is asked."""
     post: bool = False
     """Whether to post what is missing."""
 
 
-def money() -> APIRouter:
+Explorer = Callable[[int, int], Iterable[tuple[str, int, Decimal]]]
+"""What a provider says itself: ids of machines, instants, dollars. Raises OSError, SpzError."""
+NO_EXPLORER = "no partition buys machines at AWS, whose Cost Explorer could be asked"
+
+
+def money(explorer: Explorer | None = None) -> APIRouter:
     routes = APIRouter(default_response_class=AsciiJson)
 
     @routes.get("/v1/cost")
@@ -73,10 +82,11 @@ def money() -> APIRouter:
     async def compare(request: Request, asked: ReconcileRequest) -> Json:
         """The bill against the ledger by machine and hour; `post` sets the ledger right.
 
-        For administrators. Raises BadOption for what is no bill, Denied.
+        For administrators. Raises BadOption for what is no bill, Denied, Refused.
         """
         desk, owner = desk_of(request), await operator(request)
-        entries, bill = await desk.read(_both, desk, asked.bill)
+        bill = await desk.read(_bill, desk, asked, explorer)
+        entries = await desk.read(_of_its_time, desk, bill)
         found = reconcile.differences(entries, bill)
         if asked.post:
             made = reconcile.corrections(entries, bill, desk.now())
@@ -117,18 +127,33 @@ def _told(
     }
 
 
-def _both(desk: Any, text: str) -> tuple[list[Entry], dict[tuple[str, int], int]]:
-    """The ledger's entries of the bill's time, and the bill. Raises BadOption. Blocks."""
+Bill = dict[tuple[str, int], int]
+
+
+def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> Bill:
+    """By machine and hour. Raises BadOption, Refused. Blocks."""
+    machines = desk.history.machines()
+    if asked.bill is not None:
+        try:
+            return read_bill(asked.bill.splitlines(), machines)
+        except BillError as error:
+            raise BadOption("bill", "", f"the bill cannot be read: {error}") from error
+    if explorer is None:
+        raise Refused(NO_EXPLORER, hint="give the bill as a file")
     try:
-        bill = read_bill(text.splitlines(), desk.history.machines())
-    except BillError as error:
-        raise BadOption("bill", "", f"the bill cannot be read: {error}") from error
+        return by_machine(explorer(asked.since, asked.until), machines)
+    except OSError as error:
+        raise Refused(f"Cost Explorer does not answer: {error}") from error
+
+
+def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
+    """The ledger's entries of the bill's time. Blocks."""
     hours = [hour for _, hour in bill]
     if not hours:
-        return [], bill
+        return []
     first, last = min(hours), max(hours) + HOUR
     every = desk.history.entries(since=first, until=desk.now() + 1)
-    return [entry for entry in every if first <= entry.since < last], bill
+    return [entry for entry in every if first <= entry.since < last]
 
 
 def _words(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """A provider's bill read: FOCUS 1.x or AWS CUR 2.0 as CSV, to micro-dollars by machine and hour."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
@@ -27,19 +27,32 @@ def read_bill(lines: Iterable[str], machines: Mapping[str, str]) -> dict[tuple[s
     form = next((form for form in FORMS if heads.issuperset(form)), None)
     if form is None:
         raise BillError("neither FOCUS (ResourceId, ...) nor CUR 2.0 (line_item_resource_id, ...)")
+    return by_machine(_lines(reader, form), machines)
+
+
+def by_machine(
+    lines: Iterable[tuple[str, int, Decimal]], machines: Mapping[str, str]
+) -> dict[tuple[str, int], int]:
+    """Micro-dollars by our names of machines and hour, of a provider's ids, instants, dollars."""
+    found: dict[tuple[str, int], Decimal] = {}
+    for resource, since, dollars in lines:
+        name = machines.get(resource.rpartition("/")[2])
+        if name is not None:
+            key = name, since - since % HOUR
+            found[key] = found.get(key, Decimal(0)) + dollars
+    return {key: round(dollars * 1_000_000) for key, dollars in found.items()}
+
+
+def _lines(
+    reader: "csv.DictReader[str]", form: tuple[str, str, str]
+) -> Iterator[tuple[str, int, Decimal]]:
+    """Raises BillError."""
     resource, begin, cost = form
-    found: dict[tuple[str, int], int] = {}
     for number, row in enumerate(reader, start=2):
-        name = machines.get((row[resource] or "").rpartition("/")[2])
-        if name is None:
-            continue
         try:
-            since, micro = _moment(row[begin]), int(Decimal(row[cost]) * 1_000_000)
-        except (ValueError, InvalidOperation) as error:
+            yield row[resource] or "", _moment(row[begin]), Decimal(row[cost])
+        except (TypeError, ValueError, AttributeError, InvalidOperation) as error:
             raise BillError(f"line {number}: {error}") from error
-        key = name, since - since % HOUR
-        found[key] = found.get(key, 0) + micro
-    return found
 
 
 def _moment(text: str) -> int:

@@ -15,6 +15,8 @@ from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 
 DAYS = 30
+EXPLORER_DAYS = 13
+"""Cost Explorer knows of hours for fourteen days."""
 HOUR = 3600
 BARS, WIDTH, ROW, TEXT = 20, 720, 24, 220
 
@@ -47,14 +49,21 @@ def cost(given: Values, counter: Counter) -> int:
 
 def reconcile(given: Values, counter: Counter) -> int:
     """Exits 1 where the bill and the ledger differ and nothing was posted. Raises Refused."""
-    path = Path(given["words"][0])
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise Refused(f"{path}: {error.strerror}") from error
-    told = counter.service.post("/v1/reconcile", {"bill": text, "post": given["post"]})
+    told = counter.service.post("/v1/reconcile", {**_billed(given), "post": given["post"]})
     counter.show(told, given, lambda: differences(told))
     return 1 if told["differences"] and not told["posted"] else 0
+
+
+def _billed(given: Values) -> Json:
+    """The bill of a file, or of which time Cost Explorer is to be asked. Raises Refused."""
+    if not given["words"]:
+        since, until = window(given, days=EXPLORER_DAYS)
+        return {"since": since, "until": until}
+    path = Path(given["words"][0])
+    try:
+        return {"bill": path.read_text(encoding="utf-8-sig")}
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
 
 
 def differences(told: Json) -> str:
@@ -80,10 +89,10 @@ def _hour(instant: int) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:00Z")
 
 
-def window(given: Values) -> tuple[int, int]:
+def window(given: Values, *, days: int = DAYS) -> tuple[int, int]:
     """Whole hours UTC, from --since until --until. Raises Refused for what is no moment."""
     now = datetime.now(UTC)
-    since = _moment("since", given["since"]) if given["since"] else now - timedelta(days=DAYS)
+    since = _moment("since", given["since"]) if given["since"] else now - timedelta(days=days)
     until = _moment("until", given["until"]) if given["until"] else now + timedelta(hours=1)
     first, last = int(since.timestamp()), int(until.timestamp())
     return first - first % HOUR, last - last % HOUR

@@ -33,9 +33,15 @@ OPERATORS = (
     Verb(
         "reconcile",
         "money:reconcile",
-        "Compare the bill (FOCUS or CUR 2.0, CSV) with the ledger. Exits 1 if they differ.",
-        "FILE",
-        (Opt("--post", FLAG, "Post corrections for what differs."), *LISTED),
+        "Compare the bill (FOCUS or CUR 2.0, CSV; none: Cost Explorer's) with the ledger. "
+        "Exits 1 if they differ.",
+        "[FILE]",
+        (
+            Opt("--post", FLAG, "Post corrections for what differs."),
+            Opt("--since", TEXT, "Of Cost Explorer: since when, UTC; usual: 13 days ago.", "WHEN"),
+            Opt("--until", TEXT, "Likewise; usual: now.", "WHEN"),
+            *LISTED,
+        ),
     ),
     Verb(
         "budget show",

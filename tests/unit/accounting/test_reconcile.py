@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - rows stay on one line
 
+from dataclasses import replace
+
 import pytest
 
 from accounting.ids import AccountName, JobId, MicroUsd, UserName
@@ -43,3 +45,9 @@ def test_after_it_the_ledger_is_the_bill_and_again_adds_nothing(billed: int) -> 
     after = [*LEDGER, *corrections(LEDGER, bill, now=9999)]
     assert differences(after, bill) == []
     assert corrections(after, bill, now=10_000) == []
+
+
+def test_an_entry_of_several_hours_counts_in_each_and_parts_of_a_machine_are_left_out() -> None:
+    long = replace(entry(1, 300, HOUR - 60), at=HOUR + 120)
+    volume = entry(2, 70, 5, machine="ec2-1.1/volume")
+    assert differences([long, volume], {("ec2-1.1", 0): 100, ("ec2-1.1", HOUR): 200}) == []
