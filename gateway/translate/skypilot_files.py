@@ -89,7 +89,8 @@ spz_clone() {  # URL REF
     export GIT_CONFIG_VALUE_0="Authorization: Basic $pass"
   fi
   if [ -n "${GIT_SSH_KEY_PATH:-}" ]; then
-    export GIT_SSH_COMMAND="ssh -i $GIT_SSH_KEY_PATH -o StrictHostKeyChecking=accept-new"
+    local key; key=$(printf %q "${GIT_SSH_KEY_PATH/#\\~/$HOME}")
+    export GIT_SSH_COMMAND="ssh -i $key -o IdentitiesOnly=yes -o StrictHostKeyChecking=accept-new"
   fi
   if [ "$(git config --get remote.origin.url 2>/dev/null)" = "$url" ]; then
     git fetch -q --tags origin
@@ -173,10 +174,13 @@ class Files:
             elif self.path(source) != to:
                 yield ["spz_copy", self.path(source), to]
 
-    def brought(self) -> tuple[Mount, ...]:
-        """Files of this host that have to be brought to nodes, from outside of the workdir."""
+    def brought(self, key: str | None) -> tuple[Mount, ...]:
+        """Files of this host that have to be brought to nodes, from outside of the workdir.
+
+        `key` is that of a repository.
+        """
         found = (text for _, source in self._sources() for text in _local(source))
-        paths = dict.fromkeys(self._normal(text) for text in found)
+        paths = dict.fromkeys(self._normal(text) for text in (*found, *([key] if key else ())))
         return tuple(Mount(source=one, target=one) for one in paths if not self._travels(one))
 
     def _normal(self, path: str) -> str:

@@ -11,10 +11,12 @@ from broker.model.errors import BadSpec
 from broker.model.ids import Digest
 from broker.model.spec import Gres, Mount, StepSpec
 from gateway.translate.environment import pack
-from gateway.translate.skypilot import Task
+from gateway.translate.skypilot import Git, Task
 from gateway.translate.skypilot_container import image_of, inside
 from gateway.translate.skypilot_files import Files
 
+GIT_KEYS = ("GIT_TOKEN", "GIT_SSH_KEY_PATH")
+"""What opens a private repository, over https and over ssh."""
 LOCAL = "local"
 """The provider whose machines see this host's files."""
 BASH = "/bin/bash"
@@ -98,7 +100,8 @@ def run_of(
     """
     where = where or Within()
     files = Files(task, cluster, lambda path: absolute(path, origin))
-    own = packed(_variables(task))
+    key = _variables(task, origin.environ).get("GIT_SSH_KEY_PATH")
+    own = packed(_variables(task, origin.environ))
     once = digest(_bytes(task.setup or "") + own)[:SHORT]
     scripts = (
         ("setup", files.script(mounts=with_setup), ""),
@@ -123,7 +126,7 @@ def run_of(
         }
     )
     seen = origin.provider == LOCAL or not with_setup
-    return Run(step, blobs, brought=() if seen else files.brought())
+    return Run(step, blobs, brought=() if seen else files.brought(key))
 
 
 def _placed(task: Task, text: str | None) -> str | None:
@@ -188,9 +191,11 @@ def absolute(path: str, origin: Origin) -> str:
     return "/" + "/".join(parts)
 
 
-def _variables(task: Task) -> dict[str, str]:
-    """`envs`, then `secrets`."""
-    given = {**(task.envs or {}), **(task.secrets or {})}
+def _variables(task: Task, environ: Mapping[str, str]) -> dict[str, str]:
+    """`envs`, then `secrets`; for a private repository what opens it, of the shell's own too."""
+    shell = GIT_KEYS if isinstance(task.workdir, Git) else ()
+    keys = {name: environ[name] for name in shell if environ.get(name)}
+    given = {**keys, **(task.envs or {}), **(task.secrets or {})}
     return {name: value for name, value in given.items() if value is not None}
 
 

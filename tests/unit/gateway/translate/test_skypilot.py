@@ -677,6 +677,22 @@ def test_what_lies_outside_of_the_workdir_is_brought_beside_it_elsewhere(
     assert found.spec.files == ((Mount(source=comes, target=comes),) if comes else ())
 
 
+def test_what_opens_a_private_repository_comes_from_the_shell_and_on_no_command_line() -> None:
+    keys = {"GIT_TOKEN": "s3cret", "GIT_SSH_KEY_PATH": "~/.ssh/deploy", "OTHER": "x"}
+    far = replace(ORIGIN, provider="ec2", environ={**ORIGIN.environ, **keys})
+    made = task("workdir: {url: https://x/y}\nrun: x", far)
+    assert [mount.source for mount in made.spec.files] == ["/home/ann/.ssh/deploy"]
+    (step,) = made.spec.steps
+    assert step.environment is not None
+    variables = made.blobs[step.environment].split(b"\0")
+    assert {b"GIT_TOKEN=s3cret", b"GIT_SSH_KEY_PATH=~/.ssh/deploy"} <= set(variables)
+    assert not any(one.startswith(b"OTHER") for one in variables)
+    scripts = [made.blobs[phase.script] for phase in step.phases if phase.script in made.blobs]
+    assert not any(b"s3cret" in text for text in scripts)
+    plain = task("workdir: .\nrun: x", far)
+    assert not any(b"s3cret" in text for text in plain.blobs.values())
+
+
 def test_what_is_ignored_is_told_once() -> None:
     made = task(
         "resources: {disk_size: 100, ports: 80, autostop: 10, memory: 16, use_spot: true}\n"
