@@ -51,12 +51,25 @@ def shims_env(given: Values, counter: Counter) -> int:
     return 0
 
 
+def _beside_ssh(prefix: Path, counter: Counter) -> list[Path]:
+    """For ssh's way in. The site's configuration may be nobody's to read; it is not needed."""
+    from gateway.config.settings import Config
+
+    return _written(prefix, counter.paths.socket, Config().slurm_version)
+
+
 def _installed(prefix: Path, socket: Path, counter: Counter) -> list[Path]:
     from gateway.config.load import read
+
+    return _written(prefix, socket, read(counter.paths).slurm_version)
+
+
+def _written(prefix: Path, socket: Path, version: str) -> list[Path]:
+    """Raises Refused."""
     from sbatch_shim.install import InstallError, install
 
     try:
-        return install(prefix, socket, f"slurm {read(counter.paths).slurm_version}")
+        return install(prefix, socket, f"slurm {version}")
     except InstallError as error:
         raise Refused(str(error)) from error
     except OSError as error:
@@ -204,7 +217,7 @@ def run(verb: Verb, argv: Sequence[str]) -> int:
 
 def _counter() -> Counter:
     made = here()
-    return replace(made, commands=lambda to: _installed(to, made.paths.socket, made))
+    return replace(made, commands=lambda to: _beside_ssh(to, made))
 
 
 def _beginnings(argv: Sequence[str]) -> Iterator[str]:

@@ -135,6 +135,8 @@ def start(given: Values, counter: Counter) -> int:
         return 1
     minutes = given["idle_minutes_to_autostop"]
     for one in found:
+        if one["status"] == "STOPPING":
+            _wait(counter.service, one, {"STOPPED"})
         counter.service.post(f"/v1/clusters/{one['name']}/start")
         if minutes is not None:
             seconds = None if minutes < 0 else minutes * 60

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.model.errors import Refused
+from broker.model.errors import SpzError
 from gateway.sdk.client import Json
 from gateway.sdk.entering import tell_ssh
 from gateway.sdk.verbs.counter import Counter
@@ -15,7 +15,7 @@ def tell(counter: Counter, found: Iterable[Json]) -> None:
     home, mine = Path(counter.environ.get("HOME") or "/"), os.getuid()
     try:
         tell_ssh(home, [one for one in found if one["uid"] == mine], commands=counter.commands)
-    except (OSError, Refused) as error:
+    except (OSError, SpzError) as error:
         counter.say(f"note: ssh does not know the clusters: {error}")
 
 
