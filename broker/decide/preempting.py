@@ -9,6 +9,7 @@ from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, PendingSignal
 from broker.model.left import PREEMPTED
 from broker.model.lifecycle import SIGCONT
+from broker.model.site import Elastic
 from broker.schedule.eligible import Ask, Asks, eligible
 from broker.schedule.fit import Room, choose
 from broker.world import World
@@ -56,10 +57,7 @@ class Preempting:
         for job in waiting:
             grade = grades.get(job.qos)
             if grade is not None and grade.preempt and job.reason in BLOCKED:
-                every = asks.of(job)
-                yield from (
-                    (job, ask) for ask in every if ask.gate is None and not ask.partition.elastic
-                )
+                yield from ((job, ask) for ask in asks.of(job) if _helps(self._world, ask))
 
     def _grace(self, job: Job) -> int:
         grade = self._world.site.book.qos.get(job.qos)
@@ -97,6 +95,38 @@ def _victims(
             if shares is not None:
                 places = {share.node for share in shares}
                 return [one for one in chosen if places & {s.node for s in one.shares}]
+    elastic = ask.partition.elastic
+    return None if elastic is None else _of_machines(world, job, ask, elastic=elastic, now=now)
+
+
+def _helps(world: World, ask: Ask) -> bool:
+    """Whether room comes of others' going: not where another machine may still be bought."""
+    elastic = ask.partition.elastic
+    full = elastic is None or len(_bought(world, elastic)) >= elastic.max_nodes
+    return ask.gate is None and full
+
+
+def _bought(world: World, elastic: Elastic) -> list[NodeName]:
+    return [
+        n.name for n in world.nodes.values() if not n.declared and n.name.startswith(elastic.prefix)
+    ]
+
+
+def _of_machines(
+    world: World, job: Job, ask: Ask, *, elastic: Elastic, now: int
+) -> list[Job] | None:
+    """Jobs whose going empties as many machines as the job needs: it buys its own for them."""
+    names = _bought(world, elastic)
+    going = {job_id for job_id in world.active if world.jobs[job_id].completing}
+    chosen: list[Job] = []
+    for victim in [None, *_candidates(world, job, now)]:
+        if victim is not None:
+            chosen.append(victim)
+            going.add(victim.id)
+        empty = [name for name in names if set(world.holders.get(name, ())) <= going]
+        if len(empty) >= ask.demand.min_nodes:
+            places = set(empty)
+            return [one for one in chosen if places & {s.node for s in one.shares}]
     return None
 
 

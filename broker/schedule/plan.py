@@ -62,7 +62,7 @@ class _Pass:
         self.room_for: dict[int, int] = {}
         """Cpus of bought machines that might serve, by signature."""
         self.short: dict[str, int] = {}
-        """How many wait because no name of a prefix is free."""
+        """How many names of a prefix are missing."""
         self.shapes: dict[object, Shape] = {}
         """What would be bought for a job, by signature, expected seconds and liking."""
 
@@ -263,7 +263,9 @@ class _Pass:
             self.settle()
         names = tuple(self.pool.unused(elastic)[: made.nodes])
         if len(names) < made.nodes:
-            return self._in_use(elastic, ask.partition)
+            if made.nodes <= self._most(elastic):  # nothing is bought for others of what it needs
+                self.pool.names.update(names)
+            return self._in_use(elastic, ask.partition, missing=made.nodes - len(names))
         if not made.quote.first:
             return Wait(made.quote.reason, made.quote.explain)
         self.pool.names.update(names)
@@ -336,11 +338,15 @@ class _Pass:
             self.room_for[ask.signature] = self.pool.cpus_for(user, need)
         return asked < self.room_for[ask.signature]
 
-    def _in_use(self, elastic: Elastic, partition: Partition) -> Wait:
-        self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + 1
-        most, whose = elastic.max_nodes, partition.name
-        if self.view.site.max_bought is not None and self.view.site.max_bought < most:
-            most, whose = self.view.site.max_bought, "the site's ceiling"
+    def _most(self, elastic: Elastic) -> int:
+        """Machines of it that there may be."""
+        ceiling = self.view.site.max_bought
+        return elastic.max_nodes if ceiling is None else min(elastic.max_nodes, ceiling)
+
+    def _in_use(self, elastic: Elastic, partition: Partition, *, missing: int = 1) -> Wait:
+        self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + missing
+        most = self._most(elastic)
+        whose = partition.name if most == elastic.max_nodes else "the site's ceiling"
         return Wait("Resources", f"all {most} nodes of {whose} are in use")
 
     def let_go(self) -> Iterator[NodeName]:

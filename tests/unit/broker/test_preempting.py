@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 from accounting.assoc import Qos, book
-from broker.model.site import Site
+from broker.model import commands as cmd
+from broker.model.effects import Launch
+from broker.model.job import Owner
+from broker.model.offer import BuyPolicy
+from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources
-from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, Bench
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, Bench, machine
 
 WHOLE = Resources(tasks=4, tasks_per_node=4)
 
@@ -89,3 +93,49 @@ def test_nobody_is_pushed_out_unless_it_is_configured() -> None:
     bench.submit(ALICE, qos="high", resources=WHOLE)
     bench.step(seconds=1)
     assert {bench.state(job) for job in jobs} == {"RUNNING"}
+
+
+def bought(most: int) -> Site:
+    """A partition of so many machines that are bought, each of them too small for two jobs."""
+    elastic = Elastic("ec2-", most, buy=BuyPolicy(instance_types=("m7i.xlarge",)), idle_seconds=600)
+    part = Partition("ec2", default=True, elastic=elastic, def_mem_per_cpu_mib=1024)
+    grades = site().book.qos.values()
+    return Site(partitions=(part,), preempts=True, book=book(qos=grades))
+
+
+def launched(bench: Bench, owner: Owner, qos: str) -> int:
+    """A job that runs on a machine of its own."""
+    job = bench.submit(owner, qos=qos, resources=WHOLE)
+    (launch,) = [effect for effect in bench.effects if isinstance(effect, Launch)]
+    bench.step(cmd.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    (share,) = bench.world.jobs[job].shares
+    bench.step(cmd.Booted(node=share.node, launch=share.launch))
+    bench.journal(share.node, {"kind": "started", "key": f"{bench.world.jobs[job].key}/batch"})
+    return job
+
+
+def test_where_no_more_may_be_bought_a_machine_is_emptied_for_one_that_is_bought_anew() -> None:
+    bench = Bench(bought(2))
+    old, young = launched(bench, BOB, "low"), launched(bench, BOB, "low")
+    urgent = bench.submit(ALICE, qos="high", resources=WHOLE)
+    bench.step(seconds=1)
+    assert [bench.state(job) for job in (old, young)] == ["RUNNING", "COMPLETING"]
+    assert bench.state(urgent) == "PENDING"
+
+
+def test_nobody_is_pushed_out_while_a_machine_may_still_be_bought() -> None:
+    bench = Bench(bought(2))
+    job = launched(bench, BOB, "low")
+    bench.submit(ALICE, qos="high", resources=WHOLE)
+    bench.step(seconds=1)
+    assert bench.state(job) == "RUNNING"
+
+
+def test_nothing_is_bought_for_a_lower_job_of_what_the_higher_one_waits_for() -> None:
+    bench = Bench(bought(2))
+    launched(bench, BOB, "normal")
+    both = bench.submit(ALICE, resources=Resources(min_nodes=2, tasks=8, tasks_per_node=4))
+    lower = bench.submit(BOB, resources=WHOLE)
+    bench.step(seconds=1)
+    assert [bench.state(job) for job in (both, lower)] == ["PENDING", "PENDING"]
+    assert not [effect for effect in bench.effects if isinstance(effect, Launch)]
