@@ -28,6 +28,7 @@ from broker.model.stopping import (
     StartCluster,
 )
 from broker.schedule import priority
+from broker.schedule.limits import Keeper
 from broker.world import World
 
 USUAL_BOOT_SECONDS = 600
@@ -109,8 +110,17 @@ def _nodes(world: World, job: Job) -> Iterable[Node]:
 
 
 def started(world: World, job: Job, now: int, *, actor: int = SYSTEM) -> list[ev.Event]:
-    """A new attempt on the machines that wait for it. Raises Conflict while one still stops."""
+    """A new attempt on the machines that wait for it.
+
+    Raises Conflict while one of them still stops, and where a limit is in the way.
+    """
     nodes = _nodes(world, job)
+    barred = Keeper(world.site, world.tally, world.charges, now=now).reason(job, job.partitions[0])
+    if barred is not None:
+        raise Conflict(
+            f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
+            hint="`sacctmgr show assoc`, `sacctmgr show qos` list the limits",
+        )
     slow = [node.name for node in nodes if node.state is NodeState.STOPPING]
     if slow:
         raise Conflict(

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.ids import JobId
+from accounting.limits import Limits
 from broker.decide.stopping import never_stops
 from broker.model import commands as cmd
 from broker.model.effects import Kill, Launch, Prepare, StartMachine, StartStep, StopMachine
@@ -23,6 +24,7 @@ from broker.model.stopping import (
     StopCluster,
 )
 from broker.optimize.costs import ADDRESS_MICRO_USD_HOUR, parts
+from tests.unit.broker.test_admission import with_limits
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, Bench, machine
 
 BUY = BuyPolicy(root_gib=100, public_address=True)
@@ -263,6 +265,18 @@ def test_stopping_and_starting_twice_is_doing_it_once() -> None:
     dev.halt()
     assert dev.ask() is None
     assert dev.job.restarts == 1
+
+
+def test_a_limit_that_others_have_filled_keeps_a_cluster_stopped() -> None:
+    limited = with_limits(qos=Limits(), user=Limits(max_jobs=1))
+    dev = Dev(site=replace(SITE, book=limited.book))
+    dev.stop()
+    other = dev.bench.submit()
+    barred = dev.ask(StartCluster)
+    assert isinstance(barred, Conflict)
+    assert "cannot be started now: AssocMaxJobsLimit" in barred.message
+    dev.bench.step(cmd.Cancel(target=cmd.Target(other), by=ALICE))
+    assert dev.ask(StartCluster) is None
 
 
 def test_only_who_may_change_it_may_stop_it() -> None:
