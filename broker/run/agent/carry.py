@@ -4,7 +4,6 @@ Runs with the rights of the user whose files they are. Every name is looked up b
 one component at a time without following links, so that nothing outside it is written.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -364,23 +363,17 @@ def do_adopt(folder: str, asked: bytes) -> "Iterator[bytes]":
     return iter(())
 
 
-def do_make(folder: str, _asked: bytes) -> "Iterator[bytes]":
-    """The folder is there; `main` has made it with root's rights where these may."""
-    os.makedirs(folder, 0o755, exist_ok=True)
+def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
+    """Nothing more: `main` has made the folder."""
     return iter(())
 
 
-def do_arrive(folder: str, asked: bytes) -> "Iterator[bytes]":
-    """As `list`, of a folder that is made if it is not there."""
-    os.makedirs(folder, 0o755, exist_ok=True)
-    return do_list(folder, asked)
-
-
 MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
+MAKING = ("make", "arrive")
 VERBS = {
     "make": do_make,
     "adopt": do_adopt,
-    "arrive": do_arrive,
+    "arrive": do_list,
     "list": do_list,
     "sizes": do_sizes,
     "tail": do_tail,
@@ -399,11 +392,11 @@ def main(argv: "list[str]") -> int:
     verb, uid, gid, groups, umask, folder = argv
     source = sys.stdin.buffer
     try:
-        if verb in ("make", "arrive"):
-            with contextlib.suppress(PermissionError):  # the user may be allowed to
-                landing.make_folder(folder, int(uid), int(gid))
+        shut = verb in MAKING and not _made(folder, int(uid), int(gid))
         landing.become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.umask(int(umask, 8))
+        if shut:
+            os.makedirs(folder, 0o755, exist_ok=True)  # the user may be allowed to
         act = VERBS.get(verb)
         pieces = act(folder, source.read()) if act is not None else do_unpack(folder, source)
         for piece in pieces:
@@ -413,3 +406,12 @@ def main(argv: "list[str]") -> int:
         sys.stderr.write("{}: {}\n".format(error.filename or folder, error.strerror))
         return 1
     return 0
+
+
+def _made(folder: str, uid: int, gid: int) -> bool:
+    """Whether root's rights may make it, or it is there."""
+    try:
+        landing.make_folder(folder, uid, gid)
+    except PermissionError:
+        return False
+    return True
