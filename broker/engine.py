@@ -59,7 +59,8 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced, ReservationSet, ReservationGone)
+CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone)
+MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 

@@ -50,12 +50,24 @@ def worst(job: Job, budget: Budget, rate: int, *, now: int) -> int:
 def promised(
     budget: Budget, jobs: Sequence[Job], nodes: Mapping[NodeName, Node], *, book: Book, now: int
 ) -> int:
-    """Micro-dollars that running jobs may still cost the budget."""
+    """Micro-dollars that running jobs may still cost the budget, and what is not posted yet."""
     return sum(
-        worst(job, budget, rate_now(job, nodes), now=now)
+        worst(job, budget, rate_now(job, nodes), now=now) + _unposted(job, nodes, now)
         for job in jobs
         if job.shares and covers(budget, job, book, partition=job.partition)
     )
+
+
+def _unposted(job: Job, nodes: Mapping[NodeName, Node], now: int) -> int:
+    """Micro-dollars since the ledger last heard of its machines."""
+    total = 0
+    for share in job.shares:
+        node = nodes.get(share.node)
+        if node is not None and node.meter is not None:
+            since = max(node.meter.since, job.started or now)
+            part = share.tres.dominant_share(node.whole)
+            total += int(node.micro_usd_per_hour * part * max(0, now - since)) // HOUR
+    return total
 
 
 @dataclass(slots=True)

@@ -76,13 +76,14 @@ def _conditions(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _window(given: Mapping[str, str], ctx: Context, said: list[str]) -> tuple[int, int]:
-    """From start to end, an hour at least; yesterday where neither was given."""
+    """Whole hours from start to end, one at least; yesterday where neither was given."""
     midnight = read_instant("00:00", ctx.now, offset=ctx.zone, past=True)
     start = _moment(given, "start", ctx, said=said)
     end = _moment(given, "end", ctx, said=said)
     start = midnight - DAY if start is None else start
     end = midnight if end is None else end
-    return start, end if end > start else start + HOUR
+    start, end = start - start % HOUR, end - end % HOUR
+    return start, max(end, start + HOUR)
 
 
 def _moment(given: Mapping[str, str], key: str, ctx: Context, *, said: list[str]) -> int | None:

@@ -7,7 +7,7 @@ from accounting.budget import Action, Budget, Running, Scope, Window
 from accounting.change import Change, changed
 from broker.model import commands as cmd
 from broker.model.site import Site
-from broker.schedule.budgets import REASON
+from broker.schedule.budgets import REASON, promised
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ROOT, Bench
 
 PRICE = 36_000_000  # a node an hour
@@ -107,3 +107,20 @@ def test_what_was_spent_is_read_again_after_a_restart() -> None:
     job = again.submit(time_limit=60)
     again.step(full=True, seconds=1)
     assert again.world.jobs[job].reason == REASON
+
+
+def test_a_raised_budget_is_looked_at_at_once_and_what_is_not_posted_yet_is_promised() -> None:
+    bench = Bench(priced(dollars(10)))
+    running, waiting = bench.submit(time_limit=600), bench.submit(time_limit=900)
+    key = f"{bench.world.jobs[running].key}/batch"
+    bench.journal(bench.world.jobs[running].shares[0].node, {"kind": "started", "key": key})
+    bench.step(seconds=200)
+    book_, nodes = bench.world.site.book, bench.world.nodes
+    (budget,) = book_.budgets.values()
+    jobs = [bench.world.jobs[running]]
+    whole = PRICE * 600 // 3600 // 4  # one of four cpus
+    assert promised(budget, jobs, nodes, book=book_, now=bench.now) == whole
+    assert bench.state(waiting) == "PENDING"
+    more = Change(budgets=(dollars(100),))
+    bench.step(cmd.ChangeBook(change=more, basis=book_, by=ROOT, action="Set Budget"), full=False)
+    assert bench.engine.room_made
