@@ -71,6 +71,8 @@ def listing(
             with os.scandir(os.path.join(folder, here)) as found:
                 items = sorted(found, key=lambda item: item.name)
         except OSError:
+            if not here:
+                raise
             continue  # not readable for its owner, or gone meanwhile
         for item in items:
             if only is not None and not here and item.name != only:
