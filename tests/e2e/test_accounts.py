@@ -104,3 +104,20 @@ def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Ser
     limited.wait(job, "COMPLETED")
     (shown,) = spz(limited, "budget", "show").out.splitlines()[1:]
     assert shown.split()[4:] == ["day", "Asia/Tokyo", "hold", "ok"]
+
+
+def test_what_is_young_stays_and_use_is_reset_by_commands_as_processes(
+    limited: Service, tmp_path: Path
+) -> None:
+    user, folder = limited.user.name, tmp_path / "archive"
+    folder.mkdir(mode=0o777)
+    said(limited, "-i", "add", "account", "lab")
+    said(limited, "-i", "add", "user", user, "account=lab")
+    job = limited.wrap("true")
+    limited.wait(job, "COMPLETED")
+    dumped = limited.run("sacctmgr", "-i", "archive", "dump", f"directory={folder}", "jobs")
+    assert (dumped.code, list(folder.iterdir())) == (0, []), "nothing is that old"
+    used = limited.run("sacctmgr", "-i", "modify", "account", "lab", "set", "rawusage=0")
+    assert (used.code, used.out) == (0, "No cluster specified, resetting on local cluster tests\n")
+    refused = spz(limited, "reconcile")
+    assert "whose Cost Explorer could be asked" in refused.err
