@@ -94,6 +94,7 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "addresses": [node.machine.address for node in nodes if node.machine and not job.kept],
         "idle_seconds": job.spec.idle_seconds,
         "idle_stops": job.spec.idle_stops,
+        "passing_storages": [one.name for one in job.spec.buckets if not one.persistent],
         "cost_micro_usd": cost,
         "runs": told["runs"],
         **{key: told[key] for key in kept},

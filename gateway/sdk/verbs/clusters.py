@@ -88,7 +88,7 @@ def down(given: Values, counter: Counter) -> int:
         print(f"Terminating cluster {one['name']} (job {one['job']})")
     ssh.anew(counter)
     if not given["graceful"]:
-        storage.remove_passing(counter.service, (one["name"] for one in found))
+        storage.remove(name for one in found for name in one["passing_storages"])
     return 0
 
 

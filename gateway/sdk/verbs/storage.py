@@ -50,7 +50,7 @@ def delete(given: Values, counter: Counter) -> int:
     question = f"Deleting {names} with all that is in them. Proceed?"
     if found and not given["yes"] and not counter.confirm(question):
         return 1
-    remove(found)
+    remove(one["name"] for one in found)
     return 0
 
 
@@ -61,18 +61,11 @@ def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
     return show.matching([one for one in told if one["uid"] == os.getuid()], given["words"])
 
 
-def remove(found: Iterable[show.Json]) -> None:
+def remove(names: Iterable[str]) -> None:
     """Raises Refused, also where S3 does not answer."""
-    for one in found:
+    for name in names:
         try:
-            _outside().remove_bucket(one["name"])
+            _outside().remove_bucket(name)
         except OSError as error:
             raise Refused(str(error), hint="the credentials of this shell are used") from error
-        print(f"Deleted storage {one['name']}")
-
-
-def remove_passing(service: Client, clusters: Iterable[str]) -> None:
-    """Buckets of clusters that go which were not to outlive them (`persistent: false`)."""
-    told, gone = service.get("/v1/storage")["storages"], set(clusters)
-    mine = (one for one in told if one["uid"] == os.getuid())
-    remove(one for one in mine if one["cluster"] in gone and not one["persistent"])
+        print(f"Deleted storage {name}")
