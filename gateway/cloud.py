@@ -18,7 +18,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
-from broker.model.stopping import NodeStopped
+from broker.model.stopping import NodeStopping
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
 from broker.providers.ec2.clients import BotoApi
@@ -122,16 +122,23 @@ class Cloud:
     def hear(self, facts: Sequence[Event]) -> None:
         """Learns which machines came up and which never did; lets go of those that are gone."""
         for fact in facts:
-            node = self.nodes().get(fact.node) if isinstance(fact, NodeDoomed) else None
             if isinstance(fact, NodeBooted) and fact.machine is not None:
                 self.guard.booted(fact.machine)
-            elif node is not None and node.machine is not None and node.booted is None:
-                self.guard.not_booted(node.machine)
+            elif isinstance(fact, NodeDoomed | NodeStopping):
+                self._goes(fact)
             elif isinstance(fact, NodeGone) and fact.machine is not None:
                 self.guard.room_again(fact.machine)
                 self.reach.connections.forget(fact.machine.address)
-            elif isinstance(fact, NodeStopped):  # another address may be its own when it starts
-                self.reach.connections.forget(fact.machine.address)
+
+    def _goes(self, fact: NodeDoomed | NodeStopping) -> None:
+        """One that is stopped may have another address later, and that it was up is known."""
+        node = self.nodes().get(fact.node)
+        if node is None or node.machine is None:
+            return
+        if isinstance(fact, NodeStopping):
+            self.reach.connections.forget(node.machine.address)
+        elif node.booted is None and node.keeper is None:
+            self.guard.not_booted(node.machine)
 
     def stop(self) -> None:
         """Closes what is open to machines and ends what watches EC2; the machines stay."""

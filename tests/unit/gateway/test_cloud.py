@@ -1,14 +1,20 @@
 """What is done now and then about machines of EC2."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 import structlog
 
+from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model.commands import Journal, Report
+from broker.model.events import NodeDoomed
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState, Market
+from broker.model.stopping import NodeStopping
 from broker.providers.ec2.interruptions import Interruptions
 from gateway.cloud import Cloud
 from tests.unit.broker.providers.ec2.test_interruptions import URL, Queue, event
@@ -62,3 +68,28 @@ def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> N
     nodes[NODE.name] = replace(NODE, drain=True)
     cloud.tidy(told.append)
     assert (len(told), queue.bodies) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("node", "failed"),
+    [
+        (NODE, [MACHINE]),
+        (replace(NODE, booted=5), []),
+        (replace(NODE, state=NodeState.STOPPED, keeper=JobId(3)), []),
+    ],
+)
+def test_only_a_machine_that_never_came_up_counts_as_a_failed_boot(
+    node: Node, failed: list[Machine]
+) -> None:
+    told: list[Machine] = []
+    gone: list[str] = []
+    outside: dict[str, Any] = {
+        "guard": SimpleNamespace(not_booted=told.append),
+        "reach": SimpleNamespace(connections=SimpleNamespace(forget=gone.append)),
+        **dict.fromkeys(("provider", "interruptions", "lease", "log", "regions")),
+    }
+    cloud = Cloud(nodes=lambda: {node.name: node}, **outside)
+    cloud.hear([NodeDoomed(node=node.name, launch=7, at=1)])
+    assert (told, gone) == (failed, [])
+    cloud.hear([NodeStopping(node=node.name, launch=7, at=1, keeper=JobId(3))])
+    assert gone == [MACHINE.address]
