@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, service
 from tests.e2e.test_steps_of_nodes import LOOPBACK, RING
 from tests.lab.broken import cut_off
@@ -51,7 +52,9 @@ cat "$SKYPURZA_HOSTFILE"
 """
 
 
-def test_nodes_of_a_job_enter_each_other_by_name_as_its_user(gateway: Service) -> None:
+def test_nodes_of_a_job_enter_each_other_by_name_as_its_user(
+    gateway: Service, lab: Running
+) -> None:
     job = gateway.wrap(ALL, "-N4", "--ntasks-per-node=2", "--exclusive")
     gateway.wait(job, "COMPLETED", "FAILED")
     user, nodes = gateway.user.name, [f"ec2-{n}" for n in (1, 2, 3, 4)]
@@ -59,6 +62,8 @@ def test_nodes_of_a_job_enter_each_other_by_name_as_its_user(gateway: Service) -
         *(f"{job} {node} {user}" for node in nodes),
         *(f"{node} slots=2" for node in nodes),
     ]
+    kits = lab.state / "m"
+    until(lambda: not list(kits.glob("*/home/node/kits/*")), "its keys to be gone everywhere")
 
 
 def names(gateway: Service, job: int) -> list[str]:
