@@ -1,8 +1,9 @@
-"""Preemption by QOS: whom a waiting job pushes out, and how (PreemptType preempt/qos, 25.11)."""
+"""Preemption: whom a waiting job pushes out, and how (PreemptType preempt/qos, partition_prio)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from accounting.ids import JobId
+from broker.decide.ranking import outranks, pushes, terms
 from broker.decide.taken import may_requeue
 from broker.model import events as ev
 from broker.model.ids import NodeName
@@ -53,15 +54,12 @@ class Preempting:
         return facts
 
     def _asking(self, waiting: Iterable[Job], asks: Asks) -> Iterator[tuple[Job, Ask]]:
-        grades = self._world.site.book.qos
         for job in waiting:
-            grade = grades.get(job.qos)
-            if grade is not None and grade.preempt and job.reason in BLOCKED:
+            if job.reason in BLOCKED and pushes(self._world.site, job):
                 yield from ((job, ask) for ask in asks.of(job) if _helps(self._world, ask))
 
     def _grace(self, job: Job) -> int:
-        grade = self._world.site.book.qos.get(job.qos)
-        return grade.grace_time if grade else 0
+        return terms(self._world.site, job).grace
 
     def _pushed(self, job: Job, now: int) -> list[ev.JobEvent]:
         """SIGCONT and SIGTERM first where its QOS grants a time; else it goes at once."""
@@ -87,7 +85,7 @@ def _victims(
     if choose(ask.demand, list(usable.values())) is not None:
         return []
     chosen: list[Job] = []
-    for victim in _candidates(world, job, now):
+    for victim in _candidates(world, job, ask, now=now):
         if any(share.node in usable for share in victim.shares):
             _give_back(usable, victim)
             chosen.append(victim)
@@ -119,7 +117,7 @@ def _of_machines(
     names = _bought(world, elastic)
     going = {job_id for job_id in world.active if world.jobs[job_id].completing}
     chosen: list[Job] = []
-    for victim in [None, *_candidates(world, job, now)]:
+    for victim in [None, *_candidates(world, job, ask, now=now)]:
         if victim is not None:
             chosen.append(victim)
             going.add(victim.id)
@@ -136,27 +134,24 @@ def _give_back(rooms: dict[NodeName, Room], job: Job) -> None:
             rooms[share.node].give_back(share)
 
 
-def _candidates(world: World, job: Job, now: int) -> list[Job]:
-    """Running jobs of QOS that the job's may push out: lowest QOS first, then the youngest."""
-    grades = world.site.book.qos
-    allowed = {name.lower() for name in grades[job.qos].preempt}
+def _candidates(world: World, job: Job, ask: Ask, *, now: int) -> list[Job]:
+    """Running jobs that the job may push out: those of least rank first, then the youngest."""
+    site = world.site
     found = [
-        one
+        (terms(site, one), one)
         for one in (world.jobs[job_id] for job_id in world.active)
-        if one.qos in allowed
-        and one.state is JobState.RUNNING
+        if one.state is JobState.RUNNING
         and not one.completing
-        and now - (one.started or now) >= (grades[one.qos].exempt_time or 0)
+        and outranks(site, job, ask.partition, other=one)
     ]
-    return sorted(found, key=lambda one: (grades[one.qos].priority, -(one.started or 0), -one.id))
+    old = [(own, one) for own, one in found if now - (one.started or now) >= own.exempt]
+    order = sorted(old, key=lambda two: (two[0].rank, -(two[1].started or 0), -two[1].id))
+    return [one for _, one in order]
 
 
 def _end(world: World, job: Job, now: int) -> ev.JobEvent:
-    """Back to the queue where its QOS says so and it may, else ended as PREEMPTED."""
-    grade = world.site.book.qos.get(job.qos)
-    own = grade.preempt_mode if grade else "cluster"
-    mode = world.site.preempt_mode if own == "cluster" else own
-    if mode == REQUEUE and may_requeue(world, job):
+    """Back to the queue where it is to and may, else ended as PREEMPTED."""
+    if terms(world.site, job).mode == REQUEUE and may_requeue(world, job):
         return ev.Requeued(
             job=job.id,
             at=now,

@@ -68,6 +68,10 @@ class Partition:
     billing_weights: str = ""
     priority_job_factor: int = 1
     priority_tier: int = 1
+    preempt_mode: str = "off"
+    """What becomes of its jobs where partitions of a higher tier push them out."""
+    grace_time: int = 0
+    """Seconds between the warning and that."""
     exclusive_user: bool = False
     qos: str | None = None
     """The QOS whose limits hold for all of its jobs together."""
@@ -126,8 +130,8 @@ class Site:
     """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
     keep_refused_jobs: bool = False
     """Whether a request that no node could ever meet leaves a FAILED record, as Slurm does."""
-    preempts: bool = False
-    """Whether jobs push out those of QOS that theirs names (PreemptType=preempt/qos)."""
+    preempts: str = ""
+    """By what jobs push others out: `qos`, `partition_prio`, or nothing (PreemptType)."""
     preempt_mode: str = "requeue"
     """How, where the QOS of who is pushed out does not say."""
     priority_flags: tuple[str, ...] = ()

@@ -192,6 +192,12 @@ def _preemption(config: Config) -> Found:
     known = [qos.name for qos in config.qos]
     for qos in config.qos:
         yield from _unknown(f"qos[{qos.name}].preempt", qos.preempt, known, kind="QOS")
+    owners = [(f"qos[{qos.name}]", qos.preempt_mode) for qos in config.qos]
+    owners += [(f"partitions[{one.name}]", one.preempt_mode) for one in config.partitions]
+    for place, mode in owners:
+        if mode == "SUSPEND":
+            why = "jobs are not suspended to make room"
+            yield Problem(f"{place}.preempt_mode", mode, why, "REQUEUE or CANCEL")
 
 
 def _book(config: Config) -> Found:

@@ -62,7 +62,7 @@ def site(
         keep_refused_jobs=config.keep_refused_jobs,
         max_bought=config.ceiling.max_nodes,
         requeue_delay=config.scheduling.requeue_delay,
-        preempts=config.preempt_type == "qos",
+        preempts="" if config.preempt_type == "none" else config.preempt_type,
         priority_flags=config.priority.flags,
         ranking=ranking(config.priority),
     )
@@ -137,6 +137,8 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         billing_weights=partition.tres_billing_weights,
         priority_job_factor=partition.priority_job_factor,
         priority_tier=partition.priority_tier,
+        preempt_mode=partition.preempt_mode.lower(),
+        grace_time=partition.grace_time,
         exclusive_user=partition.exclusive_user,
         setup=partition.setup,
     )

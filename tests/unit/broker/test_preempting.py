@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from accounting.assoc import Qos, book
 from broker.model import commands as cmd
 from broker.model.effects import Launch
@@ -21,7 +23,7 @@ def site(**low: object) -> Site:
     ]
     nodes = DECLARED.nodes[:2]
     part = replace(DECLARED.partitions[0], nodes=tuple(node.name for node in nodes))
-    return replace(DECLARED, nodes=nodes, partitions=(part,), preempts=True, book=book(qos=grades))
+    return replace(DECLARED, nodes=nodes, partitions=(part,), preempts="qos", book=book(qos=grades))
 
 
 def running(bench: Bench, qos: str = "low", seconds: int = 1) -> int:
@@ -88,7 +90,7 @@ def test_nobody_is_pushed_out_where_it_would_not_be_enough() -> None:
 
 
 def test_nobody_is_pushed_out_unless_it_is_configured() -> None:
-    bench = Bench(replace(site(), preempts=False))
+    bench = Bench(replace(site(), preempts=""))
     jobs = [running(bench), running(bench)]
     bench.submit(ALICE, qos="high", resources=WHOLE)
     bench.step(seconds=1)
@@ -100,7 +102,7 @@ def bought(most: int) -> Site:
     elastic = Elastic("ec2-", most, buy=BuyPolicy(instance_types=("m7i.xlarge",)), idle_seconds=600)
     part = Partition("ec2", default=True, elastic=elastic, def_mem_per_cpu_mib=1024)
     grades = site().book.qos.values()
-    return Site(partitions=(part,), preempts=True, book=book(qos=grades))
+    return Site(partitions=(part,), preempts="qos", book=book(qos=grades))
 
 
 def launched(bench: Bench, owner: Owner, qos: str) -> int:
@@ -139,3 +141,31 @@ def test_nothing_is_bought_for_a_lower_job_of_what_the_higher_one_waits_for() ->
     bench.step(seconds=1)
     assert [bench.state(job) for job in (both, lower)] == ["PENDING", "PENDING"]
     assert not [effect for effect in bench.effects if isinstance(effect, Launch)]
+
+
+@pytest.mark.parametrize(
+    ("tier", "mode", "low"),
+    [
+        (2, "requeue", "COMPLETING"),
+        (2, "cancel", "COMPLETING"),
+        (2, "off", "RUNNING"),
+        (1, "requeue", "RUNNING"),
+    ],
+)
+def test_a_partition_of_a_higher_tier_pushes_out_jobs_of_a_lower_one(
+    tier: int, mode: str, low: str
+) -> None:
+    (part,) = site().partitions
+    parts = (
+        replace(part, preempt_mode=mode),
+        replace(part, name="top", default=False, priority_tier=tier),
+    )
+    bench = Bench(replace(site(), partitions=parts, preempts="partition_prio"))
+    old, young = (running(bench, qos="normal") for _ in range(2))
+    bench.submit(ALICE, resources=WHOLE, partitions=("top",))
+    bench.step(seconds=1)
+    assert [bench.state(job) for job in (old, young)] == ["RUNNING", low]
+    ended = bench.world.jobs[young].state.label
+    assert ended == {"COMPLETING": {"requeue": "PENDING", "cancel": "PREEMPTED"}}.get(low, {}).get(
+        mode, "RUNNING"
+    )

@@ -116,6 +116,10 @@ MISTAKES = {
         "partitions: p, q: all are the default (default: true once)"
     ],
     "partitions: [{name: p}, {name: p}]": ["partitions: p: declared 2 times (names are unique)"],
+    "partitions: [{name: p, preempt_mode: suspend}]": [
+        "partitions[p].preempt_mode: SUSPEND: jobs are not suspended to make room"
+        " (REQUEUE or CANCEL)"
+    ],
     "nodes: [{names: ec2-3}]": [
         "partitions[ec2].elastic: ec2-3: is the name of a declared node (another name_prefix)"
     ],
