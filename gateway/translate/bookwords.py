@@ -164,7 +164,9 @@ QOS = (
 RAW_USAGE = Name("RawUsage", 7, "reset", "", "RawUsage")
 """No field of a record: setting it to 0 has use count anew."""
 # fmt: on
-MODES = ("cluster", "cancel", "requeue", "suspend")
+SUSPEND = "suspend"
+MODES = ("cluster", "cancel", "requeue", SUSPEND)
+NO_SUSPEND = "sacctmgr: error: PreemptMode SUSPEND is not supported by SkyPurza\n"
 
 
 def find(word: str, known: tuple[Name, ...]) -> Name | None:
@@ -292,6 +294,8 @@ def _flags(what: Name, text: str, _: Vocabulary) -> frozenset[str]:
 def _mode(what: Name, text: str, _: Vocabulary) -> str:
     if text.lower() not in MODES:
         raise BadSettingError(BAD_VALUE.format(what.label, text))
+    if text.lower() == SUSPEND:
+        raise BadSettingError(NO_SUSPEND, whole=True)
     return text.lower()
 
 
