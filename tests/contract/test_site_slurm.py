@@ -93,10 +93,8 @@ def test_jobs_of_both_stand_in_one_order(site: Site, jobs: tuple[str, str]) -> N
         assert site.out("squeue", "-h", "-S", sort, "-O", "jobid:9").split() == list(order)
     listed = site.out("squeue").splitlines()
     assert [line.split()[0] for line in listed] == ["JOBID", ours, theirs]
-    sides.wait(
-        lambda: site.out("sacct", "-n", "-X", "-P", "-o", "jobid").split()[-1:] == [ours],
-        "jobs in the order of their ids",
-    )
+    asked = ("sacct", "-n", "-X", "-P", "-o", "jobid", "-j", f"{ours},{theirs}")
+    sides.wait(lambda: site.out(*asked).split() == [theirs, ours], "both jobs, in order of ids")
 
 
 def test_sinfo_lists_the_partitions_of_both(site: Site) -> None:
