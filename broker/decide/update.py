@@ -18,10 +18,13 @@ from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
 from broker.model.patch import patch_of, patched
 from broker.model.site import Partition, Site
-from broker.model.spec import UNLIMITED, TaskSpec
+from broker.model.spec import UNLIMITED, Limit, TaskSpec
 from broker.schedule.demand import demand, wanted
+from broker.schedule.gates import beyond
 from broker.world import World
 
+NOT_NOW = "Requested partition configuration not available now"
+"""More nodes or cpus than the partition has (22.05)."""
 PLAIN = tuple(f.name for f in fields(cmd.Update) if f.name not in {"target", "by", "spec"})
 """Fields that the fact has under the same name."""
 ADMIN_ONLY = frozenset({"admin_comment"})
@@ -42,6 +45,7 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
     for job, before in each(world, asked.target, asked.by, now=now):
         _must_be_allowed(world.site, job, asked, given=given)
         _must_exist(world.site, asked)
+        _must_be_had(world.site, dict(asked.spec))
         stands = _standing(world.site, job, asked)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
@@ -59,23 +63,44 @@ def _must_be_allowed(
     if (given.keys() & WHILE_PENDING or fixed) and life(job) is not Life.PENDING:
         raise Conflict(NOT_PENDING)
     is_admin = asked.by.uid in site.admins
-    if not is_admin and (given.keys() & ADMIN_ONLY or _raises(job, asked)):
+    if not is_admin and (given.keys() & ADMIN_ONLY or _raises(site, job, asked)):
         raise Denied(DENIED)
 
 
 def _must_exist(site: Site, asked: cmd.Update) -> None:
     for name in asked.partitions or ():
-        if site.partition(name) is None:
+        partition = site.partition(name)
+        if partition is None:
             raise Unknown("Invalid partition name specified")
+        if partition.root_only and asked.by.uid not in site.admins:
+            raise Denied(DENIED)
 
 
-def _raises(job: Job, asked: cmd.Update) -> bool:
-    """Whether a user asks for more time than a running job has, or for more priority."""
+def _must_be_had(site: Site, fields_of_spec: Mapping[str, Any]) -> None:
+    """Nodes that the site has, where none are bought; there are no licenses."""
+    known = {node.name for node in site.nodes}
+    bought = any(partition.elastic for partition in site.partitions)
+    for path in ("resources.nodelist", "resources.exclude"):
+        if not bought and not known.issuperset(fields_of_spec.get(path) or ()):
+            raise Unknown("Invalid node name specified")
+    if fields_of_spec.get("licenses"):
+        raise BadOption("licenses", fields_of_spec["licenses"], "Invalid license specification")
+
+
+def _raises(site: Site, job: Job, asked: cmd.Update) -> bool:
+    """Whether a user asks for more priority, or more time than the job or its partition has."""
     if asked.priority is not None and asked.priority > job.priority:
         return True
-    if asked.time_limit is None or job.state is JobState.PENDING or job.time_limit == UNLIMITED:
+    if asked.time_limit is None or job.time_limit == UNLIMITED:
         return False
-    return asked.time_limit == UNLIMITED or asked.time_limit > job.time_limit
+    if job.state is JobState.PENDING:
+        partition = site.partition((asked.partitions or job.partitions)[0])
+        return partition is not None and not _within(asked.time_limit, partition.max_time)
+    return not _within(asked.time_limit, job.time_limit)
+
+
+def _within(limit: Limit, most: Limit) -> bool:
+    return most == UNLIMITED or (limit != UNLIMITED and limit <= most)
 
 
 def _standing(site: Site, job: Job, asked: cmd.Update) -> dict[str, Any]:
@@ -114,8 +139,14 @@ def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> 
 
 def _want(site: Site, job: Job, spec: TaskSpec, *, partition: Partition, quote: QuoteFor) -> Tres:
     must_know_features(site, spec.resources.constraint)
-    must_be_possible(site, _as_if(job, spec, partition), quote)
-    return wanted(demand(spec, partition))
+    ask = demand(spec, partition)
+    if beyond(site, partition, ask):
+        raise Conflict(NOT_NOW)
+    try:
+        must_be_possible(site, _as_if(job, spec, partition), quote)
+    except BadOption as wrong:
+        raise Conflict(NOT_NOW) if wrong.option == "mincpus" else wrong from wrong
+    return wanted(ask)
 
 
 def _as_if(job: Job, spec: TaskSpec, partition: Partition) -> Job:

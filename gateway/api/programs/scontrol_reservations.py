@@ -312,7 +312,7 @@ async def show(asked: Showing) -> Answer:
     """`show reservation [NAME]`."""
     known = asked.snap.reservations
     if asked.words and asked.words[0] not in known:
-        return Answer(err=NOT_FOUND.format(asked.words[0]), code=1)
+        return Answer(out=NOT_FOUND.format(asked.words[0]), code=1)
     found = [one for one in known.values() if not asked.words or one.name == asked.words[0]]
     if asked.by is not None:
         content = {"reservations": [record(one, asked.ctx) for one in found]}

@@ -91,15 +91,11 @@ def _gres(text: str, ctx: Context) -> Fields:
 
 
 def _hosts(path: str) -> Reader:
-    def read(text: str, ctx: Context) -> Fields:
+    def read(text: str, _: Context) -> Fields:
         try:
             names = sorted_names(set(expand(text))) if text else []
         except HostlistError:
-            raise WrongValue("Invalid node name specified\n") from None
-        known = {node.name for node in ctx.site.nodes}
-        elastic = any(partition.elastic for partition in ctx.site.partitions)
-        if not elastic and not known.issuperset(names):
-            raise WrongValue("Invalid node name specified\n")
+            names = [text]
         return ((path, tuple(names)),)
 
     return read
@@ -130,6 +126,7 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
     ("excnodelist",     3,  _hosts("resources.exclude")),
     ("features",        1,  _text("resources.constraint")),
     ("gres",            2,  _gres),
+    ("licenses",        3,  _text("licenses")),
     ("mailtype",        5,  _mail_types),
     ("mailuser",        5,  _text("mail_user")),
     ("mincpusnode",     4,  _count("resources.min_cpus_per_node", "MinCPUsNode")),
@@ -147,6 +144,7 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
     ("stderr",          6,  _text("output.stderr")),
     ("stdin",           5,  _text("output.stdin")),
     ("stdout",          6,  _text("output.stdout")),
+    ("switches",        5,  _option("switches")),
     ("timemin",         5,  _minutes("time_min")),
     ("trespernode",     8,  _gres),
     ("wckey",           1,  _text("wckey")),

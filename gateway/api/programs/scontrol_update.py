@@ -25,6 +25,7 @@ NO_ENTITY = (
     'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", '
     'or "SlurmctldDebug"\n'
 )
+TOO_FEW = "too few arguments for update keyword\n"
 NO_CHANGE = "No changes specified\n"
 UNSUPPORTED = "Update of this parameter is not supported: {}\nRequest aborted\n"
 BARE_NICE = 100
@@ -35,6 +36,8 @@ HELD = "Job is in held state, pending scheduler release"
 async def update(asked: Asked) -> Answer:
     """Exit status 1 and Slurm's words for what cannot be changed; all or nothing per job."""
     words = [read_word(text) for text in asked.words]
+    if not words:
+        return Answer(err=TOO_FEW, code=1)
     try:
         for keys, change in ENTITIES:
             if any(_names(word, keys) for word in words):

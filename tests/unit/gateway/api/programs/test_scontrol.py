@@ -249,7 +249,7 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
     ("words", "err"),
     [
         ("TimeLimit=5", NO_ENTITY),
-        ("", NO_ENTITY),
+        ("", "too few arguments for update keyword\n"),
         ("JobId=JOB", "No changes specified\n"),
         ("JobId=JOB UserID=bob", "No changes specified\n"),
         (
@@ -267,7 +267,17 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
             "Requested node configuration is not available for job JOB\n",
         ),
         ("JobId=JOB NumTasks=x", "scontrol: error: Invalid NumTasks value: x\n"),
-        ("JobId=JOB ExcNodeList=nosuch", "Invalid node name specified\n"),
+        ("JobId=JOB ExcNodeList=nosuch", "Invalid node name specified for job JOB\n"),
+        ("JobId=JOB ReqNodeList=n[", "Invalid node name specified for job JOB\n"),
+        ("JobId=JOB Licenses=x", "Invalid license specification for job JOB\n"),
+        (
+            "JobId=JOB MinCPUsNode=99",
+            "Requested partition configuration not available now for job JOB\n",
+        ),
+        (
+            "JobId=JOB NumNodes=99",
+            "Requested partition configuration not available now for job JOB\n",
+        ),
         ("JobId=JOB Features=nosuch", "Invalid feature specification for job JOB\n"),
         ("JobId=JOB Gres=foo:1", "Invalid generic resource (gres) specification\n"),
         ("JobId=JOB OverSubscribe=yes", "Access/permission denied for job JOB\n"),

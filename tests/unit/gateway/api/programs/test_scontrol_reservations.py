@@ -69,7 +69,7 @@ def room() -> Room:
 def test_nothing_is_reserved_at_first(room: Room) -> None:
     assert room.scontrol("show res").out == "No reservations in the system\n"
     assert room.run(Sinfo(), "-T", name="sinfo").out == "No reservations in the system\n"
-    assert room.scontrol("show res x") == Answer(err="Reservation x not found\n", code=1)
+    assert room.scontrol("show res x") == Answer(out="Reservation x not found\n", code=1)
 
 
 def test_what_is_made_is_shown(room: Room) -> None:
