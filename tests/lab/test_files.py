@@ -11,6 +11,7 @@ import pytest
 from broker.model.job import JobState
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, User, service
+from tests.e2e.test_spz import Terminal
 from tests.lab.host import NO_SSHD, SSHD
 from tests.lab.running import CREDENTIALS, Running, running
 from tests.lab.test_service import CONFIG, SPZ
@@ -269,3 +270,29 @@ def test_files_go_through_a_bucket_where_the_partition_says_so(
     assert (work / "copy").read_bytes() == (work / "large").read_bytes()
     listed = lab.client("s3").list_objects_v2(Bucket="site", Prefix="kept/way/")
     assert listed["KeyCount"] == 0
+
+
+def test_a_tasks_folder_and_mounts_reach_a_cluster_but_for_what_is_ignored(
+    gateway: Service, share: Path
+) -> None:
+    work, other = folder(share, "task"), folder(share, "elsewhere")
+    for name, text in (("main.txt", "m"), ("big.bin", "b"), (".skyignore", "*.bin\n")):
+        (work / name).write_text(text)
+    (other / "data").mkdir()
+    (other / "data" / "one").write_text("1")
+    (other / "late").write_text("late")
+    spz = Terminal(gateway, folder(share, "home"))
+    task = f"""\
+resources: {{cpus: 2, use_spot: true}}
+workdir: {work}
+file_mounts: {{~/in: {other}/data}}
+run: ls; cat ~/in/one
+"""
+    made = spz("launch", "-y", "-c", "far", spz.file("t.yaml", task))
+    assert (made.code, "not brought" in made.err) == (0, True), made
+    assert "big.bin" in made.err
+    assert made.out.splitlines()[-2:] == ["main.txt", "1"], made.out
+    more = task.replace("~/in:", "~/more:").replace("/data}", "/late}").replace("in/one", "more")
+    again = spz("launch", "-y", "-c", "far", spz.file("u.yaml", more))
+    assert (again.code, again.out.splitlines()[-1]) == (0, "late"), again
+    assert spz("down", "-y", "far").code == 0
