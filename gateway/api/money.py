@@ -74,8 +74,10 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         """Every entry of the ledger that moves money, as FOCUS 1.2 in CSV; for administrators."""
         await operator(request)
         desk = desk_of(request)
+        machines = await desk.read(desk.history.machines)
+        ids = {name: own for own, name in machines.items()}
         entries = desk.history.entries(since=since, until=until)
-        lines: Iterator[str] = focus.rows(entries, desk.site.cluster)
+        lines: Iterator[str] = focus.rows(entries, desk.site.cluster, ids=ids)
         return StreamingResponse(lines, media_type="text/csv")
 
     @routes.post("/v1/reconcile")

@@ -1,7 +1,7 @@
 """The bill in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from accounting.ledger import Entry, Kind
@@ -13,18 +13,28 @@ COLUMNS = (
     "ChargePeriodStart", "ConsumedQuantity", "ConsumedUnit", "ContractedCost", "EffectiveCost",
     "ListCost", "PricingCategory", "ProviderName", "PublisherName", "InvoiceIssuerName",
     "RegionId", "ResourceId", "ResourceType", "ServiceCategory", "ServiceName", "SubAccountId",
-    "SubAccountName", "SkuId", "Tags",
+    "SubAccountName", "SkuId", "Tags", "BillingAccountName", "BillingAccountType",
+    "PricingQuantity", "PricingUnit", "ResourceName", "ServiceSubcategory", "SubAccountType", "x_SlurmAccount",
+    "x_SlurmJobId", "x_SlurmPartition", "x_SlurmQOS", "x_SlurmUser",
 )  # fmt: skip
 CATEGORY = {Kind.CHARGE: "Usage", Kind.CREDIT: "Credit", Kind.CORRECTION: "Adjustment"}
 PRICING = {"spot": "Dynamic", "on-demand": "Standard", "on_demand": "Standard"}
 
 
-def rows(entries: Iterable[Entry], cluster: str) -> Iterator[str]:
-    """Lines of CSV with the header first: one for each entry that moves money."""
+def rows(
+    entries: Iterable[Entry], cluster: str, *, ids: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Lines of CSV with the header first: one for each entry that moves money.
+
+    `ids` are the provider's ids of machines by our names, as its own bill has them.
+    """
     yield _line(COLUMNS)
+    known = ids or {}
     for entry in entries:
         if entry.cost and entry.kind in CATEGORY:
-            yield _line([_values(entry, cluster)[name] for name in COLUMNS])
+            found = _values(entry, cluster) | _whose(entry)
+            found["ResourceId"] = known.get(found["ResourceId"], found["ResourceId"])
+            yield _line([found[name] for name in COLUMNS])
 
 
 def _line(values: Iterable[str]) -> str:
@@ -40,7 +50,7 @@ def _quoted(text: str) -> str:
 
 
 def _values(entry: Entry, cluster: str) -> dict[str, str]:
-    cost = dollars(entry.cost)
+    cost, part = dollars(entry.cost), (entry.machine or "").partition("/")[2]
     begin, end = _month(entry.since)
     seconds = max(0, entry.at - entry.since) if entry.kind is Kind.CHARGE else 0
     tags = {
@@ -51,6 +61,8 @@ def _values(entry: Entry, cluster: str) -> dict[str, str]:
     return {
         "BilledCost": cost,
         "BillingAccountId": cluster,
+        "BillingAccountName": cluster,
+        "BillingAccountType": "Cluster",
         "BillingCurrency": "USD",
         "BillingPeriodEnd": end,
         "BillingPeriodStart": begin,
@@ -65,20 +77,42 @@ def _values(entry: Entry, cluster: str) -> dict[str, str]:
         "ContractedCost": cost,
         "EffectiveCost": cost,
         "ListCost": cost,
-        "PricingCategory": PRICING.get(entry.market, "Standard") if entry.machine else "",
+        "PricingQuantity": f"{seconds / 3600:.6f}" if seconds else "",
+        "PricingUnit": "Hours" if seconds else "",
+        "PricingCategory": _pricing(entry, part),
         "ProviderName": "AWS" if entry.region else cluster,
         "PublisherName": "AWS" if entry.region else cluster,
         "InvoiceIssuerName": "AWS" if entry.region else cluster,
         "RegionId": entry.region,
         "ResourceId": entry.machine or "",
-        "ResourceType": entry.instance_type,
+        "ResourceName": entry.machine or "",
+        "ResourceType": part or entry.instance_type,
         "ServiceCategory": "Compute",
+        "ServiceSubcategory": "Virtual Machines",
         "ServiceName": "Amazon Elastic Compute Cloud" if entry.region else "Compute",
         "SubAccountId": entry.account,
         "SubAccountName": entry.account,
-        "SkuId": entry.instance_type,
+        "SkuId": "" if part else entry.instance_type,
         "Tags": json.dumps(told),
     }
+
+
+def _whose(entry: Entry) -> dict[str, str]:
+    return {
+        "SubAccountType": "Account",
+        "x_SlurmAccount": entry.account,
+        "x_SlurmJobId": str(entry.job or ""),
+        "x_SlurmPartition": entry.partition,
+        "x_SlurmQOS": entry.qos,
+        "x_SlurmUser": entry.user,
+    }
+
+
+def _pricing(entry: Entry, part: str) -> str:
+    """Of a spot machine its volume and its address have a fixed price too."""
+    if not entry.machine:
+        return ""
+    return PRICING["on-demand"] if part else PRICING.get(entry.market, PRICING["on-demand"])
 
 
 def _moment(instant: int) -> str:

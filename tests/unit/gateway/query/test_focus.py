@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 from accounting.ids import AccountName, JobId, MicroUsd, UserName
 from accounting.ledger import Entry, Kind, Why
@@ -49,6 +50,20 @@ def test_every_entry_that_moves_money_is_a_line_of_focus() -> None:
     assert (first["ConsumedQuantity"], first["PricingCategory"]) == ("60", "Dynamic")
     assert (first["SubAccountId"], first["ResourceId"]) == ("lab", "ec2-1.3")
     assert json.loads(first["Tags"])["user"] == 'o"neil, x'
+
+
+def test_machines_bear_the_ids_of_the_providers_bill_and_their_parts_a_kind_of_their_own() -> None:
+    whole, volume = entry(), replace(entry(), machine="ec2-1.3/volume")
+    lines = list(csv.DictReader(rows([whole, volume], "here", ids={"ec2-1.3": "i-0abc"})))
+    shown = [
+        (line["ResourceId"], line["ResourceName"], line["ResourceType"], line["PricingCategory"])
+        for line in lines
+    ]
+    assert shown == [
+        ("i-0abc", "ec2-1.3", "m5.large", "Dynamic"),
+        ("ec2-1.3/volume", "ec2-1.3/volume", "volume", "Standard"),
+    ]
+    assert (lines[0]["x_SlurmJobId"], lines[0]["PricingQuantity"]) == ("7", "0.016667")
 
 
 def test_a_metric_has_its_help_its_type_and_escaped_labels() -> None:
