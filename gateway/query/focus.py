@@ -14,8 +14,8 @@ COLUMNS = (
     "ListCost", "PricingCategory", "ProviderName", "PublisherName", "InvoiceIssuerName",
     "RegionId", "ResourceId", "ResourceType", "ServiceCategory", "ServiceName", "SubAccountId",
     "SubAccountName", "SkuId", "Tags", "BillingAccountName", "BillingAccountType",
-    "PricingQuantity", "PricingUnit", "ResourceName", "ServiceSubcategory", "SubAccountType", "x_SlurmAccount",
-    "x_SlurmJobId", "x_SlurmPartition", "x_SlurmQOS", "x_SlurmUser",
+    "PricingQuantity", "PricingUnit", "ResourceName", "ServiceSubcategory", "SubAccountType",
+    "x_SlurmAccount", "x_SlurmJobId", "x_SlurmPartition", "x_SlurmQOS", "x_SlurmUser",
 )  # fmt: skip
 CATEGORY = {Kind.CHARGE: "Usage", Kind.CREDIT: "Credit", Kind.CORRECTION: "Adjustment"}
 PRICING = {"spot": "Dynamic", "on-demand": "Standard", "on_demand": "Standard"}
