@@ -1,6 +1,6 @@
 """Routes about money: what was spent by whom on what, the bill as FOCUS, counters to scrape."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
@@ -74,10 +74,9 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         """Every entry of the ledger that moves money, as FOCUS 1.2 in CSV; for administrators."""
         await operator(request)
         desk = desk_of(request)
-        machines = await desk.read(desk.history.machines)
-        ids = {name: own for own, name in machines.items()}
+        ids = {name: own for own, name in (await desk.read(desk.history.machines)).items()}
         entries = desk.history.entries(since=since, until=until)
-        lines: Iterator[str] = focus.rows(entries, desk.site.cluster, ids=ids)
+        lines = focus.rows(entries, desk.site.cluster, ids=ids)
         return StreamingResponse(lines, media_type="text/csv")
 
     @routes.post("/v1/reconcile")
