@@ -149,9 +149,9 @@ class StepOrder:
     time_limit: int | None = None
     """Seconds from the start of the first phase; None is no limit."""
     kill_wait: int = 30
-    hears_why: bool = False
-    """Before SIGTERM it gets SIGUSR1 where its machine is taken, SIGUSR2 where that is stopped."""
     """Seconds between SIGTERM and SIGKILL."""
+    hears_why: bool = False
+    """It gets SIGUSR1 in place of SIGTERM where its machine is taken, SIGUSR2 where that stops."""
     warn: Warn | None = None
     hold: bool = False
     """No process: the step lives until it is killed."""

@@ -15,9 +15,9 @@ EVENTS: Final = ("stop", "preemption", "down")
 USUAL_SECONDS: Final = 3600
 LONGEST: Final = 24 * 3600
 KEEPER: Final = """\
-event=down
 hooks() {{
-  trap '' TERM
+  trap '' TERM USR1 USR2
+  event=$1
 {calls}  exit 0
 }}
 hook() {{  # EVENTS SECONDS SCRIPT
@@ -26,9 +26,9 @@ hook() {{  # EVENTS SECONDS SCRIPT
   local code=$?
   [ "$code" -eq 0 ] || echo "spz: a hook of $event ended with $code" >&2
 }}
-trap 'event=preemption' USR1
-trap 'event=stop' USR2
-trap hooks TERM
+trap 'hooks preemption' USR1
+trap 'hooks stop' USR2
+trap 'hooks down' TERM
 while :; do sleep 86400 & wait $!; done
 """
 """Waits; told why it is to end it calls what belongs to that."""

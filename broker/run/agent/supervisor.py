@@ -308,10 +308,10 @@ class Supervisor:
         if not self.cause:
             self.cause = cause
             if self.step.get("hears_why"):
-                self.send(self.crew.leaders(), words.WHY.get(cause, 0))
+                self.send(self.crew.leaders(), words.WHY.get(cause, number))
             else:
                 self.say(words.because(cause, number))
-            self.ask_to_end(number)
+                self.ask_to_end(number)
         if not self.crew.leaders() and self.outcome is None:
             self.outcome = (0, int(number))
         self.loop.after("sweep", grace, self.sweep)

@@ -1,5 +1,6 @@
 """Hooks of tasks: from every place where they may stand to what holds the allocation, by bash."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -64,13 +65,13 @@ HOOKS = (
 @pytest.mark.parametrize(
     ("why", "told"),
     [
-        (None, ["it's down", "down"]),
+        (signal.SIGTERM, ["it's down", "down"]),
         (signal.SIGUSR1, ["taken", "preemption"]),
         (signal.SIGUSR2, ["it's stop", "stop"]),
     ],
 )
 def test_what_holds_an_allocation_runs_the_hooks_of_its_end(
-    tmp_path: Path, why: signal.Signals | None, told: list[str]
+    tmp_path: Path, why: signal.Signals, told: list[str]
 ) -> None:
     script = keeper(HOOKS).replace("while :;", "echo ready\nwhile :;")
     process = subprocess.Popen(
@@ -84,9 +85,10 @@ def test_what_holds_an_allocation_runs_the_hooks_of_its_end(
     with process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == "ready\n"
-        if why is not None:
-            process.send_signal(why)
-        os.killpg(process.pid, signal.SIGTERM)  # to all, as an agent does
+        process.send_signal(why)
+        process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what is left, as an agent does
         said = process.stderr.read()
     assert (process.returncode, (tmp_path / "told").read_text().splitlines()) == (0, told)
     assert said.count("spz: a hook of ") == 2
