@@ -46,8 +46,8 @@ def sky_variables(
         **_ranks(job),
         **_managed(job),
     }
-    older = {old: own[name] for old, name in OLDER.items()}
-    return older | {f"{d}_{name}": text for d in DIALECTS for name, text in own.items()}
+    told: dict[str, str | None] = {old: own[name] for old, name in OLDER.items()}
+    return told | {f"{d}_{name}": text for d in DIALECTS for name, text in own.items()}
 
 
 def _gpus(job: Job, step: StepId) -> int:
