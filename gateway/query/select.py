@@ -235,9 +235,12 @@ SORT_VALUES: dict[str, Callable[[Job, Context], Any]] = {
     "p": lambda job, _: job.priority,
     "P": lambda job, _: job.partition,
     "t": state_code,
-    "R": lambda job, _: job.reason,
     "e": _key(end, none_last=True),
 }
+
+
+UNSORTED = frozenset("abkoqrswxyAEFKRWXYZ")
+"""Letters of columns that Slurm does not sort by (22.05)."""
 
 
 def ordered(jobs: list[Job], text: str, ctx: Context) -> list[Job]:
@@ -276,7 +279,7 @@ def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
     if special is not None:
         return special
     column = BY_LETTER.get(letter)
-    if column is None:
+    if column is None or letter in UNSORTED:
         raise SortError(letter)
     return _key(column.get, none_last=column.kind is MOMENT)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 
+from sbatch_shim.grammar.stopped import stopped
 from sbatch_shim.grammar.values import DAY, HOUR, MINUTE, read_digits
 
 Zone = Callable[[int], int]
@@ -27,10 +28,10 @@ UNITS = (("seconds", 1), ("minutes", MINUTE), ("hours", HOUR), ("days", DAY), ("
 class InstantError(ValueError):
     """Text that is no point in time; `position` is where reading stopped, as Slurm reports it."""
 
-    def __init__(self, text: str, position: int = 0) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
-        self.position = position
+        self.position = stopped(text)
 
     def complaint(self) -> str:
         """The line that Slurm prints, without a prefix."""

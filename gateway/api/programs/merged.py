@@ -15,7 +15,7 @@ from sbatch_shim.grammar.parse import Query, parse_query
 
 WIDTH = 40
 """Characters of each column in front."""
-BY_NUMBER = {"i": "A", "p": "Q", "R": "r"}
+BY_NUMBER = {"i": "A", "p": "Q"}
 """Letters of `--sort`, and the column that has what they mean."""
 NOT_MERGED = frozenset(("long", "only-job-state", "start", "steps"))
 """Listings of squeue that have an order or a headline of their own."""

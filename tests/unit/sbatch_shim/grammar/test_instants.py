@@ -12,6 +12,7 @@ from sbatch_shim.grammar.instants import (
     show_instant,
     to_utc,
 )
+from sbatch_shim.grammar.stopped import stopped
 
 NOW = days(2026, 11, 29) * 86400 + 17 * 3600 + 30 * 60
 """2026-11-29T17:30:00 UTC, a Sunday."""
@@ -85,7 +86,8 @@ def test_a_point_in_time_is_read(text: str, shown: str) -> None:
 def test_what_is_none_is_refused_with_slurms_words(text: str) -> None:
     with pytest.raises(InstantError) as refused:
         read_instant(text, NOW, offset=utc)
-    assert refused.value.complaint() == f"Invalid time specification (pos=0): {text}\n"
+    said = f"Invalid time specification (pos={stopped(text)}): {text}\n"
+    assert refused.value.complaint() == said
 
 
 def test_sacct_looks_back_where_begin_looks_ahead() -> None:

@@ -1,0 +1,89 @@
+"""Where Slurm stops reading a text that is no point in time (22.05)."""
+
+from __future__ import annotations
+
+WORDS = ("today", "tomorrow", "midnight", "noon", "elevenses", "fika", "teatime")
+SKIPPED = " \t-t"
+UNITS = ("seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week")
+CLOCK = (23, 59, 59)
+
+
+def stopped(text: str) -> int:
+    """The position that its complaint tells; 0 where it reads to the end."""
+    low, at = text.lower(), 0
+    while at < len(low):
+        word = next((word for word in WORDS if low.startswith(word, at)), "")
+        if low.startswith("now", at):
+            return _in_delta(low, at + 3)
+        if word or low[at] in SKIPPED:
+            at += len(word) or 1
+            continue
+        if not _digits(low, at):
+            return at
+        clock = ":" in low[at + 1 : at + 3]
+        read, at = _clock(low, at) if clock else _date(low, at)
+        if not read:
+            return at
+    return 0
+
+
+def _digits(low: str, at: int, most: int = 2) -> str:
+    """So many at most, from there on."""
+    found = low[at : at + most]
+    return found[: len(found) - len(found.lstrip("0123456789"))]
+
+
+def _clock(low: str, at: int) -> tuple[bool, int]:
+    """Whether it was read, and how far; what is too large is gone back before."""
+    hour = int(_digits(low, at))
+    for place, most in enumerate(CLOCK):
+        found = _digits(low, at)
+        at += len(found)
+        if len(found) < 1 + bool(place):
+            return False, at
+        if int(found) > most:
+            return False, at - 2
+        if low[at : at + 1] != ":" or place == len(CLOCK) - 1:
+            break
+        at += 1
+    if low.startswith(("am", "pm"), at):
+        return hour <= 12, at + 2 * (hour <= 12)
+    return True, at
+
+
+def _date(low: str, at: int) -> tuple[bool, int]:
+    if low[at + 4 : at + 5] == "-" == low[at + 7 : at + 8]:
+        for most, start in ((12, at + 5), (31, at + 8)):
+            found = _digits(low, start)
+            if len(found) < 2 or not 1 <= int(found) <= most:
+                return False, start
+        return True, at + 10
+    for most in (12, 31):
+        found = _digits(low, at)
+        at += len(found)
+        if not found:
+            return False, at
+        if not 1 <= int(found) <= most:
+            return False, at - 2
+        at += low[at : at + 1] in ("/", ".")
+    if at == len(low):
+        return True, at
+    year = _digits(low, at, 4)
+    return len(year) in (2, 4), at + len(year)
+
+
+def _in_delta(low: str, at: int) -> int:
+    at = _behind_blanks(low, at)
+    if low[at : at + 1] != "+":
+        return at if at < len(low) else 0
+    at = _behind_blanks(low, at + 1)
+    count = _digits(low, at, len(low))
+    if not count:
+        return at - 1
+    at = _behind_blanks(low, at + len(count))
+    unit = next((unit for unit in UNITS if low.startswith(unit, at)), "")
+    return at + len(unit) if unit else at - 1
+
+
+def _behind_blanks(low: str, at: int) -> int:
+    return len(low) - len(low[at:].lstrip())
