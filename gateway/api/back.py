@@ -272,7 +272,7 @@ class Guest:
         """A frame of its. Raises BrokenError where the node sends more than it may."""
         if kind == DATA:
             self._held += len(payload)
-            if self._held > WINDOW:
+            if self._held > WINDOW + PIECE:  # the node reads a piece while there is any room
                 raise BrokenError("more bytes than may be under way")
             self._inbox.put_nowait(payload)
         elif kind == END:
