@@ -284,5 +284,8 @@ def _settled(verb: Verb) -> Verb:
 
 
 SKY = tuple(map(_settled, (*CLUSTERS, *JOBS, *MARKET, *REST)))
-VERBS = (*SKY, *TASKS, *OPERATORS)
+SHARED = frozenset({"check", "api logs", "api status"})
+"""Verbs of ours that SkyPilot has as well."""
+OWN = tuple(_settled(verb) if verb.name in SHARED else verb for verb in OPERATORS)
+VERBS = (*SKY, *TASKS, *OWN)
 BY_NAME = {verb.name: verb for verb in VERBS}
