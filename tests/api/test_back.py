@@ -52,7 +52,11 @@ class Streams:
 
     def close(self, *, lost: bool = False) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            with suppress(OSError):
+                stream.close()
 
 
 @dataclass
