@@ -195,7 +195,7 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
     text = asked.text("nodelist")
     if text is None and "nodelist" in asked.part and not asked.part.keys() & {"nodes", "test-only"}:
         raise asked.refuse(NO_NODES)
-    if asked.text("nodefile"):
+    if text is None and asked.text("nodefile"):
         text = _nodefile(asked, asked.text("nodefile") or "")
     elif text and "/" in text:
         text = asked.read_nodefile(text)
