@@ -43,8 +43,10 @@ class Courier:
     _locks: dict[NodeName, threading.Lock] = field(
         default_factory=lambda: defaultdict(threading.Lock)
     )
-    _grown: dict[NodeName, set[JobId]] = field(default_factory=dict)
-    """Whose output is passed on, by node."""
+    _grown: dict[NodeName, set[JobId]] = field(default_factory=lambda: defaultdict(set))
+    """Who is there, by node."""
+    _loaded: bool = False
+    _loading: threading.Lock = field(default_factory=threading.Lock)
 
     def bring(self, job: Job, node: Node, place: Place) -> None:
         """Before a step begins there; safe to repeat.
@@ -65,7 +67,7 @@ class Courier:
                 raise Refused(
                     f"{error.filename}: no such folder to bring to {node.name}"
                 ) from error
-        self._living(node, place).add(job.id)
+        self._living(node.name).add(job.id)
 
     def pass_on(self, node: Node, place: Place) -> None:
         """What outputs have grown by; results and checkpoints where they are due.
@@ -93,7 +95,7 @@ class Courier:
         jobs = self.jobs()
         told = [(jobs[one.job], one) for one in ended if one.job in jobs]
         live = {job.id: (job, one) for job, one in told if job.attempt == one.attempt}
-        living = self._living(node, place)
+        living = self._living(node.name)
         for job, one in live.values():
             if not place.shared or _travels(job):
                 with self._locks[node.name], _understood(node.name):
@@ -189,20 +191,23 @@ class Courier:
         return self.way(node, Far(place.channel, place.python, place.archive, place.stream))
 
     def _on(self, node: Node, place: Place) -> list[Job]:
+        """Jobs of which something travels between there and here."""
         jobs = self.jobs()
-        return [jobs[job] for job in sorted(self._living(node, place)) if job in jobs]
+        found = (jobs[job] for job in sorted(self._living(node.name)) if job in jobs)
+        return [job for job in found if not place.shared or _travels(job)]
 
-    def _living(self, node: Node, place: Place) -> set[JobId]:
+    def _living(self, node: NodeName) -> set[JobId]:
         """After a restart those that hold the node; from then on as they come and go."""
-        if node.name not in self._grown:
-            held = (job for job in self.jobs().values() if job.state.holds_nodes)
-            self._grown[node.name] = {
-                job.id
-                for job in held
-                if any(share.node == node.name for share in job.shares)
-                and (not place.shared or _travels(job))
-            }
-        return self._grown[node.name]
+        with self._loading:
+            if not self._loaded:
+                self._load()
+            return self._grown[node]
+
+    def _load(self) -> None:
+        self._loaded = True
+        for job in self.jobs().values():
+            for share in job.shares if job.state.holds_nodes else ():
+                self._grown[share.node].add(job.id)
 
     def _folder(self, job: Job, node: Node) -> Folder:
         root = job.spec.cwd

@@ -14,7 +14,7 @@ LONGEST_NAME = 255
 """Bytes; what does not fit is named by a digest, as `carry.named` does it."""
 BATCH = 32 << 20
 """Bytes that travel together, in memory."""
-STREAM = 256 << 20
+STREAM = 1 << 30
 """The same from process to process."""
 
 

@@ -181,12 +181,13 @@ echo "$n" > result
 """
 
 
-def machine_of(gateway: Service, job: int) -> str:
-    """The machine that it runs on."""
+def machine_of(gateway: Service, job: int, attempt: int) -> str:
+    """The machine that this attempt of it runs on."""
 
     def there() -> str | None:
         record = gateway.job(job)
-        if record.state is not JobState.RUNNING or record.configuring or record.completing:
+        runs = record.state is JobState.RUNNING and not record.configuring
+        if record.attempt != attempt or not runs or record.completing:
             return None
         found = gateway.rows(
             "select doc from nodes where gone = 0 and name = ?", record.shares[0].node
@@ -202,9 +203,9 @@ def saved(gateway: Service, job: int) -> int:
     return int(gateway.rows(f"{statement} and doc like '%saved%'", job)[0][0])
 
 
-def interrupt(gateway: Service, lab: Running, job: int) -> None:
+def interrupt(gateway: Service, lab: Running, job: int, *, attempt: int) -> None:
     """Takes its machine back as soon as it has saved something there."""
-    machine, before = machine_of(gateway, job), saved(gateway, job)
+    machine, before = machine_of(gateway, job, attempt), saved(gateway, job)
     until(lambda: saved(gateway, job) > before, "a checkpoint of it", PATIENCE)
     assert lab.set("interrupt", id=machine, notice=8) == [machine]
     until(lambda: machine not in living(lab), "the machine to be gone", PATIENCE)
@@ -220,8 +221,8 @@ def test_a_spot_job_that_is_interrupted_twice_goes_on_from_its_checkpoint(
     work = folder(share, "again")
     (work / "run.sh").write_text(CHECKPOINTED)
     job = gateway.submit("run.sh", cwd=work)
-    interrupt(gateway, lab, job)
-    interrupt(gateway, lab, job)
+    interrupt(gateway, lab, job, attempt=1)
+    interrupt(gateway, lab, job, attempt=2)
     gateway.wait(job, "COMPLETED")
     first, second, third = (int((work / f"begun-{n}").read_text()) for n in range(3))
     assert first == 0 < second < third < int((work / "result").read_text())
