@@ -79,7 +79,6 @@ class Together:
         """
         batch, first = self._join(want)
         if first:
-            self._pause(WINDOW)
             self._settle(batch, want.kind)
         batch.done.wait()
         if batch.error is not None:
@@ -96,13 +95,19 @@ class Together:
             return batch, first
 
     def _settle(self, batch: _Batch, kind: Hashable) -> None:
-        with self._lock:
-            if self._open.get(kind) is batch:
-                del self._open[kind]
         try:
+            self._pause(WINDOW)
+            self._close(batch, kind)
             if len(batch.wants) > 1:
                 batch.machines = self._buy(batch.wants)
         except Exception as error:  # border: it is raised by everybody who waits
             batch.error = error
         finally:
+            self._close(batch, kind)
             batch.done.set()
+
+    def _close(self, batch: _Batch, kind: Hashable) -> None:
+        """Who comes from now on is one of the next."""
+        with self._lock:
+            if self._open.get(kind) is batch:
+                del self._open[kind]

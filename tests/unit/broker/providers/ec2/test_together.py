@@ -1,8 +1,9 @@
 """Single launches of one moment that are one call, and what becomes of each of them."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,22 +22,26 @@ NODES = [(NodeName(f"ec2-{n}"), 70 + n) for n in range(4)]
 OTHER = replace(OFFER, instance_type="c7i.large", family="c7i")
 
 
+@dataclass
 class Gate:
-    """A pause that ends once so many have come: `come` is told of each before it asks."""
+    """A pause that ends once so many wait for each other, or for a call of their own."""
 
-    def __init__(self, expected: int) -> None:
-        self.left = expected
-        self.all_here = threading.Event()
-
-    def come(self) -> None:
-        self.left -= 1
-        if not self.left:
-            self.all_here.set()
+    expected: int
+    together: Together | None = None
+    all_here: bool = False
 
     def __call__(self, seconds: float) -> None:
         if seconds == WINDOW:
-            assert self.all_here.wait(10)
-            threading.Event().wait(0.05)  # the last of them is on its way through the lock
+            end = time.monotonic() + 20
+            while not (self.all_here or self.waiting() >= self.expected):
+                assert time.monotonic() < end, "the others have not come"
+                threading.Event().wait(0.002)
+            self.all_here = True
+
+    def waiting(self) -> int:
+        assert self.together is not None
+        with self.together._lock:
+            return sum(len(batch.wants) for batch in self.together._open.values())
 
 
 @dataclass
@@ -54,17 +59,10 @@ class Shop:
         return {want.node: want.node for want in wants[: self.room]}  # type: ignore[misc]
 
 
-def at_once(
-    gate: Gate, asks: Sequence[Callable[[], object]]
-) -> list[tuple[object, BaseException | None]]:
+def at_once(asks: Sequence[Callable[[], object]]) -> list[tuple[object, BaseException | None]]:
     """What each of them got, or raised."""
-
-    def asked(ask: Callable[[], object]) -> object:
-        gate.come()
-        return ask()
-
     with ThreadPoolExecutor(len(asks)) as pool:
-        futures: list[Future[object]] = [pool.submit(asked, ask) for ask in asks]
+        futures = [pool.submit(ask) for ask in asks]
     return [(None if f.exception() else f.result(), f.exception()) for f in futures]
 
 
@@ -74,8 +72,8 @@ def wants(*offers: Offer) -> list[Want]:
 
 def launched(shop: Shop, asked: Sequence[Want]) -> list[tuple[object, BaseException | None]]:
     gate = Gate(len(asked))
-    together = Together(shop.buy, gate)
-    return at_once(gate, [lambda want=want: together.launch(want) for want in asked])  # type: ignore[misc]
+    gate.together = together = Together(shop.buy, gate)
+    return at_once([lambda want=want: together.launch(want) for want in asked])  # type: ignore[misc]
 
 
 def test_those_who_want_the_same_are_served_by_one_call() -> None:
@@ -127,12 +125,13 @@ class Bench:
         """As many single machines at once, by a provider that was just started."""
         gate = Gate(count)
         self.provider = ec2_provider(self.folder, self.ec2, lambda: self.time, [OFFER], pause=gate)
+        gate.together = self.provider._together
 
         def one(number: int) -> Machine:
             (machine,) = self.provider.launch(OFFER, [NODES[number]], token=f"{number}/1")
             return machine
 
-        return at_once(gate, [lambda n=n: one(n) for n in range(count)])  # type: ignore[misc]
+        return at_once([lambda n=n: one(n) for n in range(count)])  # type: ignore[misc]
 
 
 @pytest.fixture
