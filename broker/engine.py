@@ -29,10 +29,12 @@ from broker.decide.submit import fresh_ids
 from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import reports as rep
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
 from broker.model.facts import JobFact
 from broker.model.ids import Digest, NodeName
+from broker.model.inbox import Message
 from broker.model.job import Job, Share
 from broker.model.node import Node
 from broker.model.offer import Machine
@@ -91,7 +93,7 @@ class Market(Protocol):
     def at(self, now: int) -> QuoteFor: ...
     def buying(self, now: int) -> QuoteFor: ...
     def taken_back(self, machine: Machine, now: int) -> None: ...
-    def heard(self, message: cmd.Message, now: int) -> None: ...
+    def heard(self, message: Message, now: int) -> None: ...
 
 
 class Engine:
@@ -142,7 +144,7 @@ class Engine:
 
     # --- one step
 
-    def step(self, inbox: Sequence[cmd.Message], now: int, *, full_pass: bool) -> Outcome:
+    def step(self, inbox: Sequence[Message], now: int, *, full_pass: bool) -> Outcome:
         """Takes the messages in order; all of it is durable when this returns, or none is.
 
         Raises LostLease when another gateway leads: this one has to stop.
@@ -173,8 +175,8 @@ class Engine:
             self.snapshot = replace(made, shares=self.ranked.at(now).shares)
         return Outcome(effects=effects_due(self.world), replies=replies)
 
-    def _handle(self, message: cmd.Message, now: int) -> Any:
-        if isinstance(message, cmd.Journal):
+    def _handle(self, message: Message, now: int) -> Any:
+        if isinstance(message, rep.Journal):
             return self._read_journal(message, now)
         if isinstance(message, cmd.Many):
             return [self._handle(one, now) for one in message.commands]
@@ -273,7 +275,7 @@ class Engine:
             if node.idle_since is None:
                 self.world.apply(ev.NodeIdle(node=name, launch=node.launch, at=now, idle_since=now))
 
-    def _read_journal(self, message: cmd.Journal, now: int) -> None:
+    def _read_journal(self, message: rep.Journal, now: int) -> None:
         node = self.world.nodes.get(message.node)
         if node is None or node.launch != message.launch or node.journal != message.start:
             return

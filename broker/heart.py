@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
-from broker.model.commands import Command, Many, Message, Report
+from broker.model.commands import Command, Many
 from broker.model.errors import Busy, SpzError
 from broker.model.events import Event
 from broker.model.ids import NodeName
+from broker.model.inbox import Message
+from broker.model.reports import Report
 from broker.ports import Clock
 from broker.workers import Workers
 

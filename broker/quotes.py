@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from broker.decide.rules import QuoteFor
-from broker.model.commands import Launched, Message, NotLaunched, Terminated, Vanished
 from broker.model.errors import Refusal, Width, quota_reason
+from broker.model.inbox import Message
 from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
+from broker.model.reports import Launched, NotLaunched, Terminated, Vanished
 from broker.model.site import Elastic, Partition
 from broker.optimize.cooldown import Cooldown, Cooling, places
 from broker.optimize.elsewhere import by_region

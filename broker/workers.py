@@ -10,10 +10,10 @@ from typing import Protocol
 
 from accounting.ids import JobId
 from broker.model import effects as ef
-from broker.model.commands import Journal, Report, StepRefused
 from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
+from broker.model.reports import Journal, Report, StepRefused
 from broker.ports import EndSeen, Files, Provider, Reach
 from broker.provision import power
 from broker.provision.failover import launch

@@ -11,13 +11,13 @@ from typing import Any
 import structlog
 
 from broker.engine import Engine
-from broker.model.commands import Journal, Report
 from broker.model.errors import Refused, Unknown
 from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
+from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish

@@ -7,6 +7,7 @@ from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model.errors import Conflict, SpzError
 from broker.model.ids import StepId
+from broker.model.inbox import Message
 
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
@@ -31,7 +32,7 @@ class Answers:
         if len(self.kept) > 2 * MOST_ANSWERS:
             self.kept = dict(list(self.kept.items())[-MOST_ANSWERS:])
 
-    def known(self, message: cmd.Message) -> JobId | StepId | Conflict | None:
+    def known(self, message: Message) -> JobId | StepId | Conflict | None:
         """What the same request was answered with before."""
         if not isinstance(message, cmd.Submit | cmd.AddStep):
             return None

@@ -17,6 +17,7 @@ from broker.decide.telling import decide_kept, decide_notify, decide_told, decid
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.stopping import (
@@ -31,7 +32,7 @@ from broker.world import World
 
 
 def decide(
-    world: World, message: cmd.Command | cmd.Report, now: int, *, quote: QuoteFor
+    world: World, message: cmd.Command | rep.Report, now: int, *, quote: QuoteFor
 ) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     match message:
@@ -143,11 +144,11 @@ def _of_steps(
             assert_never(message)
 
 
-Seen = cmd.Launched | cmd.NotLaunched | cmd.Booted | cmd.NotBooted | cmd.Terminated | cmd.Vanished
+Seen = rep.Launched | rep.NotLaunched | rep.Booted | rep.NotBooted | rep.Terminated | rep.Vanished
 """What becomes of machines."""
 
 
-def _of_the_rest(world: World, message: ClusterPower | cmd.Report, now: int) -> Decision:
+def _of_the_rest(world: World, message: ClusterPower | rep.Report, now: int) -> Decision:
     match message:
         case StopCluster() | StartCluster():
             return decide_power(world, message, now)
@@ -156,21 +157,21 @@ def _of_the_rest(world: World, message: ClusterPower | cmd.Report, now: int) -> 
             return replace(seen, facts=judged(world, seen.facts, now))
 
 
-def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
+def _of_report(world: World, message: rep.Report, now: int) -> Decision:
     match message:
-        case cmd.StepRefused():
+        case rep.StepRefused():
             return seen_in_report.decide_step_refused(world, message, now)
-        case cmd.NodeTrouble():
+        case rep.NodeTrouble():
             return decide_trouble(world, message, now)
-        case cmd.SignalDone():
+        case rep.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
-        case cmd.NoticeDone() | cmd.LimitDone():
+        case rep.NoticeDone() | rep.LimitDone():
             return decide_told(world, message, now)
         case CheckpointDone() | ArtifactsDone():
             return decide_kept(world, message, now)
         case MachineStopped() | MachineStarted() | MachineNotStarted():
             return decide_seen(world, message, now)
-        case cmd.StepTaken() | cmd.Tick() | cmd.Journal():
+        case rep.StepTaken() | rep.Tick() | rep.Journal():
             return NOTHING
         case _:
             return _of_machines(world, message, now)
@@ -178,17 +179,17 @@ def _of_report(world: World, message: cmd.Report, now: int) -> Decision:
 
 def _of_machines(world: World, message: Seen, now: int) -> Decision:
     match message:
-        case cmd.Launched():
+        case rep.Launched():
             return seen_in_report.decide_launched(world, message, now)
-        case cmd.NotLaunched():
+        case rep.NotLaunched():
             return seen_in_report.decide_not_launched(world, message, now)
-        case cmd.Booted():
+        case rep.Booted():
             return seen_in_report.decide_booted(world, message, now)
-        case cmd.NotBooted():
+        case rep.NotBooted():
             return seen_in_report.decide_not_booted(world, message, now)
-        case cmd.Terminated():
+        case rep.Terminated():
             return seen_in_report.decide_terminated(world, message, now)
-        case cmd.Vanished():
+        case rep.Vanished():
             return seen_in_report.decide_vanished(world, message, now)
         case _:
             assert_never(message)

@@ -13,8 +13,8 @@ from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
 from broker.decide.taken import may_requeue, on_notice
-from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import reports as rep
 from broker.model.errors import quota_reason
 from broker.model.ids import BATCH, NodeName, parse_step_key
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
@@ -34,7 +34,7 @@ def _of_group(world: World, group: str) -> list[Node]:
     return [world.nodes[name] for name in sorted(world.nodes) if world.nodes[name].group == group]
 
 
-def decide_launched(world: World, seen: cmd.Launched, now: int) -> Decision:
+def decide_launched(world: World, seen: rep.Launched, now: int) -> Decision:
     """Machines stand behind the group's nodes; what they really are is known now."""
     facts: list[ev.Event] = []
     by_name = {machine.node: machine for machine in seen.machines}
@@ -81,7 +81,7 @@ def _resized(
     return [] if shares == job.shares else [ev.Resized(job=job.id, at=now, shares=shares)]
 
 
-def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decision:
+def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decision:
     """Nothing was bought: those who were to have the nodes go back to the queue."""
     detail = _refusals(seen.tried)
     reason = quota_reason(seen.tried) or "Resources"
@@ -92,7 +92,7 @@ def decide_not_launched(world: World, seen: cmd.NotLaunched, now: int) -> Decisi
     return Decision(_once(facts))
 
 
-def _refusals(tried: Sequence[cmd.Tried]) -> str:
+def _refusals(tried: Sequence[rep.Tried]) -> str:
     """Each text once, the first few of them."""
     texts = list(dict.fromkeys(one.message for one in tried))
     more = len(texts) - TOLD_REFUSALS
@@ -126,7 +126,7 @@ def _node(world: World, name: str, launch: int) -> Node | None:
     return node if node is not None and node.launch == launch else None
 
 
-def decide_booted(world: World, seen: cmd.Booted, now: int) -> Decision:
+def decide_booted(world: World, seen: rep.Booted, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state not in (NodeState.BOOTING, NodeState.DOWN):
         return NOTHING
@@ -138,7 +138,7 @@ def decide_booted(world: World, seen: cmd.Booted, now: int) -> Decision:
     return Decision(facts)
 
 
-def decide_not_booted(world: World, seen: cmd.NotBooted, now: int) -> Decision:
+def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
     """An elastic machine that does not come up is let go; a declared node is down."""
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state is not NodeState.BOOTING:
@@ -151,7 +151,7 @@ def decide_not_booted(world: World, seen: cmd.NotBooted, now: int) -> Decision:
     return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
 
 
-def decide_terminated(world: World, seen: cmd.Terminated, now: int) -> Decision:
+def decide_terminated(world: World, seen: rep.Terminated, now: int) -> Decision:
     node = _node(world, seen.node, seen.launch)
     if node is None or node.state is not NodeState.TERMINATING:
         return NOTHING
@@ -160,7 +160,7 @@ def decide_terminated(world: World, seen: cmd.Terminated, now: int) -> Decision:
     return Decision([*facts, gone])
 
 
-def decide_vanished(world: World, seen: cmd.Vanished, now: int) -> Decision:
+def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     """The machine ended without us: its jobs are lost for certain."""
     node = _node(world, seen.node, seen.launch)
     if node is None or node.declared or node.state is NodeState.LAUNCHING:
@@ -190,7 +190,7 @@ def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     return facts
 
 
-def decide_step_refused(world: World, seen: cmd.StepRefused, now: int) -> Decision:
+def decide_step_refused(world: World, seen: rep.StepRefused, now: int) -> Decision:
     """The agent will never start it: the job fails as Slurm's launch failures do."""
     found = _live_step(world, seen.key)
     if found is None:
@@ -211,7 +211,7 @@ def told_of(records: Iterable[Mapping[str, Any]]) -> int:
     return max((int(one) for one in attempts if one.isdecimal() and len(one) < 10), default=0)
 
 
-def decide_signal_done(world: World, seen: cmd.SignalDone, now: int) -> Decision:
+def decide_signal_done(world: World, seen: rep.SignalDone, now: int) -> Decision:
     job = world.jobs.get(seen.job)
     if job is None or all(one.serial != seen.serial for one in job.signals):
         return NOTHING

@@ -4,6 +4,7 @@ from broker.decide.commands import OVER, PENDING, records
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import reports as rep
 from broker.model.errors import Conflict
 from broker.model.job import Notice
 from broker.model.lifecycle import Life, life
@@ -62,17 +63,17 @@ def decide_kept(world: World, seen: Kept, now: int) -> Decision:
     return Decision([fact])
 
 
-def decide_told(world: World, seen: cmd.NoticeDone | cmd.LimitDone, now: int) -> Decision:
+def decide_told(world: World, seen: rep.NoticeDone | rep.LimitDone, now: int) -> Decision:
     """Words about an old attempt change nothing."""
     job = world.jobs.get(seen.job)
     if job is None or job.attempt != seen.attempt:
         return NOTHING
-    if isinstance(seen, cmd.NoticeDone):
+    if isinstance(seen, rep.NoticeDone):
         return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
     return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])
 
 
-def decide_trouble(world: World, seen: cmd.NodeTrouble, now: int) -> Decision:
+def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:
     """A node that cannot take jobs is drained for that reason, and resumed when it can."""
     node = world.nodes.get(seen.node)
     if node is None or node.launch != seen.launch or node.drain is bool(seen.text):

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from broker.model.commands import Launched, NotLaunched, Tried
 from broker.model.effects import Launch
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.offer import Machine, Offer
+from broker.model.reports import Launched, NotLaunched, Tried
 from broker.optimize.cooldown import Cooldown, Place
 from broker.ports import Provider
 

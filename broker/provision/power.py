@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from broker.model.commands import Vanished
 from broker.model.effects import StartMachine, StopMachine
 from broker.model.errors import ProviderError, Refusal
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState
+from broker.model.reports import Vanished
 from broker.model.stopping import MachineNotStarted, MachineStarted, MachineStopped
 from broker.ports import Provider
 

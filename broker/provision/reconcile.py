@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.model.commands import Terminated, Vanished
 from broker.model.effects import Terminate
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState
+from broker.model.reports import Terminated, Vanished
 from broker.model.site import Elastic
 from broker.ports import Provider
 from broker.world import Snapshot

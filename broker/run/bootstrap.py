@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from broker.model.commands import Booted, NotBooted
 from broker.model.node import Node
 from broker.model.offer import Machine
+from broker.model.reports import Booted, NotBooted
 from broker.ports import Done, Place, Provider, Reach
 from broker.run.launch import agent_package, agent_zipapp, leave, ping, reply, serve_argv
 

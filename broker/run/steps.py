@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from broker.model import effects as ef
-from broker.model.commands import (
+from broker.model.errors import Unknown
+from broker.model.ids import EXTERN, StepId, attempt_key, step_key
+from broker.model.job import Job, JobState, Step
+from broker.model.left import TAKEN
+from broker.model.node import Node
+from broker.model.reports import (
     Journal,
     LimitDone,
     NodeTrouble,
@@ -14,11 +19,6 @@ from broker.model.commands import (
     StepRefused,
     StepTaken,
 )
-from broker.model.errors import Unknown
-from broker.model.ids import EXTERN, StepId, attempt_key, step_key
-from broker.model.job import Job, JobState, Step
-from broker.model.left import TAKEN
-from broker.model.node import Node
 from broker.model.spec import UNLIMITED
 from broker.ports import Place, Reach
 from broker.run import launch

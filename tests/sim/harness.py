@@ -10,8 +10,10 @@ from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
 from broker.model import commands as cmd
 from broker.model import effects as ef
+from broker.model import reports as rep
 from broker.model.errors import Busy, IllegalTransition, LostLease
 from broker.model.ids import NodeName, StepId
+from broker.model.inbox import Message
 from broker.model.job import Job, Owner
 from broker.model.node import Node
 from broker.model.offer import Machine, Market, Offer
@@ -168,7 +170,7 @@ class Simulation:
         self.engine.configure(self.clock.time)
         self.tries = Tries()
         self.errands: list[_Errand] = []
-        self.reports: list[tuple[int, cmd.Report]] = []
+        self.reports: list[tuple[int, rep.Report]] = []
         self.woken: set[NodeName] = set(self.world.nodes)
         self.next_sweep = self.clock.time
         self.last_pass = 0
@@ -301,7 +303,7 @@ class Simulation:
         if self.rng.random() < self.chaos.takeover:
             self.usurp()
 
-    def _engine_step(self, inbox: list[cmd.Message]) -> Outcome:
+    def _engine_step(self, inbox: list[Message]) -> Outcome:
         now, engine = self.clock.time, self.engine
         wanted = engine.room_made or now >= min(engine.next_begin, self.last_pass + self.full_every)
         full = wanted and now >= self.last_pass + self.pass_every
@@ -359,7 +361,7 @@ class Simulation:
             if seen is not None:
                 self.reports.append((max(now, errand.heard), seen))
 
-    def _perform(self, effect: ef.Effect) -> tuple[cmd.Report | None, bool]:
+    def _perform(self, effect: ef.Effect) -> tuple[rep.Report | None, bool]:
         try:
             return perform(effect, self.outside), False
         except OSError:

@@ -9,8 +9,10 @@ from accounting.tres import Tres, gres_counts
 from broker.effects import effects_due
 from broker.engine import Engine
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Kill, Launch, Prepare, SendSignal, StartStep, Terminate
-from broker.model.errors import BadOption, Busy, Conflict, Denied, Unknown
+from broker.model.errors import BadOption, Busy, Conflict, Denied, Refusal, Unknown, Width
+from broker.model.inbox import Message
 from broker.model.job import Hold, JobState, Owner
 from broker.model.lifecycle import Life, apply, life
 from broker.model.offer import Machine, MachineState, Market
@@ -79,13 +81,13 @@ class Bench:
         )
         self.engine.configure(self.now)
         for node in list(self.world.nodes.values()):
-            self.step(cmd.Booted(node=node.name, launch=node.launch))
+            self.step(rep.Booted(node=node.name, launch=node.launch))
 
     @property
     def world(self) -> World:
         return self.engine.world
 
-    def step(self, *messages: cmd.Message, full: bool = True, seconds: int = 0) -> list[object]:
+    def step(self, *messages: Message, full: bool = True, seconds: int = 0) -> list[object]:
         self.now += seconds
         outcome = self.engine.step(messages, self.now, full_pass=full)
         self.effects = outcome.effects
@@ -117,7 +119,7 @@ class Bench:
         found = self.world.nodes[node]  # type: ignore[index]
         whole = [{"at": self.now, **record} for record in records]
         self.step(
-            cmd.Journal(
+            rep.Journal(
                 node=found.name,
                 launch=found.launch,
                 start=found.journal,
@@ -162,7 +164,7 @@ def test_ids_that_nodes_know_are_not_given_again_after_a_restore() -> None:
     bench = Bench(DECLARED)
     node = next(iter(bench.world.nodes.values()))
     told = [{"at": 1, "kind": "exited", "key": "4711/1/batch", "attempt": "4711/1", "code": 0}]
-    bench.step(cmd.Journal(node=node.name, launch=node.launch, start=0, position=99, records=told))
+    bench.step(rep.Journal(node=node.name, launch=node.launch, start=0, position=99, records=told))
     (job,) = bench.step(
         cmd.Submit(
             spec=TaskSpec(name="job", batch=StepSpec(name="batch")), owner=ALICE, request="r4712"
@@ -416,7 +418,7 @@ def test_a_requeued_job_comes_back_under_its_id_after_the_delay(bench: Bench) ->
 def test_words_of_a_journal_count_once(bench: Bench) -> None:
     job = bench.submit()
     node = bench.world.nodes["n1"]  # type: ignore[index]
-    report = cmd.Journal(
+    report = rep.Journal(
         node=node.name,
         launch=0,
         start=0,
@@ -443,7 +445,7 @@ def test_backfill_starts_what_does_not_delay_the_first_in_line(bench: Bench) -> 
     assert bench.world.jobs[long].reason == "Priority"
 
 
-def machine(launch: cmd.Launched | Launch, now: int) -> tuple[Machine, ...]:
+def machine(launch: rep.Launched | Launch, now: int) -> tuple[Machine, ...]:
     offer = launch.rungs[0].offer  # type: ignore[union-attr]
     return tuple(
         Machine(
@@ -467,9 +469,9 @@ def machine(launch: cmd.Launched | Launch, now: int) -> tuple[Machine, ...]:
 
 def bring_up(bench: Bench) -> Launch:
     (effect,) = [e for e in bench.effects if isinstance(e, Launch)]
-    bench.step(cmd.Launched(group=effect.group, machines=machine(effect, bench.now)))
+    bench.step(rep.Launched(group=effect.group, machines=machine(effect, bench.now)))
     (prepare,) = [e for e in bench.effects if isinstance(e, Prepare)]
-    bench.step(cmd.Booted(node=prepare.node.name, launch=prepare.node.launch), seconds=30)
+    bench.step(rep.Booted(node=prepare.node.name, launch=prepare.node.launch), seconds=30)
     return effect
 
 
@@ -486,7 +488,7 @@ def test_a_machine_is_recorded_before_it_is_bought_and_let_go_when_idle() -> Non
     (effect,) = bench.effects
     assert isinstance(effect, Terminate)
     gone = replace(effect.machine, state=MachineState.TERMINATED, terminated_at=bench.now)  # type: ignore[type-var]
-    bench.step(cmd.Terminated(node=effect.node, launch=effect.launch, machine=gone))
+    bench.step(rep.Terminated(node=effect.node, launch=effect.launch, machine=gone))
     assert not bench.world.nodes
     price = effect.machine.micro_usd_per_hour  # type: ignore[union-attr]
     assert sum(entry.cost for entry in bench.store.entries.values()) == price * 330 // 3600
@@ -500,10 +502,10 @@ def test_when_every_offer_is_refused_the_job_waits_and_says_why() -> None:
     (effect,) = bench.effects
     assert isinstance(effect, Launch)
     tried = tuple(
-        cmd.Tried(rung.offer, cmd.Refusal.CAPACITY, cmd.Width.TYPE_IN_REGION, "no capacity")
+        rep.Tried(rung.offer, Refusal.CAPACITY, Width.TYPE_IN_REGION, "no capacity")
         for rung in effect.rungs
     )
-    bench.step(cmd.NotLaunched(group=effect.group, tried=tried), full=False)
+    bench.step(rep.NotLaunched(group=effect.group, tried=tried), full=False)
     found = bench.world.jobs[job]
     assert (found.state, found.reason) == (JobState.PENDING, "Resources")
     assert "no capacity" in found.detail
@@ -516,8 +518,8 @@ def test_a_job_cancelled_before_its_machine_is_up_leaves_the_machine_to_idle_out
     (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
     bench.step(cmd.Cancel(target=cmd.Target(job), by=ALICE))
     assert bench.world.jobs[job].over
-    bench.step(cmd.Launched(group=launch.group, machines=machine(launch, bench.now)))
-    bench.step(cmd.Booted(node="ec2-1", launch=launch.nodes[0][1]))  # type: ignore[arg-type]
+    bench.step(rep.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    bench.step(rep.Booted(node="ec2-1", launch=launch.nodes[0][1]))  # type: ignore[arg-type]
     bench.step(seconds=300)
     assert [type(effect) for effect in bench.effects] == [Terminate]
 
@@ -529,7 +531,7 @@ def test_a_job_whose_machine_vanished_is_requeued_if_it_may_be(requeue: bool) ->
     bring_up(bench)
     node = bench.world.nodes["ec2-1"]  # type: ignore[index]
     bench.journal("ec2-1", {"kind": "started", "key": f"{job}/1/batch"})
-    bench.step(cmd.Vanished(node=node.name, launch=node.launch), full=False)
+    bench.step(rep.Vanished(node=node.name, launch=node.launch), full=False)
     found = bench.world.jobs[job]
     if requeue:
         assert (found.state, found.restarts) == (JobState.PENDING, 1)

@@ -6,6 +6,7 @@ import pytest
 
 from accounting.tres import gres_counts
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Kill, Launch
 from broker.model.job import JobState
 from broker.model.offer import Ranked
@@ -17,15 +18,15 @@ GANG = Resources(min_nodes=2, max_nodes=2)
 
 def bring_up_all(bench: Bench, *, but: str = "") -> None:
     (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
-    bench.step(cmd.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    bench.step(rep.Launched(group=launch.group, machines=machine(launch, bench.now)))
     for name, number in launch.nodes:
         if name != but:
-            bench.step(cmd.Booted(node=name, launch=number))
+            bench.step(rep.Booted(node=name, launch=number))
 
 
 def vanish(bench: Bench, name: str) -> None:
     node = bench.world.nodes[name]  # type: ignore[index]
-    bench.step(cmd.Vanished(node=node.name, launch=node.launch), full=False)
+    bench.step(rep.Vanished(node=node.name, launch=node.launch), full=False)
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -101,7 +102,7 @@ def launched_as(bench: Bench, gpu: str, cpus: int) -> None:
         bench.world.nodes[name] = replace(node, rungs=(Ranked(other, 1, "the second"),))
         bench.store.nodes[name] = bench.world.nodes[name]
     machines = machine(replace(launch, rungs=(Ranked(other, 1, "the second"),)), bench.now)
-    bench.step(cmd.Launched(group=launch.group, machines=machines))
+    bench.step(rep.Launched(group=launch.group, machines=machines))
 
 
 @pytest.mark.parametrize(

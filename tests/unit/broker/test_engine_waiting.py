@@ -8,6 +8,7 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.errors import Conflict
 from broker.model.job import Hold
 from broker.model.spec import ArraySpec, Dependency, DependencyKind, Resources, StepSpec, TaskSpec
@@ -88,7 +89,7 @@ def test_a_job_held_while_its_machine_boots_stays_held_when_that_does_not_come()
     job = bench.submit()
     hold(bench, job)
     (launch,) = bench.effects
-    bench.step(cmd.NotLaunched(group=launch.group, tried=()))  # type: ignore[union-attr]
+    bench.step(rep.NotLaunched(group=launch.group, tried=()))  # type: ignore[union-attr]
     assert bench.world.jobs[job].reason == "JobHeldUser"
     assert not bench.world.nodes
 

@@ -4,6 +4,7 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import SendNotice, TellLimit
 from broker.model.errors import Conflict, Denied
 from broker.model.ids import StepId
@@ -38,7 +39,7 @@ def test_a_changed_limit_is_due_until_the_node_has_it(bench: Bench) -> None:
     (due,) = limits(bench)
     bench.step()
     assert limits(bench) == [due]
-    bench.step(cmd.LimitDone(job=job, attempt=1, serial=due.serial))
+    bench.step(rep.LimitDone(job=job, attempt=1, serial=due.serial))
     assert limits(bench) == []
 
 
@@ -48,7 +49,7 @@ def test_what_was_changed_again_since_stays_due(bench: Bench) -> None:
     (first,) = limits(bench)
     change(bench, job, 300)
     (second,) = limits(bench)
-    bench.step(cmd.LimitDone(job=job, attempt=1, serial=first.serial))
+    bench.step(rep.LimitDone(job=job, attempt=1, serial=first.serial))
     assert [one.token for one in limits(bench)] == [second.token]
     assert second.serial > first.serial
     assert second.job.time_limit == 300
@@ -91,7 +92,7 @@ def test_a_steps_own_limit_is_told_and_users_only_shorten_it(bench: Bench) -> No
     assert due.step is not None
     assert due.step.spec is not None
     assert due.step.spec.time_limit == 60
-    bench.step(cmd.LimitDone(job=job, attempt=1, serial=due.serial, step=due.step.id))
+    bench.step(rep.LimitDone(job=job, attempt=1, serial=due.serial, step=due.step.id))
     assert limits(bench) == []
 
 
@@ -103,7 +104,7 @@ def test_a_notice_is_due_until_the_node_has_it(bench: Bench) -> None:
     (due,) = bench.effects
     assert isinstance(due, SendNotice)
     assert due.notice.text == "hello"
-    bench.step(cmd.NoticeDone(job=job, attempt=1, serial=due.notice.serial))
+    bench.step(rep.NoticeDone(job=job, attempt=1, serial=due.notice.serial))
     assert bench.effects == []
 
 

@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from broker.decide.mail import mails
 from broker.model import commands as cmd
 from broker.model.facts import JobFact
+from broker.model.inbox import Message
 from broker.model.spec import ArraySpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, Bench
 
@@ -19,7 +20,7 @@ class Told(Bench):
         super().__init__(DECLARED)
         self.subjects: list[str] = []
 
-    def step(self, *messages: cmd.Message, full: bool = True, seconds: int = 0) -> list[object]:
+    def step(self, *messages: Message, full: bool = True, seconds: int = 0) -> list[object]:
         replies = super().step(*messages, full=full, seconds=seconds)
         for _, fact in self.world.facts:
             job = self.world.jobs.get(fact.job) if isinstance(fact, JobFact) else None

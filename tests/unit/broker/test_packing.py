@@ -8,6 +8,7 @@ import pytest
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Launch, Prepare, Terminate
 from broker.model.job import Job
 from broker.model.node import NodeState
@@ -38,9 +39,9 @@ def nodes_of(jobs: list[Job]) -> Counter[str]:
 def bring_up(bench: Bench) -> None:
     """Every machine that is bought stands and has booted."""
     for effect in [e for e in bench.effects if isinstance(e, Launch)]:
-        bench.step(cmd.Launched(group=effect.group, machines=machine(effect, bench.now)))
+        bench.step(rep.Launched(group=effect.group, machines=machine(effect, bench.now)))
     for prepare in [e for e in bench.effects if isinstance(e, Prepare)]:
-        bench.step(cmd.Booted(node=prepare.node.name, launch=prepare.node.launch))
+        bench.step(rep.Booted(node=prepare.node.name, launch=prepare.node.launch))
 
 
 def test_elements_of_an_array_share_machines_that_cost_less_for_all() -> None:
@@ -74,7 +75,7 @@ def test_every_rung_has_room_for_all_who_ride() -> None:
     (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
     assert all(rung.offer.cpus >= 8 for rung in launch.rungs)
     last = replace(launch, rungs=launch.rungs[-1:])
-    bench.step(cmd.Launched(group=launch.group, machines=machine(last, bench.now)))
+    bench.step(rep.Launched(group=launch.group, machines=machine(last, bench.now)))
     held = [bench.world.jobs[job.id].shares[0] for job in jobs]
     assert len({cpu for share in held for cpu in share.cpu_ids}) == 8
 
@@ -83,7 +84,7 @@ def test_what_was_not_bought_sends_all_who_rode_back() -> None:
     bench = Bench(site(most=1))
     jobs = array(bench, 4)
     (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
-    bench.step(cmd.NotLaunched(group=launch.group, tried=()), full=False)
+    bench.step(rep.NotLaunched(group=launch.group, tried=()), full=False)
     assert {bench.state(job.id) for job in jobs} == {"PENDING"}
 
 
@@ -259,6 +260,6 @@ def test_an_idle_machine_of_another_user_gives_its_name_to_who_waits() -> None:
     (effect,) = bench.effects
     assert isinstance(effect, Terminate)
     gone = replace(effect.machine, state=MachineState.TERMINATED, terminated_at=bench.now)  # type: ignore[type-var]
-    terminated = cmd.Terminated(node=effect.node, launch=effect.launch, machine=gone)
+    terminated = rep.Terminated(node=effect.node, launch=effect.launch, machine=gone)
     bench.step(terminated, seconds=1)
     assert bench.world.jobs[job].shares[0].node == "ec2-1"

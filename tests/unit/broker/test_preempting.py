@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.assoc import Qos, book
-from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Launch
 from broker.model.job import Owner
 from broker.model.offer import BuyPolicy
@@ -109,9 +109,9 @@ def launched(bench: Bench, owner: Owner, qos: str) -> int:
     """A job that runs on a machine of its own."""
     job = bench.submit(owner, qos=qos, resources=WHOLE)
     (launch,) = [effect for effect in bench.effects if isinstance(effect, Launch)]
-    bench.step(cmd.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    bench.step(rep.Launched(group=launch.group, machines=machine(launch, bench.now)))
     (share,) = bench.world.jobs[job].shares
-    bench.step(cmd.Booted(node=share.node, launch=share.launch))
+    bench.step(rep.Booted(node=share.node, launch=share.launch))
     bench.journal(share.node, {"kind": "started", "key": f"{bench.world.jobs[job].key}/batch"})
     return job
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from broker.model.commands import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market, Need, Offer
+from broker.model.reports import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.site import Elastic, Partition
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import PROBE_SECONDS, Quotes

@@ -5,6 +5,7 @@ import pytest
 from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model import effects as ef
+from broker.model import reports as rep
 from broker.model.errors import BadOption
 from broker.model.ids import StepId
 from broker.model.job import ExitCode, Step, StepState
@@ -151,7 +152,7 @@ def test_a_refused_part_dooms_the_step(bench: Bench) -> None:
     job = running(bench)
     add(bench, job, nodes=2, tasks=2)
     node = bench.world.jobs[job].shares[1].node
-    bench.step(cmd.StepRefused(key=f"{job}/1/0", message="no", node=node))
+    bench.step(rep.StepRefused(key=f"{job}/1/0", message="no", node=node))
     assert step_of(bench, job).kill_cause == "launch_failed"
 
 

@@ -9,6 +9,7 @@ from accounting.ids import JobId
 from accounting.limits import Limits
 from broker.decide.stopping import never_stops
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Kill, Launch, Prepare, StartMachine, StartStep, StopMachine
 from broker.model.errors import Conflict, Denied
 from broker.model.job import Hold
@@ -48,7 +49,7 @@ class Dev:
         )
         (launch,) = [one for one in self.bench.effects if isinstance(one, Launch)]
         bought = machine(launch, self.bench.now)
-        self.bench.step(cmd.Launched(group=launch.group, machines=bought))
+        self.bench.step(rep.Launched(group=launch.group, machines=bought))
         self.boot(seconds=30)
         self.begin()
         self.journal("0", "started")
@@ -68,7 +69,7 @@ class Dev:
     def boot(self, seconds: int) -> None:
         for number, effect in enumerate(self.effects(Prepare)):
             node = effect.node  # type: ignore[attr-defined]
-            report = cmd.Booted(node=node.name, launch=node.launch)
+            report = rep.Booted(node=node.name, launch=node.launch)
             self.bench.step(report, seconds=0 if number else seconds)
 
     def begin(self) -> None:
@@ -176,7 +177,7 @@ def test_a_stopped_machine_costs_its_volume_and_nothing_else_to_its_owner() -> N
     dev.bench.step(seconds=400)
     over = dev.bench.now
     gone = dev.told(node, state=MachineState.TERMINATED, terminated_at=over)
-    dev.bench.step(cmd.Terminated(node=node.name, launch=node.launch, machine=gone))
+    dev.bench.step(rep.Terminated(node=node.name, launch=node.launch, machine=gone))
     runs = max(60, halted - began), over - again
     assert spent(dev) == {
         "": sum(seconds * price // 3600 for seconds in runs),
@@ -229,7 +230,7 @@ def test_a_cluster_ends_when_a_machine_that_was_kept_for_it_is_gone() -> None:
     dev.stop()
     first = dev.nodes[0]
     gone = dev.told(first, state=MachineState.TERMINATED, terminated_at=dev.bench.now)
-    dev.bench.step(cmd.Vanished(node=first.name, launch=first.launch, machine=gone))
+    dev.bench.step(rep.Vanished(node=first.name, launch=first.launch, machine=gone))
     assert (dev.job.shown_state, dev.job.reason) == ("NODE_FAIL", "NodeDown")
     dev.bench.step(seconds=1)
     assert [node.state for node in dev.nodes] == [NodeState.TERMINATING]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Kill, Launch, Terminate
 from broker.model.errors import Refusal, Width
 from broker.model.offer import MachineState, Market
@@ -16,8 +16,8 @@ NOTICE = {"kind": "notice", "action": "terminate", "when": "2026-11-29T21:00:00Z
 def running(bench: Bench, *, requeue: bool) -> int:
     job = bench.submit(requeue=requeue)
     (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
-    bench.step(cmd.Launched(group=launch.group, machines=machine(launch, bench.now)))
-    bench.step(cmd.Booted(node=launch.nodes[0][0], launch=launch.nodes[0][1]))
+    bench.step(rep.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    bench.step(rep.Booted(node=launch.nodes[0][0], launch=launch.nodes[0][1]))
     bench.journal("ec2-1", {"kind": "started", "key": f"{job}/1/batch"})
     return int(job)
 
@@ -47,7 +47,7 @@ def test_a_notice_that_came_another_way_than_by_the_journal_counts_like_one_in_i
     job = running(bench, requeue=True)
     node = bench.world.nodes["ec2-1"]  # type: ignore[index]
     here = {"start": node.journal, "position": node.journal}
-    told = cmd.Journal(node=node.name, launch=node.launch, records=(NOTICE,), **here)
+    told = rep.Journal(node=node.name, launch=node.launch, records=(NOTICE,), **here)
     bench.step(told)
     node = bench.world.nodes["ec2-1"]  # type: ignore[index]
     assert (node.drain, node.journal) == (True, here["start"])
@@ -80,7 +80,7 @@ def test_a_spot_machine_that_vanishes_preempts_its_job(requeue: bool) -> None:
         terminated_at=bench.now,
         ended_by_provider=True,
     )
-    bench.step(cmd.Vanished(node=node.name, launch=node.launch, machine=gone), full=False)
+    bench.step(rep.Vanished(node=node.name, launch=node.launch, machine=gone), full=False)
     found = bench.world.jobs[job]  # type: ignore[index]
     assert found.state.label == ("PENDING" if requeue else "PREEMPTED")
     assert str(found.exit) == ("0:0" if requeue else "0:15")
@@ -109,7 +109,7 @@ def test_quotas_and_ceilings_are_slurms_reasons() -> None:
         job = bench.submit()
         (launch,) = [e for e in bench.effects if isinstance(e, Launch)]
         offer = launch.rungs[0].offer
-        tried = cmd.Tried(offer, Refusal.QUOTA, Width.PROVIDER, message)
-        bench.step(cmd.NotLaunched(group=launch.group, tried=(tried,)), full=False)
+        tried = rep.Tried(offer, Refusal.QUOTA, Width.PROVIDER, message)
+        bench.step(rep.NotLaunched(group=launch.group, tried=(tried,)), full=False)
         found = bench.world.jobs[job]
         assert (found.reason, found.detail) == (reason, message)

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.model import commands as cmd
+from broker.model import reports as rep
 from tests.unit.broker.test_engine import DECLARED, ROOT, Bench
 
 FULL = "disk of the agent is full: 0 MiB are free"
@@ -10,7 +11,7 @@ FULL = "disk of the agent is full: 0 MiB are free"
 
 def say(bench: Bench, text: str, launch: int = 0) -> None:
     node = bench.world.nodes["n1"]  # type: ignore[index]
-    bench.step(cmd.NodeTrouble(node=node.name, launch=launch, text=text))
+    bench.step(rep.NodeTrouble(node=node.name, launch=launch, text=text))
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import effects as ef
-from broker.model.commands import Journal, Report, StepRefused, StepTaken, Terminated
 from broker.model.errors import Refused
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Owner
 from broker.model.node import Node, NodeState
+from broker.model.reports import Journal, Report, StepRefused, StepTaken, Terminated
 from broker.model.spec import UNLIMITED, StepSpec, TaskSpec
 from broker.ports import Done, EndSeen, Place
 from broker.run.launch import StepOrder

@@ -9,11 +9,11 @@ import structlog
 
 from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.commands import Journal, Report
 from broker.model.events import NodeDoomed
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState, Market
+from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
 from broker.providers.ec2.interruptions import Interruptions
 from gateway.cloud import Cloud

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.ids import JobId
-from broker.model import commands as cmd
+from broker.model import reports as rep
 from broker.model.effects import Kill, Launch
 from broker.model.ids import NodeName
 from broker.model.job import Job
@@ -39,9 +39,9 @@ class Managing(Bench):
     def up(self, job: JobId) -> None:
         """Its machines come up, and the run begins on them."""
         for one in [e for e in self.effects if isinstance(e, Launch)]:
-            self.step(cmd.Launched(group=one.group, machines=machine(one, self.now)))
+            self.step(rep.Launched(group=one.group, machines=machine(one, self.now)))
             for name, launch in one.nodes:
-                self.step(cmd.Booted(node=name, launch=launch))
+                self.step(rep.Booted(node=name, launch=launch))
         self.begin(job, "batch")
         for place in range(len(self.job(job).shares)):
             self.begin(job, "0", place)
@@ -76,7 +76,7 @@ class Managing(Bench):
             terminated_at=self.now,
             ended_by_provider=True,
         )
-        self.step(cmd.Vanished(node=node.name, launch=node.launch, machine=ended))
+        self.step(rep.Vanished(node=node.name, launch=node.launch, machine=ended))
         return node.machine.region
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.model.commands import Launched, NotLaunched
 from broker.model.effects import Launch
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import Market, Offer, Ranked
+from broker.model.reports import Launched, NotLaunched
 from broker.providers.fake import FakeCloud
 from broker.providers.refusals import Rule
 from broker.provision.failover import launch

@@ -3,11 +3,11 @@
 import pytest
 
 from accounting.tres import Tres
-from broker.model.commands import Terminated
 from broker.model.effects import Terminate
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market, Offer
+from broker.model.reports import Terminated
 from broker.providers.fake import Delays, FakeCloud
 from broker.provision.reconcile import difference, terminate
 

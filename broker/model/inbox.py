@@ -1,0 +1,6 @@
+"""What the engine's inbox takes."""
+
+from broker.model.commands import Command, Many
+from broker.model.reports import Report
+
+Message = Command | Many | Report
