@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
@@ -11,21 +11,20 @@ from broker.decide.answers import Answers, reply_of
 from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
-from broker.decide.gang import members, shared_fate
+from broker.decide.gang import shared_fate
 from broker.decide.overrunning import Overrunning
 from broker.decide.passing import (
     configured_nodes,
     dependency_facts,
     dependents,
     due,
-    element_waits,
 )
 from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
 from broker.decide.reports import journal_record, told_of
-from broker.decide.rules import QuoteFor
 from broker.decide.stepping import place_steps
 from broker.decide.submit import fresh_ids
+from broker.decide.viewing import Market, Viewing
 from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -35,20 +34,13 @@ from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzE
 from broker.model.facts import JobFact
 from broker.model.ids import Digest, NodeName
 from broker.model.inbox import Message
-from broker.model.job import Job, Share
-from broker.model.node import Node
-from broker.model.offer import Machine
+from broker.model.job import Job
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
-from broker.model.spec import UNLIMITED
 from broker.ports import Counters, Store
-from broker.schedule.demand import need_for
-from broker.schedule.eligible import Asks
-from broker.schedule.fit import Room, room
 from broker.schedule.gates import begin_of, gate
-from broker.schedule.limits import Keeper
 from broker.schedule.plan import plan
-from broker.schedule.view import FOREVER, View
+from broker.schedule.view import FOREVER
 from broker.world import Snapshot, World
 
 ENDS_SOMETHING = (
@@ -87,15 +79,6 @@ class _Batch:
     submitted: list[JobId] = field(default_factory=list)
 
 
-class Market(Protocol):
-    """Where offers come from; hears how purchases went."""
-
-    def at(self, now: int) -> QuoteFor: ...
-    def buying(self, now: int) -> QuoteFor: ...
-    def taken_back(self, machine: Machine, now: int) -> None: ...
-    def heard(self, message: Message, now: int) -> None: ...
-
-
 class Engine:
     """Decides for one site. Not safe for several threads: one of them calls `step`."""
 
@@ -105,7 +88,6 @@ class Engine:
         self.world = world
         self.store = store
         self.market = market
-        self.quote = market.at(started_at)
         self.epoch = epoch
         self.started_at = started_at
         self.answers = Answers({})
@@ -113,9 +95,9 @@ class Engine:
         """Partitions where somebody waits for room."""
         self.room_made = True
         """Whether a full pass might start something."""
-        self.asks = Asks(world.site)
         self.ranked = fading.Ranked(world)
         self.budgets = Budgets(world, store)
+        self.viewing = Viewing(world, market, ranked=self.ranked, budgets=self.budgets)
         self.preempting = Preempting(world)
         self.overrunning = Overrunning(world)
         self.next_begin = FOREVER
@@ -152,7 +134,6 @@ class Engine:
         self.world.begin()
         self._batch = _Batch()
         self.answers.fresh = {}
-        self.quote = self.market.at(now)
         replies = [self._handle(message, now) for message in inbox]
         self._let_time_pass(now)
         self._look_at_dependents(now)
@@ -164,7 +145,7 @@ class Engine:
             raise
         except Busy as error:
             self.world.rollback()
-            self.asks = Asks(self.world.site)
+            self.viewing.forget()
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
         self.answers.settle()
@@ -189,7 +170,7 @@ class Engine:
         try:
             if isinstance(message, cmd.Reconfigure):
                 self._take_site(message)
-            decision = decide(self.world, message, now, quote=self.quote)
+            decision = decide(self.world, message, now, quote=self.market.at(now))
             self._apply(decision.facts, now)
             self._batch.entries += decision.entries
         except SpzError as error:
@@ -213,7 +194,7 @@ class Engine:
             raise Denied("Invalid user id")
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
-        self.asks = Asks(self.world.site)
+        self.viewing.forget()
         self.room_made = True
 
     def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
@@ -257,7 +238,7 @@ class Engine:
         A new job that its partitions keep waiting was told so in its own step.
         """
         if isinstance(fact, ev.Queued) and not self.blocked.intersection(job.partitions):
-            return gate(job, now) is None and not self.asks.closed(job)
+            return gate(job, now) is None and not self.viewing.asks.closed(job)
         return gate(job, now) is None
 
     def _freed(self, fact: ev.Event) -> list[NodeName]:
@@ -332,7 +313,7 @@ class Engine:
     def _plan(self, now: int, *, full_pass: bool) -> None:
         if full_pass:
             candidates = [self.world.jobs[job_id] for job_id in self.world.pending]
-            self.asks.tidy(len(candidates))
+            self.viewing.asks.tidy(len(candidates))
             self.room_made = False
         else:
             still = (job_id for job_id in self._batch.submitted if job_id in self.world.pending)
@@ -343,7 +324,7 @@ class Engine:
             if full_pass:
                 self.blocked, self.next_begin = set(), FOREVER
             return
-        made = plan(self._view(sorted(candidates, key=self.ranked.at(now).order), now))
+        made = plan(self.viewing.of(sorted(candidates, key=self.ranked.at(now).order), now))
         self._apply(Placing(self.world, fresh_ids(self.world), now).of(made), now)
         self.blocked = set(made.blocked) if full_pass else self.blocked | made.blocked
         self.next_begin = made.next_begin if full_pass else min(self.next_begin, made.next_begin)
@@ -357,70 +338,9 @@ class Engine:
             (self.world.jobs[job.id] for job in candidates if job.id in self.world.pending),
             key=order,
         )
-        nodes = [n for n in self.world.nodes.values() if n.state.takes_work and not n.drain]
-        pushed = self.preempting.out(
-            waits, asks=self.asks, rooms=lambda: list(map(self._room, nodes)), now=now
-        )
+        viewing = self.viewing
+        pushed = self.preempting.out(waits, asks=viewing.asks, rooms=viewing.rooms, now=now)
         self._apply_each(pushed, now)
-
-    def _view(self, candidates: Sequence[Job], now: int) -> View:
-        world = self.world
-        open_nodes = (n for n in world.nodes.values() if n.state.takes_work and not n.drain)
-        every = list(map(self._room, open_nodes))
-        rooms = [one for one in every if one.free.cpu or one.node.declared]
-        rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))
-        return View(
-            now=now,
-            site=world.site,
-            candidates=candidates,
-            rooms=rooms,
-            full=[one for one in every if not (one.free.cpu or one.node.declared)],
-            ends=lambda name: self._ends(name, now),
-            taken_names=frozenset(world.nodes) | world.held_names(),
-            running_elements=world.running_elements,
-            task_waits=lambda job, task: element_waits(world, job, task, now=now),
-            quote=self.market.buying(now),
-            asks=self.asks,
-            reservations=world.reservations,
-            gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
-            limits=self._keeper(now),
-        )
-
-    def _keeper(self, now: int) -> Keeper:
-        keeper = Keeper(self.world.site, self.world.tally, self.world.charges, now=now)
-        keeper.ranks = self.ranked.at(now)
-        keeper.purse = self.budgets.purse(self._rate, now)
-        return keeper
-
-    def _rate(self, job: Job, partition: str) -> int:
-        """Micro-dollars an hour at worst: the best offer for what it asks, or the dearest nodes."""
-        ask = next((one for one in self.asks.of(job) if one.partition.name == partition), None)
-        if ask is None:
-            return 0
-        if ask.partition.elastic is not None:
-            need = need_for(job, ask.demand)
-            rungs = self.quote(need, ask.partition, ask.partition.elastic).rungs
-            each = rungs[0].offer.micro_usd_per_hour if rungs else 0
-        else:
-            own = set(ask.partition.nodes)
-            prices = (n.micro_usd_per_hour for n in self.world.site.nodes if n.name in own)
-            each = max(prices, default=0)
-        return each * ask.demand.min_nodes
-
-    def _room(self, node: Node) -> Room:
-        held = self.world.holders.get(node.name, {})
-        made = room(node, held.values())
-        made.users = frozenset(self.world.jobs[job_id].owner.user for job_id in held)
-        return made
-
-    def _ends(self, name: NodeName, now: int) -> list[tuple[int, Share]]:
-        """When each job there reaches its limit, and what it gives back then."""
-        ends = []
-        for job_id, share in self.world.holders.get(name, {}).items():
-            job = self.world.jobs[job_id]
-            limit = FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
-            ends.append(((job.started or now) + limit, share))
-        return ends
 
     # --- the store
 

@@ -219,7 +219,7 @@ def passes() -> bool:
 def _pass_ms(engine: Engine, waiting: list[Job]) -> tuple[float, Plan]:
     """Of one core. Nothing is applied, so that the next pass meets the same."""
     began = time.process_time()
-    made = plan(engine._view(waiting, START + 100))
+    made = plan(engine.viewing.of(waiting, START + 100))
     return (time.process_time() - began) * 1000, made
 
 
