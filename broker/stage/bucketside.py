@@ -99,6 +99,8 @@ class BucketSide:
         """A whole file becomes an object, in place of one that is there; folders need none."""
         if head["kind"] != "f":
             return "done" if head["kind"] == "d" else "error: objects cannot be links"
+        if not _is_text(head["path"]):
+            return "error: a key is UTF-8, which this name is not"
         file = self._growing.get(head["path"])
         if file is None or head["offset"] == 0:
             file = self._growing[head["path"]] = _scratch()
@@ -109,6 +111,11 @@ class BucketSide:
         with self._growing.pop(head["path"]) as whole:
             self.put.append(self.objects.put(self._key(head["path"]), whole))
         return "done"
+
+
+def _is_text(name: str) -> bool:
+    """Whether all of its bytes were UTF-8: those that were not are surrogates."""
+    return not any("\ud800" <= one <= "\udfff" for one in name)
 
 
 def _scratch() -> BinaryIO:

@@ -3,10 +3,9 @@
 import json
 import posixpath
 import threading
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from accounting.ids import JobId
@@ -18,7 +17,7 @@ from broker.ports import EndSeen, Place
 from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.mounts import apart, from_buckets, uses_buckets
 from broker.stage.pieces import written
-from broker.stage.sides import Far, HereError, Side, Where, tails
+from broker.stage.sides import Far, HereError, Side, Where, tails, understood
 from broker.stage.sync import Folder, Sync, Told
 from broker.stage.upkeep import Log, Upkeep, machine, of
 
@@ -56,7 +55,7 @@ class Courier:
         """
         if place.shared and not _travels(job):
             return
-        with self._locks[node.name], _understood(node.name):
+        with self._locks[node.name], understood(node.name):
             try:
                 if not place.shared:
                     self._bring(job, node, self._far(node, place))
@@ -78,7 +77,7 @@ class Courier:
         if not jobs:
             return
         far = self._far(node, place)
-        with self._locks[node.name], _understood(node.name):
+        with self._locks[node.name], understood(node.name):
             for job in jobs if not place.shared else ():
                 self._pass_on(job, node, far)
                 if self.upkeep.fetch_due(job, node):
@@ -98,7 +97,7 @@ class Courier:
         living = self._living(node.name)
         for job, one in live.values():
             if not place.shared or _travels(job):
-                with self._locks[node.name], _understood(node.name):
+                with self._locks[node.name], understood(node.name):
                     self._end(job, node, place, well=one.well)
             if job.over or not job.state.holds_nodes:
                 living.discard(job.id)
@@ -188,7 +187,8 @@ class Courier:
     # --- what and where
 
     def _far(self, node: Node, place: Place) -> Side:
-        return self.way(node, Far(place.channel, place.python, place.archive, place.stream))
+        far = Far(place.channel, place.python, place.archive, place.stream, shared=place.shared)
+        return self.way(node, far)
 
     def _on(self, node: Node, place: Place) -> list[Job]:
         """Jobs of which something travels between there and here."""
@@ -224,15 +224,6 @@ class Courier:
             folder, name = posixpath.split(path)
             if name and not path.startswith("/dev/"):
                 yield of(job, folder), name
-
-
-@contextmanager
-def _understood(node: NodeName) -> Iterator[None]:
-    """Raises OSError for an answer that makes no sense: as good as none from that machine."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, zlib.error) as error:
-        raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
 
 
 def _rules(job: Job) -> tuple[str, ...]:

@@ -3,10 +3,13 @@
 import errno
 import posixpath
 import subprocess
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from broker.model.ids import NodeName
 from broker.ports import Channel
 
 LEAST_SECONDS = 60.0
@@ -19,6 +22,10 @@ DEFINITE = (
     *("Not a directory", "File name too long", "Too many levels of symbolic links"),
 )
 """Last words of a node's program that no other try makes better."""
+
+
+ALONE = "alone"
+"""The program's word for: nothing is made with more rights than the user's."""
 
 
 class HereError(Exception):
@@ -95,6 +102,8 @@ class Far:
     archive: str
     stream: Callable[[Sequence[str]], list[str] | None] = lambda argv: None
     """As `broker.ports.Place` has it."""
+    shared: bool = False
+    """Whether the node has the login node's files: then root makes no folders there for users."""
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
         done = self.channel.run(self._argv(verb, where), stdin=asked, timeout=patience(len(asked)))
@@ -109,7 +118,17 @@ class Far:
         return _failure(where.path, said, OSError)
 
     def _argv(self, verb: str, where: Where) -> list[str]:
-        return [self.python, "-IS", self.archive, "carry", verb, *where.words()]
+        alone = [ALONE] if self.shared else []
+        return [self.python, "-IS", self.archive, "carry", *alone, verb, *where.words()]
+
+
+@contextmanager
+def understood(node: NodeName) -> Iterator[None]:
+    """Raises OSError for an answer that makes no sense: as good as none from that machine."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, zlib.error) as error:
+        raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
 
 
 def patience(size: int) -> float:

@@ -12,7 +12,7 @@ from broker.model.node import Node
 from broker.model.recovery import Artifact
 from broker.stage.checkpoints import Checkpoints, Owned
 from broker.stage.mounts import Mounts, Visit
-from broker.stage.sides import HereError, Side, Where
+from broker.stage.sides import HereError, Side, Where, understood
 
 TURN_SECONDS = 5.0
 """So long a checkpoint is copied at a time while its job runs: others wait for the node."""
@@ -74,8 +74,9 @@ class Upkeep:
         """
         due = node.name, job.key, "end"
         try:
-            self._fetch(job, node, far, shared=shared)
-            self._save_last(job, node, far, well=well)
+            with understood(node.name):
+                self._fetch(job, node, far, shared=shared)
+                self._save_last(job, node, far, well=well)
         except OSError as error:
             self._failed[due] = self._failed.get(due, 0) + 1
             if self._failed[due] < MOST_TRIES:

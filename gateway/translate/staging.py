@@ -102,7 +102,7 @@ def _checkpoint(value: str, found: Staging) -> None:
     folder = _path(value, found)
     if found.folder and found.folder != folder:
         raise _BadWordError(f"checkpoint={value}: a job has one; {found.folder} is named before")
-    if folder in {"/", found.cwd}:
+    if f"{found.cwd}/".startswith(f"{folder.rstrip('/')}/"):
         raise _BadWordError(f"checkpoint={value}: name a folder that holds nothing else")
     found.folder = folder
 

@@ -163,6 +163,14 @@ def test_results_are_put_into_a_bucket(case: Case, path: str, url: str, keys: se
     assert case.mounts.fetch(visit) == ()
 
 
+def test_a_name_that_is_no_text_stays_where_it_is_and_the_others_are_put(case: Case) -> None:
+    (case.pair.there / "out").mkdir(parents=True)
+    (case.pair.there / "out" / "a").write_bytes(b"1")
+    Path(os.fsdecode(os.fsencode(case.pair.there) + b"/out/b\xff")).write_bytes(b"2")
+    case.mounts.fetch(case.visit(results="out s3://b/run"))
+    assert case.kept() == {"run/a": b"1"}
+
+
 def test_of_the_whole_directory_what_was_brought_is_no_result(case: Case) -> None:
     (case.pair.here / "in").write_text("in")
     (case.pair.here / "both").write_text("in")

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from broker.run.launch import agent_zipapp
+from broker.run.local import LocalChannel
 from broker.stage.flow import MUCH
 from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.marks import Marks
 from broker.stage.plan import PART
-from broker.stage.sides import HereError, Near, Side, Where
+from broker.stage.sides import Far, HereError, Near, Side, Where
 from broker.stage.sync import Folder, Limits, Sync, TooMuch
 
 ODD = os.fsdecode(b"caf\xe9\n\"'$(x)")
@@ -384,6 +385,16 @@ def test_a_users_link_does_not_lead_root_where_the_user_may_not_write(tmp_path: 
         near.carry("make", Where(f"{tmp_path}/users/new", 4321, 4321))
     near.carry("make", Where(f"{tmp_path}/roots/new", 4321, 4321))
     assert [path.stat().st_uid for path in (tmp_path / "roots").iterdir()] == [4321]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who makes folders for others")
+def test_where_files_are_shared_root_makes_no_folder_for_anybody(tmp_path: Path) -> None:
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(agent_zipapp())
+    far = Far(LocalChannel(lambda: True), sys.executable, str(archive), shared=True)
+    with pytest.raises(HereError, match="Permission denied"):
+        far.carry("make", Where(f"{tmp_path}/new", 4321, 4321))
+    assert list(tmp_path.iterdir()) == [archive]
 
 
 @pytest.mark.parametrize("size", [5, PART + 1])

@@ -390,11 +390,14 @@ VERBS = {
 
 
 def main(argv: "list[str]") -> int:
-    """`carry VERB UID GID GROUPS UMASK FOLDER`; what is asked comes on standard input."""
-    verb, uid, gid, groups, umask, folder = argv
+    """`carry [alone] VERB UID GID GROUPS UMASK FOLDER`; what is asked comes on standard input.
+
+    Folders that are missing root makes for the user, but not `alone`.
+    """
+    *alone, verb, uid, gid, groups, umask, folder = argv
     source = sys.stdin.buffer
     try:
-        shut = verb in MAKING and not _made(folder, int(uid), int(gid))
+        shut = verb in MAKING and (alone or not _made(folder, int(uid), int(gid)))
         landing.become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.umask(int(umask, 8))
         if shut:

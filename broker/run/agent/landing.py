@@ -24,17 +24,16 @@ def make_folder(path: str, uid: int, gid: int) -> None:
     """The folder and what is above it; the last one is the user's. Done before rights drop.
 
     Raises OSError, EPERM where a link on the way is not root's own, or it leads into the system's
-    folders: there the user may make what the user may.
+    folders or, to be made there, into any user's: there the user may make what the user may.
     """
     if os.path.isdir(path):
         return
     if os.geteuid() != 0:
         os.makedirs(path, 0o755, exist_ok=True)
         return
-    walk = Walk(path, frozenset() if uid == 0 else SYSTEM)
+    walk = Walk(path, uid)
     try:
-        made = walk.to_the_end()
-        if made:
+        if walk.to_the_end():
             os.fchown(walk.here, uid, gid)
     finally:
         os.close(walk.here)
@@ -43,8 +42,10 @@ def make_folder(path: str, uid: int, gid: int) -> None:
 class Walk:
     """From the root down, each component opened in the one before: nothing can be exchanged."""
 
-    def __init__(self, path: str, shut: "frozenset[str]") -> None:
+    def __init__(self, path: str, uid: int) -> None:
         self.path = path
+        self.uid = uid
+        shut = SYSTEM if uid else ()
         self.shut = [os.stat("/" + name) for name in shut if os.path.isdir("/" + name)]
         self.here = os.open("/", FOLDER)
         self.waiting = _components(path)
@@ -73,7 +74,7 @@ class Walk:
             if not stat.S_ISLNK(found.st_mode):
                 return None
             if found.st_uid != 0 or os.fstat(self.here).st_uid != 0:
-                raise OSError(errno.EPERM, os.strerror(errno.EPERM), self.path)
+                raise self.no_way()
             return os.readlink("", dir_fd=fd)
         finally:
             os.close(fd)
@@ -92,12 +93,17 @@ class Walk:
         try:
             self.stand_in(os.open(part, FOLDER, dir_fd=self.here))
         except FileNotFoundError:
+            if self.uid and os.fstat(self.here).st_uid != 0:
+                raise self.no_way() from None
             os.mkdir(part, 0o755, dir_fd=self.here)
             self.stand_in(os.open(part, FOLDER, dir_fd=self.here))
             made = True
         if any(os.path.samestat(os.fstat(self.here), one) for one in self.shut):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM), self.path)
+            raise self.no_way()
         return made
+
+    def no_way(self) -> OSError:
+        return OSError(errno.EPERM, os.strerror(errno.EPERM), self.path)
 
     def stand_in(self, fd: int) -> None:
         os.close(self.here)

@@ -94,6 +94,8 @@ WRONG = (
     ("stage-in=a:s3://b/k", "stage-in=a:s3://b/k: what is brought comes from s3://b/k"),
     ("stage-out=s3://b/k:a", "stage-out=s3://b/k:a: write PATH:s3://b/k"),
     ("checkpoint=.", "checkpoint=.: name a folder that holds nothing else"),
+    ("checkpoint=..", "checkpoint=..: name a folder that holds nothing else"),
+    ("checkpoint=//", "checkpoint=//: name a folder that holds nothing else"),
     (
         "checkpoint=s3://b/k",
         "checkpoint=s3://b/k: name a folder; where copies lie is configured",

@@ -35,6 +35,13 @@ def test_the_last_folder_is_the_users_and_those_above_are_roots(tmp_path: Path) 
     assert owners == [0, 0, USER]
 
 
+@pytest.mark.parametrize("who", [USER, USER + 1])
+def test_root_makes_nothing_in_a_users_folder(mine: Path, who: int) -> None:
+    with pytest.raises(PermissionError):
+        make_folder(f"{mine}/a/b", who, who)
+    assert list(mine.iterdir()) == []
+
+
 def test_what_is_there_stays_as_it_is(mine: Path) -> None:
     (mine / "roots").mkdir()
     make_folder(str(mine / "roots"), USER, USER)
