@@ -22,6 +22,7 @@ from broker.model.job import (
 from broker.model.patch import patched
 from broker.model.recovery import AFTER
 from broker.model.spec import Dependency, DependencyKind
+from broker.model.steplife import OF_STEPS
 from broker.model.stopping import Kept
 
 NO_FLAG = JobFlag.NONE
@@ -324,56 +325,8 @@ def _released(job: Job, event: ev.Released) -> Job:
     return replace(freed, **_clean(job)) if JobFlag.REQUEUED in job.flags else freed
 
 
-def _step_added(job: Job, event: ev.StepAdded) -> Job:
-    return replace(job, steps=(*job.steps, event.step))
-
-
-def _step_started(job: Job, event: ev.StepStarted) -> Job:
-    return _with_step(job, event, state=StepState.RUNNING, started=event.at)
-
-
-def _step_placed(job: Job, event: ev.StepPlaced) -> Job:
-    return _with_step(job, event, share=event.share, more=event.more)
-
-
-def _step_part(job: Job, event: ev.StepPart) -> Job:
-    found = job.step(event.step)
-    others = () if found is None else found.parts
-    others = tuple(part for part in others if part.node != event.part.node)
-    return _with_step(job, event, parts=(*others, event.part))
-
-
 def _node_cleared(job: Job, event: ev.NodeCleared) -> Job:
     return job if event.node in job.cleared else replace(job, cleared=(*job.cleared, event.node))
-
-
-def _step_doomed(job: Job, event: ev.StepDoomed) -> Job:
-    return _with_step(job, event, kill_cause=event.cause)
-
-
-def _step_ended(job: Job, event: ev.StepEnded) -> Job:
-    changed = _with_step(
-        job,
-        event,
-        state=event.state,
-        ended=event.at,
-        exit=event.exit,
-        usage=event.usage,
-        phase=event.phase,
-        tasks=event.tasks,
-    )
-    if not event.step.isdigit():
-        return changed
-    worst = max((job.derived, event.exit), key=lambda code: (code.code, code.signal))
-    return replace(changed, derived=worst)
-
-
-def _step_limited(job: Job, event: ev.StepLimited) -> Job:
-    found = job.step(event.step)
-    spec = None if found is None or found.spec is None else found.spec
-    if spec is not None:
-        spec = spec.model_copy(update={"time_limit": event.time_limit})
-    return _with_step(job, event, spec=spec, limit_serial=event.limit_serial)
 
 
 def _limit_told(job: Job, event: ev.LimitTold) -> Job:
@@ -387,21 +340,6 @@ def _limit_told(job: Job, event: ev.LimitTold) -> Job:
         for step in job.steps
     )
     return replace(job, steps=tuple(steps))
-
-
-StepFact = (
-    ev.StepPlaced | ev.StepDoomed | ev.StepStarted | ev.StepPart | ev.StepEnded | ev.StepLimited
-)
-
-
-def _with_step(job: Job, event: StepFact, **fields: object) -> Job:
-    if job.step(event.step) is None:
-        raise IllegalTransition(f"job {job.id} has no step {event.step}")
-    steps = tuple(
-        replace(step, **fields) if step.id == event.step else step  # type: ignore[arg-type]
-        for step in job.steps
-    )
-    return replace(job, steps=steps)
 
 
 def _hold_set(job: Job, event: ev.HoldSet) -> Job:
@@ -426,17 +364,11 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     **AFTER,
     ev.Released: _released,
     Kept: lambda job, event: replace(job, kept=job.shares or job.kept),
-    ev.StepAdded: _step_added,
-    ev.StepPlaced: _step_placed,
-    ev.StepDoomed: _step_doomed,
-    ev.StepStarted: _step_started,
-    ev.StepPart: _step_part,
-    ev.StepEnded: _step_ended,
+    **OF_STEPS,
     ev.NodeCleared: _node_cleared,
     ev.SignalAsked: _signal_asked,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
-    ev.StepLimited: _step_limited,
     ev.LimitTold: _limit_told,
     ev.LimitNear: lambda job, event: replace(job, limit_percent=event.percent),
     ev.NoticeAsked: lambda job, event: replace(job, notices=(*job.notices, event.notice)),
