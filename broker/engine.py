@@ -28,6 +28,7 @@ from broker.decide.viewing import Market, Viewing
 from broker.effects import effects_due
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
@@ -54,7 +55,7 @@ ENDS_SOMETHING = (
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
 CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone)
-MAKES_ROOM = (ev.Released, ev.NodeBooted, ev.NodeGone, ev.Unplaced, *CHANGES_RULES)
+MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
@@ -254,7 +255,9 @@ class Engine:
             if node is None or node.declared or self.world.holders.get(name):
                 continue
             if node.idle_since is None:
-                self.world.apply(ev.NodeIdle(node=name, launch=node.launch, at=now, idle_since=now))
+                self.world.apply(
+                    nev.NodeIdle(node=name, launch=node.launch, at=now, idle_since=now)
+                )
 
     def _read_journal(self, message: rep.Journal, now: int) -> None:
         node = self.world.nodes.get(message.node)
@@ -268,7 +271,7 @@ class Engine:
             self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)
         place = message.position
         if place != message.start:
-            read = ev.JournalRead(node=node.name, launch=node.launch, at=now, position=place)
+            read = nev.JournalRead(node=node.name, launch=node.launch, at=now, position=place)
             self._apply([read], now)
 
     def _let_time_pass(self, now: int) -> None:

@@ -7,6 +7,7 @@ from accounting.change import changed
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, Step, StepState
 from broker.model.left import left_behind
@@ -129,7 +130,7 @@ class World:
     def apply(self, event: ev.Event) -> None:
         """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
         number = self.last_event + 1
-        if isinstance(event, ev.NodeEvent):
+        if isinstance(event, nev.NodeEvent):
             self._apply_node(event)
         elif isinstance(event, ev.BookChanged):
             self.site = with_book(self.site, changed(self.site.book, event.change))
@@ -153,7 +154,7 @@ class World:
             self.runs.append(Run(left_behind(before, event)))
         self._put_job(event.job, after)
 
-    def _apply_node(self, event: ev.NodeEvent) -> None:
+    def _apply_node(self, event: nev.NodeEvent) -> None:
         before = self.nodes.get(event.node)
         after = apply_node(before, event)
         self._undo.nodes.setdefault(event.node, before)

@@ -12,9 +12,10 @@ import structlog
 
 from broker.engine import Engine
 from broker.model.errors import Refused, Unknown
-from broker.model.events import Event, NodeBooted, NodeDoomed, NodeGone
+from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
+from broker.model.nodeevents import NodeBooted, NodeDoomed, NodeGone
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
 from broker.model.reports import Journal, Report

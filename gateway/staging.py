@@ -12,9 +12,10 @@ import structlog
 from accounting.ids import JobId
 from broker.engine import Engine
 from broker.model.errors import Refused
-from broker.model.events import Event, NodeGone, Released
+from broker.model.events import Event, Released
 from broker.model.job import Job, JobState
 from broker.model.node import Node
+from broker.model.nodeevents import NodeGone
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reports import Report
 from broker.providers.ec2.clients import BotoApi

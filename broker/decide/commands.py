@@ -12,6 +12,7 @@ from broker.decide.stopping import started
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.errors import BadOption, Conflict, Denied, Unknown
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
@@ -233,7 +234,7 @@ def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:
         raise Unknown("Invalid node name specified")
     if asked.state == "drain" and not asked.reason:
         raise Conflict("Reason not provided")
-    fact = ev.NodeDrain(
+    fact = nev.NodeDrain(
         node=node.name,
         launch=node.launch,
         at=now,

@@ -9,6 +9,7 @@ from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
 from broker.decide.placing import payer_of
 from broker.decide.stopping import keeper_of
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
@@ -29,20 +30,20 @@ def before(world: World, fact: ev.Event, now: int) -> Posted:
         return _before_holders(world, fact, now)
     if isinstance(fact, ev.Started):
         return [], _data_brought(world, world.jobs[fact.job], now)
-    if isinstance(fact, ev.NodeBooted):
+    if isinstance(fact, nev.NodeBooted):
         return _settled(world, world.nodes[fact.node], now)
     if isinstance(fact, NodeStopped):
         return _halted(world, world.nodes[fact.node], fact.machine, now=now)
     if isinstance(fact, NodeStarted):
         return _settled(world, world.nodes[fact.node], fact.machine.running_at or now)
-    if isinstance(fact, ev.NodeGone):
+    if isinstance(fact, nev.NodeGone):
         return _closed(world, world.nodes[fact.node], fact.machine, now=now)
     return [], []
 
 
 def after(world: World, fact: ev.Event) -> list[ev.Event]:
     """Meters that begin or learn something by the fact."""
-    if isinstance(fact, ev.MachineBought | ev.NodeBooted):
+    if isinstance(fact, nev.MachineBought | nev.NodeBooted):
         node = world.nodes.get(fact.node)
         meter = _meter(node) if node is not None else None
         if node is not None and meter is not None and meter != node.meter:
@@ -111,8 +112,8 @@ def _owned(node: Node) -> Meter | None:
     )
 
 
-def _metered(node: Node, meter: Meter, beside: tuple[Meter, ...], *, now: int) -> ev.NodeMetered:
-    return ev.NodeMetered(node=node.name, launch=node.launch, at=now, meter=meter, beside=beside)
+def _metered(node: Node, meter: Meter, beside: tuple[Meter, ...], *, now: int) -> nev.NodeMetered:
+    return nev.NodeMetered(node=node.name, launch=node.launch, at=now, meter=meter, beside=beside)
 
 
 def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:

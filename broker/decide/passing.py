@@ -14,6 +14,7 @@ from broker.decide.stepping import idle_end
 from broker.decide.stopping import fell_back, keeper_of
 from broker.decide.submit import fresh_ids
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.facts import SYSTEM
 from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
@@ -220,8 +221,8 @@ def _idle_too_long(node: Node, now: int) -> bool:
     return now >= node.idle_since + node.idle_seconds
 
 
-def _doomed(node: Node, now: int, why: str) -> ev.NodeDoomed:
-    return ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
+def _doomed(node: Node, now: int, why: str) -> nev.NodeDoomed:
+    return nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
 
 
 def configured_nodes(world: World, now: int) -> list[ev.Event]:
@@ -231,7 +232,7 @@ def configured_nodes(world: World, now: int) -> list[ev.Event]:
         fresh = declared(wanted, world.site)
         known = world.nodes.get(wanted.name)
         if known is None:
-            facts.append(ev.NodeMade(node=fresh.name, launch=0, at=now, record=fresh))
+            facts.append(nev.NodeMade(node=fresh.name, launch=0, at=now, record=fresh))
         elif known.declared:
             facts += _revised(known, fresh, now)
     wanted_names = {node.name for node in world.site.nodes}
@@ -244,11 +245,11 @@ def configured_nodes(world: World, now: int) -> list[ev.Event]:
 def _left_out(world: World, node: Node, now: int) -> list[ev.Event]:
     """A node that is configured no more is gone; while jobs hold it, it takes no others."""
     if not world.holders.get(node.name):
-        return [ev.NodeRemoved(node=node.name, launch=node.launch, at=now)]
+        return [nev.NodeRemoved(node=node.name, launch=node.launch, at=now)]
     closed = replace(node, partitions=())
     if closed == node:
         return []
-    return [ev.NodeRevised(node=node.name, launch=node.launch, at=now, record=closed)]
+    return [nev.NodeRevised(node=node.name, launch=node.launch, at=now, record=closed)]
 
 
 KEPT = (
@@ -268,4 +269,4 @@ def _revised(known: Node, fresh: Node, now: int) -> list[ev.Event]:
     record = replace(fresh, **{name: getattr(known, name) for name in KEPT})
     if record == known:
         return []
-    return [ev.NodeRevised(node=known.name, launch=0, at=now, record=record)]
+    return [nev.NodeRevised(node=known.name, launch=0, at=now, record=record)]

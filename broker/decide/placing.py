@@ -8,6 +8,7 @@ from accounting.ledger import Payer
 from accounting.tres import Tres
 from broker.decide.arrays import split, without
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
@@ -46,7 +47,7 @@ class Placing:
         for name in plan.let_go:
             node = self.world.nodes[name]
             why = "idle, and its name is wanted"
-            self.facts.append(ev.NodeDoomed(node=name, launch=node.launch, at=self.now, why=why))
+            self.facts.append(nev.NodeDoomed(node=name, launch=node.launch, at=self.now, why=why))
         return self.facts
 
     def _own_record(self, job_id: JobId, task: int | None) -> Job:
@@ -71,7 +72,7 @@ class Placing:
             node = self.world.nodes.get(share.node)
             if node is not None and node.idle_since is not None:
                 self.facts.append(
-                    ev.NodeIdle(node=node.name, launch=node.launch, at=self.now, idle_since=None)
+                    nev.NodeIdle(node=node.name, launch=node.launch, at=self.now, idle_since=None)
                 )
 
     def _buy(self, buy: Buy) -> None:
@@ -82,7 +83,7 @@ class Placing:
         payer = payer_of(jobs[0], jobs[0].attempt + 1)
         made = [self._intended(name, buy, partition.elastic, payer=payer) for name in buy.names]
         self.facts += [
-            ev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
+            nev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made
         ]
         rooms = [room(node, ()) for node in made]

@@ -14,6 +14,7 @@ from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
 from broker.decide.taken import may_requeue, on_notice
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.errors import quota_reason
 from broker.model.ids import BATCH, NodeName, parse_step_key
@@ -53,7 +54,7 @@ def decide_launched(world: World, seen: rep.Launched, now: int) -> Decision:
     return Decision(facts)
 
 
-def _bought(world: World, node: Node, machine: Machine, *, now: int) -> ev.MachineBought:
+def _bought(world: World, node: Node, machine: Machine, *, now: int) -> nev.MachineBought:
     offers = [
         rung.offer
         for rung in node.rungs
@@ -65,7 +66,7 @@ def _bought(world: World, node: Node, machine: Machine, *, now: int) -> ev.Machi
     partition = next((p for p in world.site.partitions if p.name in node.partitions), None)
     elastic = partition.elastic if partition else None
     whole = schedulable(offer, elastic) if elastic else node.whole
-    return ev.MachineBought(
+    return nev.MachineBought(
         node=node.name, launch=node.launch, at=now, machine=machine, offer=offer, whole=whole
     )
 
@@ -88,7 +89,7 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
     facts: list[ev.Event] = []
     for node in _of_group(world, seen.group):
         facts += _unplace(world, node, now, detail=detail, reason=reason)
-        facts.append(ev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
+        facts.append(nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
     return Decision(_once(facts))
 
 
@@ -117,7 +118,7 @@ def _once(facts: list[ev.Event]) -> list[ev.Event]:
 
 
 def _hashable(fact: ev.Event) -> bool:
-    return isinstance(fact, ev.Unplaced | ev.Released | ev.LaunchFailed | ev.NodeDoomed)
+    return isinstance(fact, ev.Unplaced | ev.Released | nev.LaunchFailed | nev.NodeDoomed)
 
 
 def _node(world: World, name: str, launch: int) -> Node | None:
@@ -131,10 +132,10 @@ def decide_booted(world: World, seen: rep.Booted, now: int) -> Decision:
     if node is None or node.state not in (NodeState.BOOTING, NodeState.DOWN):
         return NOTHING
     facts: list[ev.Event] = [
-        ev.NodeBooted(node=node.name, launch=node.launch, at=now, machine=seen.machine)
+        nev.NodeBooted(node=node.name, launch=node.launch, at=now, machine=seen.machine)
     ]
     if not world.holders.get(node.name) and not node.declared:
-        facts.append(ev.NodeIdle(node=node.name, launch=node.launch, at=now, idle_since=now))
+        facts.append(nev.NodeIdle(node=node.name, launch=node.launch, at=now, idle_since=now))
     return Decision(facts)
 
 
@@ -147,7 +148,7 @@ def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
     if keeper is not None:
         return Decision(fell_back(world, keeper, now, why=seen.message))
     facts = _unplace(world, node, now, detail=seen.message)
-    kind = ev.NodeDown if node.declared else ev.NodeDoomed
+    kind = nev.NodeDown if node.declared else nev.NodeDoomed
     return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
 
 
@@ -156,7 +157,7 @@ def decide_terminated(world: World, seen: rep.Terminated, now: int) -> Decision:
     if node is None or node.state is not NodeState.TERMINATING:
         return NOTHING
     facts = _let_go(world, node, now, why="machine terminated")
-    gone = ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=seen.machine)
+    gone = nev.NodeGone(node=node.name, launch=node.launch, at=now, machine=seen.machine)
     return Decision([*facts, gone])
 
 
@@ -170,9 +171,9 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     why = TAKEN_BACK if taken and spot else "machine vanished"
     facts = _let_go(world, node, now, why=why)
     if node.state is not NodeState.TERMINATING:
-        facts.append(ev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))
+        facts.append(nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))
     machine = seen.machine
-    facts.append(ev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
+    facts.append(nev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
     return Decision(facts)
 
 

@@ -2,6 +2,7 @@
 
 from broker.decide.ending import region_of
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState
 from broker.model.left import TAKEN
@@ -16,7 +17,7 @@ def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.E
     node = world.nodes.get(name)
     if node is None or node.declared:
         return []
-    drained = ev.NodeDrain(
+    drained = nev.NodeDrain(
         node=name,
         launch=node.launch,
         at=now,

@@ -4,6 +4,7 @@ from broker.decide.commands import OVER, PENDING, records
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.errors import Conflict
 from broker.model.job import Notice
@@ -78,7 +79,7 @@ def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:
     node = world.nodes.get(seen.node)
     if node is None or node.launch != seen.launch or node.drain is bool(seen.text):
         return NOTHING
-    fact = ev.NodeDrain(
+    fact = nev.NodeDrain(
         node=node.name,
         launch=node.launch,
         at=now,

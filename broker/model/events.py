@@ -1,12 +1,11 @@
-"""What happened to jobs and nodes: facts, each with time, actor and reason."""
+"""What happened to jobs: facts, each with time, actor and reason."""
 
 from dataclasses import dataclass
 
 from accounting.change import Change
 from accounting.ids import JobId
-from accounting.ledger import Meter
 from accounting.tres import Tres
-from broker.model.facts import JobFact, NodeFact
+from broker.model.facts import JobFact
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
     ExitCode,
@@ -21,12 +20,11 @@ from broker.model.job import (
     StepState,
     Usage,
 )
-from broker.model.node import Node
-from broker.model.offer import Machine, Offer
+from broker.model.nodeevents import NodeEvent
 from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
-from broker.model.stopping import Kept, NodeStarted, NodeStarting, NodeStopped, NodeStopping
+from broker.model.stopping import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,109 +315,6 @@ JobEvent = (
     | StepLimited
     | LimitTold
     | LimitNear
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeMade(NodeFact):
-    """A declared node was read from the configuration, or a purchase was decided."""
-
-    record: Node
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRevised(NodeFact):
-    """The configuration of a declared node changed."""
-
-    record: Node
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineBought(NodeFact):
-    machine: Machine
-    offer: Offer
-    whole: Tres
-    """What the machine has for jobs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFailed(NodeFact):
-    """Every rung refused; nothing was bought."""
-
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeBooted(NodeFact):
-    """Its agent answers."""
-
-    machine: Machine | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDown(NodeFact):
-    """It does not answer, or its machine vanished."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeIdle(NodeFact):
-    """Since when nothing runs on it; None when something does."""
-
-    idle_since: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDrain(NodeFact):
-    drain: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDoomed(NodeFact):
-    """To be terminated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGone(NodeFact):
-    """The provider confirmed its end, or it never came to be."""
-
-    machine: Machine | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeMetered(NodeFact):
-    meter: Meter
-    beside: tuple[Meter, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalRead(NodeFact):
-    position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRemoved(NodeFact):
-    """A declared node is configured no more."""
-
-
-NodeEvent = (
-    NodeMade
-    | NodeRevised
-    | MachineBought
-    | LaunchFailed
-    | NodeBooted
-    | NodeDown
-    | NodeIdle
-    | NodeDrain
-    | NodeDoomed
-    | NodeGone
-    | NodeMetered
-    | JournalRead
-    | NodeRemoved
-    | NodeStopping
-    | NodeStopped
-    | NodeStarting
-    | NodeStarted
 )
 
 

@@ -4,48 +4,48 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model import stopping as stop
 from broker.model.errors import IllegalTransition
 from broker.model.node import Node, NodeState
 
 NODE_TRANSITIONS: dict[tuple[NodeState, type], NodeState | None] = {
-    (NodeState.LAUNCHING, ev.MachineBought): NodeState.BOOTING,
-    (NodeState.LAUNCHING, ev.LaunchFailed): None,
-    (NodeState.LAUNCHING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.BOOTING, ev.NodeBooted): NodeState.UP,
-    (NodeState.BOOTING, ev.NodeDown): NodeState.DOWN,
-    (NodeState.BOOTING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.UP, ev.NodeDown): NodeState.DOWN,
-    (NodeState.UP, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.DOWN, ev.NodeBooted): NodeState.UP,
-    (NodeState.DOWN, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.TERMINATING, ev.MachineBought): NodeState.TERMINATING,
-    (NodeState.TERMINATING, ev.NodeGone): None,
+    (NodeState.LAUNCHING, nev.MachineBought): NodeState.BOOTING,
+    (NodeState.LAUNCHING, nev.LaunchFailed): None,
+    (NodeState.LAUNCHING, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.BOOTING, nev.NodeBooted): NodeState.UP,
+    (NodeState.BOOTING, nev.NodeDown): NodeState.DOWN,
+    (NodeState.BOOTING, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.UP, nev.NodeDown): NodeState.DOWN,
+    (NodeState.UP, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.DOWN, nev.NodeBooted): NodeState.UP,
+    (NodeState.DOWN, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.TERMINATING, nev.MachineBought): NodeState.TERMINATING,
+    (NodeState.TERMINATING, nev.NodeGone): None,
     (NodeState.UP, stop.NodeStopping): NodeState.STOPPING,
     (NodeState.BOOTING, stop.NodeStopping): NodeState.STOPPING,
     (NodeState.STARTING, stop.NodeStopping): NodeState.STOPPING,
     (NodeState.STOPPING, stop.NodeStopped): NodeState.STOPPED,
     (NodeState.STOPPED, stop.NodeStarting): NodeState.STARTING,
     (NodeState.STARTING, stop.NodeStarted): NodeState.BOOTING,
-    (NodeState.STOPPING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.STOPPED, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.STARTING, ev.NodeDoomed): NodeState.TERMINATING,
-    (NodeState.BOOTING, ev.NodeRemoved): None,
-    (NodeState.UP, ev.NodeRemoved): None,
-    (NodeState.DOWN, ev.NodeRemoved): None,
+    (NodeState.STOPPING, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.STOPPED, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.STARTING, nev.NodeDoomed): NodeState.TERMINATING,
+    (NodeState.BOOTING, nev.NodeRemoved): None,
+    (NodeState.UP, nev.NodeRemoved): None,
+    (NodeState.DOWN, nev.NodeRemoved): None,
 }
 """None: the record goes to history."""
 
 NODE_MOVING = frozenset(kind for _, kind in NODE_TRANSITIONS)
 
 
-def apply_node(node: Node | None, event: ev.NodeEvent) -> Node | None:
+def apply_node(node: Node | None, event: nev.NodeEvent) -> Node | None:
     """The node after the event; None when its record goes to history.
 
     Raises IllegalTransition if the table has no row for it, or there is no such machine.
     """
-    if isinstance(event, ev.NodeMade):
+    if isinstance(event, nev.NodeMade):
         if node is not None:
             raise IllegalTransition(f"node {event.node} exists already")
         return event.record
@@ -62,7 +62,7 @@ def apply_node(node: Node | None, event: ev.NodeEvent) -> Node | None:
     return None if state is None else replace(changed, state=state, since=event.at)
 
 
-def _bought(node: Node, event: ev.MachineBought) -> Node:
+def _bought(node: Node, event: nev.MachineBought) -> Node:
     offer = event.offer
     return replace(
         node,
@@ -77,13 +77,13 @@ def _bought(node: Node, event: ev.MachineBought) -> Node:
     )
 
 
-def _features(event: ev.MachineBought) -> tuple[str, ...]:
+def _features(event: nev.MachineBought) -> tuple[str, ...]:
     """Those of the offer, with the one zone that the machine is in."""
     elsewhere = set(event.offer.zones) - {event.machine.zone}
     return tuple(word for word in event.offer.features if word not in elsewhere)
 
 
-def _booted(node: Node, event: ev.NodeBooted) -> Node:
+def _booted(node: Node, event: nev.NodeBooted) -> Node:
     machine = event.machine or node.machine
     return replace(node, machine=machine, booted=event.at, reason="", keeper=None)
 
@@ -93,11 +93,11 @@ def _starting(node: Node, event: stop.NodeStarting) -> Node:
     return replace(node, cause=event.cause, boot_deadline=event.boot_deadline, booted=None)
 
 
-def _with_reason(node: Node, event: ev.NodeDown | ev.NodeDoomed) -> Node:
+def _with_reason(node: Node, event: nev.NodeDown | nev.NodeDoomed) -> Node:
     return replace(node, reason=event.why or node.reason, reason_at=event.at)
 
 
-def _drain(node: Node, event: ev.NodeDrain) -> Node:
+def _drain(node: Node, event: nev.NodeDrain) -> Node:
     if not event.drain:
         return replace(node, drain=False, reason="", reason_at=None, reason_uid=None)
     return replace(
@@ -106,20 +106,20 @@ def _drain(node: Node, event: ev.NodeDrain) -> Node:
 
 
 NODE_EFFECT: dict[type, Callable[[Node, Any], Node]] = {
-    ev.NodeRevised: lambda node, event: event.record,
-    ev.MachineBought: _bought,
-    ev.LaunchFailed: lambda node, event: node,
-    ev.NodeBooted: _booted,
-    ev.NodeDown: _with_reason,
-    ev.NodeIdle: lambda node, event: replace(node, idle_since=event.idle_since),
-    ev.NodeDrain: _drain,
-    ev.NodeDoomed: _with_reason,
-    ev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
-    ev.NodeMetered: lambda node, event: replace(node, meter=event.meter, beside=event.beside),
+    nev.NodeRevised: lambda node, event: event.record,
+    nev.MachineBought: _bought,
+    nev.LaunchFailed: lambda node, event: node,
+    nev.NodeBooted: _booted,
+    nev.NodeDown: _with_reason,
+    nev.NodeIdle: lambda node, event: replace(node, idle_since=event.idle_since),
+    nev.NodeDrain: _drain,
+    nev.NodeDoomed: _with_reason,
+    nev.NodeGone: lambda node, event: replace(node, machine=event.machine or node.machine),
+    nev.NodeMetered: lambda node, event: replace(node, meter=event.meter, beside=event.beside),
     stop.NodeStopping: lambda node, event: replace(node, keeper=event.keeper),
     stop.NodeStopped: lambda node, event: replace(node, machine=event.machine, booted=None),
     stop.NodeStarting: _starting,
     stop.NodeStarted: lambda node, event: replace(node, machine=event.machine),
-    ev.NodeRemoved: lambda node, event: node,
-    ev.JournalRead: lambda node, event: replace(node, journal=event.position),
+    nev.NodeRemoved: lambda node, event: node,
+    nev.JournalRead: lambda node, event: replace(node, journal=event.position),
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.facts import JobFact
 from broker.model.recovery import Checkpointed, Decided
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
@@ -52,7 +53,7 @@ def _ended(fact: ev.Ended) -> Mapping[str, object]:
     }
 
 
-def _bought(fact: ev.MachineBought) -> Mapping[str, object]:
+def _bought(fact: nev.MachineBought) -> Mapping[str, object]:
     machine = fact.machine
     return {
         "machine": machine.id,
@@ -85,20 +86,20 @@ INFO: Mapping[type, tuple[str, Told]] = {
     Checkpointed: ("job.checkpoint", _checkpointed),
     Decided: ("job.decided", lambda fact: {"what": str(fact)}),
     ev.Unplaced: ("job.unplaced", lambda fact: {"reason": fact.reason, "detail": fact.detail}),
-    ev.MachineBought: ("node.bought", _bought),
-    ev.NodeBooted: ("node.up", _nothing),
-    ev.NodeDrain: ("node.drain", lambda fact: {"drain": fact.drain, "reason": fact.reason}),
+    nev.MachineBought: ("node.bought", _bought),
+    nev.NodeBooted: ("node.up", _nothing),
+    nev.NodeDrain: ("node.drain", lambda fact: {"drain": fact.drain, "reason": fact.reason}),
     NodeStopped: ("node.stopped", lambda fact: {"machine": fact.machine.id}),
     NodeStarted: ("node.started", lambda fact: {"machine": fact.machine.id}),
-    ev.NodeDoomed: ("node.let_go", _why),
-    ev.NodeGone: ("node.gone", _why),
+    nev.NodeDoomed: ("node.let_go", _why),
+    nev.NodeGone: ("node.gone", _why),
     ev.BookChanged: ("book.changed", _book),
     ReservationSet: ("reservation.set", lambda fact: {"reservation": fact.record.name}),
     ReservationGone: ("reservation.gone", lambda fact: {"reservation": fact.name}),
 }
 WARNING: Mapping[type, tuple[str, Told]] = {
-    ev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
-    ev.NodeDown: ("node.down", _why),
+    nev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
+    nev.NodeDown: ("node.down", _why),
 }
 
 

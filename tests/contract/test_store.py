@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model.errors import Busy, LostLease, Unknown
-from broker.model.events import Ended, Event, JobEvent, NodeEvent, Queued, Started, Waits
+from broker.model.events import Ended, Event, JobEvent, Queued, Started, Waits
 from broker.model.ids import Digest, NodeName
 from broker.model.job import ArrayPlace, Job, JobFlag, JobState, Run
 from broker.model.node import Node
+from broker.model.nodeevents import NodeEvent
 from broker.model.spec import TaskSpec
 from broker.ports import Counters, History, HistoryQuery, Store
 from gateway.store.backup import check

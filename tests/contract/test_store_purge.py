@@ -10,6 +10,7 @@ from accounting.change import NO_CHANGE
 from accounting.ids import JobId
 from accounting.rollup import DAY
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.ports import HistoryQuery
 from gateway.store.sql import SqlStore, open_store
 from tests.contract.records import START, ended, job
@@ -61,7 +62,7 @@ def test_without_a_folder_nothing_is_kept(store: SqlStore, tmp_path: Path) -> No
 def test_what_runs_and_what_the_book_and_reservations_are_made_of_stays(store: SqlStore) -> None:
     with store.transaction(epoch=1) as tx:
         change = ev.BookChanged(at=1, actor=0, by="root", action="x", change=NO_CHANGE)
-        tx.append([(1, change), (2, ev.NodeRemoved(node="n1", launch=0, at=1))])  # type: ignore[arg-type]
+        tx.append([(1, change), (2, nev.NodeRemoved(node="n1", launch=0, at=1))])  # type: ignore[arg-type]
         tx.save_jobs([job(4)])
     assert [
         store.purge(kind, 2**40, archive=None, cluster="site") for kind in ("job", "event")

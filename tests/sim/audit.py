@@ -7,6 +7,7 @@ from typing import Any
 from accounting.ids import JobId
 from accounting.tres import Tres, gres_counts
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.lifecycle import Life, apply, life
@@ -62,7 +63,7 @@ class Audit:
         """Each row in the store and in memory is the fold of its events."""
         touched: set[Any] = set()
         for number, event in sim.store.events[self._events :]:
-            if isinstance(event, ev.NodeEvent):
+            if isinstance(event, nev.NodeEvent):
                 self._fold_node(event)
                 touched.add(event.node)
             else:
@@ -83,7 +84,7 @@ class Audit:
         assert sim.world.nodes == sim.store.nodes
         assert len(sim.world.facts) == 0 or sim.world.last_event == sim.store.events[-1][0]
 
-    def _fold_node(self, event: ev.NodeEvent) -> None:
+    def _fold_node(self, event: nev.NodeEvent) -> None:
         before = self.nodes.pop(event.node, None)
         after = apply_node(before, event)
         if after is not None:

@@ -9,9 +9,9 @@ import structlog
 
 from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.events import NodeDoomed
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
+from broker.model.nodeevents import NodeDoomed
 from broker.model.offer import Machine, MachineState, Market
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping

@@ -6,6 +6,7 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model import events as ev
+from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode, JobState
 from gateway.observe.chronicle import chronicle
@@ -38,13 +39,13 @@ LINES = [
         ev.Placed(partition="ec2", shares=running().shares, **JOB),
         ("info", "job.placed", "job=7 partition=ec2 nodes=ec2-1"),
     ),
-    (ev.NodeBooted(**NODE), ("info", "node.up", "node=ec2-1 launch=3")),
+    (nev.NodeBooted(**NODE), ("info", "node.up", "node=ec2-1 launch=3")),
     (
-        ev.LaunchFailed(detail="no capacity", **NODE),
+        nev.LaunchFailed(detail="no capacity", **NODE),
         ("warning", "node.launch_failed", "node=ec2-1 launch=3 detail=no capacity"),
     ),
     (
-        ev.NodeDown(why="no answer", **NODE),
+        nev.NodeDown(why="no answer", **NODE),
         ("warning", "node.down", "node=ec2-1 launch=3 why=no answer"),
     ),
 ]
@@ -70,7 +71,7 @@ def test_what_hangs_on_the_users_words_is_not_in_it() -> None:
 
 def test_bookkeeping_is_not_told() -> None:
     log = Log()
-    chronicle(log)([ev.JournalRead(position=4, **NODE)])
+    chronicle(log)([nev.JournalRead(position=4, **NODE)])
     assert log.lines == []
 
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from accounting.tres import Tres
-from broker.model.events import Event, JobEvent, NodeEvent, Queued
+from broker.model.events import Event, JobEvent, Queued
 from broker.model.job import Job, JobFlag, JobState
 from broker.model.node import Node
+from broker.model.nodeevents import NodeEvent
 from broker.model.spec import TaskSpec
 from gateway.store import records
 from gateway.store.codec import codec
