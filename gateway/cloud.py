@@ -348,9 +348,7 @@ def _targets(
 
     def target(node: Node, machine: Machine) -> Host:
         nvidia = "gpu" in node.gres_text and has_nvidia(machine.instance_type)
-        user = aws.ssh_user or provider.login(
-            node.name, machine, arm="arm64" in node.features, nvidia=nvidia
-        )
+        user = aws.ssh_user or provider.login(node, machine, nvidia=nvidia)
         login = Login(
             host=machine.address,
             port=aws.ssh_port,

@@ -92,7 +92,7 @@ def _beside(world: World, node: Node, meter: Meter) -> tuple[Meter, ...]:
         return ()
     fresh = {
         part: replace(meter, part=part, terms=ON_DEMAND, prices=(Price(meter.running_at, price),))
-        for part, price in parts(partition.elastic.buy).items()
+        for part, price in parts(partition.elastic.buy, node.build).items()
     }
     return tuple((fresh | known).values())
 

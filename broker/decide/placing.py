@@ -81,7 +81,11 @@ class Placing:
             return
         jobs = [self._own_record(rider.job, rider.task) for rider in buy.riders]
         payer = payer_of(jobs[0], jobs[0].attempt + 1)
-        made = [self._intended(name, buy, partition.elastic, payer=payer) for name in buy.names]
+        build = jobs[0].spec.resources.build
+        made = [
+            replace(self._intended(name, buy, partition.elastic, payer=payer), build=build)
+            for name in buy.names
+        ]
         self.facts += [
             nev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made

@@ -16,9 +16,9 @@ from broker.decide.taken import may_requeue, on_notice
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model import reports as rep
-from broker.model.errors import quota_reason
+from broker.model.errors import Refusal, Width, quota_reason
 from broker.model.ids import BATCH, NodeName, parse_step_key
-from broker.model.job import ExitCode, Job, JobState, Step, StepState
+from broker.model.job import IMPOSSIBLE, ExitCode, Hold, Job, JobState, Step, StepState
 from broker.model.kin import kindred
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
@@ -90,7 +90,17 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
     for node in _of_group(world, seen.group):
         facts += _unplace(world, node, now, detail=detail, reason=reason)
         facts.append(nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
+    if seen.tried and all(_is_unfit(one) for one in seen.tried):
+        unplaced = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
+        for job in unplaced:
+            facts.append(ev.HoldSet(job=job, at=now, hold=Hold.USER, priority=0))
+            facts.append(ev.Waits(job=job, at=now, reason=IMPOSSIBLE, detail=detail))
     return Decision(_once(facts))
+
+
+def _is_unfit(one: rep.Tried) -> bool:
+    """Whether what the job asks for is wrong and stays so, and no offer is to blame."""
+    return one.refusal is Refusal.INVALID and one.width is Width.NOTHING
 
 
 def _refusals(tried: Sequence[rep.Tried]) -> str:
@@ -118,7 +128,8 @@ def _once(facts: list[ev.Event]) -> list[ev.Event]:
 
 
 def _hashable(fact: ev.Event) -> bool:
-    return isinstance(fact, ev.Unplaced | ev.Released | nev.LaunchFailed | nev.NodeDoomed)
+    known = ev.Unplaced | ev.Released | nev.LaunchFailed | nev.NodeDoomed | ev.HoldSet | ev.Waits
+    return isinstance(fact, known)
 
 
 def _node(world: World, name: str, launch: int) -> Node | None:

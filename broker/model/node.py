@@ -6,6 +6,7 @@ from enum import Enum
 from accounting.ids import JobId
 from accounting.ledger import NOBODY, Meter, Payer
 from accounting.tres import Tres
+from broker.model.build import Build
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, Ranked
 
@@ -82,6 +83,8 @@ class Node:
     """How long it may stand idle before it is let go; None keeps it."""
     keeper: JobId | None = None
     """The job for which its machine is stopped and its disks are kept, until it is up again."""
+    build: Build | None = None
+    """What it was made of for one job; None: as the site has it, and anybody's."""
 
     @property
     def identity(self) -> tuple[NodeName, int]:

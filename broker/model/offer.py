@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from accounting.tres import GresCounts
+from broker.model.build import Build
 from broker.model.ids import NodeName
 
 RESERVED = "reserved"
@@ -137,6 +138,8 @@ class Need:
     """Before all others, whatever they cost; "": none."""
     last_regions: tuple[str, ...] = ()
     """Behind all others, the last one last."""
+    build: Build | None = None
+    """What the machines are made of; None: as the site has it."""
 
 
 @dataclass(frozen=True, slots=True)

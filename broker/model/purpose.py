@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from broker.model.build import USUAL, Build
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purpose:
@@ -12,3 +14,4 @@ class Purpose:
     user: str = ""
     account: str = ""
     seconds: int
+    build: Build = USUAL

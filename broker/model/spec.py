@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from broker.model.build import Build
 from broker.model.ids import Digest
 
 UNLIMITED: Literal["UNLIMITED"] = "UNLIMITED"
@@ -90,6 +91,8 @@ class Resources(Value):
     """Data that has to be brought to where the job runs (SkyPilot's `inputs`)."""
     data_region: str | None = None
     """The region where that lies."""
+    build: Build | None = None
+    """What its machines are made of; None: as the site has it."""
 
 
 class DependencyKind(StrEnum):

@@ -4,16 +4,35 @@ List prices of US East (N. Virginia), as published in 2025; they move by parts o
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, log
 
+from broker.model.build import GP3, USUAL, Build, Volume
 from broker.model.offer import BuyPolicy
 
 MONTH_HOURS = 730
 VOLUME = "volume"
 """Its name among what is billed beside a machine."""
-VOLUME_MICRO_USD_GIB_MONTH = 80_000
-"""gp3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Micro-dollars a month of a kind of volume: for a GiB, and for what goes beyond the free."""
+
+    gib: int
+    iops: int = 0
+    mbps: int = 0
+    free_iops: int = 0
+    free_mbps: int = 0
+
+
+VOLUMES: Mapping[str, Rate] = {
+    GP3: Rate(80_000, iops=5_000, mbps=40_000, free_iops=3000, free_mbps=125),
+    "io2": Rate(125_000, iops=65_000),
+    "standard": Rate(50_000),
+}
+"""Requests to magnetic volumes are not counted."""
 ADDRESS_MICRO_USD_HOUR = 5_000
 """A public IPv4 address, since February 2024."""
 NEAR = frozenset({("us-east-1", "us-east-2"), ("us-east-2", "us-east-1")})
@@ -43,16 +62,24 @@ TAKEN_BACK: Mapping[str, float] = {
 UNKNOWN = 0.125
 
 
-def parts(policy: BuyPolicy) -> dict[str, int]:
+def hourly(volume: Volume) -> int:
+    """Micro-dollars an hour for a volume."""
+    rate = VOLUMES[volume.kind]
+    more_iops = max(0, (volume.iops or 0) - rate.free_iops)
+    more_mbps = max(0, (volume.mbps or 0) - rate.free_mbps)
+    return (volume.gib * rate.gib + more_iops * rate.iops + more_mbps * rate.mbps) // MONTH_HOURS
+
+
+def parts(policy: BuyPolicy, build: Build | None = None) -> dict[str, int]:
     """Micro-dollars an hour of what a machine has beside itself: its root volume, its address."""
-    volume = policy.root_gib * VOLUME_MICRO_USD_GIB_MONTH // MONTH_HOURS
+    volume = hourly((build or USUAL).volume(policy.root_gib))
     found = {VOLUME: volume, "address": ADDRESS_MICRO_USD_HOUR if policy.public_address else 0}
     return {part: price for part, price in found.items() if price}
 
 
-def beside(policy: BuyPolicy) -> int:
+def beside(policy: BuyPolicy, build: Build | None = None) -> int:
     """Micro-dollars an hour for all of that."""
-    return sum(parts(policy).values())
+    return sum(parts(policy, build).values())
 
 
 def moving(gib: int, source: str, target: str) -> int:

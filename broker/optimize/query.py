@@ -173,10 +173,12 @@ def _query(
         named=named,
         placed=_placed(catalog, where, expression),
         markets=where.markets or _markets(policy, named),
-        regions=tuple(_left_out(of, where, policy=policy, named=named) for of in catalog.regions),
+        regions=tuple(
+            _left_out(of, need, where, policy=policy, named=named) for of in catalog.regions
+        ),
         within=_within(catalog, where, expression),
         max_price=min((cap for cap in caps if cap is not None), default=None),
-        beside=beside(policy),
+        beside=beside(policy, need.build),
         premium=policy.efa_percent if need.nodes > 1 else 0,
         moved=tuple(moving(need.data_gib, need.data_region, of.name) for of in catalog.regions),
     )
@@ -220,12 +222,14 @@ def _markets(policy: BuyPolicy, named: frozenset[str]) -> tuple[Market, ...]:
 
 
 def _left_out(
-    region: Region, where: Alternative, *, policy: BuyPolicy, named: frozenset[str]
+    region: Region, need: Need, where: Alternative, *, policy: BuyPolicy, named: frozenset[str]
 ) -> str:
     if policy.regions and region.name not in policy.regions:
         return "not a region of the partition"
     if where.regions and region.name not in where.regions:
         return "not a region asked for"
+    if need.build is not None and not need.build.serves(region.name):
+        return "no image is named for it"
     let_in = policy.opt_in_regions or not named.isdisjoint((region.name, OPT_IN, *region.zones))
     return "" if let_in or not region.opt_in else "an opt-in region"
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounting.ledger import NOBODY
+from broker.model.build import USUAL
 from broker.model.ids import NodeName
 from broker.model.purpose import Purpose
 from broker.model.spec import UNLIMITED
@@ -23,7 +24,9 @@ class Lifetimes:
 def purpose(nodes: Sequence[tuple[NodeName, int]], seen: Snapshot, lives: Lifetimes) -> Purpose:
     """Of a purchase for these nodes (name, launch number); nobody's where they are not known."""
     node = seen.nodes.get(nodes[0][0]) if nodes else None
-    payer = node.cause if node is not None and node.identity == nodes[0] else NOBODY
+    if node is not None and node.identity != nodes[0]:
+        node = None
+    payer = node.cause if node is not None else NOBODY
     job = seen.jobs.get(payer.job) if payer.job is not None else None
     limit = lives.unlimited
     if job is not None and job.time_limit != UNLIMITED:
@@ -33,4 +36,5 @@ def purpose(nodes: Sequence[tuple[NodeName, int]], seen: Snapshot, lives: Lifeti
         user=payer.user,
         account=payer.account,
         seconds=limit + lives.spare,
+        build=(node.build if node is not None else None) or USUAL,
     )

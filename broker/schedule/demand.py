@@ -209,6 +209,7 @@ def need_of(spec: TaskSpec, ask: Demand, run_seconds: int) -> Need:
         whole_node=ask.whole_node,
         data_gib=spec.resources.data_gib or 0,
         data_region=spec.resources.data_region or "",
+        build=spec.resources.build,
     )
 
 

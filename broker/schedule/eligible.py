@@ -40,7 +40,7 @@ def _is_anothers(one: Room, job: Job, partition: Partition) -> bool:
 
 def is_of_kind(node: Node, asked: Resources) -> bool:
     """Whether the node is what is asked for in cpus, features, place and GPUs, if it were empty."""
-    if asked.cpus_exactly not in {None, node.whole.cpu}:
+    if asked.build != node.build or asked.cpus_exactly not in {None, node.whole.cpu}:
         return False
     if (asked.tmp_mib or 0) > node.tmp_disk_mib:
         return False
@@ -158,7 +158,7 @@ def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     asked = job.spec.resources
     apart = partition.exclusive_user or (partition.elastic and not partition.elastic.share_users)
     user = job.owner.user if apart else ""
-    kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib
+    kind = asked.constraint, asked.any_of, asked.cpus_exactly, asked.tmp_mib, asked.build
     shape = asked.sockets, asked.cores_per_socket, asked.threads_per_core
     where = asked.nodelist, asked.exclude, job.spec.reservation
     return partition.name, ask, kind, shape, where, user

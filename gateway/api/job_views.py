@@ -92,6 +92,7 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "resources": resources(nodes[0], len(nodes)) if nodes else None,
         "nodes": [node.name for node in nodes],
         "addresses": [node.machine.address for node in nodes if node.machine and not job.kept],
+        "ports": list(build.ports) if (build := job.spec.resources.build) else [],
         "idle_seconds": job.spec.idle_seconds,
         "idle_stops": job.spec.idle_stops,
         "passing_storages": [one.name for one in job.spec.buckets if not one.persistent],

@@ -1,6 +1,6 @@
 """From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from accounting.tres import Tres, gres_counts
 from broker.decide.possible import NOT_AVAILABLE
 from broker.decide.rules import QuoteFor
+from broker.model.build import TIERS, USUAL, Build, tier_of
 from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
@@ -260,6 +261,9 @@ def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
         )
     shares = [share.tres for share in held]
     lacks = [
+        *_wishes_lacking(there.spec.resources.build or USUAL, made.spec.resources.build or USUAL)
+    ]
+    lacks += [
         f"{wanted} {name}, has {got}"
         for name, wanted, got in (
             ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
@@ -274,6 +278,24 @@ def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
             f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}",
             hint="launch under another name, or `spz down` it first",
         )
+
+
+def _wishes_lacking(there: Build, asked: Build) -> Iterator[str]:
+    """Labels are those of the first launch."""
+    if asked.images and asked.images != there.images:
+        yield "another image"
+    if asked.disk_gib and asked.disk_gib > (there.disk_gib or 0):
+        yield f"a disk of {asked.disk_gib} GB, has {there.disk_gib or 'the usual one'}"
+    if asked.disk_tier and _rank(asked) > _rank(there):
+        yield f"disk tier {asked.disk_tier}, has {there.disk_tier or 'the usual one'}"
+    if closed := [port for port in asked.ports if port not in there.ports]:
+        yield f"port {', '.join(closed)}, has {', '.join(there.ports) or 'none'} open"
+
+
+def _rank(build: Build) -> int:
+    """Of its disk's tier; without one it ranks before all of them."""
+    kinds = list(TIERS.values())
+    return kinds.index(tier_of(build.disk_tier)) if build.disk_tier else -1
 
 
 def _gpus(share: Tres) -> int:

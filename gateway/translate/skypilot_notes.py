@@ -10,7 +10,6 @@ from pydantic_core import PydanticUndefined
 
 from broker.model.errors import BadSpec
 from gateway.translate.skypilot import Section, Storage, Task
-from gateway.translate.skypilot_container import image_of
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
@@ -96,8 +95,6 @@ def _given(task: Task, does: str) -> Iterator[tuple[str, str]]:
     for section, group in _groups(task):
         for name in _set(group):
             form = SECTIONS[section]["properties"].get(name, {})
-            if name == "image_id" and image_of(task) is not None:
-                continue
             if form.get("x-does") == does:
                 told[f"{section}.{name}".lstrip(".")] = form["x-note"]
     yield from told.items()

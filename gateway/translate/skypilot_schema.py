@@ -122,7 +122,6 @@ HOOK = _group(
 )
 HOOKS = _list(HOOK)
 GPU_LIST = _list(_any(TEXT, _map({"type": ["number", "string", "null"]})))
-DISK = "machines have the disk of their image"
 TPU = _group(
     {
         "runtime_version": TEXT,
@@ -153,27 +152,29 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     "use_spot": works("Spot only, or no spot.", TRUTH),
     "job_recovery": sensible("How a managed job goes on after a loss.", RECOVERY),
     "spot_recovery": sensible("Older spelling of `job_recovery`.", RECOVERY),
-    "disk_size": noted("Root disk, GB or with a unit.", AMOUNT, DISK),
-    "ephemeral_storage": noted("Older name of the disk's size.", AMOUNT, DISK),
-    "disk_tier": noted(
-        "low, medium, high, ultra, best, none.",
+    "disk_size": works(
+        "Root disk, GB or with a unit; 256 beside an image of the task's own, else the site's.",
+        AMOUNT,
+    ),
+    "ephemeral_storage": noted("For Kubernetes.", AMOUNT, "a machine's disk is disk_size"),
+    "disk_tier": works(
+        "low is magnetic, medium and high gp3 of 3,500 and 7,000 IOPS, ultra and best io2 of"
+        " 20,000; none is the site's.",
         TEXT,
-        DISK,
     ),
     "network_tier": noted("standard or best.", TEXT, "machines have their type's network"),
     "local_disk": works("Instance-store disks: nvme, ssd, nvme:1000+, 1000+.", AMOUNT),
     "max_hourly_cost": works("Dollars an hour that a machine may cost.", AMOUNT),
-    "image_id": noted(
-        "docker:IMAGE runs setup and run in that container; an AMI, a tag or a map by region:",
+    "image_id": works(
+        "docker:IMAGE runs setup and run in that container; an AMI (with its region), "
+        "skypilot:TAG, or a map by region: what the machines start from.",
         _any(TEXT, _map(TEXT)),
-        "machines have the image that the site gives them",
     ),
-    "ports": noted(
-        "Ports to open: 8080, 8080-8090, a list.",
+    "ports": works(
+        "Ports open to the world: 8080, 8080-8090, a list.",
         _any(PORT, _list({"type": ["string", "integer", "null"]})),
-        "nothing is closed or opened here",
     ),
-    "labels": noted("Tags.", _map(SCALAR), "machines carry the site's tags only"),
+    "labels": works("Tags of the machines and their volumes.", _map(SCALAR)),
     "autostop": works("Stops a cluster in which nothing has run for so long.", AUTOSTOP),
     "priority": noted(
         "-1000 to 1000.",

@@ -7,6 +7,7 @@ What cannot be done is refused by name, what is left out is said in a note.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from broker.model.build import Build
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest
 from broker.model.spec import (
@@ -21,10 +22,11 @@ from broker.model.spec import (
     Where,
 )
 from gateway.translate.skypilot import Candidate, Task
+from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
-from gateway.translate.skypilot_run import BASH, Origin, absolute, digest, packed, run_of
+from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, digest, packed, run_of
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
@@ -148,9 +150,17 @@ def _resources(task: Task, origin: Origin) -> tuple[Resources, tuple[str, ...]]:
             constraint=dict(options(task.slurm)).get("constraint"),
             any_of=_any_of(choices),
             ordered=_ordered(task),
+            build=_build(asked, origin, notes),
         ),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _build(asked: list[Candidate], origin: Origin, notes: list[str]) -> Build | None:
+    if origin.provider != LOCAL:
+        return build_of(asked, notes)
+    notes += without_effect(asked)
+    return None
 
 
 def _ordered(task: Task) -> bool:

@@ -100,6 +100,8 @@ class StubEc2:
     """Seconds until a new instance is described."""
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
+    images: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """By id, what is told of it; None where it is not known."""
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
     zones: int = 3
     denied: set[str] = field(default_factory=set)
@@ -132,7 +134,9 @@ class StubEc2:
         return {"Parameter": {"Value": f"ami-{params['Name'].split('/')[3][:8]}"}}
 
     def _describe_images(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
-        return {"Images": [{"Name": "al2023-ami", "RootDeviceName": "/dev/xvda"}]}
+        (id,) = params["ImageIds"]
+        usual = {"Name": "al2023-ami", "RootDeviceName": "/dev/xvda"}
+        return {"Images": [one for one in [self.images.get(id, usual)] if one is not None]}
 
     def _describe_vpcs(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"Vpcs": [{"VpcId": "vpc-1", "CidrBlock": "172.31.0.0/16"}]}
@@ -154,6 +158,12 @@ class StubEc2:
         }
 
     def _describe_security_groups(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        if params["Filters"][0]["Name"].startswith("tag:"):
+            made = (key.split(" ") for key in self.groups)
+            there = (
+                (name, self.groups[f"{where} {name}"]) for where, name in made if where == region
+            )
+            return {"SecurityGroups": [{"GroupId": id, "GroupName": name} for name, id in there]}
         name = params["Filters"][0]["Values"][0]
         known = self.groups.get(f"{region} {name}")
         return {"SecurityGroups": [{"GroupId": known}] if known else []}
@@ -332,6 +342,10 @@ class StubEc2:
 
     def _delete_placement_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         raise AwsError("InvalidPlacementGroup.InUse", "it is in use")
+
+    def _delete_security_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.groups = {key: id for key, id in self.groups.items() if id != params["GroupId"]}
+        return {}
 
     def _drop(self, key: str, params: dict[str, Any]) -> dict[str, Any]:
         name, value = next(iter(params.items()))

@@ -25,6 +25,7 @@ def ec2_provider(
     settings: Ec2Settings = Ec2Settings(),
     ceilings: Ceilings = Ceilings(),
     pause: Callable[[float], None] = lambda _seconds: None,
+    whose: Purpose = FOR,
 ) -> Ec2Provider:
     keys = site_keys(folder)
     return Ec2Provider(
@@ -35,8 +36,8 @@ def ec2_provider(
             settings=settings,
             folder=folder,
             catalog=lambda: list(offers),
-            purpose=lambda _nodes, _token: FOR,
-            guard=Guard(ceilings, lambda _nodes, _token: FOR, now),
+            purpose=lambda _nodes, _token: whose,
+            guard=Guard(ceilings, lambda _nodes, _token: whose, now),
             clocks=Clocks(now, now, pause),
         )
     )

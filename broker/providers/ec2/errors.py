@@ -26,6 +26,8 @@ CAPACITY = (Refusal.CAPACITY, Width.TYPE_IN_ZONE)
 QUOTA = (Refusal.QUOTA, Width.FAMILY_IN_REGION)
 NOT_OFFERED = (Refusal.INVALID, Width.TYPE_IN_ZONE)
 RESERVATION_FULL = "ReservationCapacityExceeded"
+UNFIT = "UnfitImage"
+"""Our own: what a job asks of its machines cannot be with this image; nobody else is concerned."""
 REGION_SHUT = (Refusal.AUTH, Width.REGION)
 ACCOUNT_SHUT = (Refusal.AUTH, Width.PROVIDER)
 STALE = (Refusal.TRANSIENT, Width.REGION)
@@ -50,6 +52,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InsufficientFreeAddressesInSubnet": (Refusal.CAPACITY, Width.ZONE),
     "VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     "Client.VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
+    UNFIT: (Refusal.INVALID, Width.NOTHING),
     "Unsupported": NOT_OFFERED,
     "UnsupportedOperation": NOT_OFFERED,
     "InvalidInstanceType": NOT_OFFERED,

@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from broker.model.build import Build
 from broker.model.offer import Offer
 from broker.providers.ec2.clients import Api
-from broker.providers.ec2.errors import AwsError
+from broker.providers.ec2.errors import UNFIT, AwsError
 
 AMAZON = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{arch}"
 DEEP_LEARNING = (
@@ -29,6 +30,11 @@ class Image:
     root_device: str = ROOT_DEVICE
     user: str = USUAL_USER
     """Who logs in."""
+    known: bool = True
+    """Whether EC2 describes it there."""
+    arch: str = ""
+    gib: int = 0
+    """Of its root volume."""
 
 
 def wanted(offer: Offer, prefix: str, images: Mapping[str, str]) -> str:
@@ -51,6 +57,24 @@ def has_nvidia(instance_type: str) -> bool:
     return instance_type[:1] in {"g", "p"} and not instance_type.startswith("g4ad.")
 
 
+def filled(name: str, arch: str) -> str:
+    """A job's own wish: an AMI as it is, or the parameter for machines of this architecture."""
+    debian = {"x86_64": "amd64"}.get(arch, arch)
+    return name.replace("{arch}", arch).replace("{debian}", debian)
+
+
+def must_fit(image: Image, build: Build, offer: Offer, *, usual_gib: int) -> None:
+    """Raises AwsError where machines of the offer cannot be made of it as the job wants them."""
+    volume = build.volume(usual_gib)
+    if not image.known:
+        raise AwsError(UNFIT, f"image_id: {image.id} is no image in {offer.region}")
+    if image.arch not in {"", offer.arch}:
+        raise AwsError(UNFIT, f"image_id: {image.id} is for {image.arch}, not for {offer.arch}")
+    if volume.gib < image.gib:
+        told = f"disk_size: {volume.gib} GB is less than the {image.gib} GB of {image.id}"
+        raise AwsError(UNFIT, told)
+
+
 class Images:
     """Looks images up and keeps the answers for a day; may be asked from any thread."""
 
@@ -67,6 +91,8 @@ class Images:
         if known is not None and self._clock() - known[0] < DAY:
             return known[1]
         found = self._look_up(region, name)
+        if not found.known:
+            return found
         with self._lock:
             self._kept[region, name] = self._clock(), found
         return found
@@ -85,11 +111,15 @@ class Images:
                 raise
             listed = []
         if not listed:
-            return Image(ami)
+            return Image(ami, known=False)
         image = listed[0]
         words = f"{image.get('Name', '')} {image.get('Description', '')}".lower()
         user = next((user for word, user in USERS if word in words), USUAL_USER)
-        return Image(ami, image.get("RootDeviceName") or ROOT_DEVICE, user)
+        root = image.get("RootDeviceName") or ROOT_DEVICE
+        disks = image.get("BlockDeviceMappings", ())
+        sizes = [one.get("Ebs", {}).get("VolumeSize") for one in disks if one["DeviceName"] == root]
+        arch, gib = str(image.get("Architecture") or ""), next(filter(None, sizes), 0)
+        return Image(ami, root, user, arch=arch, gib=int(gib))
 
     def _parameter(self, region: str, name: str) -> str:
         reply = self._api.call("ssm", region, "get_parameter", Name=name)

@@ -23,6 +23,8 @@ class Kind:
     delete: str
     argument: str
     unused: Callable[[Mapping[str, Any]], bool] = lambda _thing: True
+    users: tuple[str, str, str] | None = None
+    """Where the thing does not tell: the call that lists its users, its key, the filter by id."""
 
 
 KINDS = (
@@ -70,6 +72,16 @@ KINDS = (
         "GroupName",
         lambda group: group.get("State", "available") == "available",
     ),
+    Kind(
+        "security group",
+        "describe_security_groups",
+        "SecurityGroups",
+        "GroupId",
+        "delete_security_group",
+        "GroupId",
+        lambda group: f"-{naming.PORTS}-" in group.get("GroupName", ""),
+        users=("describe_network_interfaces", "NetworkInterfaces", "group-id"),
+    ),
 )
 
 
@@ -109,8 +121,18 @@ class Leftovers:
         except AwsError as error:
             raise NoAnswerError(f"{kind.name}s in {region}: {error}") from error
         for thing in listed:
-            if kind.unused(thing) and thing.get(kind.id):
+            if kind.unused(thing) and thing.get(kind.id) and not self._used(region, kind, thing):
                 yield Leftover(kind, str(thing[kind.id]), region)
+
+    def _used(self, region: str, kind: Kind, thing: Mapping[str, Any]) -> bool:
+        if kind.users is None:
+            return False
+        call, key, by = kind.users
+        which = [{"Name": by, "Values": [str(thing[kind.id])]}]
+        try:
+            return any(True for _ in pages(self.api, region, call, key=key, Filters=which))
+        except AwsError as error:
+            raise NoAnswerError(f"users of {thing[kind.id]} in {region}: {error}") from error
 
     def _let_go(self, one: Leftover) -> bool:
         """Whether it is gone; one that is used after all stays."""

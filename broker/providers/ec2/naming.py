@@ -18,6 +18,8 @@ JOB = "skypurza:job"
 USER = "skypurza:user"
 ACCOUNT = "skypurza:account"
 DEADLINE = "skypurza:deadline"
+PORTS = "ports"
+"""Component of security groups that open ports to the world."""
 LONGEST_VALUE = 256
 """Characters that EC2 takes for the value of a tag."""
 Identity = tuple[NodeName, int]
@@ -71,6 +73,7 @@ def of_machines(site: Site, bought: Purchase) -> dict[str, str]:
     purpose = bought.purpose
     deadline = datetime.fromtimestamp(bought.at + purpose.seconds, UTC)
     return {
+        **dict(purpose.build.labels),
         **common(site, "node", bought.nodes[0][0]),
         **_chunks([f"{node}.{launch}" for node, launch in bought.nodes]),
         TOKEN: bought.token,
@@ -104,6 +107,12 @@ def nodes_of(tags: Tags) -> tuple[Identity, ...]:
         number += 1
         key = f"{NODES}.{number}"
     return tuple(found)
+
+
+def ports_group(site: Site, ports: Iterable[str]) -> str:
+    """The security group that opens these; what it is for is told by how it begins."""
+    digest = hashlib.sha256(",".join(ports).encode()).hexdigest()[:12]
+    return name(site, PORTS, f"{digest}-{site.id}")
 
 
 def tag_list(tags: Tags) -> list[dict[str, str]]:

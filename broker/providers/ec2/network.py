@@ -2,13 +2,16 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import Api, pages
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.settings import Ec2Settings
+
+WORLD = "0.0.0.0/0"
+LONGEST_DESCRIPTION = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,15 @@ class Networks:
                 self._kept[region] = self._look_up(region)
             return self._kept[region]
 
+    def opened(self, region: str, ports: tuple[str, ...]) -> Network:
+        """With these ports open to the world beside. Raises AwsError, NoAnswerError."""
+        found = self.find(region)
+        if not ports:
+            return found
+        with self._lock:
+            group = self._ports_group(region, found.vpc, ports)
+        return replace(found, groups=(*found.groups, group))
+
     def forget(self, region: str) -> None:
         """What was known of it is stale."""
         with self._lock:
@@ -127,9 +139,9 @@ class Networks:
     def _group(self, region: str, vpc: Mapping[str, Any]) -> str:
         """SSH from the gateway alone, and everything between machines of the site."""
         name = naming.name(self._site, "node", f"ssh-{self._site.id}")
-        group = self._known_group(region, name, vpc["VpcId"])
-        if group is None:
-            group = self._make_group(region, name, vpc["VpcId"])
+        tags = naming.common(self._site, "node", "ssh")
+        about = "SSH from the gateway; everything between its nodes"
+        group = self._named_group(region, str(vpc["VpcId"]), name, tags=tags, about=about)
         sources = self._settings.ssh_from or (str(vpc["CidrBlock"]),)
         port = self._settings.ssh_port
         ssh = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
@@ -138,25 +150,32 @@ class Networks:
         self._allow(region, group, {"IpProtocol": "-1", "UserIdGroupPairs": within})
         return group
 
-    def _known_group(self, region: str, name: str, vpc: str) -> str | None:
-        wanted = [
-            {"Name": "group-name", "Values": [name]},
-            {"Name": "vpc-id", "Values": [vpc]},
-        ]
-        found = pages(
-            self._api, region, "describe_security_groups", key="SecurityGroups", Filters=wanted
-        )
-        return next((str(group["GroupId"]) for group in found), None)
+    def _ports_group(self, region: str, vpc: str, ports: tuple[str, ...]) -> str:
+        """These ports from anywhere; looked for each time, for what nothing uses is let go."""
+        name = naming.ports_group(self._site, ports)
+        tags = {**naming.common(self._site, naming.PORTS, "open"), "Name": name}
+        about = f"Ports {', '.join(ports)}"[:LONGEST_DESCRIPTION]
+        group = self._named_group(region, vpc, name, tags=tags, about=about)
+        for one in ports:
+            first, _, last = one.partition("-")
+            rule = {"IpProtocol": "tcp", "FromPort": int(first), "ToPort": int(last or first)}
+            self._allow(region, group, {**rule, "IpRanges": [{"CidrIp": WORLD}]})
+        return group
 
-    def _make_group(self, region: str, name: str, vpc: str) -> str:
-        tags = naming.common(self._site, "node", "ssh")
+    def _named_group(
+        self, region: str, vpc: str, name: str, *, tags: naming.Tags, about: str
+    ) -> str:
+        """The group of that name, made where there is none."""
+        known = self._known_group(region, name, vpc)
+        if known is not None:
+            return known
         try:
             made = self._api.call(
                 "ec2",
                 region,
                 "create_security_group",
                 GroupName=name,
-                Description="SSH from the gateway; everything between its nodes",
+                Description=about,
                 VpcId=vpc,
                 TagSpecifications=[
                     {"ResourceType": "security-group", "Tags": naming.tag_list(tags)}
@@ -168,6 +187,16 @@ class Networks:
                 raise
             return known
         return str(made["GroupId"])
+
+    def _known_group(self, region: str, name: str, vpc: str) -> str | None:
+        wanted = [
+            {"Name": "group-name", "Values": [name]},
+            {"Name": "vpc-id", "Values": [vpc]},
+        ]
+        found = pages(
+            self._api, region, "describe_security_groups", key="SecurityGroups", Filters=wanted
+        )
+        return next((str(group["GroupId"]) for group in found), None)
 
     def _allow(self, region: str, group: str, rule: Mapping[str, Any]) -> None:
         try:

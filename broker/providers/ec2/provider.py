@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from broker.model.build import USUAL
 from broker.model.errors import ProviderError, Refusal
 from broker.model.ids import NodeName
+from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer
 from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
@@ -18,7 +20,7 @@ from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings
-from broker.providers.ec2.images import Images, named, wanted
+from broker.providers.ec2.images import Image, Images, filled, must_fit, named, wanted
 from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
@@ -173,10 +175,15 @@ class Ec2Provider:
         """The public host key that it was given."""
         return self._with.keys.host(machine.token).public
 
-    def login(self, node: NodeName, machine: Machine, *, arm: bool, nvidia: bool) -> str:
+    def login(self, node: Node, machine: Machine, *, nvidia: bool) -> str:
         """Who logs in on its image. Raises OSError while that cannot be looked up."""
-        arch = "arm64" if arm else "x86_64"
-        name = named(_prefix(node), arch, self._with.settings.images, nvidia=nvidia)
+        arch = "arm64" if "arm64" in node.features else "x86_64"
+        wish = (node.build or USUAL).image(machine.region)
+        name = (
+            filled(wish, arch)
+            if wish
+            else named(_prefix(node.name), arch, self._with.settings.images, nvidia=nvidia)
+        )
         try:
             return self.images.find(machine.region, name).user
         except AwsError as error:
@@ -313,11 +320,10 @@ class Ec2Provider:
     def _ground(self, bought: naming.Purchase) -> Ground:
         """Raises AwsError, NoAnswerError."""
         offer, settings = bought.offer, self._with.settings
-        name = wanted(offer, _prefix(bought.nodes[0][0]), settings.images)
-        keys = self._with.keys
+        keys, build = self._with.keys, bought.purpose.build
         return Ground(
-            image=self.images.find(offer.region, name),
-            network=self.networks.find(offer.region),
+            image=self._image(bought),
+            network=self.networks.opened(offer.region, build.ports),
             settings=settings,
             site=self._with.site,
             user_data=user_data(
@@ -326,6 +332,16 @@ class Ec2Provider:
                 minutes=-(-bought.purpose.seconds // 60),
             ),
         )
+
+    def _image(self, bought: naming.Purchase) -> Image:
+        """Raises AwsError, NoAnswerError."""
+        offer, settings, build = bought.offer, self._with.settings, bought.purpose.build
+        wish = build.image(offer.region)
+        usual = wanted(offer, _prefix(bought.nodes[0][0]), settings.images)
+        image = self.images.find(offer.region, filled(wish, offer.arch) if wish else usual)
+        if wish or build.disk_gib:
+            must_fit(image, build, offer, usual_gib=settings.root_gib)
+        return image
 
     def _make(self, call: Call, bought: naming.Purchase) -> list[Machine]:
         """Raises AwsError where it was refused; NoAnswerError leaves the intent on disk."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from broker.model.build import Build
 from broker.model.ids import NodeName
 from broker.model.offer import BLOCK, Market, Offer
 from broker.model.purpose import Purpose
@@ -153,6 +154,7 @@ def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Param
     tagged = ["instance", "volume", "network-interface"]
     if offer.market is Market.SPOT:
         tagged.append("spot-instances-request")
+    root = _root(settings, bought.purpose.build)
     card: Params = {
         "DeviceIndex": 0,
         "Groups": list(ground.network.groups),
@@ -171,7 +173,7 @@ def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Param
             "HttpPutResponseHopLimit": 1,
         },
         "NetworkInterfaces": [card],
-        "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": _root(settings)}],
+        "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": root}],
         "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in tagged],
     }
     if settings.instance_profile:
@@ -180,14 +182,16 @@ def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Param
     return data
 
 
-def _root(settings: Ec2Settings) -> Params:
+def _root(settings: Ec2Settings, build: Build) -> Params:
+    volume = build.volume(settings.root_gib)
     root: Params = {
-        "VolumeSize": settings.root_gib,
-        "VolumeType": "gp3",
+        "VolumeSize": volume.gib,
+        "VolumeType": volume.kind,
         "Encrypted": True,
         "DeleteOnTermination": True,
     }
-    return {**root, "KmsKeyId": settings.kms_key} if settings.kms_key else root
+    more = {"Iops": volume.iops, "Throughput": volume.mbps, "KmsKeyId": settings.kms_key}
+    return root | {key: value for key, value in more.items() if value}
 
 
 def _zones(subnets: Sequence[Subnet]) -> tuple[str, ...]:
@@ -225,8 +229,17 @@ def call_from_json(value: Mapping[str, Any]) -> tuple[Call, naming.Purchase]:
             offer=offer,
             nodes=tuple((NodeName(node), int(launch)) for node, launch in bought["nodes"]),
             token=str(bought["token"]),
-            purpose=Purpose(**bought["purpose"]),
+            purpose=_purpose(bought["purpose"]),
             at=int(bought["at"]),
             partial=bool(bought["partial"]),
         ),
     )
+
+
+def _purpose(value: Mapping[str, Any]) -> Purpose:
+    """One that was written before it had wishes has none."""
+    build = dict(value.get("build", {}))
+    for field in ("images", "labels"):
+        build[field] = tuple((str(one), str(other)) for one, other in build.get(field, ()))
+    build["ports"] = tuple(map(str, build.get("ports", ())))
+    return Purpose(**{**value, "build": Build(**build)})

@@ -31,7 +31,7 @@ class Want:
     def kind(self) -> Hashable:
         """Alike for those that one call can serve: the same machine, for the same user."""
         prefix = self.node[0].rstrip("0123456789")
-        return self.offer, prefix, self.purpose.user, self.purpose.account
+        return self.offer, prefix, self.purpose.user, self.purpose.account, self.purpose.build
 
 
 def purchase(wants: Sequence[Want], at: int) -> Purchase:

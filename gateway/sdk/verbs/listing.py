@@ -17,7 +17,6 @@ from gateway.sdk.verbs.line import Values
 
 USUAL_TAIL = 1000
 USUAL_DAYS = 30
-ENDPOINTS = "no ports are opened here: a job's own address is told by `spz status --ip`"
 
 
 def status(given: Values, counter: Counter) -> int:
@@ -27,7 +26,7 @@ def status(given: Values, counter: Counter) -> int:
     ssh.tell(counter, every)
     found = show.matching(_shown(given, every), given["words"])
     if given["endpoints"] or given["endpoint"] is not None:
-        raise Refused(ENDPOINTS)
+        return _endpoints(found, given["endpoint"])
     if given["ip"]:
         return _addresses(found)
     told = service.get("/v1/jobs")
@@ -48,10 +47,34 @@ def _shown(given: Values, found: list[Json]) -> list[Json]:
 
 def _addresses(found: Sequence[show.Json]) -> int:
     for one in found:
-        if not one["addresses"]:
-            raise Refused(f"cluster {one['name']} has no address yet ({one['status']})")
-        print(one["addresses"][0])
+        print(_address(one))
     return 0 if found else 1
+
+
+def _address(one: show.Json) -> str:
+    """Of the head node. Raises Refused while there is none."""
+    if not one["addresses"]:
+        raise Refused(f"cluster {one['name']} has no address yet ({one['status']})")
+    return str(one["addresses"][0])
+
+
+def _endpoints(found: Sequence[show.Json], port: int | None) -> int:
+    """`8080: ADDRESS:8080` of each open port; of one that is named ADDRESS:PORT alone."""
+    for one in found:
+        opened = [number for text in one["ports"] for number in _range(text)]
+        if port is not None and port not in opened:
+            has = ", ".join(one["ports"]) or "none"
+            told = f"cluster {one['name']} has not opened port {port}; open: {has}"
+            raise Refused(told, hint="ports: in resources of its task (--ports) opens them")
+        for number in opened if port is None else [port]:
+            where = f"{_address(one)}:{number}"
+            print(where if port is not None else f"{number}: {where}")
+    return 0 if found else 1
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def queue(given: Values, counter: Counter) -> int:

@@ -60,7 +60,7 @@ CLUSTERS = (
         (
             Opt("-r --refresh", FLAG, "Ask the machines; the service does so all the time."),
             Opt("--ip", FLAG, "Only the address of the head node."),
-            Opt("--endpoints", FLAG, "Addresses with the ports; none are opened here."),
+            Opt("--endpoints", FLAG, "Addresses with the ports that are open."),
             Opt("--endpoint", NUMBER, "One of them.", "PORT"),
             Opt("-v --verbose", FLAG, "More columns."),
             Opt("--show-managed-jobs", PAIR, "Jobs that are no clusters too; that is usual."),

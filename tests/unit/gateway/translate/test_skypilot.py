@@ -702,11 +702,10 @@ def test_what_is_ignored_is_told_once() -> None:
     assert told == [
         "service",
         "inputs",
-        "resources.disk_size",
-        "resources.ports",
         "resources.autostop",
         "config.gcp",
         "resources.memory",
+        "resources.disk_size, ports",
     ]
 
 

@@ -43,6 +43,7 @@ ERRORS = (
         Refusal.CAPACITY,
         Width.TYPE_IN_ZONE,
     ),
+    ("UnfitImage", Refusal.INVALID, Width.NOTHING),
     (
         "InsufficientReservedInstanceCapacity ReservationCapacityExceeded SpotMaxPriceTooLow",
         Refusal.CAPACITY,
