@@ -10,8 +10,14 @@ MINIMUM_SECONDS = 60
 
 FREE_SPOT_SECONDS = 3600
 HOUR = 3600
-GIB_MONTH, MONTH_HOURS, ADDRESS = 80_000, 730, 5_000
-"""Micro-dollars for a GiB of gp3 a month, and for a public address an hour."""
+MONTH_HOURS, ADDRESS = 730, 5_000
+"""Micro-dollars an hour for a public address."""
+DISKS: Mapping[str, tuple[int, int, int, int, int]] = {
+    "gp3": (80_000, 5_000, 3_000, 40_000, 125),
+    "io2": (125_000, 65_000, 0, 0, 0),
+    "standard": (50_000, 0, 0, 0, 0),
+}
+"""Micro-dollars a month for a GiB, for IOPS beyond so many, for MiB a second beyond so many."""
 
 
 class Billed(Taken, Protocol):
@@ -63,8 +69,16 @@ def beside(params: Mapping[str, Any]) -> tuple[int, ...]:
     disks = [disk.get("Ebs") or {} for disk in params.get("BlockDeviceMappings") or ()]
     cards = params.get("NetworkInterfaces") or ()
     public = [card for card in cards if str(card.get("AssociatePublicIpAddress")).lower() == "true"]
-    sizes = [int(disk["VolumeSize"]) for disk in disks if "VolumeSize" in disk]
-    return (*(size * GIB_MONTH // MONTH_HOURS for size in sizes), *(ADDRESS for _ in public))
+    sized = (disk for disk in disks if "VolumeSize" in disk)
+    return (*map(_disk, sized), *(ADDRESS for _ in public))
+
+
+def _disk(asked: Mapping[str, Any]) -> int:
+    gib, iops, free_iops, mbps, free_mbps = DISKS[str(asked.get("VolumeType", "gp3"))]
+    month = int(asked["VolumeSize"]) * gib
+    month += max(0, int(asked.get("Iops", 0)) - free_iops) * iops
+    month += max(0, int(asked.get("Throughput", 0)) - free_mbps) * mbps
+    return month // MONTH_HOURS
 
 
 def bill(machines: Iterable[Billed], now: int) -> dict[str, object]:

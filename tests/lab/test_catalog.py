@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pytest
 
 from broker.optimize.bundled import bundled
 from gateway.config.catalogs import Shelf
+from tests.lab.boxed import SPZ
 from tests.lab.running import CREDENTIALS, Running, running
 
 pytestmark = pytest.mark.e2e
-SPZ = Path(sys.executable).parent / "spz"
 
 
 def spz(home: Path, *words: str, endpoint: str = "") -> "subprocess.CompletedProcess[str]":

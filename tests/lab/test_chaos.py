@@ -18,10 +18,9 @@ import pytest
 
 from broker.model.job import Job
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG, living
+from tests.e2e.service import Preloaded, Service
+from tests.lab.boxed import boxed, living
+from tests.lab.running import Running
 
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
 JOBS = int(os.environ.get("SKYPURZA_TEST_JOBS") or 40)
@@ -59,13 +58,10 @@ class Asked:
     job: int = 0
 
 
-@pytest.fixture
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    options = {
+@pytest.fixture(scope="module")
+def options() -> tuple[str, ...]:
+    given = {
         "speed": 20,
-        "ssh-port": 2225,
         "seed": SEED,
         "refuse": 0.10,
         "throttle": 0.025,
@@ -73,23 +69,15 @@ def lab() -> Iterator[Running]:
         "hang": 0.3,
         "listed": 120,
     }
-    with running(*(word for k, v in options.items() for word in (f"--{k}", str(v)))) as made:
-        yield made
+    return tuple(f"--{name}={value}" for name, value in given.items())
 
 
 @pytest.fixture
-def gateway(lab: Running) -> Iterator[Service]:
-    preloaded = Preloaded()
-    config = CONFIG.format(
-        endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user, buy=BUY
-    )
-    try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
-            (made.work / "lines").mkdir()
-            (made.work / "job.sh").write_text(SCRIPT)
-            yield made
-    finally:
-        preloaded.close()
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
+    with boxed(preloaded, lab, BUY) as made:
+        (made.work / "lines").mkdir()
+        (made.work / "job.sh").write_text(SCRIPT)
+        yield made
 
 
 def jobs(dice: random.Random) -> list[Asked]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,60 +9,36 @@ import pytest
 
 from broker.model.job import JobState
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, User, service
+from tests.e2e.service import Preloaded, Service, User
 from tests.e2e.test_spz import Terminal
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG, SPZ
+from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, boxed, living, saved
+from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
-PATIENCE = 60.0
 THROUGH = """\
   - name: through
     def_mem_per_cpu: 100
     elastic:
       {provider: ec2, name_prefix: thr-, max_nodes: 2, idle_seconds: 2, files: s3,
        instance_types: [m7i.large]}
+objects: s3://site/kept
+buckets: [site/data]
 """
 OTHER = 23456
 """A user that no host knows."""
 
 
 @pytest.fixture(scope="module")
-def share() -> Iterator[Path]:
-    """Where users work: on every machine an empty folder of its own lies over it."""
-    path = Path("/tmp/spz-users")
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(mode=0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+def options(share: Path) -> tuple[str, ...]:
+    return ("--private", str(share))
 
 
 @pytest.fixture(scope="module")
-def lab(share: Path) -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", "30", "--ssh-port", "2226", "--private", str(share)) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def gateway(lab: Running) -> Iterator[Service]:
-    config = CONFIG.format(
-        endpoint=lab.endpoint,
-        ssh_port=lab.ssh_port,
-        ssh_user=lab.ssh_user,
-        buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
-    )
-    config += "objects: s3://site/kept\nbuckets: [site/data]\n"
-    config = config.replace("scheduling:", f"{THROUGH}scheduling:")
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
     lab.client("s3").create_bucket(Bucket="site")
-    preloaded = Preloaded()
-    try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
-            yield made
-    finally:
-        preloaded.close()
+    buy = f"{ONE_TYPE}, spot: true, fetch_seconds: 1"
+    with boxed(preloaded, lab, buy, more=THROUGH) as made:
+        yield made
 
 
 def folder(share: Path, name: str) -> Path:
@@ -197,22 +172,16 @@ def machine_of(gateway: Service, job: int, attempt: int) -> str:
     return str(until(there, "it to run", PATIENCE))
 
 
-def saved(gateway: Service, job: int) -> int:
-    """Checkpoints of it so far."""
-    statement = "select count(*) from events where kind = 'Checkpointed' and job = ?"
-    return int(gateway.rows(f"{statement} and doc like '%saved%'", job)[0][0])
-
-
 def interrupt(gateway: Service, lab: Running, job: int, *, attempt: int) -> None:
     """Takes its machine back as soon as it has saved something there."""
     machine, before = machine_of(gateway, job, attempt), saved(gateway, job)
     until(lambda: saved(gateway, job) > before, "a checkpoint of it", PATIENCE)
     assert lab.set("interrupt", id=machine, notice=8) == [machine]
-    until(lambda: machine not in living(lab), "the machine to be gone", PATIENCE)
-
-
-def living(lab: Running) -> set[str]:
-    return {one["id"] for one in lab.machines() if one["state"] in {"pending", "running"}}
+    until(
+        lambda: machine not in [one["id"] for one in living(lab)],
+        "the machine to be gone",
+        PATIENCE,
+    )
 
 
 def test_a_spot_job_that_is_interrupted_twice_goes_on_from_its_checkpoint(
@@ -254,7 +223,7 @@ def test_input_comes_from_a_bucket_and_results_go_into_one(
 
 
 def test_buckets_that_are_not_configured_are_refused(gateway: Service, share: Path) -> None:
-    work = folder(share, "elsewhere")
+    work = folder(share, "foreign")
     (work / "run.sh").write_text("#!/bin/sh\n#SPZ stage-in=s3://site/kept\ntrue\n")
     job = gateway.submit("run.sh", cwd=work)
     gateway.wait(job, "FAILED")

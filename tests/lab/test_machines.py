@@ -187,6 +187,6 @@ def nobodys() -> Iterator[pwd.struct_passwd]:
 def test_an_ordinary_user_can_run_it(nobodys: pwd.struct_passwd, folder: Path) -> None:
     if not SSHD:
         pytest.skip(NO_SSHD)
-    with running("--speed", "30", "--ssh-port", "2223", user=nobodys.pw_name) as lab:
+    with running("--speed", "30", user=nobodys.pw_name) as lab:
         done = Node(lab, folder).up().ssh("id -un")
     assert done.stdout.split() == [nobodys.pw_name]

@@ -1,9 +1,6 @@
 """SkyPilot's managed jobs on machines of EC2: lost in one region, they go on in the next."""
 
 import json
-import os
-import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,16 +9,23 @@ import pytest
 
 from broker.model.job import JobState
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG, SPZ
+from tests.e2e.service import Preloaded, Service
+from tests.lab.boxed import (
+    ONE_TYPE,
+    PATIENCE,
+    SPZ,
+    billed,
+    boxed,
+    living,
+    nodes_gone,
+    posted,
+    saved,
+)
+from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.timeout(300)]
-PATIENCE = 60.0
-SPEED = 30
-NOTICE = 30 * SPEED
-"""Seconds of the box: it hears of it long before."""
+NOTICE = 30 * 30
+"""Seconds of the box, thirty of ours: it hears of it long before."""
 TASK = """\
 name: fit
 resources: {use_spot: true, cpus: 2+, job_recovery: EAGER_NEXT_REGION}
@@ -36,39 +40,14 @@ run: |
 
 
 @pytest.fixture(scope="module")
-def share() -> Iterator[Path]:
-    """Where users work: on every machine an empty folder of its own lies over it."""
-    path = Path(f"/tmp/spz-managed-{os.getpid()}")
-    (path / "home" / "project").mkdir(parents=True)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+def options(share: Path) -> tuple[str, ...]:
+    return ("--private", str(share))
 
 
 @pytest.fixture(scope="module")
-def lab(share: Path) -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    with running("--speed", str(SPEED), "--ssh-port", port, "--private", str(share)) as made:
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
+    with boxed(preloaded, lab, f"{ONE_TYPE}, spot: true, fetch_seconds: 1") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def gateway(lab: Running) -> Iterator[Service]:
-    config = CONFIG.format(
-        endpoint=lab.endpoint,
-        ssh_port=lab.ssh_port,
-        ssh_user=lab.ssh_user,
-        buy="instance_types: [m7i.large], spot: true, fetch_seconds: 1",
-    )
-    preloaded = Preloaded()
-    try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
-            yield made
-    finally:
-        preloaded.close()
 
 
 class Terminal:
@@ -76,6 +55,7 @@ class Terminal:
 
     def __init__(self, gateway: Service, home: Path) -> None:
         self.gateway, self.home = gateway, home
+        (home / "project").mkdir(parents=True)
 
     def __call__(self, *argv: str) -> Any:
         variables = {**self.gateway.variables(), "HOME": str(self.home)}
@@ -93,11 +73,6 @@ def machine_of(gateway: Service, job: int) -> dict[str, Any]:
     return dict(json.loads(found[0][0])["machine"])
 
 
-def saved(gateway: Service, job: int) -> int:
-    statement = "select count(*) from events where kind = 'Checkpointed' and job = ?"
-    return int(gateway.rows(f"{statement} and doc like '%saved%'", job)[0][0])
-
-
 def lose(spz: Terminal, lab: Running, job: int, *, attempt: int) -> str:
     """Takes its machine back once what it saved there is copied; the region."""
     until(lambda: saved(spz.gateway, job) >= attempt, "a checkpoint of it", PATIENCE)
@@ -111,10 +86,6 @@ def lose(spz: Terminal, lab: Running, job: int, *, attempt: int) -> str:
 def _runs(gateway: Service, job: int) -> bool:
     record = gateway.job(job)
     return record.state is JobState.RUNNING and not (record.configuring or record.completing)
-
-
-def living(lab: Running) -> set[str]:
-    return {one["id"] for one in lab.machines() if one["state"] in {"pending", "running"}}
 
 
 def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
@@ -143,18 +114,5 @@ def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
     shown = gateway.run("sacct", "-D", "-n", "-X", "-P", "-o", "State", "-j", str(job))
     assert shown.out.split() == ["PREEMPTED", "PREEMPTED", "COMPLETED"]
     until(lambda: not living(lab), "idle machines to be let go", PATIENCE)
-    until(lambda: not _nodes(gateway), "the nodes' end to be written down", PATIENCE)
-    assert _posted(gateway) == _billed(lab, since)
-
-
-def _nodes(gateway: Service) -> list[Any]:
-    return gateway.rows("select 1 from nodes where gone = 0 and launch > 0")
-
-
-def _posted(gateway: Service) -> int:
-    entries = (json.loads(doc) for (doc,) in gateway.rows("select doc from ledger"))
-    return sum(entry.get("cost", 0) for entry in entries if entry.get("machine"))
-
-
-def _billed(lab: Running, since: int) -> int:
-    return sum(line["micro_usd"] for line in lab.get("bill")["lines"][since:])
+    until(lambda: nodes_gone(gateway), "the nodes' end to be written down", PATIENCE)
+    assert posted(gateway) == billed(lab, since)

@@ -10,38 +10,19 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
+from tests.e2e.service import Preloaded, Service
 from tests.e2e.test_steps_of_nodes import LOOPBACK, RING
+from tests.lab.boxed import boxed
 from tests.lab.broken import cut_off
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG
+from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", "30", "--ssh-port", "2227") as made:
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
+    with boxed(preloaded, lab, idle=60) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def gateway(lab: Running) -> Iterator[Service]:
-    config = CONFIG.format(
-        endpoint=lab.endpoint,
-        ssh_port=lab.ssh_port,
-        ssh_user=lab.ssh_user,
-        buy="instance_types: [m7i.large]",
-    ).replace("idle_seconds: 2", "idle_seconds: 60")
-    preloaded = Preloaded()
-    try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
-            yield made
-    finally:
-        preloaded.close()
 
 
 ALL = """\

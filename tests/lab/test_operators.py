@@ -1,20 +1,16 @@
 """What an operator sees of EC2: `spz check`, `spz sweep`, ceilings, refusals, as processes."""
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Ran, Service, service
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
+from tests.lab.boxed import PATIENCE, SPZ, living
+from tests.lab.running import CREDENTIALS, Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SPZ = str(Path(sys.executable).with_name("spz"))
-PATIENCE = 60.0
 CONFIG = """\
 cluster: boxed
 kill_wait: 1
@@ -37,20 +33,10 @@ aws:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", "20", "--ssh-port", "2226") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def gateway(lab: Running) -> Iterator[Service]:
-    preloaded = Preloaded()
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
     config = CONFIG.format(endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user)
     with service(preloaded, config, environ=CREDENTIALS) as made:
         yield made
-    preloaded.close()
 
 
 def spz(gateway: Service, *words: str) -> Ran:
@@ -89,7 +75,7 @@ def test_a_ceiling_keeps_a_second_machine_from_being_bought(gateway: Service) ->
 def test_refusals_are_among_the_reasons_of_sinfo(gateway: Service, lab: Running) -> None:
     for region in ("us-east-1", "eu-west-1"):
         lab.set("rule", region=region)
-    until(lambda: not _living(lab) or None, "idle machines to be let go", PATIENCE)
+    until(lambda: not living(lab) or None, "idle machines to be let go", PATIENCE)
     job = gateway.wrap("true")
 
     def told() -> str:
@@ -121,10 +107,6 @@ def test_a_sweep_finds_machines_of_this_site_in_any_region(gateway: Service, lab
     ends = ("shutting-down", "terminated")
     states = {machine["id"]: machine["state"] for machine in lab.machines()}
     assert states[stray] in ends
-
-
-def _living(lab: Running) -> list[str]:
-    return [m["id"] for m in lab.machines() if m["state"] in {"pending", "running"}]
 
 
 def _finds(done: Ran, machine: str) -> Ran | None:

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
+from tests.e2e.service import Preloaded, Service
+from tests.lab.boxed import boxed
 from tests.lab.broken import agents, kill, sessions
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
-from tests.lab.test_service import CONFIG
+from tests.lab.running import Running
 
 ROUNDS = int(os.environ.get("SKYPURZA_TEST_ROUNDS") or 10)
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
@@ -35,29 +34,11 @@ pytestmark = [pytest.mark.kill, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", "30", "--ssh-port", "2228") as made:
+def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
+    with boxed(preloaded, lab, idle=60) as made:
+        (made.work / "lines").mkdir()
+        (made.work / "job.sh").write_text(SCRIPT)
         yield made
-
-
-@pytest.fixture
-def gateway(lab: Running) -> Iterator[Service]:
-    preloaded = Preloaded()
-    config = CONFIG.format(
-        endpoint=lab.endpoint,
-        ssh_port=lab.ssh_port,
-        ssh_user=lab.ssh_user,
-        buy="instance_types: [m7i.large]",
-    ).replace("idle_seconds: 2", "idle_seconds: 60")
-    try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
-            (made.work / "lines").mkdir()
-            (made.work / "job.sh").write_text(SCRIPT)
-            yield made
-    finally:
-        preloaded.close()
 
 
 def live(gateway: Service) -> int:

@@ -1,77 +1,42 @@
 """A service whose EC2 is the box: refusals, gangs, how long things take, losses, money."""
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import CREDENTIALS, Running, running
+from tests.e2e.service import Preloaded, Service
+from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, billed, boxed, living, nodes_gone, posted
+from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SPZ = str(Path(sys.executable).with_name("spz"))
-PATIENCE = 60.0
 SPEED = 10
 SIMULATED_SECONDS = (17 + 3) / SPEED
 """What the box lets a machine boot, and its sshd come up."""
-CONFIG = """\
-cluster: boxed
-kill_wait: 1
-partitions:
-  - name: ec2
-    default: true
-    def_mem_per_cpu: 100
-    elastic: {{provider: ec2, max_nodes: 20, idle_seconds: 2, {buy}}}
-scheduling: {{requeue_delay: 0}}
-aws:
-  endpoint_url: {endpoint}
-  ssh_port: {ssh_port}
-  ssh_user: {ssh_user}
-  sudo: false
-  node_folder: ~/node
-  write_etc: false
-"""
 
 
 @pytest.fixture(scope="module")
-def preloaded() -> Iterator[Preloaded]:
-    made = Preloaded()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", str(SPEED), "--ssh-port", "2224") as made:
-        yield made
+def options() -> tuple[str, ...]:
+    return ("--speed", str(SPEED))
 
 
 @contextmanager
 def served(
     preloaded: Preloaded,
     lab: Running,
-    buy: str = "instance_types: [m7i.large]",
+    buy: str = ONE_TYPE,
     *,
     reserved: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Service]:
     """A service of this box with what its partition may buy; afterwards all its machines go."""
-    config = CONFIG.format(
-        endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user, buy=buy
-    )
     lab.set("clear")
     for one in reserved:
         lab.set("reservation", **one)
     try:
-        with service(preloaded, config, environ=CREDENTIALS) as made:
+        with boxed(preloaded, lab, buy) as made:
             yield made
     finally:
         for machine in living(lab):
@@ -81,10 +46,6 @@ def served(
 def launches(lab: Running, since: float) -> list[dict[str, Any]]:
     made = ("RunInstances", "CreateFleet")
     return [c for c in lab.get("calls") if c["at"] >= since and c["action"] in made]
-
-
-def living(lab: Running) -> list[dict[str, Any]]:
-    return [m for m in lab.machines() if m["state"] in {"pending", "running"}]
 
 
 def slowdown() -> float:
@@ -193,22 +154,9 @@ def test_the_ledger_is_the_bill_of_the_box(preloaded: Preloaded, lab: Running) -
         for job in jobs:
             gateway.wait(job, "COMPLETED")
         settle(lambda: not living(lab), "idle machines to be let go")
-        settle(lambda: _nodes_gone(gateway), "the nodes' end to be written down")
-        assert _posted(gateway) == _billed(lab, since)
+        settle(lambda: nodes_gone(gateway), "the nodes' end to be written down")
+        assert posted(gateway) == billed(lab, since)
 
 
 def _asked(lab: Running, action: str, since: float) -> bool:
     return any(c["at"] >= since and c["action"] == action for c in lab.get("calls"))
-
-
-def _nodes_gone(gateway: Service) -> bool:
-    return not gateway.rows("select 1 from nodes where gone = 0 and launch > 0")
-
-
-def _posted(gateway: Service) -> int:
-    entries = (json.loads(doc) for (doc,) in gateway.rows("select doc from ledger"))
-    return sum(entry.get("cost", 0) for entry in entries if entry.get("machine"))
-
-
-def _billed(lab: Running, since: int) -> int:
-    return sum(line["micro_usd"] for line in lab.get("bill")["lines"][since:])

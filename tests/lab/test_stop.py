@@ -1,43 +1,27 @@
-"""Clusters of the box's machines, stopped and started by `spz`: what is on them, what they cost."""
+"""Clusters of the box's machines: stopped and started, made to a task's wishes, what they cost."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.e2e.agents import until
 from tests.e2e.service import Preloaded
 from tests.e2e.test_spz import Terminal
-from tests.lab.host import NO_SSHD, SSHD
-from tests.lab.running import Running, running
-from tests.lab.test_service import _billed, _nodes_gone, _posted, living, served, settle
+from tests.lab.boxed import ONE_TYPE, PATIENCE, billed, boxed, living, nodes_gone, posted
+from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def preloaded() -> Iterator[Preloaded]:
-    made = Preloaded()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Running]:
-    if not SSHD:
-        pytest.skip(NO_SSHD)
-    with running("--speed", "20", "--ssh-port", "2226") as made:
-        yield made
 
 
 def test_a_stopped_cluster_keeps_its_disk_and_costs_its_volume(
     preloaded: Preloaded, lab: Running
 ) -> None:
     home = TemporaryDirectory(prefix="spz", dir="/tmp")
-    with home as folder, served(preloaded, lab) as gateway:
+    with home as folder, boxed(preloaded, lab) as gateway:
         since = len(lab.get("bill")["lines"])
         spz = Terminal(gateway, Path(folder))
         made = spz("launch", "-y", "-c", "dev", "--cpus", "2", "true")
@@ -64,6 +48,61 @@ def test_a_stopped_cluster_keeps_its_disk_and_costs_its_volume(
         assert [one["id"] for one in living(lab)] == [machine["id"]]
         assert spz("exec", "dev", "echo again").out == "again\n"
         assert spz("down", "-y", "dev").code == 0
-        settle(lambda: not living(lab), "the machine's end")
-        settle(lambda: _nodes_gone(gateway), "the node's end to be written down")
-        assert _posted(gateway) == _billed(lab, since)
+        until(lambda: not living(lab), "the machine's end", PATIENCE)
+        until(lambda: nodes_gone(gateway), "the node's end to be written down", PATIENCE)
+        assert posted(gateway) == billed(lab, since)
+
+
+WISHES = """\
+resources:
+  cpus: 2
+  image_id: {{us-east-1: {image}}}
+  disk_size: 300
+  disk_tier: high
+  labels: {{team: nlp}}
+  ports: [8080, 9000-9001]
+run: echo here
+"""
+IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+
+
+def test_a_cluster_is_made_of_what_its_task_wishes_and_billed_so(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    ec2, ssm = lab.client("ec2"), lab.client("ssm")
+    image = ssm.get_parameter(Name=IMAGE)["Parameter"]["Value"]
+    home = TemporaryDirectory(prefix="spz", dir="/tmp")
+    with home as folder, boxed(preloaded, lab, ONE_TYPE) as gateway:
+        since = len(lab.get("bill")["lines"])
+        spz = Terminal(gateway, Path(folder))
+        task = spz.file("task.yaml", WISHES.format(image=image))
+        made = spz("launch", "-y", "-c", "wish", task)
+        assert (made.code, "here" in made.out) == (0, True), made
+        (machine,) = living(lab)
+        told = ec2.describe_instances(InstanceIds=[machine["id"]])["Reservations"][0]["Instances"]
+        tags = {tag["Key"]: tag["Value"] for tag in told[0]["Tags"]}
+        assert (told[0]["ImageId"], tags["team"]) == (image, "nlp")
+        disk = told[0]["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]
+        (volume,) = ec2.describe_volumes(VolumeIds=[disk])["Volumes"]
+        assert (volume["Size"], volume["Iops"], volume["Throughput"]) == (300, 7000, 437)
+        groups = [one["GroupId"] for one in told[0]["SecurityGroups"]]
+        listed = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
+        world = [
+            (rule["FromPort"], rule["ToPort"])
+            for group in listed
+            for rule in group["IpPermissions"]
+            if any(one["CidrIp"] == "0.0.0.0/0" for one in rule["IpRanges"])
+        ]
+        assert world == [(8080, 8080), (9000, 9001)]
+        (address,) = spz.json("status", "wish")["clusters"][0]["addresses"]
+        assert spz("status", "--endpoint", "9001", "wish").out == f"{address}:9001\n"
+        lines = [f"{port}: {address}:{port}" for port in (8080, 9000, 9001)]
+        assert spz("status", "--endpoints", "wish").out.splitlines() == lines
+        shut = spz("status", "--endpoint", "22", "wish")
+        assert (shut.code, "has not opened port 22; open: 8080, 9000-9001" in shut.err) == (1, True)
+        other = spz("launch", "-y", "-c", "wish", "--ports", "7070", "true")
+        assert (other.code, "asked for port 7070" in other.err) == (1, True), other
+        assert spz("down", "-y", "wish").code == 0
+        until(lambda: not living(lab), "the machine's end", PATIENCE)
+        until(lambda: nodes_gone(gateway), "the node's end to be written down", PATIENCE)
+        assert posted(gateway) == billed(lab, since)
