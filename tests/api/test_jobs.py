@@ -227,6 +227,36 @@ def test_a_cluster_that_is_too_small_is_not_reused(house: House) -> None:
     assert "spz down" in hint
 
 
+MADE = "{cpus: 2, disk_size: 300, disk_tier: medium, labels: {a: b}, ports: [80-90], %s}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [
+        ("disk_size: 200", None),
+        ("disk_tier: low", None),
+        ("labels: {c: d}", None),
+        ("ports: 80-90", None),
+        ("disk_size: 400", "a disk of 400 GB, has 300"),
+        ("disk_tier: best", "disk tier best, has medium"),
+        ("ports: [80-90, 95]", "port 95, has 80-90 open"),
+        ("infra: aws/us-west-2, image_id: ami-2, disk_size: 9", "another image"),
+    ],
+)
+def test_a_cluster_that_was_made_otherwise_is_not_reused(
+    house: House, asked: str, lacks: str | None
+) -> None:
+    image = "infra: aws/us-east-1, image_id: ami-1" if "image" in asked else "use_spot: false"
+    house.launch(f"resources: {MADE % image}")
+    house.wait(60)
+    status, told = house.launch(f"resources: {{cpus: 2, {asked}}}\nrun: x")
+    assert status == (409 if lacks else 200)
+    if lacks:
+        assert told["error"]["message"].endswith(f"asked for {lacks}")
+    (one,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+    assert one["ports"] == ["80-90"]
+
+
 def test_users_have_names_of_their_own(house: House) -> None:
     house.launch("run: x")
     _, told = house.launch("run: x", by=BOB)

@@ -62,10 +62,11 @@ def _endpoints(found: Sequence[show.Json], port: int | None) -> int:
     """`8080: ADDRESS:8080` of each open port; of one that is named ADDRESS:PORT alone."""
     for one in found:
         opened = [number for text in one["ports"] for number in _range(text)]
-        if port is not None and port not in opened:
+        if not opened or port not in {None, *opened}:
             has = ", ".join(one["ports"]) or "none"
-            told = f"cluster {one['name']} has not opened port {port}; open: {has}"
-            raise Refused(told, hint="ports: in resources of its task (--ports) opens them")
+            told = f"not opened port {port}; open: {has}" if port else "opened no ports"
+            out = "ports: in resources of its task (--ports) opens them"
+            raise Refused(f"cluster {one['name']} has {told}", hint=out)
         for number in opened if port is None else [port]:
             where = f"{_address(one)}:{number}"
             print(where if port is not None else f"{number}: {where}")
