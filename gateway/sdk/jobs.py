@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from broker.model.errors import Refused, Unknown
-from gateway.sdk import managed
+from gateway.sdk import clusters, managed
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
 from gateway.sdk.follow import Follower, Which
@@ -115,7 +114,7 @@ def tail_logs(
     every = _queue(False, job_id is not None)
     job = int(managed.one_of(managed.of_name(every, name), job_id, task=task)["id"])
     if controller:
-        lines: Any = service().get(f"/v1/jobs/{job}/why")["lines"]
+        lines = clusters.why(service(), job)
         return iter(lines) if not preload_content else _said(lines, output_stream)
     how: Json = {"follow": follow, "tail": tail}
     if not preload_content:

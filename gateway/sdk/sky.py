@@ -5,7 +5,6 @@ refused at once. Parameters that change nothing here are told by a warning.
 """
 
 import os
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from broker.model.errors import Conflict, Refused, Unknown
 from gateway.config.paths import Paths
-from gateway.sdk import show
+from gateway.sdk import clusters, show
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Client, Json
-from gateway.sdk.follow import LOOK_AGAIN, Follower, Which, logs_status, part_of
+from gateway.sdk.follow import Follower, Which, logs_status, part_of
 from gateway.sdk.launching import which
 from gateway.sdk.records import Handle, JobStatus, cluster_record, handle_of, job_record
 from gateway.sdk.sending import make_folders, request
@@ -81,7 +80,7 @@ def launch(
     idle = {"idle_minutes": idle_minutes_to_autostop or 0, "down": down}
     waits = {"wait_for": wait_for} if wait_for else {}
     body = body_of(task, autostop={**idle, **waits} if lets_go else None)
-    skips = no_setup or (fast and _is_up(cluster_name))
+    skips = no_setup or (fast and clusters.is_up(service(), cluster_name))
     body |= {"cluster": cluster_name, "setup": not skips}
     client = service()
     plan = client.post("/v1/launch", {**body, "dry_run": True})
@@ -109,17 +108,8 @@ def exec(
     make_folders(body["home"], body["home"])
     made = service().persist(f"/v1/clusters/{cluster_name}/exec", body)
     if down:
-        _set_idle(cluster_name, 0, down=True)
+        clusters.set_idle(service(), cluster_name, 0, down=True)
     return RequestId.of(body["request"], lambda out: _stands(made, out))
-
-
-def _is_up(name: str | None) -> bool:
-    return any(one["name"] == name and one["status"] == "UP" for one in _clusters(False))
-
-
-def _clusters(all_users: bool) -> list[Json]:
-    found: list[Json] = service().get("/v1/clusters")["clusters"]
-    return [one for one in found if all_users or one["uid"] == os.getuid()]
 
 
 def _stands(made: Json, out: BinaryIO) -> Launched:
@@ -129,7 +119,7 @@ def _stands(made: Json, out: BinaryIO) -> Launched:
         out.write(f"{text}\n".encode())
 
     Follower(service(), out, say=say).until_up(made["job"])
-    found = [one for one in _clusters(True) if one["job"] == made["job"]]
+    found = [one for one in clusters.listed(service(), all_users=True) if one["job"] == made["job"]]
     return made["run"], handle_of(found[0]) if found else None
 
 
@@ -169,7 +159,7 @@ def status(
     cluster_names: Names = None, refresh: object = None, all_users: bool = False
 ) -> RequestId[list[Json]]:
     """Clusters; they are always fresh. Raises Unknown for a name that is none."""
-    found = show.matching(_clusters(all_users), _listed(cluster_names))
+    found = show.matching(clusters.listed(service(), all_users=all_users), _listed(cluster_names))
     return RequestId.done([cluster_record(dict(one)) for one in found])
 
 
@@ -295,7 +285,7 @@ def stop(
 
 def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
     if graceful:
-        _set_idle(name, 0, down=down)
+        clusters.set_idle(service(), name, 0, down=down)
     else:
         service().post(f"/v1/clusters/{name}/{'down' if down else 'stop'}")
     return RequestId.done(None)
@@ -311,21 +301,18 @@ def start(
 ) -> RequestId[Handle]:
     """Starts a stopped cluster where it is; `get` waits until it is up. Raises Told."""
     _ignored(wait_for=wait_for, retry_until_up=retry_until_up)
-    service().post(f"/v1/clusters/{cluster_name}/start")
+    job = service().post(f"/v1/clusters/{cluster_name}/start")["job"]
     if idle_minutes_to_autostop is not None:
-        _set_idle(cluster_name, idle_minutes_to_autostop, down=down)
-    return RequestId.of(cluster_name, lambda _: _started(cluster_name))
+        clusters.set_idle(service(), cluster_name, idle_minutes_to_autostop, down=down)
+    return RequestId.of(cluster_name, lambda _: _started(job))
 
 
-def _started(name: str) -> Handle:
-    """Raises Conflict where it is stopped again, or gone."""
-    while True:
-        found = [one for one in _clusters(False) if one["name"] == name]
-        if not found or found[0]["status"] == "STOPPED":
-            raise Conflict(f"cluster {name!r} did not come up", hint=f"`spz why {name}`")
-        if found[0]["status"] == "UP":
-            return handle_of(found[0])
-        time.sleep(LOOK_AGAIN)
+def _started(job: int) -> Handle:
+    """Raises Conflict where it is stopped again, Refused where it is gone."""
+    one = clusters.until(service(), job, {"UP", "STOPPED"})
+    if one["status"] == "STOPPED":
+        raise Conflict(f"cluster {one['name']!r} did not come up", hint=f"`spz why {one['name']}`")
+    return handle_of(one)
 
 
 def autostop(
@@ -343,13 +330,8 @@ def autostop(
     if hook is not None:
         raise Refused("hook: hooks stand in the task", hint="config: {hooks: [...]}")
     _ignored(wait_for=wait_for, hook_timeout=hook_timeout)
-    _set_idle(cluster_name, idle_minutes, down=down)
+    clusters.set_idle(service(), cluster_name, idle_minutes, down=down)
     return RequestId.done(None)
-
-
-def _set_idle(name: str, minutes: int, *, down: bool) -> None:
-    seconds = None if minutes < 0 else minutes * 60
-    service().post(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
 
 
 def cost_report(days: int | None = 30) -> RequestId[list[Json]]:

@@ -1,12 +1,11 @@
 """launch, exec, cancel, down, stop, start, autostop: what changes clusters."""
 
-import os
 import time
-from collections.abc import Container, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from broker.model.errors import Refused
-from gateway.sdk import show
+from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
@@ -16,9 +15,8 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
 
 USUAL_MINUTES = 5
-LOOK = 0.3
 FIRST_GAP, LONGEST_GAP = 30.0, 300.0
-"""Seconds between two looks, and between two starts with `-r`."""
+"""Seconds between two starts with `-r`."""
 
 
 def launch(given: Values, counter: Counter) -> int:
@@ -28,7 +26,7 @@ def launch(given: Values, counter: Counter) -> int:
     body = body_of(given, given["words"])
     body |= {"cluster": given["cluster"], "setup": not given["no_setup"]}
     if given["fast"]:
-        body["setup"] = body["setup"] and not _is_up(counter.service, given["cluster"])
+        body["setup"] = body["setup"] and not clusters.is_up(counter.service, given["cluster"])
     quiet = given["yes"] or as_json(given)
     made = Launch(counter.service, counter.say, as_json=as_json(given))
     if not made.launch(body, confirm=None if quiet else counter.confirm, dry_run=given["dryrun"]):
@@ -39,11 +37,6 @@ def launch(given: Values, counter: Counter) -> int:
     status = made.finish(detach=detached, down=down)
     ssh.anew(counter)
     return status
-
-
-def _is_up(service: Client, name: str | None) -> bool:
-    found = service.get("/v1/clusters")["clusters"]
-    return any(one["name"] == name and one["uid"] == os.getuid() for one in found)
 
 
 def _requested(counter: Counter, body: Json, made: Json) -> int:
@@ -74,57 +67,70 @@ def cancel(given: Values, counter: Counter) -> int:
     return 0
 
 
-def down(given: Values, counter: Counter) -> int:
-    """Asks first; exits 1 where the answer is no."""
+class Way(NamedTuple):
+    """In which a cluster ends: its route, and what is said of it."""
+
+    route: str
+    doing: str
+    does: str
+
+
+DOWN, STOP = Way("down", "Terminating", "goes"), Way("stop", "Stopping", "stops")
+
+
+def _end(way: Way, given: Values, counter: Counter) -> list[Json] | None:
+    """Asks first; None where the answer is no. With --graceful they end after their runs."""
     found = _chosen(given, counter.service)
-    if not _agreed("Terminating", found, given=given, counter=counter):
-        return 1
+    if not _agreed(way.doing, found, given=given, counter=counter):
+        return None
     for one in found:
         if given["graceful"]:
-            _set_idle(counter.service, one, seconds=0, down=True)
-            print(f"Cluster {one['name']} (job {one['job']}) goes when its runs are over")
+            clusters.set_idle(counter.service, one["name"], 0, down=way is DOWN)
+            print(f"Cluster {one['name']} (job {one['job']}) {way.does} when its runs are over")
             continue
-        counter.service.post(f"/v1/clusters/{one['name']}/down")
-        print(f"Terminating cluster {one['name']} (job {one['job']})")
+        counter.service.post(f"/v1/clusters/{one['name']}/{way.route}")
+        print(f"{way.doing} cluster {one['name']} (job {one['job']})")
+    return found
+
+
+def down(given: Values, counter: Counter) -> int:
+    """Exits 1 where the answer is no."""
+    found = _end(DOWN, given, counter)
+    if found is None:
+        return 1
     ssh.anew(counter)
     if not given["graceful"]:
         storage.remove(name for one in found for name in one["passing_storages"])
     return 0
 
 
-def autostop(given: Values, counter: Counter) -> int:
-    minutes = USUAL_MINUTES if given["idle_minutes"] is None else given["idle_minutes"]
-    seconds = None if given["cancel"] or minutes < 0 else minutes * 60
-    found = _chosen(given, counter.service)
-    verb = "Keeping" if seconds is None else "Setting autostop of"
-    if not _agreed(verb, found, given=given, counter=counter):
-        return 1
-    for one in found:
-        _set_idle(counter.service, one, seconds=seconds, down=given["down"])
-        verb = "goes" if given["down"] else "stops"
-        told = "is kept" if seconds is None else f"{verb} after {minutes} minutes without a run"
-        print(f"Cluster {one['name']} {told}")
-    return 0
-
-
 def stop(given: Values, counter: Counter) -> int:
-    """Asks first; waits until the last machine is stopped. Exits 1 where the answer is no."""
-    found = _chosen(given, counter.service)
-    if not _agreed("Stopping", found, given=given, counter=counter):
+    """Waits until the last machine is stopped. Exits 1 where the answer is no."""
+    found = _end(STOP, given, counter)
+    if found is None:
         return 1
-    for one in found:
-        if given["graceful"]:
-            _set_idle(counter.service, one, seconds=0, down=False)
-            print(f"Cluster {one['name']} (job {one['job']}) stops when its runs are over")
-            continue
-        counter.service.post(f"/v1/clusters/{one['name']}/stop")
-        print(f"Stopping cluster {one['name']} (job {one['job']})")
     if given["graceful"] or given["async"]:
         return 0
     for one in found:
-        _wait(counter.service, one, {"STOPPED"})
+        clusters.until(counter.service, one["job"], {"STOPPED"})
         print(f"Cluster {one['name']} is stopped: its disks are kept, and billed")
     ssh.anew(counter)
+    return 0
+
+
+def autostop(given: Values, counter: Counter) -> int:
+    """Asks first; exits 1 where the answer is no."""
+    asked = USUAL_MINUTES if given["idle_minutes"] is None else given["idle_minutes"]
+    minutes = -1 if given["cancel"] else asked
+    found = _chosen(given, counter.service)
+    verb = "Keeping" if minutes < 0 else "Setting autostop of"
+    if not _agreed(verb, found, given=given, counter=counter):
+        return 1
+    way = DOWN if given["down"] else STOP
+    for one in found:
+        clusters.set_idle(counter.service, one["name"], minutes, down=given["down"])
+        told = "is kept" if minutes < 0 else f"{way.does} after {minutes} minutes without a run"
+        print(f"Cluster {one['name']} {told}")
     return 0
 
 
@@ -136,11 +142,10 @@ def start(given: Values, counter: Counter) -> int:
     minutes = given["idle_minutes_to_autostop"]
     for one in found:
         if one["status"] == "STOPPING":
-            _wait(counter.service, one, {"STOPPED"})
+            clusters.until(counter.service, one["job"], {"STOPPED"})
         counter.service.post(f"/v1/clusters/{one['name']}/start")
         if minutes is not None:
-            seconds = None if minutes < 0 else minutes * 60
-            _set_idle(counter.service, one, seconds=seconds, down=given["down"])
+            clusters.set_idle(counter.service, one["name"], minutes, down=given["down"])
     if given["async"]:
         return 0
     codes = [_came_up(one, given, counter) for one in found]
@@ -158,7 +163,7 @@ def _came_up(one: Json, given: Values, counter: Counter) -> int:
     """With -r for ever; a start is never another place, nor another type."""
     pause = FIRST_GAP
     while True:
-        now = _wait(counter.service, one, {"UP", "STOPPED"})
+        now = clusters.until(counter.service, one["job"], {"UP", "STOPPED"})
         if now["status"] == "UP":
             print(f"Cluster {one['name']} is up: {now['resources']} in {now['infra']}")
             return 0
@@ -170,31 +175,13 @@ def _came_up(one: Json, given: Values, counter: Counter) -> int:
         counter.service.post(f"/v1/clusters/{one['name']}/start")
 
 
-def _wait(service: Client, one: Json, states: Container[str]) -> Json:
-    """The cluster once it is in one of the states. Raises Refused where it is gone."""
-    while True:
-        every: list[Json] = service.get("/v1/clusters")["clusters"]
-        now = next((other for other in every if other["job"] == one["job"]), None)
-        if now is None:
-            raise Refused(f"cluster {one['name']} is gone", hint="`spz cost-report` has its record")
-        if now["status"] in states:
-            return now
-        time.sleep(LOOK)
-
-
-def _set_idle(service: Client, one: Json, *, seconds: int | None, down: bool) -> None:
-    body = {"idle_seconds": seconds, "down": down}
-    service.post(f"/v1/clusters/{one['name']}/autostop", body)
-
-
 def _chosen(given: Values, service: Client) -> list[Any]:
     """Clusters by name, or all of the user's. Raises Refused, Unknown."""
     names, everything = given["words"], given["all"] or given.get("all_users")
     if not names and not everything:
         raise Refused("no cluster named", hint="name some, or --all")
-    found = service.get("/v1/clusters")["clusters"]
-    mine = [one for one in found if given.get("all_users") or one["uid"] == os.getuid()]
-    return show.matching(found if names else mine, names)
+    anybody = bool(names or given.get("all_users"))
+    return show.matching(clusters.listed(service, all_users=anybody), names)
 
 
 def _agreed(verb: str, found: Iterable[Json], *, given: Values, counter: Counter) -> bool:

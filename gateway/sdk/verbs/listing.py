@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.errors import Refused, SpzError
-from gateway.sdk import show
+from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
@@ -95,9 +95,7 @@ def logs(given: Values, counter: Counter) -> int:
     target, *numbers = given["words"]
     service = counter.service
     if given["provision"]:
-        job = which(service, target, None).job
-        print("\n".join(service.get(f"/v1/jobs/{job}/why")["lines"]))
-        return 0
+        return tell_why(service, which(service, target, None).job)
     if given["hook"]:
         Follower(service, sys.stdout.buffer).show(Which(which(service, target, None).job))
         return 0
@@ -115,6 +113,12 @@ def _one_log(given: Values, counter: Counter, target: str, *, run: int | None) -
         tell(error)
         return NOT_FOUND
     return text_of(given, counter, wanted, state=state, title=target)
+
+
+def tell_why(service: Client, job: int) -> int:
+    """In place of its text."""
+    print("\n".join(clusters.why(service, job)))
+    return 0
 
 
 def tell(error: SpzError) -> None:

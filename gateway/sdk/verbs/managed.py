@@ -15,7 +15,7 @@ from gateway.sdk.sending import make_folders
 from gateway.sdk.verbs import pools
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
-from gateway.sdk.verbs.listing import text_of
+from gateway.sdk.verbs.listing import tell_why, text_of
 from gateway.sdk.verbs.sent import body_of
 
 
@@ -104,8 +104,7 @@ def logs(given: Values, counter: Counter) -> int:
     service = counter.service
     job = _job_of(given, service)
     if given["controller"]:
-        print("\n".join(service.get(f"/v1/jobs/{job}/why")["lines"]))
-        return 0
+        return tell_why(service, job)
     wanted = Which(job)
     state = part_of(service.get(f"/v1/jobs/{job}"), wanted)
     if given["attempt"] is not None:

@@ -26,6 +26,7 @@ TIMEOUT = Opt(
     "TIME",
     "runs end by themselves, or are cancelled with the site's KillWait",
 )
+PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
 CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
 LISTED = (OUTPUT, AS_JSON)
 

@@ -8,13 +8,13 @@ import re
 from typing import Any
 
 from broker.model.errors import Refused, Unknown
-from gateway.sdk import show
+from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.launching import Launch, state_of, which
 from gateway.sdk.sending import make_folders
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
-from gateway.sdk.verbs.listing import text_of
+from gateway.sdk.verbs.listing import tell_why, text_of
 from gateway.sdk.verbs.sent import body_of
 from gateway.sdk.verbs.tasks import text_of as file_text
 from gateway.translate.skypilot import read_file
@@ -78,9 +78,8 @@ def _start(counter: Counter, body: Json) -> None:
 def _workers(service: Client) -> dict[str, list[Json]]:
     """The user's, by pool."""
     found: dict[str, list[Json]] = {}
-    for one in service.get("/v1/clusters")["clusters"]:
-        named = _WORKER.fullmatch(one["name"])
-        if named and one["uid"] == os.getuid():
+    for one in clusters.listed(service):
+        if named := _WORKER.fullmatch(one["name"]):
             found.setdefault(named[1], []).append(one)
     return found
 
@@ -135,8 +134,7 @@ def logs(given: Values, counter: Counter) -> int:
     number = show.run_number(rest[0]) if rest else _number(workers[0])
     wanted = which(counter.service, f"{name}-pool-{number}", 1)
     if given["controller"]:
-        print("\n".join(counter.service.get(f"/v1/jobs/{wanted.job}/why")["lines"]))
-        return 0
+        return tell_why(counter.service, wanted.job)
     state = state_of(counter.service, wanted)
     return text_of(given, counter, wanted, state=state, title=f"{name} {number}")
 

@@ -9,13 +9,13 @@ from gateway.sdk.verbs.options import (
     LISTED,
     LOGS,
     OVERRIDES,
+    PURGE,
     TIMEOUT,
     WORKSPACE,
     YES,
 )
 
 CONTROLLER = Opt("--controller", FLAG, "Why it is where it is.")
-PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
 POOLS = (
     Opt("-v --verbose", FLAG, "It always tells all."),
     Opt("-a --all", FLAG, "All workers; that is usual."),

@@ -1,0 +1,47 @@
+"""What the command line and programs alike ask of clusters and say of them."""
+
+import os
+import time
+from collections.abc import Container
+
+from broker.model.errors import Refused
+from gateway.sdk.client import Client, Json
+from gateway.sdk.follow import LOOK_AGAIN
+
+
+def listed(service: Client, *, all_users: bool = False) -> list[Json]:
+    """The caller's, or everybody's."""
+    found: list[Json] = service.get("/v1/clusters")["clusters"]
+    return [one for one in found if all_users or one["uid"] == os.getuid()]
+
+
+def is_up(service: Client, name: str | None) -> bool:
+    """Whether the caller has one of that name that takes runs."""
+    return any(one["name"] == name and one["status"] == "UP" for one in listed(service))
+
+
+def until(service: Client, job: int, states: Container[str]) -> Json:
+    """The cluster of that job once it is in one of the states. Raises Refused where it is gone."""
+    while True:
+        found = (one for one in listed(service, all_users=True) if one["job"] == job)
+        one = next(found, None)
+        if one is None:
+            raise Refused(f"cluster of job {job} is gone", hint="`spz cost-report` has its record")
+        if one["status"] in states:
+            return one
+        time.sleep(LOOK_AGAIN)
+
+
+def set_idle(service: Client, name: str, minutes: int, *, down: bool) -> None:
+    """Stops it after so long without a run, or with `down` lets it go; a negative number keeps it.
+
+    Raises Told.
+    """
+    seconds = None if minutes < 0 else minutes * 60
+    service.post(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
+
+
+def why(service: Client, job: int) -> list[str]:
+    """Why the job is where it is, and what it was bought from. Raises Told."""
+    lines: list[str] = service.get(f"/v1/jobs/{job}/why")["lines"]
+    return lines
