@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from . import clock, hooks, identity, procs, spool, supervisor, talk, trouble, version, wire
+from . import apart, clock, hooks, identity, procs, spool, supervisor, talk, trouble, version, wire
 from .journal import Journal, load, save
 from .order import Options, order_for
 
@@ -378,7 +378,7 @@ class Agent:
         order.agent_socket = os.path.abspath(SOCKET)
         place.pid = os.fork()
         if place.pid == 0:
-            supervisor.main(order, {place.door, place.lock})
+            apart.main(order, {place.door, place.lock})
         place.hand_over()
 
     # ---------------------------------------------------------------- starting

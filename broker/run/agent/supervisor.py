@@ -14,7 +14,7 @@ from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, NoReturn, Optional
+    from typing import Any, Callable, Optional
 
 TERM = int(signal.SIGTERM)
 LAUNCH_FAILED = (0, 53)
@@ -25,43 +25,6 @@ OUT_OF_MEMORY = (0, 125)
 """As Slurm reports it: a signal that there is not."""
 TELL_AGAIN = 0.01
 """Seconds between two words to who follows a step's text."""
-NAME = b"spz-step"
-
-
-def main(order: Order, keep: "set[int]") -> "NoReturn":
-    """Runs in a fork of the agent and never returns; of its descriptors only `keep` stay."""
-    status = 70
-    try:
-        wake = _settle(keep)
-        Supervisor(order, wake).run()
-        status = 0
-    except BaseException:  # border: nothing of the agent may run in this process
-        trouble.tell()
-    finally:
-        os._exit(status)
-
-
-def _settle(keep: "set[int]") -> int:
-    """Away from the agent: own session, no descriptors of its, orphans come here."""
-    signal.set_wakeup_fd(-1)
-    os.setsid()
-    for fd in {int(name) for name in os.listdir("/proc/self/fd")} - keep - {0, 1, 2}:
-        _close(fd)
-    procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)
-    procs.prctl(procs.PR_SET_NAME, NAME)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # at shutdown the step ends first, then its record
-    wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(waker)
-    return wake
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # it was the one that listed the folder
 
 
 class Supervisor:
