@@ -80,7 +80,18 @@ class Tx(Protocol):
     def set_counters(self, counters: Counters) -> None: ...
 
 
-class Store(Protocol):
+class Sums(Protocol):
+    """Where what was used is summed up."""
+
+    def charges(
+        self, since: int, *, span: int = DAY, until: int = 2**40
+    ) -> Sequence[tuple[Party, str, int, int]]:
+        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
+        TRES-seconds."""
+        ...
+
+
+class Store(Sums, Protocol):
     def transaction(self, *, epoch: int) -> AbstractContextManager[Tx]:
         """All or nothing, durable when left without an error.
 
@@ -118,19 +129,12 @@ class Store(Protocol):
         """All that sacctmgr ever changed, in order; it stands over the configuration's book."""
         ...
 
-    def charges(
-        self, since: int, *, span: int = DAY, until: int = 2**40
-    ) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
-        TRES-seconds."""
-        ...
-
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars from an instant on, by account, user, QOS and partition."""
         ...
 
 
-class History(Protocol):
+class History(Sums, Protocol):
     """Reads of what is no longer in memory; safe from several threads."""
 
     def jobs(self, query: HistoryQuery) -> Iterator[Job]:
@@ -154,13 +158,6 @@ class History(Protocol):
     def blob(self, digest: Digest) -> bytes: ...
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
-        ...
-
-    def charges(
-        self, since: int, *, span: int = DAY, until: int = 2**40
-    ) -> Sequence[tuple[Party, str, int, int]]:
-        """What was used in whole spans, of a day or an hour: whose, the TRES, the span's begin,
-        TRES-seconds."""
         ...
 
     def machines(self) -> Mapping[str, str]:

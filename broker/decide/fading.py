@@ -1,9 +1,8 @@
 """What was used before, as it counts for limits and shares: it fades, and is reset now and then."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from accounting import rollup
 from accounting.assoc import Book
@@ -13,6 +12,7 @@ from accounting.reset import association_since, last_turn, qos_since
 from broker.model import events as ev
 from broker.model.site import Site
 from broker.model.tally import Charge, Party
+from broker.ports import Sums
 from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
 
@@ -20,14 +20,6 @@ HALF_LIVES = 10
 """What is older counts less than a thousandth."""
 UNSCALED = frozenset({rollup.JOBS, "billing"})
 """Sums that are no use of a TRES: CHARGED stands for billing, with the UsageFactor in it."""
-
-
-class Sums(Protocol):
-    """Where what was used is summed up."""
-
-    def charges(
-        self, since: int, *, span: int = rollup.DAY, until: int = 2**40
-    ) -> Sequence[tuple[Party, str, int, int]]: ...
 
 
 @dataclass(frozen=True, slots=True)
