@@ -260,8 +260,8 @@ class Engine:
                 )
 
     def _read_journal(self, message: rep.Journal, now: int) -> None:
-        node = self.world.nodes.get(message.node)
-        if node is None or node.launch != message.launch or node.journal != message.start:
+        node = self.world.present(message.node, message.launch)
+        if node is None or node.journal != message.start:
             return
         if node.machine is not None and any(r.get("kind") == "notice" for r in message.records):
             self.market.taken_back(node.machine, now)

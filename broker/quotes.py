@@ -10,7 +10,7 @@ from broker.model.errors import Refusal, Width, quota_reason
 from broker.model.inbox import Message
 from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
 from broker.model.reports import Launched, NotLaunched, Terminated, Vanished
-from broker.model.site import Elastic, Partition
+from broker.model.site import Elastic
 from broker.optimize.cooldown import Cooldown, Cooling, places
 from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
@@ -60,7 +60,7 @@ class Quotes:
             self._kept.clear()
             self._since = now
 
-        def quote(need: Need, partition: Partition, elastic: Elastic) -> Quote:
+        def quote(need: Need, elastic: Elastic) -> Quote:
             key = need, elastic.buy
             if key not in self._kept:
                 self._kept[key] = self._ask(need, elastic.buy, now)
@@ -83,8 +83,8 @@ class Quotes:
         """The same to buy from: nothing while all that would do was refused a moment ago."""
         asked = self.at(now)
 
-        def quote(need: Need, partition: Partition, elastic: Elastic) -> Quote:
-            found = asked(need, partition, elastic)
+        def quote(need: Need, elastic: Elastic) -> Quote:
+            found = asked(need, elastic)
             best = found.first
             if best is None or best.cooling_until is None or best.cooling_until <= now:
                 return found

@@ -298,6 +298,11 @@ class World:
             left = left - share.tres
         return left
 
+    def present(self, name: NodeName, launch: int) -> Node | None:
+        """The node, if its machine is that one still; None for one of the past."""
+        node = self.nodes.get(name)
+        return node if node is not None and node.launch == launch else None
+
     def holders_of(self, name: NodeName) -> list[Job]:
         return [self.jobs[job_id] for job_id in self.holders.get(name, {})]
 

@@ -21,7 +21,6 @@ from broker.model import reports as rep
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.stopping import (
-    ClusterPower,
     MachineNotStarted,
     MachineStarted,
     MachineStopped,
@@ -29,45 +28,6 @@ from broker.model.stopping import (
     StopCluster,
 )
 from broker.world import World
-
-
-def decide(
-    world: World, message: cmd.Command | rep.Report, now: int, *, quote: QuoteFor
-) -> Decision:
-    """What follows from the message. Raises SpzError where it is refused."""
-    match message:
-        case cmd.Submit():
-            return decide_submit(world, message, now, quote=quote)
-        case cmd.TestSubmit():
-            return decide_test(world, message, now, quote=quote)
-        case cmd.Update():
-            return decide_update(world, message, now, quote=quote)
-        case cmd.Once():
-            return decide(world, message.command, now, quote=quote)
-        case (
-            cmd.Cancel()
-            | cmd.Signal()
-            | cmd.Notify()
-            | cmd.ToTop()
-            | cmd.SetHold()
-            | cmd.Suspend()
-            | cmd.Requeue()
-        ):
-            return _of_jobs(world, message, now, quote=quote)
-        case cmd.AddStep() | cmd.UpdateStep() | cmd.CancelStep() | cmd.FinishAllocation():
-            return _of_steps(world, message, now)
-        case (
-            cmd.SetNode()
-            | cmd.ChangeBook()
-            | cmd.PostEntries()
-            | SetReservation()
-            | DropReservation()
-            | cmd.Reconfigure()
-        ):
-            return _of_the_site(world, message, now)
-        case _:
-            return _of_the_rest(world, message, now)
-
 
 OfTheSite = (
     cmd.SetNode
@@ -78,13 +38,36 @@ OfTheSite = (
     | cmd.Reconfigure
 )
 """What is asked of no job."""
+OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
+"""What is asked of jobs that exist, `update` aside."""
+OfSteps = cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation
+Seen = rep.Launched | rep.NotLaunched | rep.Booted | rep.NotBooted | rep.Terminated | rep.Vanished
+"""What becomes of machines."""
 
 
-def _of_the_site(
-    world: World,
-    message: OfTheSite,
-    now: int,
-) -> Decision:
+def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: QuoteFor) -> Decision:
+    """What follows from the message. Raises SpzError where it is refused."""
+    if isinstance(message, OfJobs):
+        return _of_jobs(world, message, now, quote=quote)
+    if isinstance(message, OfSteps):
+        return _of_steps(world, message, now)
+    if isinstance(message, OfTheSite):
+        return _of_the_site(world, message, now)
+    match message:
+        case cmd.Submit():
+            return decide_submit(world, message, now, quote=quote)
+        case cmd.TestSubmit():
+            return decide_test(world, message, now, quote=quote)
+        case cmd.Update():
+            return decide_update(world, message, now, quote=quote)
+        case StopCluster() | StartCluster():
+            return decide_power(world, message, now)
+        case _:
+            seen = _of_report(world, message, now)
+            return replace(seen, facts=judged(world, seen.facts, now))
+
+
+def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
     match message:
         case cmd.Reconfigure():
             return Decision(configured_nodes(world, now))
@@ -100,10 +83,6 @@ def _of_the_site(
             return decide_drop(world, message, now)
         case _:
             assert_never(message)
-
-
-OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
-"""What is asked of jobs that exist, `update` aside."""
 
 
 def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Decision:
@@ -126,11 +105,7 @@ def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Dec
             assert_never(message)
 
 
-def _of_steps(
-    world: World,
-    message: cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation,
-    now: int,
-) -> Decision:
+def _of_steps(world: World, message: OfSteps, now: int) -> Decision:
     match message:
         case cmd.AddStep():
             return stepping.decide_add_step(world, message, now)
@@ -142,19 +117,6 @@ def _of_steps(
             return stepping.decide_finish(world, message, now)
         case _:
             assert_never(message)
-
-
-Seen = rep.Launched | rep.NotLaunched | rep.Booted | rep.NotBooted | rep.Terminated | rep.Vanished
-"""What becomes of machines."""
-
-
-def _of_the_rest(world: World, message: ClusterPower | rep.Report, now: int) -> Decision:
-    match message:
-        case StopCluster() | StartCluster():
-            return decide_power(world, message, now)
-        case _:
-            seen = _of_report(world, message, now)
-            return replace(seen, facts=judged(world, seen.facts, now))
 
 
 def _of_report(world: World, message: rep.Report, now: int) -> Decision:

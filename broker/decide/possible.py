@@ -142,7 +142,7 @@ def _bought_place(
 ) -> str | None:
     if partition.elastic is None:
         return None
-    found = quote(need_for(job, ask), partition, partition.elastic)
+    found = quote(need_for(job, ask), partition.elastic)
     if found.explain:
         hints.append(found.explain)
     return f"{partition.elastic.prefix}1" if found.rungs else None

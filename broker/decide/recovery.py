@@ -150,7 +150,7 @@ def _judged(world: World, fact: ev.Requeued | ev.Ended, now: int) -> Sequence[ev
         action=action,
         policy=POLICY,
         evidence=str(evidence),
-        machine=_name(node) if failure in LOSSES else "",
+        machine=node.label if failure in LOSSES else "",
     )
     if action in HELD and isinstance(fact, ev.Requeued):
         fact = replace(fact, hold=Hold.ADMIN, priority=0)
@@ -164,7 +164,7 @@ def _evidence(
         one.lost_machine
         for one in world.jobs.values()
         if one.lost_at is not None and now - one.lost_at < WINDOW
-    } | {_name(node)}
+    } | {node.label}
     return Evidence(
         state=fact.state if isinstance(fact, ev.Ended) else None,
         why=fact.why or node.reason,
@@ -174,7 +174,7 @@ def _evidence(
         restarts=job.restarts,
         lost=len(lost),
         up=sum(
-            one.state is NodeState.UP and not one.declared and _name(one) not in lost
+            one.state is NodeState.UP and not one.declared and one.label not in lost
             for one in world.nodes.values()
         ),
     )
@@ -184,7 +184,3 @@ def _bought(world: World, job: Job) -> Node | None:
     """The first of its nodes that is a machine which was bought."""
     nodes = (world.nodes.get(share.node) for share in job.shares)
     return next((node for node in nodes if node is not None and node.machine), None)
-
-
-def _name(node: Node) -> str:
-    return f"{node.name}.{node.launch}"

@@ -132,14 +132,8 @@ def _hashable(fact: ev.Event) -> bool:
     return isinstance(fact, known)
 
 
-def _node(world: World, name: str, launch: int) -> Node | None:
-    """The present machine of that identity; None for one of the past."""
-    node = world.nodes.get(name)  # type: ignore[call-overload]
-    return node if node is not None and node.launch == launch else None
-
-
 def decide_booted(world: World, seen: rep.Booted, now: int) -> Decision:
-    node = _node(world, seen.node, seen.launch)
+    node = world.present(seen.node, seen.launch)
     if node is None or node.state not in (NodeState.BOOTING, NodeState.DOWN):
         return NOTHING
     facts: list[ev.Event] = [
@@ -152,7 +146,7 @@ def decide_booted(world: World, seen: rep.Booted, now: int) -> Decision:
 
 def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
     """An elastic machine that does not come up is let go; a declared node is down."""
-    node = _node(world, seen.node, seen.launch)
+    node = world.present(seen.node, seen.launch)
     if node is None or node.state is not NodeState.BOOTING:
         return NOTHING
     keeper = keeper_of(world, node)
@@ -164,7 +158,7 @@ def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
 
 
 def decide_terminated(world: World, seen: rep.Terminated, now: int) -> Decision:
-    node = _node(world, seen.node, seen.launch)
+    node = world.present(seen.node, seen.launch)
     if node is None or node.state is not NodeState.TERMINATING:
         return NOTHING
     facts = _let_go(world, node, now, why="machine terminated")
@@ -174,7 +168,7 @@ def decide_terminated(world: World, seen: rep.Terminated, now: int) -> Decision:
 
 def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     """The machine ended without us: its jobs are lost for certain."""
-    node = _node(world, seen.node, seen.launch)
+    node = world.present(seen.node, seen.launch)
     if node is None or node.declared or node.state is NodeState.LAUNCHING:
         return NOTHING
     taken = seen.machine is not None and seen.machine.ended_by_provider

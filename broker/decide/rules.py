@@ -9,10 +9,10 @@ from accounting.ledger import Entry
 from broker.model.events import Event
 from broker.model.job import Job, Owner
 from broker.model.offer import Need
-from broker.model.site import Elastic, Partition, Site
+from broker.model.site import Elastic, Site
 from broker.schedule.view import Quote
 
-QuoteFor = Callable[[Need, Partition, Elastic], Quote]
+QuoteFor = Callable[[Need, Elastic], Quote]
 """Ranked offers for a need now; pure for the world and the cool-down as they stand."""
 
 

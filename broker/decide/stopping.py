@@ -8,7 +8,7 @@ from broker.decide.rules import NOTHING, Decision, may_change
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.facts import SYSTEM
-from broker.model.ids import BATCH, NodeName
+from broker.model.ids import BATCH
 from broker.model.job import Hold, Job, JobFlag, JobState, Step
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
@@ -187,7 +187,7 @@ def keeper_lost(job: Job, now: int, *, why: str) -> list[ev.Event]:
 
 def decide_seen(world: World, seen: PowerSeen, now: int) -> Decision:
     """What became of a machine that was to be stopped or started; late words change nothing."""
-    node = _node(world, seen.node, seen.launch)
+    node = world.present(seen.node, seen.launch)
     match seen:
         case MachineStopped():
             if node is None or node.state is not NodeState.STOPPING:
@@ -204,8 +204,3 @@ def decide_seen(world: World, seen: PowerSeen, now: int) -> Decision:
             if node is None or job is None or node.state is not NodeState.STARTING:
                 return NOTHING
             return Decision(fell_back(world, job, now, why=seen.message))
-
-
-def _node(world: World, name: NodeName, launch: int) -> Node | None:
-    node = world.nodes.get(name)
-    return node if node is not None and node.launch == launch else None

@@ -150,7 +150,7 @@ def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> 
     ask, seconds = demand(job.spec, partition), expected_seconds(job)
     best = None
     if partition.elastic is not None:
-        best = quote(need_of(job.spec, ask, seconds), partition, partition.elastic).first
+        best = quote(need_of(job.spec, ask, seconds), partition.elastic).first
         each = best.offer.micro_usd_per_hour if best else 0
     else:
         own = set(partition.nodes)

@@ -76,8 +76,8 @@ def decide_told(world: World, seen: rep.NoticeDone | rep.LimitDone, now: int) ->
 
 def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:
     """A node that cannot take jobs is drained for that reason, and resumed when it can."""
-    node = world.nodes.get(seen.node)
-    if node is None or node.launch != seen.launch or node.drain is bool(seen.text):
+    node = world.present(seen.node, seen.launch)
+    if node is None or node.drain is bool(seen.text):
         return NOTHING
     fact = nev.NodeDrain(
         node=node.name,

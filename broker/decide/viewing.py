@@ -103,7 +103,7 @@ class Viewing:
             return 0
         if ask.partition.elastic is not None:
             need = need_for(job, ask.demand)
-            rungs = quote(need, ask.partition, ask.partition.elastic).rungs
+            rungs = quote(need, ask.partition.elastic).rungs
             each = rungs[0].offer.micro_usd_per_hour if rungs else 0
         else:
             own = set(ask.partition.nodes)

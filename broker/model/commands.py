@@ -258,17 +258,8 @@ class Reconfigure:
 Repeated = (
     Signal | Notify | ToTop | SetHold | Suspend | Requeue | Update | SetReservation | UpdateStep
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Once:
-    """The command, done once however often it is asked for under this request, and its reply."""
-
-    request: str
-    command: Repeated
-
-
-Command = (
+"""What is the same when it is asked again, and so may be sent again."""
+Order = (
     Repeated
     | Submit
     | TestSubmit
@@ -282,5 +273,16 @@ Command = (
     | DropReservation
     | Reconfigure
     | ClusterPower
-    | Once
 )
+"""What is decided by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """The command, done once however often it is asked for under this request, and its reply."""
+
+    request: str
+    command: Repeated
+
+
+Command = Order | Once

@@ -30,7 +30,7 @@ class Prepare:
 
     @property
     def token(self) -> str:
-        return f"prepare {self.node.name}.{self.node.launch}"
+        return f"prepare {self.node.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Follow:
 
     @property
     def token(self) -> str:
-        return f"follow {self.node.name}.{self.node.launch}"
+        return f"follow {self.node.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class StopMachine:
 
     @property
     def token(self) -> str:
-        return f"stop {self.node.name}.{self.node.launch}"
+        return f"stop {self.node.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class StartMachine:
 
     @property
     def token(self) -> str:
-        return f"start {self.node.name}.{self.node.launch}"
+        return f"start {self.node.label}"
 
 
 OnNode = StartStep | KillStep | Kill | SendSignal | SendNotice | TellLimit | Follow

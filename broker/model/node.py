@@ -87,5 +87,10 @@ class Node:
     """What it was made of for one job; None: as the site has it, and anybody's."""
 
     @property
+    def label(self) -> str:
+        """Name and launch number, `ec2-17.3`, as the ledger calls its machine."""
+        return f"{self.name}.{self.launch}"
+
+    @property
     def identity(self) -> tuple[NodeName, int]:
         return self.name, self.launch

@@ -48,10 +48,6 @@ class Reservation:
     def has(self, flag: str) -> bool:
         return flag in self.flags
 
-    @property
-    def recurs(self) -> bool:
-        return any(flag in self.flags for flag in (*REPEATS, *BY_WEEK))
-
     def overlaps(self, start: int, end: int) -> bool:
         """Whether it, now or when it comes again, and the time from `start` to `end` meet."""
         if self.start < end and start < self.end:

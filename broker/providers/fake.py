@@ -211,8 +211,8 @@ class FakeCloud:
     def place(self, node: Node) -> Place:
         """The way to a node's agent, as `Reach` promises it."""
         if node.identity not in self._held:
-            raise Unknown(f"no machine of {node.name}.{node.launch} is known")
-        return Place(FakeChannel(self, node.identity), f"/fake/{node.name}.{node.launch}")
+            raise Unknown(f"no machine of {node.label} is known")
+        return Place(FakeChannel(self, node.identity), f"/fake/{node.label}")
 
     def agent_of(self, identity: Identity) -> FakeAgent | None:
         """Brought to the present. Raises OSError while the machine cannot be reached."""

@@ -291,13 +291,13 @@ class _Pass:
         wish = job.spec.resources.prefer
         if wish in TARGETS:
             liking = replace(elastic, buy=replace(elastic.buy, prefer=wish))
-            return self.view.quote(need, partition, liking)
+            return self.view.quote(need, liking)
         if wish is not None and "*" not in wish + (need.constraint or ""):
             both = wish if need.constraint is None else f"({need.constraint})&({wish})"
-            liked = self.view.quote(replace(need, constraint=both), partition, elastic)
+            liked = self.view.quote(replace(need, constraint=both), elastic)
             if liked.first:
                 return liked
-        return self.view.quote(need, partition, elastic)
+        return self.view.quote(need, elastic)
 
     # --- lots
 

@@ -9,7 +9,7 @@ from broker.model.ids import NodeName
 from broker.model.job import Job, Share
 from broker.model.offer import Need, Ranked
 from broker.model.reservation import Reservations
-from broker.model.site import Elastic, Partition, Site
+from broker.model.site import Elastic, Site
 from broker.schedule.demand import Demand
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room
@@ -76,7 +76,7 @@ class View:
     running_elements: Callable[[JobId], int]
     task_waits: Callable[[Job, int], str | None]
     """Why an array's element waits for its own dependencies, None if it does not."""
-    quote: Callable[[Need, Partition, Elastic], Quote]
+    quote: Callable[[Need, Elastic], Quote]
     gang: Callable[[Job], Sequence[Job]]
     """A heterogeneous job's components that wait, the leader first."""
     limits: Keeper

@@ -19,7 +19,7 @@ from broker.stage.mounts import apart, from_buckets, uses_buckets
 from broker.stage.pieces import written
 from broker.stage.sides import Far, HereError, Side, Where, tails, understood
 from broker.stage.sync import Folder, Sync, Told
-from broker.stage.upkeep import Log, Upkeep, machine, of
+from broker.stage.upkeep import Log, Upkeep, of
 
 Outputs = Callable[[Job, Node], Sequence[str]]
 """Full paths of what a job's batch step writes."""
@@ -215,7 +215,7 @@ class Courier:
         inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
         outputs, away, rules = frozenset(inside), from_buckets(job), _rules(job)
         where, tag = of(job, root), str(job.id)
-        return Folder(where, machine(node), tag, outputs, apart=away, rules=rules)
+        return Folder(where, node.label, tag, outputs, apart=away, rules=rules)
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
         """Of the job's first node alone; those that name no file of their own are left out."""

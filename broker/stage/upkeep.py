@@ -87,7 +87,7 @@ class Upkeep:
         if self.mounts is None or not job.spec.results:
             return
         try:
-            found = self.mounts.fetch(Visit(job, machine(node), far, shared))
+            found = self.mounts.fetch(Visit(job, node.label, far, shared))
         except (Refused, HereError) as error:
             self.log.warning("results.refused", job=job.id, node=node.name, error=str(error))
             return
@@ -107,7 +107,7 @@ class Upkeep:
         Raises OSError, Refused.
         """
         if self.mounts is not None:
-            self.mounts.bring(Visit(job, machine(node), far, shared))
+            self.mounts.bring(Visit(job, node.label, far, shared))
         asked = job.spec.checkpoint
         if self.checkpoints is None or asked is None:
             return
@@ -144,11 +144,6 @@ class Upkeep:
             self.checkpoints.save(owned, far, seconds=seconds)
         except (Refused, HereError) as error:
             self.log.warning("checkpoint.failed", job=job.id, error=str(error))
-
-
-def machine(node: Node) -> str:
-    """Name and launch number."""
-    return f"{node.name}.{node.launch}"
 
 
 def of(job: Job, path: str) -> Where:

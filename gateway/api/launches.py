@@ -311,7 +311,7 @@ def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
         raise BadOption("partition", named[0], text, hint="`sinfo` lists those there are")
     if partition is None or partition.elastic is None:
         return []
-    found = quote(_need(spec, partition), partition, partition.elastic)
+    found = quote(_need(spec, partition), partition.elastic)
     if not found.rungs:
         raise BadOption("resources", "", NOT_AVAILABLE, hint=found.explain)
     return [_candidate(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]

@@ -57,7 +57,7 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         spec = translate(task, origin(asked, desk.site, task), cluster="offers").spec
         partition, elastic = _elastic(desk.site, asked.partition)
         need = need_of(spec, demand(spec, partition), asked.seconds)
-        found = market.at(desk.now())(need, partition, elastic)
+        found = market.at(desk.now())(need, elastic)
         if found.first is None:
             raise BadOption("resources", "", "no offer serves this request", hint=found.explain)
         return {"partition": partition.name, "offers": list(_views(found.rungs, asked.count))}

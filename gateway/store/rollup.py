@@ -65,7 +65,7 @@ class Sums:
     def machines(self: Reader) -> dict[str, str]:
         """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
         nodes = (records.node(doc) for (doc,) in self.read(NODES, {}))
-        return {n.machine.id: f"{n.name}.{n.launch}" for n in nodes if n.machine}
+        return {n.machine.id: n.label for n in nodes if n.machine}
 
     def position(self: Reader, consumer: str) -> int:
         """The number of the last entry that it has had; 0 where it had none."""

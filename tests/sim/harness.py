@@ -131,7 +131,6 @@ class Simulation:
     """Ids that clients have seen."""
     replies: list[tuple[cmd.Command, Any]] = field(default_factory=list)
     steps: int = 0
-    crashes: int = 0
     epoch: int = 1
 
     def __post_init__(self) -> None:
@@ -180,7 +179,6 @@ class Simulation:
         for errand in self.errands:
             if self.rng.random() < 0.5:
                 self._perform(errand.effect)
-        self.crashes += 1
         self.start()
 
     def usurp(self) -> None:

@@ -6,7 +6,7 @@ from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market, Need, Offer
 from broker.model.reports import Launched, NotLaunched, Terminated, Tried, Vanished
-from broker.model.site import Elastic, Partition
+from broker.model.site import Elastic
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import PROBE_SECONDS, Quotes
 
@@ -25,7 +25,6 @@ OFFER = Offer(
 DEARER = replace(OFFER, instance_type="m7i.xlarge", micro_usd_per_hour=201_600, cpus=4)
 POLICY = BuyPolicy(provider="ec2", spot=True)
 ELASTIC = Elastic(prefix="ec2-", max_nodes=4, buy=POLICY)
-PARTITION = Partition("ec2", elastic=ELASTIC)
 NEED = Need(cpus=1)
 MACHINE = Machine(
     id="i-1",
@@ -52,7 +51,7 @@ class Bench:
         self.quotes.heard(NotLaunched(group="1/1", tried=tried), self.now)
 
     def buys(self) -> list[str]:
-        found = self.quotes.buying(self.now)(NEED, PARTITION, ELASTIC)
+        found = self.quotes.buying(self.now)(NEED, ELASTIC)
         return [rung.offer.instance_type for rung in found.rungs]
 
 
@@ -71,7 +70,7 @@ def test_where_all_was_refused_only_the_best_is_tried_and_that_now_and_then() ->
     assert bench.buys() == ["m7i.large"]
     bench.refuse(OFFER)
     assert bench.buys() == []
-    found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+    found = bench.quotes.buying(bench.now)(NEED, ELASTIC)
     assert (found.reason, "refused lately: capacity" in found.explain) == ("Resources", True)
 
 
@@ -99,7 +98,7 @@ def test_a_pool_whose_machine_could_not_be_started_rests_as_one_without_capacity
 def test_what_may_be_asked_for_stays_whatever_was_refused() -> None:
     bench = Bench(OFFER)
     bench.refuse(OFFER)
-    found = bench.quotes.at(bench.now)(NEED, PARTITION, ELASTIC)
+    found = bench.quotes.at(bench.now)(NEED, ELASTIC)
     assert [rung.offer.instance_type for rung in found.rungs] == ["m7i.large"]
 
 
@@ -110,7 +109,7 @@ def test_quotas_and_ceilings_have_reasons_of_their_own() -> None:
     ):
         bench = Bench(OFFER)
         bench.refuse(OFFER, refusal=Refusal.QUOTA, text=text)
-        found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+        found = bench.quotes.buying(bench.now)(NEED, ELASTIC)
         assert (found.rungs, found.reason) == ((), reason)
         assert text in found.explain
 
@@ -128,6 +127,6 @@ def test_the_pool_of_a_machine_taken_back_is_left_alone() -> None:
     assert bench.buys()[0] == "m7i.large"
     taken = replace(MACHINE, market=Market.SPOT, ended_by_provider=True)
     bench.quotes.heard(Vanished(node=NodeName("ec2-1"), launch=1, machine=taken), bench.now)
-    found = bench.quotes.buying(bench.now)(NEED, PARTITION, ELASTIC)
+    found = bench.quotes.buying(bench.now)(NEED, ELASTIC)
     assert [rung.offer.market for rung in found.rungs] == [Market.ON_DEMAND, Market.SPOT]
     assert len(bench.quotes.cooling(bench.now)) == 1
