@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.build import USUAL
-from broker.model.errors import ProviderError, Refusal
+from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer
@@ -288,7 +288,7 @@ class Ec2Provider:
             self._check_room(bought)
             calls = list(requests.calls(bought, self._ground(bought)))
         except AwsError as error:
-            raise errors.refused(error, bought.offer, nodes=len(bought.nodes)) from error
+            raise _told(error, bought) from error
         refusals: list[ProviderError] = []
         for call in calls:
             try:
@@ -311,7 +311,7 @@ class Ec2Provider:
             self.networks.forget(call.region)
             self.images.forget(call.region)
         zones = "+".join(zone.partition("=")[2] for zone in call.zones)
-        told = errors.refused(error, bought.offer, zone=zones, nodes=len(bought.nodes))
+        told = _told(error, bought, zones)
         if told.refusal is Refusal.CAPACITY and bought.offer.reservation:
             self.reserved.taken(bought.offer.reservation, bought.offer.free)
         self._with.guard.refused(bought, told)
@@ -395,6 +395,14 @@ class Ec2Provider:
 
 
 _LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
+
+
+def _told(error: AwsError, bought: naming.Purchase, zone: str = "") -> ProviderError:
+    """The refusal; where nobody knows its code and the job has wishes, these are to blame."""
+    told = errors.refused(error, bought.offer, zone=zone, nodes=len(bought.nodes))
+    if (told.refusal, told.width) == errors.OURS and bought.purpose.build != USUAL:
+        return ProviderError(told.refusal, Width.NOTHING, told.message)
+    return told
 
 
 def _moment(at: int) -> datetime:

@@ -16,6 +16,7 @@ from broker.providers.ec2 import naming
 from broker.providers.ec2.images import filled
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.requests import call_from_json, call_to_json, calls
+from broker.providers.refusals import Rule
 from tests.contract.cloud import StubEc2
 from tests.contract.made import FOR, ec2_provider
 from tests.unit.broker.providers.ec2.test_provider import OFFER, A, tags_of
@@ -133,6 +134,24 @@ def test_what_cannot_be_made_of_the_image_is_refused_by_name_and_concerns_nobody
         bench.launch()
     assert (caught.value.refusal, caught.value.width) == (Refusal.INVALID, Width.NOTHING)
     assert bench.ec2.count("run_instances") == 0
+
+
+@pytest.mark.parametrize(
+    ("wishes", "code", "width"),
+    [
+        ({"disk_tier": "ultra"}, "InvalidBlockDeviceMapping", Width.NOTHING),
+        ({}, "InvalidBlockDeviceMapping", Width.TYPE_IN_REGION),
+        ({"disk_tier": "ultra"}, "InsufficientInstanceCapacity", Width.TYPE_IN_ZONE),
+    ],
+)
+def test_what_ec2_does_not_take_of_a_wish_is_held_against_no_other_job(
+    made: Made, wishes: dict[str, Any], code: str, width: Width
+) -> None:
+    bench = made(**wishes)
+    bench.ec2.refuse(Rule(), code)
+    with pytest.raises(ProviderError, match=code) as caught:
+        bench.launch()
+    assert caught.value.width is width
 
 
 @pytest.mark.parametrize("name", ["ubuntu/images/jammy", "al2023-ami"])
