@@ -4,16 +4,20 @@ An archive is a file of JSON lines, each a table's name and a row as it was. It 
 before its rows go; loading one twice loads it once.
 """
 
+import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, select
 
+from gateway.store import records, rows
 from gateway.store import statements as do
 from gateway.store import tables as t
 from gateway.store.rollup import CONSUMER, Reader
@@ -45,6 +49,8 @@ OF_JOBS = {
 SPECS = select(t.specs).where(t.specs.c.digest.in_(bindparam("digests", expanding=True)))
 Row = Mapping[str, Any]
 Rows = list[tuple[Table, Row]]
+Specs = Mapping[str, str]
+"""Documents of specs by their digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +133,19 @@ def drop(cursor: Any, writes: do.Writes, rows: Rows) -> None:
             write.run(cursor, gone)
 
 
+def archive_lines(path: Path) -> Sequence[str]:
+    """Of a file; a device might have no end. Raises OSError, ValueError."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(code, os.strerror(code), str(path))
+    return path.read_text(encoding="utf-8").splitlines()
+
+
 def read_archive(lines: Sequence[str]) -> Iterator[tuple[Table, Row]]:
-    """The rows of an archive. Raises ValueError for what is none."""
-    known = {table.name: table for table in (t.specs, t.jobs, t.runs, t.events, t.ledger)}
+    """The rows of an archive. Raises ValueError for what is none, or not as this store wrote it."""
+    specs: dict[str, str] = {}
+    known = {table.name: table for table in AS_MADE}
     for number, line in enumerate(lines, start=1):
         try:
             found = json.loads(line)
@@ -138,7 +154,49 @@ def read_archive(lines: Sequence[str]) -> Iterator[tuple[Table, Row]]:
             raise ValueError(f"line {number} is no row of an archive") from error
         if not isinstance(row, dict) or row.keys() != set(table.c.keys()):
             raise ValueError(f"line {number} is no row of table {table.name}")
+        try:
+            made = AS_MADE[table](row, specs)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"line {number} has a document that cannot be read") from error
+        if any(row[name] != value for name, value in made.items() if name not in WRITTEN_ONCE):
+            raise ValueError(f"line {number} is not what its document says")
+        if table is t.specs:
+            specs[row["digest"]] = row["doc"]
         yield table, row
+
+
+def _spec(row: Row, _specs: Specs) -> Row:
+    records.spec(row["doc"])
+    return {"digest": sha256(row["doc"].encode()).hexdigest()}
+
+
+def _job(row: Row, specs: Specs) -> Row:
+    return rows.job(records.job(row["doc"], specs[row["spec"]]), rows.Specs())
+
+
+def _run(row: Row, specs: Specs) -> Row:
+    return rows.run(records.job(row["doc"], specs[row["spec"]]), rows.Specs())
+
+
+def _event(row: Row, specs: Specs) -> Row:
+    spec = None if row["spec"] is None else specs[row["spec"]]
+    return rows.event(row["seq"], records.event(row["kind"], row["doc"], spec), specs=rows.Specs())
+
+
+def _entry(row: Row, _specs: Specs) -> Row:
+    return rows.entry(records.entry(row["doc"]), row["seq"])
+
+
+AS_MADE: Mapping[Table, Callable[[Row, Specs], Row]] = {
+    t.specs: _spec,
+    t.jobs: _job,
+    t.runs: _run,
+    t.events: _event,
+    t.ledger: _entry,
+}
+"""A row as it would be written anew from its document."""
+WRITTEN_ONCE = ("spec", "doc")
+"""Written by an older version they may look otherwise."""
 
 
 def load(cursor: Any, writes: do.Writes, rows: Rows) -> None:

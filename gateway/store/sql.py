@@ -137,8 +137,7 @@ class SqlStore:
 
     def load_archive(self, path: Path) -> int:
         """Puts back the rows of an archive that are not there. Raises OSError, ValueError, Busy."""
-        lines = path.read_text(encoding="utf-8").splitlines()
-        found = list(purge.read_archive(lines))
+        found = list(purge.read_archive(purge.archive_lines(path)))
         with told(self._name), self._writer.transaction() as cursor:
             purge.load(cursor, self._writes, found)
         return len(found)

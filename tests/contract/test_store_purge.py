@@ -93,3 +93,37 @@ def test_a_file_that_is_no_archive_loads_nothing(
     path.write_text(f"{line}\n")
     with pytest.raises(ValueError, match="line 1 is no row of an archive"):
         store.load_archive(path)
+
+
+DAMAGED: tuple[tuple[str, str, object, str], ...] = (
+    ("jobs", "doc", '{"id":', "a document that cannot be read"),
+    ("jobs", "doc", None, "a document that cannot be read"),
+    ("jobs", "doc", "{}", "a document that cannot be read"),
+    ("jobs", "job_id", "abc", "not what its document says"),
+    ("jobs", "submitted", None, "not what its document says"),
+    ("jobs", "spec", "0" * 64, "a document that cannot be read"),
+    ("specs", "doc", "{}", "a document that cannot be read"),
+    ("specs", "digest", "0" * 64, "not what its document says"),
+    ("events", "kind", "Unheard", "a document that cannot be read"),
+    ("events", "doc", "[]", "a document that cannot be read"),
+)
+
+
+@pytest.mark.parametrize(("table", "column", "value", "said"), DAMAGED)
+def test_a_row_that_could_not_be_read_back_loads_nothing(
+    store: SqlStore, tmp_path: Path, table: str, column: str, value: object, said: str
+) -> None:
+    filled(store)
+    store.purge("job", START + 60, archive=tmp_path, cluster="site")
+    (archive,) = tmp_path.glob("*.jsonl")
+    lines = [json.loads(line) for line in archive.read_text().splitlines()]
+    next(line for line in lines if line["table"] == table)["row"][column] = value
+    archive.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(ValueError, match=said):
+        store.load_archive(archive)
+    assert jobs(store) == [3, 4]
+
+
+def test_a_device_is_no_archive(store: SqlStore) -> None:
+    with pytest.raises(OSError, match="Invalid argument"):
+        store.load_archive(Path("/dev/zero"))
