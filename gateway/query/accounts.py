@@ -5,7 +5,7 @@
 from gateway.query import job as of
 from gateway.query import past, texts
 from gateway.query import resources as res
-from gateway.query.assocs import association_id
+from gateway.query.assocs import association_id, qos_id
 from gateway.query.column import Account
 from gateway.query.fields import NONE, always, option
 from gateway.query.kinds import (
@@ -109,7 +109,7 @@ COLUMNS = (
     A("PlannedCPURAW",       13, TEXT,     past.planned_cpus,   TEXT,      None, timed=True),
     A("Priority",            10, TEXT,     of.priority,         TEXT,      None),
     A("QOS",                 10, TEXT,     of.qos,              TEXT,      None),
-    A("QOSRAW",               6, TEXT,     ZERO,                TEXT,      None),
+    A("QOSRAW",               6, TEXT,     qos_id,              TEXT,      None),
     A("QOSREQ",              10, TEXT,     NONE,                TEXT,      None),
     A("Reason",              22, TEXT,     past.reason,         TEXT,      None),
     A("ReqCPUFreq",          10, TEXT,     UNKNOWN,             TEXT,      FREQUENCY),
@@ -143,18 +143,18 @@ COLUMNS = (
     A("TRESUsageInMax",      14, TEXT,     None,                TEXT,      past.step_usage_max),
     A("TRESUsageInMaxNode",  18, TEXT,     None,                TEXT,      None),
     A("TRESUsageInMaxTask",  18, TEXT,     None,                TEXT,      None),
-    A("TRESUsageInMin",      14, TEXT,     None,                TEXT,      past.step_usage),
+    A("TRESUsageInMin",      14, TEXT,     None,                TEXT,      past.step_usage_min),
     A("TRESUsageInMinNode",  18, TEXT,     None,                TEXT,      None),
     A("TRESUsageInMinTask",  18, TEXT,     None,                TEXT,      None),
     A("TRESUsageInTot",      14, TEXT,     None,                TEXT,      past.step_usage),
-    A("TRESUsageOutAve",     15, TEXT,     None,                TEXT,      None),
+    A("TRESUsageOutAve",     15, TEXT,     None,                TEXT,      past.step_energy),
     A("TRESUsageOutMax",     15, TEXT,     None,                TEXT,      None),
     A("TRESUsageOutMaxNode", 19, TEXT,     None,                TEXT,      None),
     A("TRESUsageOutMaxTask", 19, TEXT,     None,                TEXT,      None),
     A("TRESUsageOutMin",     15, TEXT,     None,                TEXT,      None),
     A("TRESUsageOutMinNode", 19, TEXT,     None,                TEXT,      None),
     A("TRESUsageOutMinTask", 19, TEXT,     None,                TEXT,      None),
-    A("TRESUsageOutTot",     15, TEXT,     None,                TEXT,      None),
+    A("TRESUsageOutTot",     15, TEXT,     None,                TEXT,      past.step_energy),
     A("UID",                  6, TEXT,     of.uid,              TEXT,      None),
     A("User",                 9, TEXT,     of.user,             TEXT,      None),
     A("UserCPU",             10, CPU_TIME, past.user_cpu,       CPU_TIME,  past.step_user_cpu),

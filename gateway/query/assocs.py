@@ -74,6 +74,12 @@ def association_id(job: Job, ctx: Context) -> int:
     return 0
 
 
+def qos_id(job: Job, ctx: Context) -> int:
+    """The number of the job's QOS, in the order that the book names them; 0 where it has none."""
+    numbers = (place for place, name in enumerate(ctx.site.book.qos, start=1) if name == job.qos)
+    return next(numbers, 0)
+
+
 def tree(book: Book) -> list[Row]:
     """The whole tree, depth first: an account, its users, the accounts below it, by name."""
     children: dict[AccountName, list[Account]] = {}

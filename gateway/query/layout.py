@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gateway.query.context import Context
+from gateway.query.fits import Fit
 from gateway.query.width import must_fit, width_of
 
 LONG_WIDTH = 20
@@ -24,8 +25,8 @@ class Cell(Generic[R]):
     header: str
     text: Getter[R]
     timed: bool = False
-    wide: bool = False
-    """A list of nodes: aligned to the right it is padded but not cut."""
+    fit: Fit | None = None
+    """How its texts, the header among them, fit a width where that is more than cutting them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,30 @@ class _Spot(Generic[R]):
             return tail
         if not self.width:
             return f"%s{tail}"
-        cut = "" if self.right and self.cell.wide else f".{self.width}"
+        cut = f".{self.width}" if self.cell.fit is None else ""
         return f"%{'' if self.right else '-'}{self.width}{cut}s{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted(Generic[R]):
+    """The getter of a column that is not merely cut; equal to another of its kind."""
+
+    get: Getter[R]
+    fit: Fit
+    width: int
+    right: bool
+
+    def __call__(self, record: R, ctx: Context) -> str:
+        text = self.get(record, ctx)
+        return text if len(text) <= self.width else self.fit(text, self.width, self.right)
+
+
+def _shown(spot: _Spot[R], cell: Cell[R]) -> tuple[str, Getter[R]]:
+    """The header and the getter of a column where it stands."""
+    if not spot.width or cell.fit is None:
+        return cell.header, cell.text
+    header = cell.fit(cell.header, spot.width, spot.right)
+    return header, _Fitted(cell.text, cell.fit, spot.width, spot.right)
 
 
 Every = tuple[str, ...]
@@ -88,7 +111,7 @@ def by_letters(text: str, cells: Mapping[str, Cell[R]], *, every: Every = ()) ->
         width, right, rest = _width(token)
         cell = cells.get(rest[:1])
         if cell is None:
-            unknown.append(token)
+            unknown.append(rest[:1])
             spots.append(_Spot(None, suffix=f"%{token}"))
         else:
             spots.append(_Spot(cell, width, right, rest[1:]))
@@ -140,10 +163,11 @@ def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:
     must_fit(widths)
     pattern = "".join(spot.pattern() for spot in spots)
     cells = [spot.cell for spot in spots if spot.cell is not None]
+    shown = [_shown(spot, spot.cell) for spot in spots if spot.cell is not None]
     return Layout(
-        pattern % tuple(cell.header for cell in cells),
+        pattern % tuple(header for header, _ in shown),
         pattern,
-        tuple(cell.text for cell in cells),
+        tuple(get for _, get in shown),
         any(cell.timed for cell in cells),
         tuple(unknown),
         widths,

@@ -222,8 +222,22 @@ def step_mean_cpu(job: Job, step: Step, ctx: Context) -> int | None:
     return step_total_cpu(job, step, ctx) // 1_000_000 if known else None
 
 
+NO_ENERGY = "energy=0"
+"""What is told of every step that has ended, measured or not (25.11)."""
+
+
+def step_energy(_job: Job, step: Step, _: Context) -> str:
+    """What a step wrote and sent: nothing is measured of it."""
+    return NO_ENERGY if step.ended is not None else ""
+
+
 def step_usage(job: Job, step: Step, ctx: Context) -> str:
     """What was measured of a step, by TRES; the kinds that are not measured are left out."""
+    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util) or step_energy(job, step, ctx)
+
+
+def step_usage_min(job: Job, step: Step, ctx: Context) -> str:
+    """The same; empty where nothing was measured."""
     return _usage(job, step, ctx, gpu_util=step.usage.gpu_util)
 
 
@@ -234,9 +248,11 @@ def step_usage_max(job: Job, step: Step, ctx: Context) -> str:
 
 
 def _usage(job: Job, step: Step, ctx: Context, *, gpu_util: int | None) -> str:
+    rss, used = step_rss(job, step, ctx), step.usage
+    if rss is None and gpu_util is None:
+        return ""
     cpu = show_long(step_total_cpu(job, step, ctx) // 1_000_000)
-    rss, used = step.usage.max_rss_kib, step.usage
-    told = f"cpu={cpu},mem={scaled(rss, ctx, 'K') if rss else 0}"
+    told = f"cpu={cpu},{NO_ENERGY},mem={scaled(rss, ctx, 'K') if rss else 0}"
     return told + gpu_usage(gpu_util, used.gpu_mem_mib, ctx)
 
 

@@ -162,6 +162,30 @@ def _license_names(job: Job) -> list[str]:
 # ---------------------------------------------------------------- arrays and partitions
 
 
+def named_elements(jobs: Iterable[Job], refs: Sequence[JobRef]) -> Iterator[Job]:
+    """Of an array that waits only the tasks that were named before all of it was (22.05)."""
+    for job in jobs:
+        array = job.array
+        tasks = _named_tasks(job, refs) & {*array.waiting} if array and array.waiting else set()
+        if array is None or not tasks:
+            yield job
+            continue
+        task = min(tasks) if len(tasks) == 1 else None
+        waiting = () if task is not None else tuple(sorted(tasks))
+        yield replace(job, array=replace(array, task=task, waiting=waiting, limit=None))
+
+
+def _named_tasks(job: Job, refs: Sequence[JobRef]) -> set[int]:
+    mine = {job.id, job.array.base if job.array else job.id}
+    tasks = set()
+    for ref in refs:
+        if ref.job in mine and ref.task is None:
+            break
+        if ref.job in mine and ref.task is not None:
+            tasks.add(ref.task)
+    return tasks
+
+
 def spread_arrays(jobs: Iterable[Job]) -> Iterator[Job]:
     """A record for each waiting element in place of the array's (`squeue -r`)."""
     for job in jobs:

@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.model.site import Partition
 from gateway.query.context import Context
+from gateway.query.fits import SINFO_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 from gateway.query.moments import show_moment
 from gateway.query.nodes import NodeView, free_of, host_of, load_of
@@ -331,7 +332,7 @@ TIMED = frozenset((load, free_memory))
 
 def _cell(column: Column) -> Cell[Group]:
     timed = column.text in TIMED
-    return Cell(column.header, column.text, timed, wide=column.letter == "N")
+    return Cell(column.header, column.text, timed, SINFO_FITS.get(column.letter))
 
 
 LETTER_CELLS = {letter: _cell(column) for letter, column in BY_LETTER.items()}

@@ -5,6 +5,7 @@ from functools import lru_cache
 from broker.model.job import Job
 from gateway.query.column import Column
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
+from gateway.query.fits import SQUEUE_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 
 SQUEUE_DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
@@ -16,7 +17,7 @@ START_SORT = "S"
 
 
 def _cell(column: Column) -> Cell[Job]:
-    return Cell(column.header, column.squeue(), column.timed, wide=column.key == "nodes")
+    return Cell(column.header, column.squeue(), column.timed, SQUEUE_FITS.get(column.key))
 
 
 LETTER_CELLS = {letter: _cell(column) for letter, column in BY_LETTER.items()}

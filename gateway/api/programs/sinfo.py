@@ -35,6 +35,8 @@ from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
 from sbatch_shim.grammar.values import read_digits
 
 FATAL = "sinfo: fatal: Could not get cluster information\n"
+BAD_LETTER = "Invalid node format specification: {}\n"
+"""Without the program's name (22.05)."""
 BAD_COLUMN = "sinfo: error: Invalid job format specification: {}\n"
 BAD_HOSTS = "sinfo: error: Invalid hostlist: {}\n"
 BAD_SORT = "sinfo: error: Invalid sort specification: {}\n"
@@ -129,9 +131,8 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     _check_iterate(options)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):
-        return Answer(
-            out=top + _reservations(options, snap, reader(desk, call, snap, options=options))
-        ), False
+        booked = _reservations(options, snap, reader(desk, call, snap, options=options))
+        return Answer(out=booked if options.has("noheader") else top + booked), False
     uids = {node.reason_uid for node in snap.nodes.values() if node.reason}
     ctx = reader(desk, call, snap, options=options)
     ctx = replace_names(ctx, await user_names(desk, uids))
@@ -144,12 +145,12 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     dated = listing.dated and not options.has("noheader")
     if dated:
         top += headline(ctx) + "\n"
-    if not options.has("noheader"):
-        top += listing.layout.header + "\n"
+    top = "" if options.has("noheader") else f"{top}{listing.layout.header}\n"
     lines = listing.layout.lines(listing.groups, ctx)
     if options.has("list-reasons") and not _own_format(options):
         lines = [*lines, *cooling.lines(desk.cooling(), ctx)]
-    errors = "".join(BAD_COLUMN.format(name) for name in listing.layout.unknown)
+    complaint = BAD_LETTER if options.text("Format") is None else BAD_COLUMN
+    errors = "".join(complaint.format(name) for name in listing.layout.unknown)
     timed = dated or listing.layout.timed or ctx.time_format == "relative"
     return Answer(out=top + "".join(f"{line}\n" for line in lines), err=errors), timed
 

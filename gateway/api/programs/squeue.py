@@ -37,6 +37,7 @@ from gateway.query.select import (
     Wanted,
     check_sort,
     gather_arrays,
+    named_elements,
     ordered,
     select,
     spread_arrays,
@@ -62,6 +63,7 @@ Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
 FATAL = "squeue: fatal: Could not get cluster information\n"
 BAD_COLUMN = "squeue: error: Invalid job format specification: {}\n"
 BAD_JOB = "squeue: error: Invalid job id: {}\n"
+BAD_STEP_COLUMN = "squeue: error: Invalid job step format specification: {}\n"
 BAD_NODE = "squeue: error: Invalid node name {}\n"
 BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
 BAD_STATE = (
@@ -357,13 +359,8 @@ def _each_ref(options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted)
 
 
 def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:
-    found = list(jobs)
-    if options.has("array"):
-        found = list(spread_arrays(found))
-        if wanted.jobs is not None and any(ref.task is not None for ref in wanted.jobs):
-            found = [job for job in found if _is_element(job, wanted.jobs)]
-    else:
-        found = list(gather_arrays(found))
+    found = list(named_elements(jobs, wanted.jobs or ()))
+    found = list(spread_arrays(found) if options.has("array") else gather_arrays(found))
     if options.has("priority"):
         found = list(spread_partitions(found))
     if options.has("only-job-state"):
@@ -388,7 +385,7 @@ def _steps(
     """`squeue -s`: the steps that run now."""
     letters, names = options.text("format"), options.text("Format")
     layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
-    errors += "".join(BAD_COLUMN.format(name) for name in layout.unknown)
+    errors += "".join(BAD_STEP_COLUMN.format(name) for name in layout.unknown)
     pairs = [pair for pair in live_steps(snap.jobs.values()) if _is_wanted(pair, options)]
     head = _head(options, top, layout)
     return Answer(out=head + _block(layout.lines(pairs, ctx)), err=errors), True
@@ -409,7 +406,7 @@ def _is_wanted(pair: JobStep, options: Options) -> bool:
 
 
 def _head(options: Options, top: str, layout: Layout[Job] | Layout[JobStep]) -> str:
-    return top if options.has("noheader") else f"{top}{layout.header}\n"
+    return "" if options.has("noheader") else f"{top}{layout.header}\n"
 
 
 def _block(lines: list[str]) -> str:

@@ -30,7 +30,7 @@ def test_columns_that_never_change_bear_a_star() -> None:
     assert "| `%V` | `Cluster` \\* | CLUSTER |" in lines
     named = BY_LONG["originraw"]
     assert f"|  | `{named.long}` \\* | {named.header} |" in lines
-    assert any("`QOSRAW` \\*" in line and "`Elapsed`," in line for line in lines)
+    assert any("`WCKeyID` \\*" in line and "`Elapsed`," in line for line in lines)
 
 
 def test_known_differences_are_grouped_by_reason() -> None:

@@ -32,7 +32,8 @@ LETTER_FORMATS = [
     ("", "", ""),
     ("%", "", ""),
     ("%.2N|%2N", "NODELIST|NO", "ec2-1|ec"),
-    ("%.4R|", "NODE|", "ec2-|"),
+    ("%.4R|%4R|%.4Y", "NODELIST(REASON)|NODE|SCHEDNODES", "ec2-1|ec2-|(null)"),
+    ("%.2l|%2l|%.1M|%.3n", "TI|TI|T|REQ", "1:00:00|1:|0:30|   "),
 ]
 
 
@@ -45,9 +46,9 @@ def test_letters_take_a_width_and_a_side(text: str, header: str, row: str) -> No
 
 
 def test_an_unknown_letter_stays_as_text_and_is_told() -> None:
-    layout = squeue_letters("%%|%i %?x")
-    assert layout.lines([running()], context()) == ["%|700001 %?x"]
-    assert layout.unknown == ("|", "?x")
+    layout = squeue_letters("%%|%i %.3?x %5")
+    assert layout.lines([running()], context()) == ["%|700001 %.3?x %5"]
+    assert layout.unknown == ("|", "?", "")
 
 
 NAME_FORMATS = [

@@ -163,6 +163,8 @@ LAYOUTS = [
     (("-X", "-n", "-o", "jobname%0"), " \n"),
     (("-X", "-n", "-P", "--units=K", "-o", "reqmem,alloctres"), "1048576K|billing=1,cpu=1,mem=1048576K,node=1\n"),
     (("-X", "-n", "-P", "-o", "timelimit,timelimitraw,submit"), "01:00:00|60|2026-11-30T11:59:00\n"),
+    (("-X", "-n", "-P", "-o", "qos,qosraw"), "normal|1\n"),
+    (("-n", "-P", "-o", "TRESUsageInAve,TRESUsageInMin,TRESUsageOutTot,TRESUsageOutMax"), "|||\nenergy=0||energy=0|\n"),
     (("-b", "-n", "-X"), "700002           FAILED      3:0 \n"),
 ]  # fmt: skip
 

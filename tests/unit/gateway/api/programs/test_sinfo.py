@@ -147,6 +147,17 @@ def test_a_format_without_partitions_counts_a_node_once() -> None:
     assert text(sinfo("-h", "-o", "%D %T").out) == "4 idle\n"
 
 
+WIDTHS = [
+    ("%P|%1P|%3P|%.3P|%6P|", "PARTITION|P|PAR|PAR|PARTIT|", "ec2*|*|ec*|ec*|ec2*  |"),
+    ("%.4N|%4N", "NODELIST|NODE", "ec2-|ec2-"),
+]
+
+
+@pytest.mark.parametrize(("shape", "head", "row"), WIDTHS)
+def test_names_keep_their_star_and_their_header(shape: str, head: str, row: str) -> None:
+    assert text(sinfo("-p", "ec2", "-o", shape).out) == f"{head}\n{row}\n"
+
+
 def test_unlike_nodes_stand_apart_where_the_column_is_shown() -> None:
     assert text(sinfo("-h", "-p", "ec2", "-o", "%f %N").out) == (
         "spot,g5 ec2-[1-2]\nondemand,g5 ec2-[3-4]\n"
@@ -158,6 +169,7 @@ def test_unlike_nodes_stand_apart_where_the_column_is_shown() -> None:
 ERRORS = [
     (("-t", "zz"), 1, 'sinfo: error: Bad state string: "zz"\n'),
     (("-S", "?"), 1, "sinfo: error: Invalid sort specification: ?\n"),
+    (("-o", "%.3@x"), 0, "Invalid node format specification: @\n"),
     (("-O", "nosuch"), 0, "sinfo: error: Invalid job format specification: nosuch\n"),
 ]
 
