@@ -155,7 +155,7 @@ def figures_reader(
     What it gives may be called from several threads. Raises Refused where AWS says no, OSError
     where it does not answer.
     """
-    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+    api = _api(config)
 
     def figures(region: str) -> RegionFigures:
         try:
@@ -164,6 +164,10 @@ def figures_reader(
             raise Refused(str(error), hint="`spz check` tells what is missing") from error
 
     return figures
+
+
+def _api(config: Config) -> BotoApi:
+    return BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
 
 
 def uses_ec2(config: Config) -> bool:
@@ -192,7 +196,7 @@ def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
     )
     own = site_id(paths.home / "ec2")
     site = Ec2Site(own, config.cluster, aws.stage, tuple(aws.tags.items()))
-    api = BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile)
+    api = _api(config)
     return Checks(api, site, _ec2_settings(config), wish).lines()
 
 
@@ -221,7 +225,7 @@ def cloud(
     aws, log = config.aws, structlog.get_logger()
     keys = site_keys(paths.home / "ec2")
     whose = _whose(config, engine)
-    api = BotoApi(endpoint_url=aws.endpoint_url, profile=aws.profile)
+    api = _api(config)
     guard = Guard(_ceilings(config), whose, time.monotonic)
     provider = Ec2Provider(
         Aws(
@@ -366,7 +370,7 @@ def explorer(config: Config) -> Callable[[int, int], Sequence[Billed]] | None:
     """Cost Explorer's word on what machines have cost; None where none are bought at AWS."""
     if not uses_ec2(config):
         return None
-    api = BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
+    api = _api(config)
 
     def ask(since: int, until: int) -> Sequence[Billed]:
         try:

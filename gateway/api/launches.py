@@ -120,9 +120,8 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     if there.kept:
         raise Conflict(f"cluster {name!r} is stopped", hint=f"`spz start {name}` starts it")
     plain = asked.model_copy(update={"setup": False})
-    return _run_in(
-        there, owner, asked=plain, where=origin(asked, seen.site, one_task(plain)), notes=()
-    )
+    where = origin(plain, seen.site, one_task(plain))
+    return _run_in(there, owner, asked=plain, where=where, notes=())
 
 
 def _run_in(
@@ -159,8 +158,9 @@ def _workdir(task: Task, where: Origin) -> str | None:
 def _further(task: Task, there: Job, where: Origin) -> tuple[Mount, ...]:
     """A workdir that is another than that of the cluster's first run."""
     folder = _workdir(task, where)
-    other = folder is not None and folder != there.spec.cwd
-    return (Mount(source=folder, target=folder),) if folder is not None and other else ()
+    if folder is None or folder == there.spec.cwd:
+        return ()
+    return (Mount(source=folder, target=folder),)
 
 
 def _brings(

@@ -10,15 +10,12 @@ from broker.model.commands import ChangeBook
 from broker.model.errors import Conflict, Denied
 from gateway.api.desk import Desk
 from gateway.api.programs.reading import fail
+from gateway.api.programs.sacctmgr_show import REQUEST_DENIED
 from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
 from gateway.translate.bookorder import Known, OrderError, Proposal, must_be_here
 from gateway.translate.bookwords import Vocabulary
 
-DENIED = (
-    "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
-    " Error with request: Access/permission denied\n"
-)
 SECONDS = " (You have 30 seconds to decide)\n(N/y): "
 AGAIN = "\nY or N please\n(N/y): "
 NO_FILE = ' Unable to read "{}": {}\n'
@@ -72,7 +69,9 @@ class Order:
     async def _carried_out(self, made: Proposal, known: Known) -> Answer:
         """Raises Conflict where the book is another one meanwhile."""
         denied = Answer(
-            out=made.out if made.denied else "", err=bookadd.DENIED.get(made.denied, DENIED), code=1
+            out=made.out if made.denied else "",
+            err=bookadd.DENIED.get(made.denied, REQUEST_DENIED),
+            code=1,
         )
         if not await self._may(made.change, known):
             return denied

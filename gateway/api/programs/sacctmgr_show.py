@@ -24,7 +24,7 @@ from sbatch_shim.grammar.instants import InstantError, read_instant
 BAD_FIELD = "Unknown field '{}'\n"
 BAD_CONDITION = " Unknown condition: {}\n"
 DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
-WCKEY_DENIED = DENIED + " Error with request: Access/permission denied\n"
+REQUEST_DENIED = DENIED + " Error with request: Access/permission denied\n"
 PROBLEM_DENIED = (
     "sacctmgr: error: Access/permission denied\n Error with request: Access/permission denied\n"
 )
@@ -244,7 +244,7 @@ def _show_problems(asked: Asked) -> Answer:
 def _show_wckeys(asked: Asked) -> Answer:
     """Slurm refuses those whom it does not show all: no list of one's own (25.11.7)."""
     if not asked.admin:
-        return Answer(err=WCKEY_DENIED, code=1)
+        return Answer(err=REQUEST_DENIED, code=1)
     rows = [
         (key, one.name)
         for one in asked.book.people.values()
