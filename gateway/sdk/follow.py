@@ -17,6 +17,8 @@ CHUNK = 1 << 16
 LOOK_AGAIN = 0.25
 """Seconds between two looks."""
 TAIL_BLOCK = 1 << 13
+IMPOSSIBLE = "BadConstraints"
+"""The reason of a job that stays held; told here, for what has the model is slow to start."""
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
 """Exit statuses of `logs`, as SkyPilot's."""
 STATUSES = {"SUCCEEDED": SUCCEEDED, "COMPLETED": SUCCEEDED, "CANCELLED": CANCELLED}
@@ -59,6 +61,7 @@ class Follower:
             job = self.service.get(f"/v1/jobs/{which.job}")
             state = part_of(job, which)
             self._tell(_waits_for(job, state))
+            must_not_be_in_vain(job)
             self._of_attempt(state)
             if self._copy(state, which, tail if first else None):
                 first = False
@@ -80,6 +83,7 @@ class Follower:
             if found["state"] not in {"PENDING", "CONFIGURING"}:
                 return
             self._tell(_waits_for(found, {"over": True}))
+            must_not_be_in_vain(found)
             self.sleep(LOOK_AGAIN)
 
     def show(self, which: Which, *, tail: int | None = None) -> Json:
@@ -184,6 +188,15 @@ def _waits_for(job: Json, state: Json) -> str:
     if not state["over"] and state["status"] in {"INIT", "PENDING"}:
         return f"starting on {job['node_list']}"
     return ""
+
+
+def must_not_be_in_vain(job: Json) -> None:
+    """Raises Conflict for one that is held because no machine could be what it wishes."""
+    if job["state"] == "PENDING" and job["reason"] == IMPOSSIBLE and job["detail"]:
+        raise Conflict(
+            f"job {job['id']} is held: {job['detail']}",
+            hint=f"mend the task and launch it again; `scancel {job['id']}` lets go of this one",
+        )
 
 
 def logs_status(state: Json) -> int:

@@ -75,6 +75,9 @@ def test_a_cluster_is_made_of_what_its_task_wishes_and_billed_so(
     with home as folder, boxed(preloaded, lab, ONE_TYPE) as gateway:
         since = len(lab.get("bill")["lines"])
         spz = Terminal(gateway, Path(folder))
+        wrong = spz.file("wrong.yaml", WISHES.format(image="ami-0bad"))
+        held = spz("launch", "-y", "-c", "held", wrong)
+        assert (held.code, "ami-0bad is no image in us-east-1" in held.err) == (1, True), held
         task = spz.file("task.yaml", WISHES.format(image=image))
         made = spz("launch", "-y", "-c", "wish", task)
         assert (made.code, "here" in made.out) == (0, True), made
