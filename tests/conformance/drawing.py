@@ -87,7 +87,7 @@ BY_NAME = {
         f"afterburstbuffer:{HELD}",
         "x", "afterok:", f"afterok:{HELD}?singleton", f"after:{HELD}+5:{ARRAY}+1", f"{HELD}", "",
         f"afterok:{HELD},", f"AfterOK:{HELD}", f"afterok:{HELD}:{HELD}", "expand:1",
- f"afterany:{HELD} afterok:{ARRAY}",
+        f"afterany:{HELD} afterok:{ARRAY}",
     ),
     "error": ("err", "e-%j.txt", "/dev/null"),
     "exclude": ("ec2-1", "ec2-[1-2]", "nosuch", "ec2-[1-4]", "ec2-1,ec2-3"),

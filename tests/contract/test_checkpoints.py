@@ -13,7 +13,7 @@ from broker.stage.checkpoints import INNER, KEPT, Checkpoints, News, Owned
 from broker.stage.disk import Disk
 from broker.stage.plan import PART
 from broker.stage.saved import Saved
-from broker.stage.sides import Where
+from broker.stage.sides import Side, Where
 from tests.contract.test_stage import Elsewhere, Pair
 
 ODD = os.fsdecode(b"caf\xe9\n\"'$(x)")
@@ -165,18 +165,25 @@ def test_a_cut_line_costs_no_part_that_was_brought(case: Case) -> None:
     assert case.moved() == 2
 
 
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A side on which a file is written just before files are asked for."""
+
+    case: Case
+    real: Side
+    content: bytes
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        if verb == "pack":
+            self.case.write("b", self.content)
+        return self.real.carry(verb, where, asked)
+
+
 def test_a_file_that_changes_meanwhile_makes_no_checkpoint(case: Case) -> None:
     case.write("a", b"1")
     case.write("b", b"1")
     real = case.far.side
-
-    class Busy:
-        def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-            if verb == "pack":
-                case.write("b", b"2")
-            return real.carry(verb, where, asked)
-
-    case.pair.far = replace(case.far, side=Busy())
+    case.pair.far = replace(case.far, side=Busy(case, case.far.side, b"2"))
     assert case.save() is None
     assert case.told == []
     case.pair.far = replace(case.far, side=real)
@@ -185,15 +192,7 @@ def test_a_file_that_changes_meanwhile_makes_no_checkpoint(case: Case) -> None:
 
 def test_what_comes_meanwhile_is_not_of_the_moment_that_is_saved(case: Case) -> None:
     case.write("a", b"1")
-    real = case.far.side
-
-    class Busy:
-        def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-            if verb == "pack":
-                case.write("b", b"later")
-            return real.carry(verb, where, asked)
-
-    case.pair.far = replace(case.far, side=Busy())
+    case.pair.far = replace(case.far, side=Busy(case, case.far.side, b"later"))
     found = case.save()
     assert found is not None
     assert list(found.files) == ["a"]

@@ -1,7 +1,6 @@
 """Old records go into archives and come back as they were; what was summed up stays."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,9 @@ from accounting.rollup import DAY
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.ports import HistoryQuery
-from gateway.store.sql import SqlStore, open_store
+from gateway.store.sql import SqlStore
 from tests.contract.records import START, ended, job
 from tests.contract.test_store_sums import T0, charge, used
-from tests.unit.gateway.store.conftest import Standing
-
-
-@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
-    file = request.param == "file"
-    place = str(tmp_path / "state.db") if file else request.getfixturevalue("postgres_url")
-    made = open_store(place, clock=Standing())
-    yield made
-    made.close()
 
 
 def filled(store: SqlStore) -> None:

@@ -2,9 +2,7 @@
 
 # ruff: noqa: E501 - rows and drawn things stay on one line
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,15 +17,6 @@ from gateway.store.sql import SqlStore, open_store
 from tests.unit.gateway.store.conftest import Standing
 
 T0 = 1_700_000_000 - 1_700_000_000 % DAY
-
-
-@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
-    file = request.param == "file"
-    place = str(tmp_path / "state.db") if file else request.getfixturevalue("postgres_url")
-    made = open_store(place, clock=Standing())
-    yield made
-    made.close()
 
 
 def used(job: int, user: str, since: int, until: int, cpus: int = 2) -> Entry:
