@@ -7,8 +7,8 @@ import fcntl
 import grp
 import os
 import pwd
-import shutil
-import subprocess
+
+from . import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 HOSTS = "/etc/hosts"
 MARK = "# skypurza {}"
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def lacks_user(step: "dict[str, Any]") -> bool:
@@ -33,16 +32,19 @@ def _known(step: "dict[str, Any]") -> bool:
 
 
 def make_user(step: "dict[str, Any]") -> bool:
-    """The step's user with uid, group and home as on the login node; a uid may have two names."""
+    """The step's user with uid, group and home as on the login node; a uid may have two names.
+
+    A step whose user could not be made still runs by its uid.
+    """
     if not lacks_user(step):
         return True
     uid, gid, user = step["uid"], step["gid"], step["user"]
     home = step.get("home") or "/"
     if not _has_group(gid):
-        _run(["groupadd", "-o", "-g", str(gid), step.get("group") or user])
+        programs.done(["groupadd", "-o", "-g", str(gid), step.get("group") or user])
     shell = step.get("shell") or "/bin/sh"
     shell = shell if os.access(shell, os.X_OK) else "/bin/sh"
-    _run(
+    programs.done(
         ["useradd", "-o", "-M", "-N", "-u", str(uid), "-g", str(gid), "-d", home, "-s", shell, user]
     )
     if not os.path.lexists(home):
@@ -58,15 +60,6 @@ def _has_group(gid: int) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _run(argv: "list[str]") -> None:
-    """What it says is in the log; a step whose user could not be made still runs by its uid."""
-    program = shutil.which(argv[0], path=SYSTEM_PATH)
-    if program is None:
-        print(argv[0], "is not here", flush=True)
-        return
-    subprocess.call([program, *argv[1:]], stdin=subprocess.DEVNULL, cwd="/")
 
 
 def add_hosts(step: "dict[str, Any]", attempt: str, path: str = HOSTS) -> bool:

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from . import journal
+from . import journal, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .spool import Place
 
 PROGRAM = "nvidia-smi"
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 QUERY = ["--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits"]
 LATEST = "gpu"
 """The file of a step with its latest figures."""
@@ -28,7 +27,7 @@ class Gpus:
         self.order = order
         self.loop = loop
         self.ids = [str(number) for number in order.step.get("gpus") or ()]
-        path = os.environ.get("PATH", "") + ":" + SYSTEM_PATH
+        path = os.environ.get("PATH", "") + ":" + programs.PATH
         self.program = shutil.which(PROGRAM, path=path) if self.ids else None
         self.pipe = -1
         self.said = b""

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 
-from . import etc, journal, kit, scratch, spool, trouble
+from . import etc, journal, kit, programs, scratch, spool, trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ SETUP = "setup.done"
 AFTER = "after"
 BEFORE = "before"
 SHELL = "/bin/sh"
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NAMES = ("setup", "prolog", "tmpdir", "kin")
 AFTERWARDS = ("epilog", "tmpdir", "kin")
 
@@ -138,7 +137,7 @@ def _drop_folder(path: str) -> None:
 
 def _run(argv: "list[str]", variables: "dict[str, str]") -> int:
     print("running", argv[0] if argv[0] != SHELL else "setup", flush=True)
-    environment = dict(variables, PATH=PATH)
+    environment = dict(variables, PATH=programs.PATH)
     code = subprocess.call(argv, env=environment, cwd="/", stdin=subprocess.DEVNULL)
     if code:
         print(argv[0], "ended with", code, flush=True)

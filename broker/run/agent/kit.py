@@ -9,7 +9,7 @@ import base64
 import os
 import shutil
 
-from . import commands
+from . import commands, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ KITS = "kits"
 DOOR = "spz-door"
 """The program of the step that lets the job's other nodes in."""
 CLIENTS = ("ssh", "scp", "sftp")
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PASSED = (
     "SKYPURZA_TOKEN",
     "SLURM_CLUSTER_NAME",
@@ -117,10 +116,10 @@ def _files(step: "dict[str, Any]", folder: str) -> "Iterator[Written]":
     slots = ("{} slots={}\n".format(name, tasks) for name, _address, tasks in kin["nodes"])
     yield "hostfile", "".join(slots), 0o644
     for name in CLIENTS:
-        program = shutil.which(name, path=SYSTEM_PATH)
+        program = programs.found(name)
         if program:
             yield "bin/" + name, RUN_CLIENT.format(program=program), 0o755
-    server = shutil.which("sshd", path=SYSTEM_PATH)
+    server = programs.found("sshd")
     yield "bin/" + DOOR, RUN_SERVER.format(program=server) if server else NO_SERVER, 0o755
 
 
@@ -138,7 +137,7 @@ def _server(step: "dict[str, Any]", folder: str) -> str:
     bins = [os.path.join(folder, "bin"), os.path.abspath(commands.BIN)]
     given = {name: text for name, text in _variables(step) if name in PASSED}
     given["SLURMD_NODENAME"] = kin["here"]
-    given["PATH"] = ":".join([*bins, SYSTEM_PATH])
+    given["PATH"] = ":".join([*bins, programs.PATH])
     return SERVER.format(
         address=next(address for name, address, _tasks in kin["nodes"] if name == kin["here"]),
         port=kin["port"],

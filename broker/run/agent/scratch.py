@@ -5,8 +5,8 @@ use already is left alone.
 """
 
 import os
-import shutil
-import subprocess
+
+from . import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ MOUNTS = "/proc/self/mounts"
 MODEL = "Amazon EC2 NVMe Instance Storage"
 PLACE = "/mnt/skypurza"
 ARRAY = "/dev/md/skypurza"
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAZY = "lazy_itable_init=1,lazy_journal_init=1,nodiscard"
 FORMAT = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", LAZY]
 JOIN = ["mdadm", "--create", ARRAY, "--level=0", "--force", "--run"]
@@ -27,7 +26,7 @@ JOIN = ["mdadm", "--create", ARRAY, "--level=0", "--force", "--run"]
 
 def place(run: "Optional[Run]" = None, *, blocks: str = BLOCKS, mounts: str = MOUNTS) -> str:
     """Where they are mounted, from now on if not before; empty where there are none to be had."""
-    act = run or _run
+    act = run or programs.done
     there = _mounted(mounts)
     if PLACE in there.values():
         return PLACE
@@ -73,12 +72,3 @@ def _text(path: str) -> str:
             return file.read().strip()
     except OSError:
         return ""
-
-
-def _run(argv: "list[str]") -> bool:
-    """What it says is in the log of hooks."""
-    program = shutil.which(argv[0], path=SYSTEM_PATH)
-    if program is None:
-        print(argv[0], "is not here", flush=True)
-        return False
-    return subprocess.call([program, *argv[1:]], stdin=subprocess.DEVNULL, cwd="/") == 0
