@@ -95,6 +95,11 @@ class Machine:
     inside: str = ""
     """How machines beside it reach it; empty where that is the same or not known."""
 
+    @property
+    def identity(self) -> tuple[NodeName, int]:
+        """As the node has it."""
+        return self.node, self.launch
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

@@ -153,7 +153,7 @@ class FakeCloud:
     def terminate(self, machines: Sequence[Machine]) -> None:
         now = self._clock.now()
         for machine in machines:
-            held = self._held.get((machine.node, machine.launch))
+            held = self._held.get(machine.identity)
             if held is None or held.asked_at is not None:
                 continue
             held.asked_at = now
@@ -163,14 +163,14 @@ class FakeCloud:
     def stop(self, machines: Sequence[Machine]) -> None:
         now = self._clock.now()
         for machine in machines:
-            held = self._held.get((machine.node, machine.launch))
+            held = self._held.get(machine.identity)
             if held is not None and held.at(now).state in _RUNS:
                 held.stops_at, held.disk, held.agent = now + self.delays.stop, held.agent, None
 
     def start(self, machines: Sequence[Machine]) -> None:
         now = self._clock.now()
         for machine in machines:
-            held = self._held.get((machine.node, machine.launch))
+            held = self._held.get(machine.identity)
             if held is not None and held.at(now).state is MachineState.STOPPED:
                 self._check_room(machine.instance_type, 1)
                 held.stops_at, held.up_at = None, now + self.delays.boot

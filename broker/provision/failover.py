@@ -45,7 +45,7 @@ def _bought_before(effect: Launch, providers: Mapping[str, Provider]) -> tuple[M
     names = {rung.offer.provider for rung in effect.rungs}
     for name in sorted(names & providers.keys()):
         held = {
-            (machine.node, machine.launch): machine
+            machine.identity: machine
             for machine in providers[name].machines()
             if machine.terminated_at is None
         }

@@ -58,7 +58,7 @@ def _held(node: Node, providers: Mapping[str, Provider]) -> Held | None:
     """The node's machine, and who holds it."""
     for provider in providers.values():
         for machine in provider.machines():
-            if (machine.node, machine.launch) == node.identity:
+            if machine.identity == node.identity:
                 return provider, machine
     return None
 

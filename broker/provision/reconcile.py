@@ -17,7 +17,7 @@ def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminate
     """Terminated once the provider confirms it; None while it is still on the way."""
     for provider in providers.values():
         for machine in provider.machines():
-            if (machine.node, machine.launch) != (effect.node, effect.launch):
+            if machine.identity != (effect.node, effect.launch):
                 continue
             if machine.state is MachineState.TERMINATED:
                 return Terminated(node=effect.node, launch=effect.launch, machine=machine)
@@ -28,7 +28,7 @@ def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminate
 
 def _confirmed(effect: Terminate, provider: Provider) -> Terminated | None:
     for machine in provider.machines():
-        if (machine.node, machine.launch) == (effect.node, effect.launch):
+        if machine.identity == (effect.node, effect.launch):
             if machine.state is MachineState.TERMINATED:
                 return Terminated(node=effect.node, launch=effect.launch, machine=machine)
             return None
@@ -66,7 +66,7 @@ def difference(
 
     One bought since the instant `lately` may not be shown by its provider yet: it is not lost.
     """
-    seen = {(machine.node, machine.launch): machine for machine in machines}
+    seen = {machine.identity: machine for machine in machines}
     known = {node.identity for node in nodes.values()}
     stray = tuple(
         machine

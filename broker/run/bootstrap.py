@@ -55,7 +55,7 @@ def _as_it_is(node: Node, providers: Iterable[Provider]) -> Machine | None:
     if node.declared:
         return None
     held = (machine for provider in providers for machine in provider.machines())
-    return next((m for m in held if (m.node, m.launch) == node.identity), None)
+    return next((m for m in held if m.identity == node.identity), None)
 
 
 def bring_up(node: Node, place: Place) -> Mapping[str, object]:

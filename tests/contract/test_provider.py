@@ -186,7 +186,7 @@ def cloud(
 
 
 def one(cloud: Cloud, identity: tuple[NodeName, int] = A) -> Machine:
-    return {(m.node, m.launch): m for m in cloud.provider.machines()}[identity]
+    return {m.identity: m for m in cloud.provider.machines()}[identity]
 
 
 def test_offers_are_those_of_the_catalogue(cloud: Cloud) -> None:
@@ -195,7 +195,7 @@ def test_offers_are_those_of_the_catalogue(cloud: Cloud) -> None:
 
 def test_a_launch_gives_all_nodes_in_their_order(cloud: Cloud) -> None:
     machines = cloud.provider.launch(OFFER, [B, A], token="t")
-    assert [(m.node, m.launch) for m in machines] == [B, A]
+    assert [m.identity for m in machines] == [B, A]
     assert len({m.id for m in machines}) == 2
     for machine in machines:
         assert machine.state is MachineState.PENDING

@@ -147,7 +147,7 @@ class Guard:
             machine.micro_usd_per_hour
             for machine in there
             if machine.token not in self._under_way
-            and whose(self.purpose([(machine.node, machine.launch)], machine.token))
+            and whose(self.purpose([machine.identity], machine.token))
         )
         coming = (one for one in self._under_way.values() if whose(one.purpose))
         return now + sum(map(_price, coming))

@@ -131,3 +131,8 @@ def client_token(site: Site, bought: Purchase, pool: str) -> str:
     nodes = (f"{node}.{launch}" for node, launch in bought.nodes)
     words = [site.id, bought.token, *nodes, str(bought.at), pool]
     return "spz-" + hashlib.sha256("\0".join(words).encode()).hexdigest()[:40]
+
+
+def prefix(node: NodeName) -> str:
+    """`ec2-` of `ec2-17`: all nodes of a partition bear it."""
+    return node.rstrip("0123456789")

@@ -9,7 +9,6 @@ from typing import Any
 
 from broker.model.build import USUAL
 from broker.model.errors import ProviderError, Refusal, Width
-from broker.model.ids import NodeName
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer
 from broker.model.purpose import Purpose
@@ -26,7 +25,7 @@ from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
 from broker.providers.ec2.leftovers import Leftover, Leftovers
-from broker.providers.ec2.naming import Identity
+from broker.providers.ec2.naming import Identity, prefix
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
 from broker.providers.ec2.reserved import Reservations
@@ -182,7 +181,7 @@ class Ec2Provider:
         name = (
             filled(wish, arch)
             if wish
-            else named(_prefix(node.name), arch, self._with.settings.images, nvidia=nvidia)
+            else named(prefix(node.name), arch, self._with.settings.images, nvidia=nvidia)
         )
         try:
             return self.images.find(machine.region, name).user
@@ -238,7 +237,7 @@ class Ec2Provider:
 
     def _bought(self, nodes: Sequence[Identity]) -> list[Machine] | None:
         """What was bought for all of these nodes, in their order."""
-        held = {(m.node, m.launch): m for m in self.machines()}
+        held = {m.identity: m for m in self.machines()}
         found = [held[node] for node in nodes if node in held]
         return found if found and len(found) == len(nodes) else None
 
@@ -251,7 +250,7 @@ class Ec2Provider:
         if asked is None:
             return None
         try:
-            made = {(m.node, m.launch): m for m in self._make(*asked)}
+            made = {m.identity: m for m in self._make(*asked)}
         except AwsError as error:
             if error.code in errors.THROTTLES | errors.NOT_USABLE:
                 self._intents.begin(*asked)
@@ -264,7 +263,7 @@ class Ec2Provider:
         bought = purchase(wants, self._now())
         try:
             with self._with.guard.admitted(bought, self._living):
-                return {(m.node, m.launch): m for m in self._buy(bought)}
+                return {m.identity: m for m in self._buy(bought)}
         except ProviderError as error:
             if error.refusal not in FEWER_MAY:
                 raise
@@ -337,7 +336,7 @@ class Ec2Provider:
         """Raises AwsError, NoAnswerError."""
         offer, settings, build = bought.offer, self._with.settings, bought.purpose.build
         wish = build.image(offer.region)
-        usual = wanted(offer, _prefix(bought.nodes[0][0]), settings.images)
+        usual = wanted(offer, prefix(bought.nodes[0][0]), settings.images)
         image = self.images.find(offer.region, filled(wish, offer.arch) if wish else usual)
         if wish or build.disk_gib:
             must_fit(image, build, offer, usual_gib=settings.root_gib)
@@ -374,7 +373,7 @@ class Ec2Provider:
         }
         whole = [{**usual, **one, "Tags": tags} for one in instances]
         public = self._with.settings.public
-        found = {(m.node, m.launch): m for m in told(whole, call.region, public=public)}
+        found = {m.identity: m for m in told(whole, call.region, public=public)}
         by_id = {one["InstanceId"]: one.get("SubnetId", "") for one in whole}
         return [
             replace(machine, zone=zones.get(by_id[machine.id], machine.zone))
@@ -407,8 +406,3 @@ def _told(error: AwsError, bought: naming.Purchase, zone: str = "") -> ProviderE
 
 def _moment(at: int) -> datetime:
     return datetime.fromtimestamp(at, UTC)
-
-
-def _prefix(node: NodeName) -> str:
-    """`ec2-` of `ec2-17`: all nodes of a partition bear it."""
-    return node.rstrip("0123456789")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.model.offer import Machine, Offer
 from broker.model.purpose import Purpose
-from broker.providers.ec2.naming import LONGEST_VALUE, Identity, Purchase
+from broker.providers.ec2.naming import LONGEST_VALUE, Identity, Purchase, prefix
 
 WINDOW = 0.05
 """Seconds for which the first waits for others."""
@@ -30,8 +30,8 @@ class Want:
     @property
     def kind(self) -> Hashable:
         """Alike for those that one call can serve: the same machine, for the same user."""
-        prefix = self.node[0].rstrip("0123456789")
-        return self.offer, prefix, self.purpose.user, self.purpose.account, self.purpose.build
+        whom = self.purpose
+        return self.offer, prefix(self.node[0]), whom.user, whom.account, whom.build
 
 
 def purchase(wants: Sequence[Want], at: int) -> Purchase:

@@ -101,7 +101,7 @@ def test_several_pools_or_spot_are_a_fleet_one_pool_or_a_gang_is_not(
     bench: Bench, offer: Offer, nodes: list[tuple[NodeName, int]], calls: dict[str, int]
 ) -> None:
     machines = bench.provider.launch(offer, nodes, token="4711/1")
-    assert [(m.node, m.launch) for m in machines] == nodes
+    assert [m.identity for m in machines] == nodes
     assert {m.market for m in machines} == {offer.market}
     launches = ("create_fleet", "run_instances")
     assert {name: bench.ec2.count(name) for name in launches if bench.ec2.count(name)} == calls
