@@ -138,11 +138,12 @@ def test_a_job_on_a_machine_that_is_taken_back_runs_again_elsewhere(
 ) -> None:
     buy = "instance_types: [m7i.large], regions: [us-east-1, us-east-2], spot: true"
     with served(preloaded, lab, buy) as gateway:
-        job = gateway.wrap("echo $SLURM_RESTART_COUNT >> tries; sleep 5", "--requeue")
+        script = "echo $SLURM_RESTART_COUNT >> tries; [ $SLURM_RESTART_COUNT ] || sleep 100"
+        job = gateway.wrap(script, "--requeue")
         gateway.wait_file("tries")
         (machine,) = living(lab)
         assert machine["market"] == "spot"
-        assert lab.set("interrupt", id=machine["id"], notice=10) == [machine["id"]]
+        assert lab.set("interrupt", id=machine["id"], notice=20 * SPEED) == [machine["id"]]
         gateway.wait(job, "COMPLETED")
         assert gateway.file("tries").splitlines() in (["", "1"], ["0", "1"])
 
