@@ -160,6 +160,11 @@ def users_buckets() -> set[str]:
     return names(BotoApi())
 
 
+def made_for_a_task(name: str) -> bool:
+    """Whether a task made the bucket: it says so itself. Raises Refused, OSError."""
+    return Bucket(BotoApi(), name).tags().get("ManagedBy") == "skypurza"
+
+
 def remove_bucket(name: str) -> None:
     """With all that is in it, by those credentials. Raises Refused, OSError."""
     Bucket(BotoApi(), name).remove()

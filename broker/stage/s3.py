@@ -22,6 +22,7 @@ SIGNED_SECONDS = 3600
 MOST_PARTS = 10_000
 MOST_DROPPED = 1_000
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+UNTAGGED = frozenset({"NoSuchTagSet", "NoSuchBucket"})
 PASSING = frozenset({"NoSuchUpload", "SlowDown", "RequestTimeout", "OperationAborted"})
 """Somebody else was at it, or S3 has too much to do: another try goes on."""
 PAGING: Mapping[str, Mapping[str, str]] = {
@@ -97,6 +98,17 @@ class Bucket:
             except AwsError as error:
                 if error.code != "NoSuchBucket":
                     raise
+
+    def tags(self) -> dict[str, str]:
+        """The bucket's; empty where it has none or is not there. Raises Refused, OSError."""
+        with self._told():
+            try:
+                found = self._call("get_bucket_tagging")["TagSet"]
+            except AwsError as error:
+                if error.code in UNTAGGED:
+                    return {}
+                raise
+        return {str(one["Key"]): str(one["Value"]) for one in found}
 
     def head(self, key: str) -> Stored | None:
         with self._told():

@@ -70,7 +70,10 @@ spz_cache() {{  # BUCKET PREFIX TO LOG
 MAKE_S3 = """\
 spz_bucket() {  # BUCKET
   if command -v aws >/dev/null; then
-    aws s3api head-bucket --bucket "$1" >/dev/null 2>&1 || aws s3 mb "s3://$1" >/dev/null
+    if aws s3api head-bucket --bucket "$1" >/dev/null 2>&1; then return; fi
+    aws s3 mb "s3://$1" >/dev/null
+    aws s3api put-bucket-tagging --bucket "$1" --tagging 'TagSet=[{Key=ManagedBy,Value=skypurza}]' ||
+      echo "spz: s3://$1 takes no tag, so it stays when its cluster goes" >&2
   fi
 }
 """

@@ -14,7 +14,7 @@ from broker.model.errors import Refused
 from broker.providers.ec2.clients import BotoApi, Reply
 from broker.stage.disk import Disk
 from broker.stage.objects import PART, Objects, digest_of
-from broker.stage.s3 import Bucket, names, split
+from broker.stage.s3 import HOME, Bucket, names, split
 from tests.lab.running import CREDENTIALS
 
 LONG = bytes(range(256)) * (2 * PART // 256) + b"end"
@@ -179,6 +179,14 @@ def test_a_bucket_is_removed_with_all_that_is_in_it(bucket: Bucket) -> None:
     for _ in range(2):
         whole.remove()
         assert bucket.name not in names(bucket.api)
+
+
+def test_a_bucket_tells_its_tags(bucket: Bucket) -> None:
+    assert bucket.tags() == {}
+    tagging = {"TagSet": [{"Key": "ManagedBy", "Value": "skypurza"}]}
+    bucket.api.call("s3", HOME, "put_bucket_tagging", Bucket=bucket.name, Tagging=tagging)
+    assert bucket.tags() == {"ManagedBy": "skypurza"}
+    assert replace(bucket, name="nowhere").tags() == {}
 
 
 REFUSALS: tuple[tuple[str, Callable[[Bucket], object]], ...] = (

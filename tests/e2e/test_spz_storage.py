@@ -21,6 +21,7 @@ resources: {{cpus: 2+}}
 file_mounts:
   ~/out: {{name: {kept}, mode: COPY}}
   ~/tmp: {{name: {passing}, mode: COPY, persistent: false}}
+  ~/old: {{name: {passing}-before, mode: COPY, persistent: false}}
 run: echo ran
 """
 
@@ -52,9 +53,11 @@ def test_named_buckets_are_listed_deleted_and_go_with_their_cluster(
     spz: Terminal, cloud: Ways
 ) -> None:
     s3 = cloud.client("s3")
-    for name in ("kept-here", "passing-here", "not-ours"):
+    for name in ("kept-here", "passing-here", "passing-here-before", "not-ours"):
         s3.create_bucket(Bucket=name)
         s3.put_object(Bucket=name, Key="a/b", Body=b"x")
+    made_for_it = {"TagSet": [{"Key": "ManagedBy", "Value": "skypurza"}]}
+    s3.put_bucket_tagging(Bucket="passing-here", Tagging=made_for_it)
     task = spz.file("t.yaml", TASK.format(kept="kept-here", passing="passing-here"))
     made = spz("launch", "-y", "-c", "st", task)
     assert (made.code, made.out.splitlines()[-1]) == (0, "ran"), made
@@ -62,17 +65,21 @@ def test_named_buckets_are_listed_deleted_and_go_with_their_cluster(
     assert [(one["name"], one["status"], one["open"]) for one in found] == [
         ("kept-here", "READY", True),
         ("passing-here", "READY", True),
+        ("passing-here-before", "READY", True),
     ]
-    assert spz("down", "-y", "st").code == 0
+    down = spz("down", "-y", "st")
+    assert down.code == 0
+    assert "Deleted storage passing-here\nStorage passing-here-before stays" in down.out
     listed = spz("storage", "ls").out
     assert "kept-here" in listed
     assert "spz launch -c st" in listed
-    assert "passing-here" not in listed
+    assert "passing-here " not in listed
 
     assert spz("storage", "delete", "not-ours", "-y").code == 1
     assert spz("storage", "delete", "kept-here", text="n\n").code == 1
     gone = spz("storage", "delete", "kept-here", "-y")
     assert (gone.code, gone.out) == (0, "Deleted storage kept-here\n"), gone
+    assert spz("storage", "delete", "passing-here-before", "-y").code == 0
     assert spz("storage", "ls").out == "No existing storage.\n"
     assert [one["Name"] for one in s3.list_buckets()["Buckets"]] == ["not-ours"]
 

@@ -100,7 +100,7 @@ def down(given: Values, counter: Counter) -> int:
         return 1
     ssh.anew(counter)
     if not given["graceful"]:
-        storage.remove(name for one in found for name in one["passing_storages"])
+        storage.remove_made(name for one in found for name in one["passing_storages"])
     return 0
 
 

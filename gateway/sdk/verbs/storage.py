@@ -1,7 +1,8 @@
 """storage ls, delete: buckets that tasks have by name, with the user's own credentials."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -64,8 +65,28 @@ def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
 def remove(names: Iterable[str]) -> None:
     """Raises Refused, also where S3 does not answer."""
     for name in names:
-        try:
+        with _answered():
             _outside().remove_bucket(name)
-        except OSError as error:
-            raise Refused(str(error), hint="the credentials of this shell are used") from error
         print(f"Deleted storage {name}")
+
+
+def remove_made(names: Iterable[str]) -> None:
+    """Those that were made for their task; what was there before is only deleted by name.
+
+    Raises Refused as `remove`.
+    """
+    for name in names:
+        with _answered():
+            made = _outside().made_for_a_task(name)
+        if made:
+            remove([name])
+        else:
+            print(f"Storage {name} stays, for no task made it: `spz storage delete {name}`")
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Refused(str(error), hint="the credentials of this shell are used") from error
