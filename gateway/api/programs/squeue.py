@@ -1,7 +1,7 @@
 """squeue: jobs and steps that have not ended."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.model.job import Job
 from broker.model.site import Site
@@ -20,6 +20,7 @@ from gateway.api.programs.reading import (
     read_options,
     reader,
 )
+from gateway.api.programs.squeue_look import check_formats, look, own_format
 from gateway.api.wire import Answer, Call
 from gateway.query import views
 from gateway.query.context import Context
@@ -31,7 +32,6 @@ from gateway.query.moments import RELATIVE, headline
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.restjob import JOB_KIND
 from gateway.query.select import (
-    DEFAULT_SORT,
     JobRef,
     SortError,
     Wanted,
@@ -44,7 +44,14 @@ from gateway.query.select import (
     spread_partitions,
 )
 from gateway.query.shape import number
-from gateway.query.steps import STEP_DEFAULT, JobStep, live_steps, step_letters, step_names
+from gateway.query.steps import (
+    STEP_DEFAULT,
+    JobStep,
+    live_steps,
+    step_letters,
+    step_names,
+    step_nodes,
+)
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.states import JOB_STATES, read_job_state
 from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
@@ -107,6 +114,7 @@ class Squeue:
     async def _answer(self, desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
         options = _with_words(read_options(desk, call, usage=USAGE))
         _check_iterate(options)
+        check_formats(options)
         if options.has("helpFormat"):
             return Answer(out=views.squeue_help_names()), False
         if options.has("helpformat"):
@@ -138,23 +146,23 @@ class Squeue:
         wanted: Wanted,
         texts: tuple[str, str],
     ) -> tuple[Answer, bool]:
-        look = _look(options)
+        shape = look(options)
         top, errors = texts
-        errors += "".join(BAD_COLUMN.format(name) for name in look.layout.unknown)
-        if look.dated and not options.has("noheader"):
+        errors += "".join(BAD_COLUMN.format(name) for name in shape.layout.unknown)
+        if shape.dated and not options.has("noheader"):
             top += headline(ctx) + "\n"
-        head = _head(options, top, look.layout)
+        head = _head(options, top, shape.layout)
         try:
-            check_sort(look.sort)
+            check_sort(shape.sort)
         except SortError as error:
             raise fail(errors + BAD_SORT.format(error), out=head) from None
         if options.has("only-job-state") and wanted.jobs is not None:
             jobs = _each_ref(options, snap, ctx, wanted=wanted)
         else:
             found = select(snap.jobs.values(), wanted, ctx)
-            jobs = ordered(_spread(options, found, wanted), look.sort, ctx)
-        lines = self.kept.lines(look.layout, jobs, ctx)
-        timed = look.layout.timed or look.dated or ctx.time_format == RELATIVE
+            jobs = ordered(_spread(options, found, wanted), shape.sort, ctx)
+        lines = self.kept.lines(shape.layout, jobs, ctx)
+        timed = shape.layout.timed or shape.dated or ctx.time_format == RELATIVE
         timed = timed or options.has("start") or wanted.over is not None or wanted.under is not None
         return Answer(out=head + _block(lines), err=errors), timed
 
@@ -276,7 +284,7 @@ def _job_refs(options: Options, snap: Snapshot) -> tuple[JobRef, ...] | None:
     refs: list[JobRef] = []
     for word in cut_list(text):
         found = read_ref(word)
-        if found is None:
+        if found is None or not found[0].job:
             raise fail(BAD_JOB.format(word))
         refs += found
     if len(refs) == 1 and not _is_held(refs[0], snap):
@@ -318,38 +326,6 @@ def site_nodes(site: Site) -> set[str]:
 # ---------------------------------------------------------------- what is shown
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The format and the order that were asked for."""
-
-    layout: Layout[Job]
-    sort: str
-    dated: bool = False
-
-
-def _look(options: Options) -> _Look:
-    sort = options.text("sort") or DEFAULT_SORT
-    long_format, letters = options.text("Format"), options.text("format")
-    if options.has("only-job-state"):
-        return _Look(views.squeue_letters(views.SQUEUE_STATES), sort)
-    if long_format is not None and not _said_later(options, "format"):
-        return _Look(views.squeue_names(long_format), sort)
-    if letters is not None:
-        return _Look(views.squeue_letters(letters), sort)
-    if options.has("start"):
-        start_sort = options.text("sort") or views.START_SORT
-        return _Look(views.squeue_letters(views.SQUEUE_START), start_sort)
-    if options.has("long"):
-        return _Look(views.squeue_letters(views.SQUEUE_LONG), sort, dated=True)
-    return _Look(views.squeue_letters(views.SQUEUE_DEFAULT), sort)
-
-
-def _said_later(options: Options, long: str) -> bool:
-    """Of -o and -O the last that was typed counts; typed ones before those of the environment."""
-    order = [one.opt.long for one in options.query.said if one.opt.long in {"format", "Format"}]
-    return bool(order) and order[-1] == long
-
-
 def _each_ref(options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted) -> list[Job]:
     """The controller looks states up one by one: as named, also what is named twice (25.11)."""
     each = (replace(wanted, jobs=(ref,)) for ref in wanted.jobs or ())
@@ -383,10 +359,16 @@ def _steps(
     options: Options, snap: Snapshot, ctx: Context, *, top: str, errors: str
 ) -> tuple[Answer, bool]:
     """`squeue -s`: the steps that run now."""
-    letters, names = options.text("format"), options.text("Format")
+    letters, names = own_format(options)
     layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
     errors += "".join(BAD_STEP_COLUMN.format(name) for name in layout.unknown)
-    pairs = [pair for pair in live_steps(snap.jobs.values()) if _is_wanted(pair, options)]
+    nodes = _nodes(options, snap.site)
+    pairs = [
+        pair
+        for pair in live_steps(snap.jobs.values())
+        if _is_wanted(pair, options)
+        and (nodes is None or not nodes.isdisjoint(step_nodes(*pair, ctx) or ()))
+    ]
     head = _head(options, top, layout)
     return Answer(out=head + _block(layout.lines(pairs, ctx)), err=errors), True
 
@@ -395,6 +377,9 @@ def _is_wanted(pair: JobStep, options: Options) -> bool:
     job, step = pair
     users = options.words_of("user")
     if users is not None and users.isdisjoint({job.owner.user, str(job.owner.uid)}):
+        return False
+    partitions = options.words_of("partitions")
+    if partitions is not None and job.partition not in partitions:
         return False
     texts = [options.text("steps"), options.text("jobs")]
     refs = [

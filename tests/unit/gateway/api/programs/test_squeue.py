@@ -68,6 +68,20 @@ ERRORS = [
     (("-u", "nosuch"), 0, HEAD, "squeue: error: Invalid user: nosuch\n\n"),
     (("-w", "nosuch"), 1, "", "squeue: error: Invalid node name nosuch\n"),
     (("-S", "^"), 1, HEAD, "squeue: error: Invalid sort specification: ^\n"),
+    (("-j", "0"), 1, "", "squeue: error: Invalid job id: 0\n"),
+    (
+        ("-o", "%i", "-O", "jobid"),
+        1,
+        "",
+        "squeue: error: -O (--Format) is incompatible with -o (--format)\n",
+    ),
+    (
+        ("-l", "-o", "%i"),
+        1,
+        "",
+        "squeue: fatal: Options -o(--format) and -l(--long) are mutually exclusive."
+        " Please remove one and retry.\n",
+    ),
     (("-h", "-M", "oracle", "-j", "799998,799999"), 0, "", ""),
     (
         ("-s", "-h", "-o", "%Qx", "-j", "700009"),
@@ -121,6 +135,7 @@ ENVIRONMENTS = [
     ({"SQUEUE_FORMAT": "%i;%T"}, "JOBID;STATE\n700001;RUNNING\n"),
     ({"SQUEUE_FORMAT2": "jobid:7,state:4"}, "JOBID  STAT\n700001 RUNN\n"),
     ({"SQUEUE_FORMAT": "nothing"}, "nothing\nnothing\n"),
+    ({"SQUEUE_FORMAT": "%i", "SQUEUE_FORMAT2": "name"}, "JOBID\n700001\n"),
 ]
 
 
@@ -134,6 +149,22 @@ def test_the_command_line_goes_before_the_environment() -> None:
     assert ids("-t", "R", environ=environ) == "2"
 
 
+LONG = "            700001       ec2     run1    alice  RUNNING       0:12     30:00      1 ec2-1\n"
+TYPED = [
+    (("-o", "%i"), {"SQUEUE_FORMAT2": "name"}, "700001\n"),
+    (("-O", "jobid:7"), {"SQUEUE_FORMAT": "%j"}, "700001 \n"),
+    (("-O", "jobid:7", "-l"), {}, "700001 \n"),
+    (("-l",), {"SQUEUE_FORMAT": "%j"}, LONG),
+]
+
+
+@pytest.mark.parametrize(("words", "environ", "out"), TYPED)
+def test_formats_typed_go_before_the_environment(
+    words: tuple[str, ...], environ: dict[str, str], out: str
+) -> None:
+    assert text(squeue("-h", "-j", "700001", *words, environ=environ).out) == out
+
+
 def test_long_listings_begin_with_the_date() -> None:
     lines = text(squeue("-l", "-j", "700001").out).splitlines()
     assert lines[0] == "Mon Nov 30 12:00:00 2026"
@@ -145,6 +176,8 @@ def test_steps_have_rows_of_their_own() -> None:
     assert text(squeue("-s", "-h", "-o", "%i %j %u", "-j", "700003").out) == (
         "700003.0 sleep alice\n700003.batch batch alice\n"
     )
+    assert not squeue("-s", "-h", "-p", "debug").out
+    assert not squeue("-s", "-h", "-w", "ec2-4").out
 
 
 def test_clusters_are_named_and_unknown_ones_refused() -> None:
