@@ -72,7 +72,8 @@ spz_bucket() {  # BUCKET
   if command -v aws >/dev/null; then
     if aws s3api head-bucket --bucket "$1" >/dev/null 2>&1; then return; fi
     aws s3 mb "s3://$1" >/dev/null
-    aws s3api put-bucket-tagging --bucket "$1" --tagging 'TagSet=[{Key=ManagedBy,Value=skypurza}]' ||
+    local tags='TagSet=[{Key=ManagedBy,Value=skypurza}]'
+    aws s3api put-bucket-tagging --bucket "$1" --tagging "$tags" ||
       echo "spz: s3://$1 takes no tag, so it stays when its cluster goes" >&2
   fi
 }
