@@ -339,11 +339,8 @@ def test_lost_marks_lose_no_file(pair: Pair, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_files_are_read_and_written_as_their_user(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents[:3]:
-        above.chmod(0o755)
-    pair = Pair(tmp_path)
+def test_files_are_read_and_written_as_their_user(short_tmp: Path) -> None:
+    pair = Pair(short_tmp)
     os.chown(pair.here, 12345, 12345)
     pair.root.chmod(0o777)
     where = Where(str(pair.here), 12345, 12345)

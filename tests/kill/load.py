@@ -32,7 +32,7 @@ exit "$3"
 GAVE_UP = "Unable to contact slurm controller (connect failure)\n"
 TASKS = 3
 ASK_AGAIN = 0.02
-PATIENCE = 60.0
+PATIENCE = 150.0
 MOST_LIVE = 14
 """Jobs that run or wait at a time, so that the load never runs away from the machine."""
 
