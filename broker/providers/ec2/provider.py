@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,7 +86,8 @@ class Ec2Provider:
         )
         self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
         self._together = Together(self._buy_together, outside.clocks.pause)
-        self._buying = [threading.Lock() for _ in range(64)]
+        self._buying: set[str] = set()
+        self._bought_one = threading.Condition()
 
     # --- Provider
 
@@ -228,9 +230,18 @@ class Ec2Provider:
     def _now(self) -> int:
         return int(self._with.clocks.now())
 
-    def _alone(self, token: str) -> threading.Lock:
-        """Two purchases of one token wait for each other."""
-        return self._buying[hash(token) % len(self._buying)]
+    @contextmanager
+    def _alone(self, token: str) -> Iterator[None]:
+        """Two purchases of one token wait for each other, those of several do not."""
+        with self._bought_one:
+            self._bought_one.wait_for(lambda: token not in self._buying)
+            self._buying.add(token)
+        try:
+            yield
+        finally:
+            with self._bought_one:
+                self._buying.discard(token)
+                self._bought_one.notify_all()
 
     def _living(self) -> list[Machine]:
         return [machine for machine in self.machines() if machine.state in _LIVING]
