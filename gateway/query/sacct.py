@@ -46,6 +46,8 @@ class AllOf:
     nodes: frozenset[str] | None = None
     node_counts: tuple[int, int] | None = None
     cpu_counts: tuple[int, int] | None = None
+    limits: tuple[int, int] | None = None
+    """Seconds."""
 
 
 def matcher(wanted: AllOf, ctx: Context) -> Test:
@@ -124,9 +126,17 @@ def _size_tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
     if wanted.nodes is not None:
         nodes = wanted.nodes
         yield lambda job: not nodes.isdisjoint(job.last_node_names)
-    for span, get in ((wanted.node_counts, res.node_count), (wanted.cpu_counts, past.cpus)):
+    for span, get in (
+        (wanted.node_counts, res.node_count),
+        (wanted.cpu_counts, past.cpus),
+        (wanted.limits, _seconds_allowed),
+    ):
         if span is not None:
             yield _span_test(span, lambda job, get=get: get(job, ctx))  # type: ignore[misc]
+
+
+def _seconds_allowed(job: Job, _: Context) -> int:
+    return job.time_limit if isinstance(job.time_limit, int) else -1
 
 
 def _span_test(span: tuple[int, int], get: Callable[[Job], int]) -> Test:

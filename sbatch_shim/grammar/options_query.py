@@ -339,8 +339,6 @@ NOTHING_OF_THE_KIND = frozenset(
 CLASSES = {
     ("sacct", "allclusters"): ACCEPTED,
     ("sacct", "flags"): IGNORED,
-    ("sacct", "timelimit-max"): IGNORED,
-    ("sacct", "timelimit-min"): IGNORED,
     ("sacct", "truncate"): IGNORED,
     ("sacct", "use-local-uid"): ACCEPTED,
     ("sacct", "whole-hetjob"): ACCEPTED,

@@ -11,6 +11,15 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.sacct_filters import (
+    hosts,
+    limits,
+    lower,
+    numbers_between,
+    qos,
+    refs_of,
+    states,
+)
 from gateway.api.programs.scontrol_show import replace_names, script_digest, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
@@ -19,7 +28,6 @@ from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptRows
 from gateway.query.keptjson import KeptBlocks
 from gateway.query.moments import show_moment
-from gateway.query.refs import cut_list, read_ref
 from gateway.query.restpast import PAST_KIND
 from gateway.query.rows import (
     BRIEF,
@@ -41,15 +49,10 @@ from gateway.query.sacct import AllOf, Window, in_order, matcher, steps_of
 from gateway.query.select import JobRef, spread_arrays
 from gateway.query.tresnames import FIXED, numbers
 from gateway.translate.submitted import submitted
-from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
-from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES, read_job_state
-from sbatch_shim.grammar.values import read_digits
+from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES
 
-BAD_ELEMENT = "sacct: fatal: Bad job array element specified: {}\n"
 BAD_FIELD = 'sacct: error: Invalid field requested: "{}"\n'
-BAD_JOB = "sacct: fatal: Bad job/step specified: {}\n"
-BAD_STATE = "sacct: fatal: unrecognized job state value '{}'\n"
 BAD_UNIT = (
     "sacct: error: Invalid unit type '{}'. Possible options are 'KMGTP'\n"
     "sacct: fatal: Invalid unit type\n"
@@ -137,7 +140,8 @@ def _fields(options: Options) -> list[Field]:
     said = options.repeated("format")
     text = ",".join(said) if said else options.text("format")
     if text is None:
-        text = LONG if options.has("long") else BRIEF if options.has("brief") else DEFAULT
+        usual = (("brief", BRIEF), ("long", LONG))
+        text = ",".join(names for long, names in usual if options.has(long)) or DEFAULT
     try:
         return read_fields(text)
     except UnknownFieldError as error:
@@ -146,11 +150,16 @@ def _fields(options: Options) -> list[Field]:
         raise fail(GONE_FIELD.format(*error.args)) from None
 
 
+PARSABLE = ("parsable", "parsable2")
+"""Of both the one that was typed last."""
+
+
 def _style(options: Options) -> Style:
     header = not options.has("noheader")
-    if options.has("parsable2") or options.has("parsable"):
+    parsable = [one.opt.long for one in options.query.said if one.opt.long in PARSABLE]
+    if parsable:
         mark = options.text("delimiter")
-        ended = not options.has("parsable2")
+        ended = parsable[-1] == "parsable"
         return Style("|" if mark is None else mark, ended=ended, header=header)
     return Style(header=header)
 
@@ -193,73 +202,25 @@ async def _wanted(
     desk: Desk, call: Call, options: Options, *, snap: Snapshot, window: Window
 ) -> AllOf:
     """Every filter. Raises Finished for a value that cannot be."""
-    refs = _refs(options)
+    refs = refs_of(options)
     return AllOf(
         jobs=refs,
         window=window,
-        states=_states(options),
+        states=states(options),
         users=await _users(desk, call, options, snap=snap),
-        accounts=_lower(options.joined_words("accounts")),
+        accounts=lower(options.joined_words("accounts")),
         partitions=options.joined_words("partition"),
         names=options.joined_words("name"),
-        qos=options.joined_words("qos"),
+        qos=qos(options, snap),
         groups=options.joined_words("gid"),
         constraints=options.words_of("constraints"),
         wckeys=options.joined_words("wckeys"),
         reasons=options.words_of("reason"),
-        nodes=_hosts(options.text("nodelist")),
-        node_counts=_range(options.text("nnodes")),
-        cpu_counts=_range(options.text("ncpus")),
+        nodes=hosts(options.text("nodelist")),
+        node_counts=numbers_between(options, "nnodes", "node"),
+        cpu_counts=numbers_between(options, "ncpus", "cpu"),
+        limits=limits(options),
     )
-
-
-def _hosts(text: str | None) -> frozenset[str] | None:
-    if text is None:
-        return None
-    try:
-        return frozenset(expand(text))
-    except HostlistError:
-        raise fail(f"sacct: error: Invalid hostlist: {text}\n") from None
-
-
-def _lower(words: frozenset[str] | None) -> frozenset[str] | None:
-    return None if words is None else frozenset(word.lower() for word in words)
-
-
-def _range(text: str | None) -> tuple[int, int] | None:
-    """`2` or `1-4`."""
-    low, dash, high = (text or "").partition("-")
-    least, most = read_digits(low), read_digits(high if dash else low)
-    return None if least is None or most is None else (least, most)
-
-
-def _refs(options: Options) -> tuple[JobRef, ...] | None:
-    text = options.joined("jobs")
-    if text is None:
-        return None
-    refs: list[JobRef] = []
-    for word in cut_list(text):
-        base, underscore, rest = word.partition("_")
-        if underscore and not rest[:1].isdigit():
-            raise fail(BAD_ELEMENT.format(base))
-        found = read_ref(word)
-        if found is None:
-            raise fail(BAD_JOB.format(word))
-        refs += found
-    return tuple(refs) or None
-
-
-def _states(options: Options) -> frozenset[str] | None:
-    text = options.joined("state")
-    if text is None:
-        return None
-    states = set()
-    for word in [word for word in text.split(",") if word]:
-        state = read_job_state(word)
-        if state is None:
-            raise fail(BAD_STATE.format(word))
-        states.add(state)
-    return frozenset(states)
 
 
 async def _users(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.assoc import Qos
 from broker.model.ids import Digest
 from broker.model.job import ExitCode, Job, JobFlag, JobState, Run
 from broker.model.spec import Phase, StepSpec
@@ -13,8 +14,10 @@ from gateway.api.programs.sacct import sacct as program
 from gateway.api.wire import Answer
 from tests.unit.gateway.query.desk import Past, ask, desk_of, snapshot, text
 from tests.unit.gateway.query.history import history
-from tests.unit.gateway.query.records import BOB, NOON, ended, pending, running
+from tests.unit.gateway.query.records import BOB, NOON, SITE, ended, pending, running
 
+GRADES = {**SITE.book.qos, "short": Qos(name="short")}
+GRADED = replace(SITE, book=replace(SITE.book, qos=GRADES))
 HEAD = "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
 
 
@@ -25,7 +28,7 @@ def sacct(
     uid: int = 2001,
     environ: dict[str, str] | None = None,
 ) -> Answer:
-    desk = desk_of(snapshot(live or []), past or Past(history()))
+    desk = desk_of(snapshot(live or [], site=GRADED), past or Past(history()))
     return ask(program, desk, ["sacct", *words], uid=uid, environ=environ)
 
 
@@ -57,9 +60,14 @@ CHOICES = [
         ),
         "11_[1-4%2]",
     ),
+    (("-s", "", "-j", "700001"), "01"),
+    (("-j", "700001", "-k", "60"), "01"),
+    (("-j", "700001", "-k", "59"), ""),
+    (("-j", "700001", "-k", "59", "-K", "2:00:00"), "01"),
+    (("-j", "700001", "-K", "1"), "01"),
     (("--name=good,bad3",), "01 02"),
     (("-A", "chem"), "08"),
-    (("-q", "nosuch", "-q", "short"), "09"),
+    (("-q", "", "-q", "short"), "09"),
     (("-q", "short"), "09"),
     (("-r", "nosuch"), ""),
     (("-S", "now+0"), "12"),
@@ -159,6 +167,8 @@ LAYOUTS = [
     (("-X", "-n", "-o", "JoBn,stat"), "      bad3     FAILED \n"),
     (("-X", "-n", "-p", "-o", "jobid,state"), "700002|FAILED|\n"),
     (("-X", "-n", "-P", "--delimiter=;", "-o", "jobid,state"), "700002;FAILED\n"),
+    (("-X", "-n", "-P", "-p", "-o", "jobid,state"), "700002|FAILED|\n"),
+    (("-X", "-n", "-p", "-P", "-o", "jobid,state"), "700002|FAILED\n"),
     (("-X", "-n", "-P", "-o", "jobid", "-o", "state"), "700002|FAILED\n"),
     (("-X", "-n", "-o", "jobname%0"), " \n"),
     (("-X", "-n", "-P", "--units=K", "-o", "reqmem,alloctres"), "1048576K|billing=1,cpu=1,mem=1048576K,node=1\n"),
@@ -188,6 +198,13 @@ ERRORS = [
     (("-j", "700005_[1-2]"), "sacct: fatal: Bad job array element specified: 700005\n"),
     (("-S", "nosuch"), "Invalid time specification (pos=0): nosuch\n"),
     (("-S", "2030-01-01"), "sacct: error: Start time (2030-01-01T00:00:00) requested is after end time (2026-11-30T12:00:00).\n"),
+    (("-q", "normal,nosuch"), "sacct: error: You gave a bad qos 'nosuch'. Valid QOS's are normal,short\nsacct: fatal: problem processing qos list\n"),
+    (("-i", "1-x"), 'sacct: error: Invalid numeric value "1-x" for requested node range.\n'),
+    (("-I", "x"), 'sacct: error: Invalid numeric value "x" for requested cpu range.\n'),
+    (("-k", "x"), "sacct: fatal: Invalid time limit specification\n"),
+    (("-j", "1.x"), "sacct: fatal: Bad step specified: 1\n"),
+    (("-j", "1+x"), "sacct: fatal: Bad hetjob offset specified: 1\n"),
+    (("-j", "x"), "sacct: fatal: Bad job/step specified: x\n"),
     (("--units=x",), "sacct: error: Invalid unit type 'x'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type\n"),
     (("-c",), "Slurm job completion is disabled\n"),
 ]  # fmt: skip
