@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
@@ -34,7 +33,7 @@ def made(tmp_path: Path, said: bytes) -> tuple[Courier, Job, Any, Place]:
     old = records.job(1, attempt=2)
     me = replace(old.owner, uid=os.getuid(), gid=os.getgid())
     job = replace(old, owner=me, spec=old.spec.model_copy(update={"cwd": str(pair.here)}))
-    node = SimpleNamespace(name=NodeName("n1"), launch=1)
+    node = records.node("n1")
     place = SimpleNamespace(
         channel=Nonsense(said), python="p", archive="a", shared=False, stream=lambda _: None
     )
