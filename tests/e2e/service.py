@@ -65,6 +65,7 @@ class Preloaded:
         return int(self.process.stdout.readline())
 
     def close(self) -> None:
+        self.process.kill()  # it has nothing to put in order, which would take it seconds
         self.process.communicate(timeout=10)
 
 
