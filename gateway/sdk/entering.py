@@ -79,12 +79,12 @@ def tell_ssh(home: Path, found: Iterable[Json], *, commands: Callable[[Path], ob
     if not (hosts or known.exists()) or shutil.which("ssh-keygen") is None:
         return
     text = "# Written by spz, at each status, launch, start, stop and down.\n\n" + "".join(hosts)
-    if known.exists() and known.read_text(encoding="utf-8") == text:
-        return
     if not (folder / "key.pub").exists():
         _equip(folder, commands)
-    _put(known, text, 0o600)
-    _include(home, known)
+    if not known.exists() or known.read_text(encoding="utf-8") != text:
+        _put(known, text, 0o600)
+    if hosts:
+        _include(home, known)
 
 
 def _hosts(folder: Path, found: Iterable[Json]) -> Iterator[str]:

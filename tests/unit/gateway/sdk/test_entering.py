@@ -49,6 +49,16 @@ def test_the_users_own_configuration_stays_below_one_line(plain: Path) -> None:
     assert config.stat().st_mode & 0o777 == 0o640
 
 
+def test_the_line_comes_back_where_the_hosts_are_what_they_were(plain: Path) -> None:
+    told(plain, DEV)
+    config = plain / ".ssh" / "config"
+    for lost in ("", "Host x\n"):
+        config.write_text(lost)
+        told(plain, DEV)
+        assert config.read_text().startswith(f'Include "{plain}/{FOLDER}/hosts"\n')
+        assert lost in config.read_text()
+
+
 @pytest.mark.parametrize("name", ['a"b', "a\nb", "a\\b"])
 def test_a_home_that_no_line_can_name_is_left_alone(tmp_path: Path, name: str) -> None:
     assert told(tmp_path / name, DEV) == ""
