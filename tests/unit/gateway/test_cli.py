@@ -430,7 +430,7 @@ def test_stopping_sends_sigterm_and_waits(short_tmp: Path) -> None:
     service.paths.pid.write_text(f"{running.pid}\n")
     patient = Background(service.paths, print, sleep=lambda _: running.wait())
     assert patient.stop() == running.pid
-    assert running.returncode == -15
+    assert running.wait() == -15
 
 
 def test_nobody_answers_on_a_socket_that_is_not_there(short_tmp: Path) -> None:
