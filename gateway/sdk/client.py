@@ -20,6 +20,8 @@ CHUNK = 1 << 16
 LONGEST_HEAD = 1 << 16
 PAUSE = 0.2
 """Seconds between two tries."""
+TRIES = 50
+"""So a restart of some ten seconds is sat out, as by the shims."""
 
 
 class NoService(SpzError):
@@ -102,11 +104,13 @@ class Client:
         *,
         address: tuple[str, int] | None = None,
         token: str = "",
+        tries: int = TRIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._path = path
         self._address = address
         self._token = token
+        self._tries = tries
         self._sleep = sleep
 
     @property
@@ -115,29 +119,42 @@ class Client:
         return self._path is not None
 
     def get(self, route: str, **query: object) -> Json:
-        return self._json("GET", _target(route, query))
+        return self._patiently("GET", _target(route, query))
 
     def post(self, route: str, body: Json | None = None, **query: object) -> Json:
-        return self._json("POST", _target(route, query), body)
+        """Sent again only where it cannot have arrived."""
+        return self._patiently("POST", _target(route, query), body, again=ConnectionRefusedError)
 
-    def persist(self, route: str, body: Json, *, tries: int = 50) -> Json:
-        """POST of a request with an id, which may be sent again: a restart is sat out (10 s)."""
-        for _ in range(tries - 1):
-            try:
-                return self.post(route, body)
-            except NoService as error:
-                if not isinstance(error.__cause__, ConnectionError):
-                    raise
-                self._sleep(PAUSE)
-        return self.post(route, body)
+    def persist(self, route: str, body: Json | None = None, **query: object) -> Json:
+        """POST of what may be done twice: it has an id, or leads to the same."""
+        return self._patiently("POST", _target(route, query), body)
 
     def answers(self) -> bool:
-        """Whether a service takes requests there."""
+        """Whether a service takes requests there now."""
         try:
-            self.get("/healthz")
+            self._json("GET", "/healthz")
         except SpzError:
             return False
         return True
+
+    def _patiently(
+        self,
+        method: str,
+        target: str,
+        body: Json | None = None,
+        *,
+        again: type[OSError] = ConnectionError,
+    ) -> Json:
+        """Sits a restart out. Without a socket there is none, unless there just was a service."""
+        for number in range(1, self._tries):
+            try:
+                return self._json(method, target, body)
+            except NoService as error:
+                gone = isinstance(error.__cause__, FileNotFoundError) and number > 1
+                if not gone and not isinstance(error.__cause__, again):
+                    raise
+                self._sleep(PAUSE)
+        return self._json(method, target, body)
 
     def stream(self, route: str, **query: object) -> Iterator[bytes]:
         """The body in pieces, as they come; may wait between them."""

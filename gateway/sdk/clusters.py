@@ -38,7 +38,7 @@ def set_idle(service: Client, name: str, minutes: int, *, down: bool) -> None:
     Raises Told.
     """
     seconds = None if minutes < 0 else minutes * 60
-    service.post(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
+    service.persist(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
 
 
 def why(service: Client, job: int) -> list[str]:

@@ -138,7 +138,7 @@ def _service(paths: Paths) -> Finding:
         hint = "move it away, or set SKYPURZA_SOCKET"
         return Finding("service", False, f"{paths.socket} is there and no socket", hint)
     try:
-        told = Client(paths.socket).get("/v1/health")
+        told = Client(paths.socket, tries=1).get("/v1/health")
     except NoService:
         return Finding("service", True, f"none on {paths.socket}; `spz api start` starts it")
     text = f"{told['cluster']}, pid {told['pid']}, {told['jobs_live']} jobs"

@@ -65,7 +65,7 @@ class Launch:
         if ended is None:
             return INTERRUPTED
         if down:
-            self.service.post(f"/v1/clusters/{cluster}/down")
+            self.service.persist(f"/v1/clusters/{cluster}/down")
         stays = "is let go" if down else f"stays: `spz down {cluster}`"
         self.say(f"run {run} {ended['status']}; cluster {cluster} {stays}")
         if self.as_json:
@@ -174,13 +174,13 @@ def cancel(service: Client, target: str, run: int | None, *, everything: bool) -
     """Ends a job by id, or a run of a cluster (the last without a number); tells what."""
     number = job_number(service, target)
     if number is not None:
-        service.post(f"/v1/jobs/{number}/cancel")
+        service.persist(f"/v1/jobs/{number}/cancel")
         return f"Cancelling job {target}"
     route = f"/v1/clusters/{target}"
     if run is None and not everything:
         live = [one["id"] for one in service.get(f"{route}/queue")["runs"] if not one["over"]]
         run = live[-1] if live else None
-    told = service.post(f"{route}/cancel", run=None if everything else run)
+    told = service.persist(f"{route}/cancel", run=None if everything else run)
     return f"Cancelling run {', '.join(map(str, told['runs']))} of cluster {target}"
 
 

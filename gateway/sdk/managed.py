@@ -42,7 +42,7 @@ def one_of(jobs: Sequence[Json], job: int | None, *, task: str | int | None) -> 
 class Ends(Protocol):
     """The part of a client that this takes."""
 
-    def post(self, route: str, /) -> Json: ...
+    def persist(self, route: str, /) -> Json: ...
 
 
 def end(service: Ends, jobs: Sequence[Json]) -> list[int]:
@@ -50,7 +50,7 @@ def end(service: Ends, jobs: Sequence[Json]) -> list[int]:
     ids = sorted((int(one["id"]) for one in jobs), reverse=True)
     for number in ids:
         try:
-            service.post(f"/v1/jobs/{number}/cancel")
+            service.persist(f"/v1/jobs/{number}/cancel")
         except Told as error:
             if error.status != OVER:  # it ended by itself just now
                 raise

@@ -257,7 +257,7 @@ def cancel(
     if not wanted:
         raise Unknown(f"nothing runs in cluster {cluster_name!r}")
     for number in wanted:
-        service().post(f"/v1/clusters/{cluster_name}/cancel", run=number)
+        service().persist(f"/v1/clusters/{cluster_name}/cancel", run=number)
     return RequestId.done(None)
 
 
@@ -287,7 +287,7 @@ def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
     if graceful:
         clusters.set_idle(service(), name, 0, down=down)
     else:
-        service().post(f"/v1/clusters/{name}/{'down' if down else 'stop'}")
+        service().persist(f"/v1/clusters/{name}/{'down' if down else 'stop'}")
     return RequestId.done(None)
 
 
@@ -301,7 +301,7 @@ def start(
 ) -> RequestId[Handle]:
     """Starts a stopped cluster where it is; `get` waits until it is up. Raises Told."""
     _ignored(wait_for=wait_for, retry_until_up=retry_until_up)
-    job = service().post(f"/v1/clusters/{cluster_name}/start")["job"]
+    job = service().persist(f"/v1/clusters/{cluster_name}/start")["job"]
     if idle_minutes_to_autostop is not None:
         clusters.set_idle(service(), cluster_name, idle_minutes_to_autostop, down=down)
     return RequestId.of(cluster_name, lambda _: _started(job))

@@ -88,7 +88,7 @@ def _end(way: Way, given: Values, counter: Counter) -> list[Json] | None:
             clusters.set_idle(counter.service, one["name"], 0, down=way is DOWN)
             print(f"Cluster {one['name']} (job {one['job']}) {way.does} when its runs are over")
             continue
-        counter.service.post(f"/v1/clusters/{one['name']}/{way.route}")
+        counter.service.persist(f"/v1/clusters/{one['name']}/{way.route}")
         print(f"{way.doing} cluster {one['name']} (job {one['job']})")
     return found
 
@@ -143,7 +143,7 @@ def start(given: Values, counter: Counter) -> int:
     for one in found:
         if one["status"] == "STOPPING":
             clusters.until(counter.service, one["job"], {"STOPPED"})
-        counter.service.post(f"/v1/clusters/{one['name']}/start")
+        counter.service.persist(f"/v1/clusters/{one['name']}/start")
         if minutes is not None:
             clusters.set_idle(counter.service, one["name"], minutes, down=given["down"])
     if given["async"]:
@@ -172,7 +172,7 @@ def _came_up(one: Json, given: Values, counter: Counter) -> int:
             return 1
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_GAP)
-        counter.service.post(f"/v1/clusters/{one['name']}/start")
+        counter.service.persist(f"/v1/clusters/{one['name']}/start")
 
 
 def _chosen(given: Values, service: Client) -> list[Any]:

@@ -38,7 +38,7 @@ def apply(given: Values, counter: Counter) -> int:
             print(f"Starting worker {number} of pool {name}")
     for one in found:
         if _number(one) > count:
-            counter.service.post(f"/v1/clusters/{one['name']}/down")
+            counter.service.persist(f"/v1/clusters/{one['name']}/down")
             print(f"Letting worker {_number(one)} of pool {name} go")
     return 0
 
@@ -148,7 +148,7 @@ def down(given: Values, counter: Counter) -> int:
     if not given["yes"] and not counter.confirm(question):
         return 1
     for one in workers:
-        counter.service.post(f"/v1/clusters/{one['name']}/down")
+        counter.service.persist(f"/v1/clusters/{one['name']}/down")
     for name in names:
         print(f"Terminating pool {name}")
     return 0

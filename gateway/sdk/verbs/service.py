@@ -79,9 +79,9 @@ def cancel(given: Values, counter: Counter) -> int:
     for request in given["words"]:
         told = counter.service.get(f"/v1/requests/{request}")
         if told["run"] is None or not told["cluster"]:
-            counter.service.post(f"/v1/jobs/{told['job']}/cancel")
+            counter.service.persist(f"/v1/jobs/{told['job']}/cancel")
         else:
-            counter.service.post(f"/v1/clusters/{told['cluster']}/cancel", run=told["run"])
+            counter.service.persist(f"/v1/clusters/{told['cluster']}/cancel", run=told["run"])
         print(f"Cancelling request {request} (job {told['job']})")
     return 0
 

@@ -447,7 +447,7 @@ def test_a_request_with_an_id_is_sent_again_until_somebody_answers(short_tmp: Pa
     with pytest.raises(NoService):
         client.persist("/v1/launch", {})
     assert slept == []  # no socket at all: there is no service to wait for
-    address = Client(address=("127.0.0.1", 9), sleep=slept.append)
+    address = Client(address=("127.0.0.1", 9), tries=4, sleep=slept.append)
     with pytest.raises(NoService, match=r"127\.0\.0\.1:9"):
-        address.persist("/v1/launch", {}, tries=4)
+        address.persist("/v1/launch", {})
     assert len(slept) == 3

@@ -59,7 +59,7 @@ class Ending:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def post(self, route: str, /) -> dict[str, object]:
+    def persist(self, route: str, /) -> dict[str, object]:
         self.asked.append(route)
         if "/8/" in route or "/9/" in route:
             status = 409 if "/9/" in route else 403

@@ -4,8 +4,8 @@ import io
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,43 @@ def test_a_streamed_body_that_is_cut_off_is_said_to_be(short_tmp: Path) -> None:
         pytest.raises(NoService, match="cut off"),
     ):
         list(client.stream("/v1/focus"))
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+CALLS = (  # what is asked, what comes of the first try, whether another is made
+    (lambda client: client.get("/x"), "refused", True),
+    (lambda client: client.get("/x"), "cut", True),
+    (lambda client: client.persist("/x"), "cut", True),
+    (lambda client: client.post("/x"), "refused", True),
+    (lambda client: client.post("/x"), "cut", False),
+)
+
+
+@pytest.mark.parametrize(("ask", "first", "again"), CALLS)
+def test_a_restart_is_sat_out_by_what_may_be_sent_again(
+    short_tmp: Path, ask: Callable[[Client], object], first: str, again: bool
+) -> None:
+    """Between two tries: the old socket is gone, then there is a new service."""
+    path, turns = short_tmp / "s", ["gone", "up"]
+    with ExitStack() as stack:
+
+        def sleep(_seconds: float) -> None:
+            path.unlink(missing_ok=True)
+            if turns.pop(0) == "up":
+                stack.enter_context(answering(short_tmp, WHOLE))
+
+        if first == "refused":
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
+                dead.bind(str(path))
+        else:
+            stack.enter_context(answering(short_tmp))
+        client = Client(path, sleep=sleep)
+        if again:
+            assert ask(client) == {}
+        else:
+            with pytest.raises(NoService):
+                ask(client)
+        assert bool(turns) is not again
 
 
 def test_a_value_that_does_not_fit_is_named_with_those_that_do(short_tmp: Path) -> None:
