@@ -21,6 +21,7 @@ from gateway.translate.skypilot_documents import (
     headed,
     merged,
     must_be_group,
+    must_hold_no_nul,
     redacted,
     substituted,
 )
@@ -340,6 +341,7 @@ def read_file(text: str, given: Given = NOT_GIVEN) -> TaskFile:
     try:
         new = [merged(tree, given) for tree in trees]
         filled = [substituted(tree) for tree in new]
+        must_hold_no_nul(filled)
     except RecursionError:
         raise BadSpec("", "", "the file refers to itself without end") from None
     tasks = tuple(

@@ -159,6 +159,19 @@ def redacted(tree: Tree) -> Tree:
     return {**tree, "secrets": hidden}
 
 
+def must_hold_no_nul(value: object, path: str = "") -> None:
+    """No script, variable or path has one, as with sbatch. Raises BadSpec for the first."""
+    if isinstance(value, str) and "\0" in value:
+        raise BadSpec(path, "", f"{path}: holds a NUL character ('\\0')", hint="take it out")
+    if isinstance(value, dict):
+        for key, one in value.items():
+            must_hold_no_nul(str(key), path or "a key")
+            must_hold_no_nul(one, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list | tuple | set):
+        for one in value:
+            must_hold_no_nul(one, path)
+
+
 def _cleared(value: Any) -> Any:
     return None if isinstance(value, str) and value.lower() == "none" else value
 

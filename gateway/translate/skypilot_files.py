@@ -8,12 +8,11 @@ import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from broker.model.spec import Mount, OwnBucket
+from gateway.translate.buckets import S3
 from gateway.translate.skypilot import Git, Storage, Task
 
-S3: Final = "s3://"
 CACHES = "$HOME/.skypurza/caches"
 """Folder of the logs of cached mounts; a shell's text."""
 

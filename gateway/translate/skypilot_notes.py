@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pydantic_core import PydanticUndefined
 
 from broker.model.errors import BadSpec
+from gateway.config.problems import shown
+from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Section, Storage, Task
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
@@ -140,6 +142,8 @@ def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
     if isinstance(source, Storage) and source.store not in {None, "s3"}:
         yield Refusal(f"{path}.store", f"{source.store} is not served, only s3 is", "store: s3")
         return
+    if isinstance(source, Storage) and source.name is not None and not can_be_made(source.name):
+        yield Refusal(f"{path}.name", f"{shown(source.name)} is no name of a bucket", RULE)
     given = source.source if isinstance(source, Storage) else source
     texts = given if isinstance(given, list) else [given]
     for text in (one for one in texts if one is not None):
@@ -147,3 +151,5 @@ def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
             yield Refusal(
                 path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"
             )
+        elif text.startswith(S3) and not can_be(text):
+            yield Refusal(path, f"{shown(text)} names no bucket", f"write {S3}BUCKET/KEY")

@@ -11,12 +11,12 @@ from typing import Final
 
 from broker.model.spec import Checkpoint, Mount
 from gateway.config.problems import near
+from gateway.translate.buckets import S3, can_be
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.script import Place, marked, words_of
 from sbatch_shim.grammar.values import read_seconds
 
 MARK: Final = "#SPZ"
-S3: Final = "s3://"
 SCHEME: Final = "://"
 SIDES = re.compile(r"((?:\w+://)?[^:]*)(?::(.*))?", re.DOTALL)
 
@@ -135,6 +135,8 @@ def _sides(value: str) -> Iterator[tuple[str, str]]:
         for side in (source, target):
             if SCHEME in side and not side.startswith(S3):
                 raise _BadWordError(f"{side}: only {S3} is served")
+            if side.startswith(S3) and side != S3 and not can_be(side):
+                raise _BadWordError(f"{side}: names no bucket; write {S3}BUCKET/KEY")
         yield source, target
 
 

@@ -606,6 +606,18 @@ def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours
             "file_mounts./d.store",
             "gcs is not served, only s3 is",
         ),
+        ("file_mounts: {/d: s3://../k}", "file_mounts./d", "s3://../k names no bucket"),
+        *(
+            (
+                f"file_mounts: {{/d: {{name: '{name}'}}}}",
+                "file_mounts./d.name",
+                f"{name} is no name of a bucket",
+            )
+            for name in (
+                *("../evil", "ab", "Abc", "a_b", "-abc", "abc-", "a..b", "abc/d", "a b", "a" * 64),
+                *("192.168.5.4", "xn--abc", "sthree-abc", "abc-s3alias", "abc--x-s3"),
+            )
+        ),
         (
             "resources: {accelerators: tpu-v5e-8, accelerator_args: {tpu_vm: true}}",
             "resources.accelerator_args",
@@ -777,8 +789,19 @@ def test_a_bad_name_of_a_cluster_is_refused(name: str) -> None:
         translate(one, ORIGIN, cluster=name)
 
 
-def test_a_nul_in_a_variable_is_refused() -> None:
-    assert "NUL" in refusal(json.dumps({"envs": {"A": "x\0y"}, "run": "x"})).message
+@pytest.mark.parametrize(
+    ("tree", "path"),
+    [
+        ({"envs": {"A": "x\0y"}}, "envs.A"),
+        ({"run": "echo \0"}, "run"),
+        ({"setup": "\0"}, "setup"),
+        ({"file_mounts": {"/a": {"source": ["/b\0"]}}}, "file_mounts./a.source"),
+        ({"file_mounts": {"/a\0": "/b"}}, "file_mounts"),
+    ],
+)
+def test_a_nul_is_refused_wherever_it_stands(tree: Mapping[str, object], path: str) -> None:
+    error = refusal(json.dumps({"run": "x", **tree}))
+    assert (error.path, error.message) == (path, f"{path}: holds a NUL character ('\\0')")
 
 
 def test_files_travel_and_checkpoints_are_kept_as_a_batch_script_says_it() -> None:

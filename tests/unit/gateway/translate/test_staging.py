@@ -89,6 +89,8 @@ WRONG = (
     ("mount=/x", "mount=/x: mount is not known; one of: stage-in, stage-out, checkpoint, every"),
     ("stage-in", "stage-in: nothing is given; write stage-in=PATH[,PATH...]"),
     ("stage-in=gs://b/k", "gs://b/k: only s3:// is served"),
+    ("stage-in=s3://../k", "s3://../k: names no bucket; write s3://BUCKET/KEY"),
+    ("stage-out=a:s3:///k", "s3:///k: names no bucket; write s3://BUCKET/KEY"),
     ("stage-in=s3://", "stage-in=s3://: write s3://BUCKET/KEY"),
     ("stage-in=s3://b", "stage-in=s3://b: write s3://BUCKET/KEY"),
     ("stage-in=a:s3://b/k", "stage-in=a:s3://b/k: what is brought comes from s3://b/k"),
