@@ -1,5 +1,7 @@
 """Text to configuration, or a list of everything that is wrong with it."""
 
+import os
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,8 @@ from gateway.config.text import parse
 Part = str | int
 Tree = object
 SECRET = {"token"}
+MOST_BYTES = 4 << 20
+"""Of a configuration."""
 MESSAGES = UNFIT | {
     "extra_forbidden": "no such setting",
     "model_type": "not a group of settings",
@@ -34,7 +38,7 @@ def read(paths: Paths) -> Config:
     """The site's configuration; the defaults where there is no file. Raises ConfigError."""
     for path in paths.configs:
         try:
-            return load(path.read_text(encoding="utf-8"))
+            return load(_text(path))
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
@@ -43,6 +47,21 @@ def read(paths: Paths) -> Config:
         hint = "SKYPURZA_CONFIG names it; make it or unset the variable"
         raise ConfigError([Problem(str(paths.configs[0]), "", "no such file", hint)])
     return Config()
+
+
+def _text(path: Path) -> str:
+    """Without waiting for who might write it. Raises OSError, UnicodeDecodeError."""
+    with open(path, "rb", opener=_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("not a regular file")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(f"more than {MOST_BYTES} bytes")
+    return content.decode("utf-8")
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def reread(paths: Paths, running: Config) -> Config:

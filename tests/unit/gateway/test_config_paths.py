@@ -1,12 +1,14 @@
 """Where the service looks for its things."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.model.errors import Refused
-from gateway.config.load import config_file, read, reread
+from gateway.config.load import MOST_BYTES, config_file, read, reread
 from gateway.config.paths import Paths
 from gateway.config.problems import ConfigError
 from gateway.config.settings import Config
@@ -107,6 +109,24 @@ def test_a_service_that_runs_keeps_its_configuration_for_a_file_that_says_none(
     with pytest.raises(ConfigError) as caught:
         reread(where, Config(kill_wait=5))
     assert caught.value.message.startswith(told.format(file))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+        (Path.mkdir, "Is a directory"),
+        (lambda path: path.write_bytes(b"#" * (MOST_BYTES + 1)), f"more than {MOST_BYTES} bytes"),
+    ],
+)
+def test_what_is_no_file_of_settings_is_refused_at_once(
+    tmp_path: Path, make: Callable[[Path], object], told: str
+) -> None:
+    make(tmp_path / "config.yaml")
+    where = replace(paths(SKYPURZA_HOME=str(tmp_path)), configs=(tmp_path / "config.yaml",))
+    with pytest.raises(ConfigError, match=f"config.yaml: .*{told}"):
+        reread(where, Config())
 
 
 def test_who_runs_on_defaults_may_go_on_so(tmp_path: Path) -> None:
