@@ -256,7 +256,7 @@ class Checkpoint(Value):
     """A folder that the job fills, and that a next attempt finds again."""
 
     folder: str
-    """Full path, the same on every node."""
+    """Full path, the same on every node; with the patterns of output files."""
     every: int | None = None
     """Seconds between two copies; None: only when the job is interrupted or ends."""
 

@@ -8,8 +8,10 @@ from typing import Protocol
 from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobFlag, JobState
+from broker.model.naming import checkpoint_folder
 from broker.model.node import Node
 from broker.model.recovery import Artifact
+from broker.model.spec import Checkpoint
 from broker.stage.checkpoints import Checkpoints, Owned
 from broker.stage.mounts import Mounts, Visit
 from broker.stage.sides import HereError, Side, Where, understood
@@ -62,7 +64,7 @@ class Upkeep:
         asked = job.spec.checkpoint
         if self.checkpoints is None or asked is None:
             return
-        owned = _owned(job, node, asked.folder)
+        owned = _owned(job, node, asked)
         begun = self.checkpoints.unfinished(owned)
         if self._is_due(job, node, "checkpoint", every=asked.every or 0) or begun:
             self._save(job, owned, far, seconds=TURN_SECONDS)
@@ -98,7 +100,7 @@ class Upkeep:
         asked, again = job.spec.checkpoint, JobFlag.REQUEUED in job.flags
         done = job.state is JobState.COMPLETED or (well and not again)
         if asked is not None and not done:
-            self._save(job, _owned(job, node, asked.folder), far)
+            self._save(job, _owned(job, node, asked), far)
 
     def bring(self, job: Job, node: Node, far: Side, *, shared: bool) -> None:
         """Files beside the working directory, and the folder of checkpoints, before a later
@@ -111,7 +113,7 @@ class Upkeep:
         asked = job.spec.checkpoint
         if self.checkpoints is None or asked is None:
             return
-        owned = _owned(job, node, asked.folder)
+        owned = _owned(job, node, asked)
         far.carry("make", owned.where)
         if job.attempt > 1:
             self.checkpoints.restore(owned, far)
@@ -152,7 +154,7 @@ def of(job: Job, path: str) -> Where:
     return Where(path, owner.uid, owner.gid, owner.groups, job.spec.umask)
 
 
-def _owned(job: Job, node: Node, folder: str) -> Owned:
+def _owned(job: Job, node: Node, asked: Checkpoint) -> Owned:
     places = [share.node for share in job.shares]
     rank = places.index(node.name) if node.name in places else 0
-    return Owned(job.id, job.sluid, rank, job.attempt, of(job, folder))
+    return Owned(job.id, job.sluid, rank, job.attempt, of(job, checkpoint_folder(job, asked)))

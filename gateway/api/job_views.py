@@ -9,13 +9,13 @@ from typing import Any
 from accounting.tres import by_id
 from broker.model.ids import BATCH
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
+from broker.model.naming import file_job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Market, Offer
 from broker.model.spec import UNLIMITED, OwnBucket, StepSpec
 from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.query.job import id_text
-from gateway.translate.orders import file_job
 from sbatch_shim.grammar.filenames import absolute, default_pattern, fill
 from sbatch_shim.grammar.hostlist import fold
 

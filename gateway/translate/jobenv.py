@@ -6,6 +6,7 @@ from itertools import groupby
 
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share
+from broker.model.naming import checkpoint_folder
 from broker.model.site import Site
 from broker.model.spec import ALL, UNLIMITED, Memory, TaskSpec
 from gateway.translate.skypilot_env import sky_variables
@@ -111,7 +112,7 @@ def _of_components(around: Surroundings) -> dict[str, str]:
 
 
 def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:
-    spec, owner = job.spec, job.owner
+    spec, owner, kept = job.spec, job.owner, job.spec.checkpoint
     return {
         "ENVIRONMENT": "BATCH",
         "SLURM_CLUSTER_NAME": around.site.cluster,
@@ -126,8 +127,8 @@ def _identity(job: Job, around: Surroundings) -> dict[str, str | None]:
         "SLURM_JOB_USER": owner.user,
         "SLURM_PRIO_PROCESS": str(spec.nice_process),
         "SLURM_RESTART_COUNT": str(job.restarts) if job.restarts else None,
-        "SPZ_CHECKPOINT_DIR": job.spec.checkpoint.folder if job.spec.checkpoint else None,
-        "SPZ_RESTART_COUNT": str(job.restarts) if job.restarts or job.spec.checkpoint else None,
+        "SPZ_CHECKPOINT_DIR": checkpoint_folder(job, kept) if kept else None,
+        "SPZ_RESTART_COUNT": str(job.restarts) if job.restarts or kept else None,
         "SLURM_SUBMIT_DIR": spec.submit_dir,
         "SLURM_SUBMIT_HOST": spec.submit_host or around.submit_host,
         "SLURM_TASK_PID": "",  # filled in on the node

@@ -8,6 +8,7 @@ from broker.model.errors import Unknown
 from broker.model.ids import BATCH, EXTERN, Digest, NodeName, StepId
 from broker.model.job import Job, Step
 from broker.model.kin import elsewhere, kindred
+from broker.model.naming import file_job
 from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
@@ -290,22 +291,6 @@ def _ends(job: Job) -> int | None:
     if job.time_limit == UNLIMITED or job.started is None:
         return None
     return job.started + job.suspended_for + int(job.time_limit)
-
-
-def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:
-    """What the patterns of the job's file names are filled from."""
-    array = job.array
-    return FileJob(
-        id=job.id,
-        array_id=array.base if array else None,
-        task=array.task if array else None,
-        user=job.owner.user,
-        name=job.spec.name,
-        node=node,
-        restarts=job.restarts,
-        sluid=job.sluid,
-        step=step,
-    )
 
 
 def raw(text: str) -> bytes:

@@ -84,6 +84,8 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
     conditions, any_one = _dependencies(asked)
     cwd = posixpath.join(by.cwd, asked.text("chdir") or by.cwd)
     staging = by.staging(cwd)
+    if "array" in asked.part:
+        staging.must_suit_array(asked.program)
     return TaskSpec(
         name=by.name if "job-name" not in asked.part else asked.part["job-name"].text or "",
         partitions=_names(asked.text("partition")),

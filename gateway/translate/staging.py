@@ -13,11 +13,14 @@ from broker.model.spec import Checkpoint, Mount
 from gateway.config.problems import near
 from gateway.translate.buckets import S3, can_be
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.filenames import FileJob, fill
 from sbatch_shim.grammar.script import Place, marked, words_of
 from sbatch_shim.grammar.values import read_seconds
 
 MARK: Final = "#SPZ"
 SCHEME: Final = "://"
+EXAMPLE: Final = FileJob(1, 1, 1, "user", "name", "a", 0, "sluid")
+"""What patterns are tried with."""
 SIDES = re.compile(r"((?:\w+://)?[^:]*)(?::(.*))?", re.DOTALL)
 
 
@@ -34,6 +37,14 @@ class Staging:
     @property
     def checkpoint(self) -> Checkpoint | None:
         return Checkpoint(folder=self.folder, every=self.every) if self.folder else None
+
+    def must_suit_array(self, program: str) -> None:
+        """Raises GrammarError where its tasks would have one folder: each empties it for itself."""
+        other = EXAMPLE._replace(id=2, task=2)
+        if self.folder and fill(self.folder, EXAMPLE) == fill(self.folder, other):
+            said = f"{MARK} checkpoint={self.folder}: tasks of an array need a folder each"
+            way_out = f"write checkpoint={self.folder}/%a, or %A_%a or %j in its name"
+            raise GrammarError(error_line(program, f"{said}; {way_out}"), FAILURE)
 
 
 class _BadWordError(Exception):
@@ -102,8 +113,11 @@ def _checkpoint(value: str, found: Staging) -> None:
     folder = _path(value, found)
     if found.folder and found.folder != folder:
         raise _BadWordError(f"checkpoint={value}: a job has one; {found.folder} is named before")
-    if f"{found.cwd}/".startswith(f"{folder.rstrip('/')}/"):
+    filled = fill(folder, EXAMPLE)
+    if f"{found.cwd}/".startswith(f"{posixpath.normpath(filled).rstrip('/')}/"):
         raise _BadWordError(f"checkpoint={value}: name a folder that holds nothing else")
+    if filled != fill(folder, EXAMPLE._replace(node="b", restarts=1)):
+        raise _BadWordError(f"checkpoint={value}: name one that is the same after a restart")
     found.folder = folder
 
 

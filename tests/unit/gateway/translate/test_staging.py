@@ -1,5 +1,7 @@
 """`#SPZ` lines: what they ask for, where they count, and what is said of wrong ones."""
 
+import posixpath
+
 import pytest
 
 from broker.model.spec import Checkpoint, Mount, TaskSpec
@@ -97,6 +99,8 @@ WRONG = (
     ("stage-out=s3://b/k:a", "stage-out=s3://b/k:a: write PATH:s3://b/k"),
     ("checkpoint=.", "checkpoint=.: name a folder that holds nothing else"),
     ("checkpoint=..", "checkpoint=..: name a folder that holds nothing else"),
+    ("checkpoint=a/%N", "checkpoint=a/%N: name one that is the same after a restart"),
+    ("checkpoint=a/%r", "checkpoint=a/%r: name one that is the same after a restart"),
     ("checkpoint=//", "checkpoint=//: name a folder that holds nothing else"),
     (
         "checkpoint=s3://b/k",
@@ -119,6 +123,23 @@ def test_wrong_words_are_refused_with_their_line_and_a_way_out(
         spec(sbatch, "", f"#SPZ {line}")
     assert error.value.stderr == f"sbatch: error: job.sh: line 3: #SPZ {said}\n"
     assert error.value.code == 1
+
+
+@pytest.mark.parametrize("folder", ["ckpt/%a", "ckpt-%A_%a", "%j", "/scratch/%3a"])
+def test_tasks_of_an_array_may_have_a_folder_each(sbatch: Submit, folder: str) -> None:
+    found = spec(sbatch, f"#SPZ checkpoint={folder}", argv=("-a", "1-3"))
+    assert found.checkpoint == Checkpoint(folder=posixpath.join(HOME, folder))
+
+
+@pytest.mark.parametrize("folder", ["ckpt", "ckpt/%A", "%x", "%%a"])
+def test_tasks_of_an_array_cannot_share_a_folder(sbatch: Submit, folder: str) -> None:
+    path = f"{HOME}/{folder}"
+    with pytest.raises(GrammarError) as error:
+        spec(sbatch, f"#SPZ checkpoint={folder}", argv=("-a", "1-3"))
+    assert error.value.stderr == (
+        f"sbatch: error: #SPZ checkpoint={path}: tasks of an array need a folder each; "
+        f"write checkpoint={path}/%a, or %A_%a or %j in its name\n"
+    )
 
 
 def test_a_period_without_a_checkpoint_is_refused(sbatch: Submit) -> None:

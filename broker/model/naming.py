@@ -1,0 +1,29 @@
+"""What the patterns in names of a job's files and folders stand for."""
+
+from broker.model.ids import BATCH, StepId
+from broker.model.job import Job
+from broker.model.spec import Checkpoint
+from sbatch_shim.grammar.filenames import FileJob, fill
+
+
+def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:
+    """What the patterns of the job's file names are filled from."""
+    array = job.array
+    return FileJob(
+        id=job.id,
+        array_id=array.base if array else None,
+        task=array.task if array else None,
+        user=job.owner.user,
+        name=job.spec.name,
+        node=node,
+        restarts=job.restarts,
+        sluid=job.sluid,
+        step=step,
+    )
+
+
+def checkpoint_folder(job: Job, asked: Checkpoint) -> str:
+    """The job's own; a job's name with `/`, or of dots alone, leads to no other place."""
+    facts = file_job(job, "")
+    name = facts.name.replace("/", "_")
+    return fill(asked.folder, facts._replace(name=name if name.strip(".") else "_"))
