@@ -108,8 +108,8 @@ def staging(
         kept,
         fetch_every=lambda node: _fetch_every(config, node),
         mounts=Mounts(sync, buckets(config), of),
-        stored=lambda job, found: report(
-            ArtifactsDone(job=job.id, attempt=job.attempt, artifacts=found)
+        fetched=lambda job, found: report(
+            ArtifactsDone(job=job.id, attempt=job.attempt, results=found)
         ),
         log=log,
     )

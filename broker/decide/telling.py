@@ -41,7 +41,7 @@ def decide_notify(world: World, asked: cmd.Notify, now: int) -> Decision:
 
 Kept = CheckpointDone | ArtifactsDone
 MOST_NAMED = 100
-"""Artifacts of one event that are named."""
+"""Artifacts and failures of one event that are named."""
 
 
 def decide_kept(world: World, seen: Kept, now: int) -> Decision:
@@ -54,12 +54,15 @@ def decide_kept(world: World, seen: Kept, now: int) -> Decision:
             job=job.id, at=now, what=seen.what, number=seen.number, detail=seen.detail
         )
     else:
+        stored, failed = seen.results.stored, seen.results.failed
         fact = ArtifactsStored(
             job=job.id,
             at=now,
-            files=len(seen.artifacts),
-            size=sum(one.size for one in seen.artifacts),
-            artifacts=seen.artifacts[:MOST_NAMED],
+            files=len(stored),
+            size=sum(one.size for one in stored),
+            artifacts=stored[:MOST_NAMED],
+            failed=failed[:MOST_NAMED],
+            lost=len(failed),
         )
     return Decision([fact])
 

@@ -54,6 +54,15 @@ class Artifact:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of an attempt's results on a node."""
+
+    stored: tuple[Artifact, ...] = ()
+    failed: tuple[str, ...] = ()
+    """What is lost, and why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(JobFact):
     """What was made of a failure, by which version of the policy, and what that rests on."""
@@ -81,11 +90,14 @@ class Checkpointed(JobFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactsStored(JobFact):
-    """Files of its were put into a bucket; the first of them by name."""
+    """Files of its were put into a bucket, or could not be had; the first of them by name."""
 
     files: int
     size: int
     artifacts: tuple[Artifact, ...]
+    failed: tuple[str, ...] = ()
+    lost: int = 0
+    """How many failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +113,11 @@ class CheckpointDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactsDone:
-    """Files were put into a bucket."""
+    """Results were put into a bucket, or are lost."""
 
     job: JobId
     attempt: int
-    artifacts: tuple[Artifact, ...]
+    results: Fetched
 
 
 def _decided(job: Job, event: Decided) -> Job:

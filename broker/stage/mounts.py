@@ -7,7 +7,7 @@ from typing import Final
 
 from broker.model.errors import Refused
 from broker.model.job import Job
-from broker.model.recovery import Artifact
+from broker.model.recovery import Artifact, Fetched
 from broker.model.spec import Mount
 from broker.stage.bucketside import BucketSide
 from broker.stage.objects import Objects
@@ -53,15 +53,22 @@ class Mounts:
                 folder = self._entry(visit, mount.target)
                 _must_have_come(self.sync.push(folder, visit.far), mount)
 
-    def fetch(self, visit: Visit) -> tuple[Artifact, ...]:
-        """After a step: what was put into buckets. Raises Refused, HereError, OSError."""
-        found: list[Artifact] = []
+    def fetch(self, visit: Visit) -> Fetched:
+        """After a step: what was put into buckets, and what is lost.
+
+        Raises Refused, HereError, OSError.
+        """
+        stored: list[Artifact] = []
+        failed: list[str] = []
         for mount in visit.job.spec.results:
+            told = Told()
             if mount.target.startswith(S3):
-                found += self._put_objects(visit, mount)
+                told, put = self._put_objects(visit, mount)
+                stored += put
             elif not visit.shared:
-                self.sync.pull(self._entry(visit, mount.source), visit.far)
-        return tuple(found)
+                told = self.sync.pull(self._entry(visit, mount.source), visit.far)
+            failed += [_lost(mount, path, why) for path, why in told.failed.items()]
+        return Fetched(tuple(stored), tuple(failed))
 
     def _note_input(self, visit: Visit, mount: Mount) -> None:
         """What was brought is no result, so it is not put into the bucket as it is."""
@@ -82,21 +89,27 @@ class Mounts:
         told = replace(self.sync, near=side, limits=limits).push(folder, visit.far)
         _must_have_come(told, mount)
 
-    def _put_objects(self, visit: Visit, mount: Mount) -> Sequence[Artifact]:
+    def _put_objects(self, visit: Visit, mount: Mount) -> tuple[Told, Sequence[Artifact]]:
         objects, key = self.bucket(mount.target, visit.job)
         folder = self._entry(visit, mount.source)
         if mount.source == visit.job.spec.cwd:
             folder = replace(folder, where=self.where(visit.job, mount.source), only=None)
         side = BucketSide(objects, key, folder.only or "")
         folder = replace(folder, node=apart(visit.node), apart=from_buckets(visit.job))
-        replace(self.sync, near=side).pull(folder, visit.far)
+        told = replace(self.sync, near=side).pull(folder, visit.far)
         prefix = mount.target.rstrip("/").removesuffix(key.rstrip("/")).rstrip("/")
-        return [Artifact(f"{prefix}/{one.key}", one.size, one.sha256 or "") for one in side.put]
+        put = [Artifact(f"{prefix}/{one.key}", one.size, one.sha256 or "") for one in side.put]
+        return told, put
 
     def _entry(self, visit: Visit, path: str) -> Folder:
         above, name = posixpath.split(path)
         where = self.where(visit.job, above or "/")
         return Folder(where, visit.node, str(visit.job.id), only=name)
+
+
+def _lost(mount: Mount, path: str, why: str) -> str:
+    """For people: also of a name that is no text."""
+    return f"{mount.target}: {path}: {why}".encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def apart(node: str) -> str:

@@ -10,7 +10,7 @@ from broker.model.ids import NodeName
 from broker.model.job import Job, JobFlag, JobState
 from broker.model.naming import checkpoint_folder
 from broker.model.node import Node
-from broker.model.recovery import Artifact
+from broker.model.recovery import Fetched
 from broker.model.spec import Checkpoint
 from broker.stage.checkpoints import Checkpoints, Owned
 from broker.stage.mounts import Mounts, Visit
@@ -20,6 +20,9 @@ TURN_SECONDS = 5.0
 """So long a checkpoint is copied at a time while its job runs: others wait for the node."""
 MOST_TRIES = 5
 """An end is told of although its results or checkpoint could not be had so often."""
+
+MOST_TOLD = 9
+"""Failures that one line of the log names."""
 
 
 class Log(Protocol):
@@ -47,8 +50,8 @@ class Upkeep:
     """Seconds between two fetches of results while a job runs; 0: only at ends."""
     mounts: Mounts | None = None
     """None: nothing travels beside working directories."""
-    stored: Callable[[Job, tuple[Artifact, ...]], None] = lambda job, artifacts: None
-    """Hears of what was put into buckets."""
+    fetched: Callable[[Job, Fetched], None] = lambda job, results: None
+    """Hears of what was put into buckets, and of what is lost."""
     log: Log = field(default_factory=NoLog)
     clock: Callable[[], float] = time.monotonic
     _next: dict[Due, float] = field(default_factory=dict)
@@ -83,7 +86,7 @@ class Upkeep:
             self._failed[due] = self._failed.get(due, 0) + 1
             if self._failed[due] < MOST_TRIES:
                 raise
-            self.log.warning("results.lost", job=job.id, node=node.name, error=str(error))
+            self._tell(job, node, Fetched(failed=(str(error),)))
 
     def _fetch(self, job: Job, node: Node, far: Side, *, shared: bool) -> None:
         if self.mounts is None or not job.spec.results:
@@ -91,10 +94,15 @@ class Upkeep:
         try:
             found = self.mounts.fetch(Visit(job, node.label, far, shared))
         except (Refused, HereError) as error:
-            self.log.warning("results.refused", job=job.id, node=node.name, error=str(error))
-            return
-        if found:
-            self.stored(job, found)
+            found = Fetched(failed=(str(error),))
+        self._tell(job, node, found)
+
+    def _tell(self, job: Job, node: Node, found: Fetched) -> None:
+        if found.failed:
+            told, lost = found.failed[:MOST_TOLD], len(found.failed)
+            self.log.warning("results.lost", job=job.id, node=node.name, lost=lost, failed=told)
+        if found.stored or found.failed:
+            self.fetched(job, found)
 
     def _save_last(self, job: Job, node: Node, far: Side, *, well: bool) -> None:
         asked, again = job.spec.checkpoint, JobFlag.REQUEUED in job.flags

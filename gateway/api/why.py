@@ -114,6 +114,13 @@ def _on_a_machine_there(job: Job, seen: Snapshot, events: Sequence[ev.Event]) ->
         )
 
 
+def _results(event: ArtifactsStored) -> Iterator[str]:
+    if event.files:
+        yield f"stored {event.files} files, {event.size} bytes, such as {event.artifacts[0].url}"
+    if event.lost:
+        yield f"lost {event.lost} results, such as {event.failed[0]}"
+
+
 def _history(event: ev.Event) -> str:
     """What happened to the job that a user would ask about; empty for what goes without saying."""
     if isinstance(event, ev.Unplaced):
@@ -123,7 +130,7 @@ def _history(event: ev.Event) -> str:
     if isinstance(event, Decided):
         return f"decided: {event}"
     if isinstance(event, ArtifactsStored):
-        return f"stored {event.files} files, {event.size} bytes, such as {event.artifacts[0].url}"
+        return "; ".join(_results(event))
     if isinstance(event, Checkpointed):
         return f"checkpoint {event.number} {event.what}{_told(event.detail)}"
     if isinstance(event, ev.Ended):

@@ -10,7 +10,7 @@ import pytest
 
 from broker.model.errors import Refused
 from broker.model.job import Job
-from broker.model.recovery import Artifact
+from broker.model.recovery import Artifact, Fetched
 from broker.model.spec import Mount
 from broker.stage.disk import Disk
 from broker.stage.mounts import Mounts, Visit, apart, from_buckets, uses_buckets
@@ -129,7 +129,7 @@ def test_a_path_beside_the_directory_goes_and_comes_back(case: Case) -> None:
     case.mounts.bring(visit)
     assert case.there() == {"beside/deep/in": b"in"}
     (case.pair.there.parent / "beside" / "out").write_text("out")
-    assert case.mounts.fetch(visit) == ()
+    assert case.mounts.fetch(visit) == Fetched()
     assert (beside / "out").read_text() == "out"
 
 
@@ -156,19 +156,20 @@ def test_results_are_put_into_a_bucket(case: Case, path: str, url: str, keys: se
     (case.pair.there / "out" / "a").write_bytes(b"1")
     (case.pair.there / "out" / "deep" / "b").write_bytes(large)
     visit = case.visit(results=f"{path} {url}")
-    found = case.mounts.fetch(visit)
+    found = case.mounts.fetch(visit).stored
     assert set(case.kept()) == keys
     assert {one.url for one in found} == {f"s3://b/{key}" for key in keys}
     assert Artifact(f"s3://b/{min(keys)}", 1, sha256(b"1").hexdigest()) in found
-    assert case.mounts.fetch(visit) == ()
+    assert case.mounts.fetch(visit) == Fetched()
 
 
 def test_a_name_that_is_no_text_stays_where_it_is_and_the_others_are_put(case: Case) -> None:
     (case.pair.there / "out").mkdir(parents=True)
     (case.pair.there / "out" / "a").write_bytes(b"1")
     Path(os.fsdecode(os.fsencode(case.pair.there) + b"/out/b\xff")).write_bytes(b"2")
-    case.mounts.fetch(case.visit(results="out s3://b/run"))
+    found = case.mounts.fetch(case.visit(results="out s3://b/run"))
     assert case.kept() == {"run/a": b"1"}
+    assert found.failed == (r"s3://b/run: out/b\udcff: a key is UTF-8, which this name is not",)
 
 
 def test_of_the_whole_directory_what_was_brought_is_no_result(case: Case) -> None:

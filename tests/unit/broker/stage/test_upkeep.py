@@ -6,10 +6,13 @@ from typing import Any, cast
 import pytest
 
 from accounting.tres import Tres
+from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobFlag, JobState, Share
-from broker.model.spec import Checkpoint
+from broker.model.recovery import Artifact, Fetched
+from broker.model.spec import Checkpoint, Mount
 from broker.stage.checkpoints import Checkpoints, Owned
+from broker.stage.mounts import Mounts, Visit
 from broker.stage.sides import Side, Where
 from broker.stage.upkeep import MOST_TRIES, Upkeep
 from tests.contract import records
@@ -176,3 +179,36 @@ def test_the_folder_is_there_and_a_later_attempt_finds_its_checkpoint(case: Case
     case.upkeep.bring(job(), B, case.side, shared=False)
     case.upkeep.bring(replace(job(), attempt=2), B, case.side, shared=False)
     assert case.kept.told == ["make /w/ckpt", "make /w/ckpt", "restore 0 for attempt 2"]
+
+
+@dataclass
+class Fetching:
+    """In the place of the real mounts: what comes of fetching."""
+
+    comes: Fetched | Exception
+
+    def fetch(self, visit: Visit) -> Fetched:
+        if isinstance(self.comes, Exception):
+            raise self.comes
+        return self.comes
+
+
+STORED = (Artifact("s3://b/k", 1, ""),)
+RESULTS: tuple[tuple[Fetched | Exception, Fetched, list[str]], ...] = (
+    (Fetched(STORED), Fetched(STORED), []),
+    (Fetched(STORED, ("x: no",)), Fetched(STORED, ("x: no",)), ["results.lost"]),
+    (Refused("not yours"), Fetched(failed=("not yours",)), ["results.lost"]),
+)
+
+
+@pytest.mark.parametrize(("comes", "heard", "logged"), RESULTS)
+def test_lost_results_are_logged_and_told(
+    case: Case, comes: Fetched | Exception, heard: Fetched, logged: list[str]
+) -> None:
+    told: list[Fetched] = []
+    case.upkeep.mounts = cast(Mounts, Fetching(comes))
+    case.upkeep.fetched = lambda job, results: told.append(results)
+    asked = job()
+    wants = asked.spec.model_copy(update={"results": (Mount(source="/w/a", target="s3://b/k"),)})
+    case.end(replace(asked, spec=wants), well=True)
+    assert (told, case.log.told) == ([heard], logged)
