@@ -1,0 +1,31 @@
+"""What is told of a job's results: what was stored, and what is lost."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker.decide.telling import decide_kept
+from broker.model.recovery import Artifact, ArtifactsDone, ArtifactsStored, Fetched
+from broker.model.site import Site
+from broker.world import World
+from gateway.api.why import why
+from gateway.store.records import event, event_text
+from tests.contract import records
+
+PUT = (Artifact("s3://b/k", 3, ""), Artifact("s3://b/l", 4, ""))
+STORED, LOST = "stored 2 files, 7 bytes, such as s3://b/k", "lost 1 results, such as s3://b/x: no"
+TOLD = (
+    (Fetched(PUT), f"  {STORED}"),
+    (Fetched(failed=("s3://b/x: no",)), f"  {LOST}"),
+    (Fetched(PUT, ("s3://b/x: no",)), f"  {STORED}; {LOST}"),
+)
+
+
+@pytest.mark.parametrize(("results", "line"), TOLD)
+def test_results_that_were_stored_and_lost_are_told(results: Fetched, line: str) -> None:
+    world, job = World(Site()), replace(records.job(1), attempt=1)
+    world.jobs[job.id] = job
+    (fact,) = decide_kept(world, ArtifactsDone(job=job.id, attempt=1, results=results), 5).facts
+    assert isinstance(fact, ArtifactsStored)
+    kept = event("ArtifactsStored", event_text(fact), None)
+    assert line in why(job, seen=world.snapshot(at=5, started_at=0), events=[kept], cost=None)
