@@ -41,6 +41,8 @@ class Layout(Generic[R]):
     unknown: tuple[str, ...] = ()
     """Columns asked for that do not exist, in order."""
     widths: tuple[int, ...] = ()
+    values: tuple[Getter[R], ...] = ()
+    """The same columns before they are fitted into their widths."""
 
     def lines(self, records: Iterable[R], ctx: Context) -> list[str]:
         """A line for each record, without line breaks. Raises Refused where that is too much."""
@@ -171,4 +173,5 @@ def _layout(spots: list[_Spot[R]], unknown: list[str]) -> Layout[R]:
         any(cell.timed for cell in cells),
         tuple(unknown),
         widths,
+        tuple(cell.text for cell in cells),
     )

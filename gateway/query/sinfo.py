@@ -393,7 +393,7 @@ class Keys:
 
 def keys_of(layout: Layout[Group], *, exact: bool = False) -> Keys:
     """The keys of a format; `exact` adds sizes and counts (sinfo --exact)."""
-    columns = [BY_TEXT[get] for get in layout.getters if get in BY_TEXT]
+    columns = [BY_TEXT[get] for get in layout.values if get in BY_TEXT]
     keys = [column.apart or (column.exact if exact else None) for column in columns]
     return Keys(
         tuple(column.text for column in columns if column.letter in PART_LETTERS),

@@ -11,6 +11,7 @@ from broker.model.node import Node, NodeState
 from broker.model.site import Site
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.wire import Answer
+from gateway.query.sinfo import LETTER_CELLS
 from tests.unit.gateway.query.desk import ask, desk_of, snapshot, text
 from tests.unit.gateway.query.records import CLOUD, NODES, NOON, SITE, ended, node, running
 from tests.unit.gateway.query.scene import queue
@@ -164,6 +165,14 @@ def test_unlike_nodes_stand_apart_where_the_column_is_shown() -> None:
     )
     assert text(sinfo("-h", "-p", "ec2", "-o", "%w").out) == "1+\n"
     assert text(sinfo("-h", "-p", "ec2", "-e", "-o", "%w").out) == "1\n2\n3\n4\n"
+
+
+@pytest.mark.parametrize("letter", sorted(LETTER_CELLS))
+def test_a_width_puts_no_lines_together(letter: str) -> None:
+    plain = text(sinfo("-h", "-o", f"%{letter}").out).splitlines()
+    for width in ("3", ".3", "30"):
+        fitted = text(sinfo("-h", "-o", f"%{width}{letter}").out).splitlines()
+        assert len(fitted) == len(plain), width
 
 
 ERRORS = [
