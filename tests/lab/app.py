@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-os.environ.setdefault("MOTO_ENABLE_AMI_VALIDATION", "true")
 
 import moto.ec2.urls
+from moto import settings
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 from moto.ec2.models import instances as moto_instances
@@ -34,6 +34,9 @@ from tests.lab.shop import Shop
 from tests.lab.stock import Stock
 from tests.lab.wares import Wares
 from tests.lab.weather import Weather
+
+# Its variable would count only where nobody has brought in moto before.
+settings.ENABLE_AMI_VALIDATION = True
 
 Environ = dict[str, Any]
 Start = Callable[..., Any]
