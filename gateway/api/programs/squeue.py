@@ -335,8 +335,11 @@ def _each_ref(options: Options, snap: Snapshot, ctx: Context, *, wanted: Wanted)
 
 
 def _spread(options: Options, jobs: Iterable[Job], wanted: Wanted) -> list[Job]:
-    found = list(named_elements(jobs, wanted.jobs or ()))
-    found = list(spread_arrays(found) if options.has("array") else gather_arrays(found))
+    apart = options.has("array")
+    # The controller tells states of whole records (25.11): a named task brings all that waits.
+    whole = options.has("only-job-state") and not apart
+    found = list(named_elements(jobs, () if whole else wanted.jobs or ()))
+    found = list(spread_arrays(found) if apart else gather_arrays(found))
     if options.has("priority"):
         found = list(spread_partitions(found))
     if options.has("only-job-state"):

@@ -61,6 +61,11 @@ def test_options_choose_jobs(words: tuple[str, ...], found: str) -> None:
     assert ids(*words) == found
 
 
+@pytest.mark.parametrize(("more", "found"), [((), "8_[2-3]"), (("-r",), "8_3")])
+def test_states_alone_are_told_of_whole_records(more: tuple[str, ...], found: str) -> None:
+    assert ids("--only-job-state", "-j", "700008_3", *more).split() == [found, "PD"]
+
+
 ERRORS = [
     (("-j", "799999"), 1, "", "slurm_load_jobs error: Invalid job id specified\n"),
     (("-j", "799998,799999"), 0, HEAD, ""),
