@@ -90,15 +90,6 @@ class Guard:
             kind.failed += 1
             kind.until = self.clock() + PROTECTED_SECONDS
 
-    def protected(self) -> list[str]:
-        """What is not bought now for its failed boots, in words."""
-        with self._lock:
-            return [
-                f"{kind} in {region}: {boots.failed} machines in a row never came up"
-                for (kind, region), boots in sorted(self._boots.items())
-                if self._stands(boots)
-            ]
-
     def _stands(self, boots: _Boots) -> bool:
         return boots.failed >= MOST_FAILED_BOOTS and self.clock() < boots.until
 

@@ -483,7 +483,6 @@ def test_what_never_comes_up_is_not_bought_for_a_while(bench: Bench) -> None:
     guard.not_booted(machine)
     with pytest.raises(ProviderError, match=r"protected mode: 3 m7i.large in a row"):
         bench.provider.launch(OFFER, [C], token="v")
-    assert guard.protected() == ["m7i.large in us-east-1: 3 machines in a row never came up"]
     guard.booted(machine)
     assert bench.provider.launch(OFFER, [C], token="v")
 
