@@ -14,7 +14,6 @@ from broker.providers.ec2.network import Networks
 from broker.providers.ec2.settings import Ec2Settings
 
 POLICY = "docs/aws-policy.json has all that is needed"
-ALLOWED = "DryRunOperation"
 DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
 AT_ONCE = 8
 TRIED_TYPE = "m7i.large"
