@@ -81,7 +81,7 @@ class LocalProvider:
         self._read: tuple[int, Behaviour] = (0, behaviour)
         (root / PURCHASES).mkdir(mode=0o711, parents=True, exist_ok=True)
         root.chmod(0o711)
-        self._held = {_identity(held.machine): held for held in self._load()}
+        self._held = {held.machine.identity: held for held in self._load()}
 
     # --- Provider
 
@@ -97,11 +97,11 @@ class LocalProvider:
             if bought is None:
                 bought = self._buy(offer, nodes, token=token)
             for held in bought:
-                if _identity(held.machine) not in self._held:
-                    self._held[_identity(held.machine)] = held
+                if held.machine.identity not in self._held:
+                    self._held[held.machine.identity] = held
                     self._save(held)
             now = self._clock()
-            return [self._held[_identity(held.machine)].at(now) for held in bought]
+            return [self._held[held.machine.identity].at(now) for held in bought]
 
     def machines(self) -> list[Machine]:
         now = self._clock()
@@ -111,12 +111,12 @@ class LocalProvider:
     def terminate(self, machines: Sequence[Machine]) -> None:
         """Returns when no process of theirs is left. Raises OSError if some does not end."""
         for machine in machines:
-            held = self._change(_identity(machine), state=MachineState.STOPPING)
+            held = self._change(machine.identity, state=MachineState.STOPPING)
             if held is None or held.machine.state is MachineState.TERMINATED:
                 continue
             self._end(self.folder(machine))
             self._change(
-                _identity(machine),
+                machine.identity,
                 state=MachineState.TERMINATED,
                 terminated_at=int(self._clock()),
             )
@@ -124,21 +124,21 @@ class LocalProvider:
     def stop(self, machines: Sequence[Machine]) -> None:
         """Returns when no process of theirs is left; the folders stay. Raises OSError."""
         for machine in machines:
-            held = self._held.get(_identity(machine))
+            held = self._held.get(machine.identity)
             if held is not None and held.at(self._clock()).state in _RUNS:
-                self._change(_identity(machine), state=MachineState.HALTING)
+                self._change(machine.identity, state=MachineState.HALTING)
                 self._halt(machine)
 
     def _halt(self, machine: Machine) -> None:
         self._end(self.folder(machine))
         now = int(self._clock())
-        self._change(_identity(machine), state=MachineState.STOPPED, stopped_at=now)
+        self._change(machine.identity, state=MachineState.STOPPED, stopped_at=now)
 
     def start(self, machines: Sequence[Machine]) -> None:
         """Those that were stopped boot again. Raises ProviderError where there is no room."""
         with self._lock:
             for machine in machines:
-                held = self._held.get(_identity(machine))
+                held = self._held.get(machine.identity)
                 if held is None or held.machine.state is not MachineState.STOPPED:
                     continue
                 behaviour, now = self._behaviour(), self._clock()
@@ -276,7 +276,7 @@ class LocalProvider:
 
     def _keep(self, held: _Held) -> None:
         self._save(held)
-        self._held[_identity(held.machine)] = held
+        self._held[held.machine.identity] = held
 
     def _save(self, held: _Held) -> None:
         folder = self.folder(held.machine)
@@ -297,16 +297,12 @@ class LocalProvider:
         self._purchase_file(token).unlink(missing_ok=True)
         for machine in machines:
             with self._lock:
-                del self._held[_identity(machine)]
+                del self._held[machine.identity]
             shutil.rmtree(self.folder(machine), ignore_errors=True)
 
 
 _RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING, MachineState.HALTING})
 """Machines that may have processes which are to end before they are stopped."""
-
-
-def _identity(machine: Machine) -> tuple[NodeName, int]:
-    return machine.node, machine.launch
 
 
 def _no_room(reason: str, width: Width) -> ProviderError:
