@@ -7,10 +7,9 @@ import subprocess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any
 
     Environment = dict[bytes, bytes]
-    Wrap = Callable[["Box"], "list[bytes]"]
 
 SYSTEM_PATH = b"/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 OF_THE_IMAGE = frozenset(
