@@ -15,7 +15,7 @@ from gateway.query.context import Context
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
-from sbatch_shim.grammar.values import read_digits
+from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
 
 KEPT_LISTINGS = 64
 NO_CLUSTER = (
@@ -24,6 +24,7 @@ NO_CLUSTER = (
     "Use 'sacctmgr list clusters' to see available clusters.\n"
 )
 P = ParamSpec("P")
+BAD_LIMIT = "{}: fatal: Invalid time limit specification\n"
 NOT_YET = "{}: error: --{} is not supported by this service yet\n"
 
 
@@ -105,6 +106,17 @@ def read_options(desk: Desk, call: Call, *, usage: str = "") -> Options:
     if first:
         raise Finished(early(call.program, first, version=desk.site.version))
     return Options(query)
+
+
+def limit_of(options: Options, long: str, *, program: str) -> int | None:
+    """Seconds; None where it was not given. Raises Finished for UNLIMITED and for other texts."""
+    text = options.text(long)
+    if text is None:
+        return None
+    seconds = read_seconds(text)
+    if seconds is None or seconds == UNLIMITED:
+        raise fail(BAD_LIMIT.format(program))
+    return int(seconds)
 
 
 def cluster_line(options: Options, call: Call, snap: Snapshot, *, fatal: str = "") -> str:

@@ -1,13 +1,13 @@
 """What sacct's filters are given: names, numbers and lists, with Slurm's words for bad ones."""
 
 from broker.world import Snapshot
-from gateway.api.programs.reading import Options, fail
+from gateway.api.programs.reading import Options, fail, limit_of
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.sacct import FIRST_STEPS
 from gateway.query.select import JobRef
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.states import read_job_state
-from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
+from sbatch_shim.grammar.values import read_digits
 
 BAD_ELEMENT = "sacct: fatal: Bad job array element specified: {}\n"
 BAD_HET = "sacct: fatal: Bad hetjob offset specified: {}\n"
@@ -18,7 +18,6 @@ BAD_QOS = (
     "sacct: fatal: problem processing qos list\n"
 )
 BAD_RANGE = 'sacct: error: Invalid numeric value "{}" for requested {} range.\n'
-BAD_TIME = "sacct: fatal: Invalid time limit specification\n"
 BAD_STATE = "sacct: fatal: unrecognized job state value '{}'\n"
 
 
@@ -96,15 +95,5 @@ def numbers_between(options: Options, long: str, kind: str) -> tuple[int, int] |
 
 def limits(options: Options) -> tuple[int, int] | None:
     """Seconds: of -k alone that limit, with -K what lies between; -K alone says nothing (22.05)."""
-    least, most = (_limit(options, f"timelimit-{end}") for end in ("min", "max"))
+    least, most = (limit_of(options, f"timelimit-{end}", program="sacct") for end in ("min", "max"))
     return None if least is None else (least, least if most is None else most)
-
-
-def _limit(options: Options, long: str) -> int | None:
-    text = options.text(long)
-    if text is None:
-        return None
-    seconds = read_seconds(text)
-    if seconds is None or seconds == UNLIMITED:
-        raise fail(BAD_TIME)
-    return int(seconds)

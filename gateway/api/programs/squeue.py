@@ -17,6 +17,7 @@ from gateway.api.programs.reading import (
     asked_by,
     cluster_line,
     fail,
+    limit_of,
     read_options,
     reader,
 )
@@ -54,7 +55,7 @@ from gateway.query.steps import (
 )
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.states import JOB_STATES, read_job_state
-from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
+from sbatch_shim.grammar.values import read_digits
 
 # fmt: off
 USAGE = """\
@@ -76,7 +77,6 @@ BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
 BAD_STATE = (
     "squeue: error: Invalid job state specified: {}\nsqueue: error: Valid job states include: {}\n"
 )
-BAD_TIME = "squeue: fatal: Invalid time limit specification\n"
 BAD_USER = "squeue: error: Invalid user: {}\n\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 STATE_WORDS = ",".join(word for word, _ in JOB_STATES)
@@ -242,8 +242,8 @@ def _wanted(options: Options, call: Call, snap: Snapshot) -> Wanted:
         nodes=_nodes(options, snap.site),
         licenses=options.words_of("licenses"),
         reservations=options.words_of("reservation"),
-        over=_seconds(options, "running-over"),
-        under=_seconds(options, "running-under"),
+        over=limit_of(options, "running-over", program=call.program),
+        under=limit_of(options, "running-under", program=call.program),
     )
 
 
@@ -265,16 +265,6 @@ def _states(options: Options) -> frozenset[str] | None:
             raise fail(BAD_STATE.format(word, STATE_WORDS))
         states.add(state)
     return frozenset(states)
-
-
-def _seconds(options: Options, long: str) -> int | None:
-    text = options.text(long)
-    if text is None:
-        return None
-    seconds = read_seconds(text)
-    if seconds is None or seconds == UNLIMITED:
-        raise fail(BAD_TIME)
-    return int(seconds)
 
 
 def _job_refs(options: Options, snap: Snapshot) -> tuple[JobRef, ...] | None:
