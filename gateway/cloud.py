@@ -22,7 +22,6 @@ from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
-from broker.providers.ec2.clients import BotoApi
 from broker.providers.ec2.errors import AwsError
 from broker.providers.ec2.explorer import Billed, billed
 from broker.providers.ec2.figures import read_region
@@ -46,6 +45,7 @@ from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
 from gateway.config.site import micro_usd
+from gateway.staging import api_of
 from gateway.translate.orders import Keys, OrderBook
 
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
@@ -155,7 +155,7 @@ def figures_reader(
     What it gives may be called from several threads. Raises Refused where AWS says no, OSError
     where it does not answer.
     """
-    api = _api(config)
+    api = api_of(config)
 
     def figures(region: str) -> RegionFigures:
         try:
@@ -164,10 +164,6 @@ def figures_reader(
             raise Refused(str(error), hint="`spz check` tells what is missing") from error
 
     return figures
-
-
-def _api(config: Config) -> BotoApi:
-    return BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
 
 
 def uses_ec2(config: Config) -> bool:
@@ -196,7 +192,7 @@ def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
     )
     own = site_id(paths.home / "ec2")
     site = Ec2Site(own, config.cluster, aws.stage, tuple(aws.tags.items()))
-    api = _api(config)
+    api = api_of(config)
     return Checks(api, site, _ec2_settings(config), wish).lines()
 
 
@@ -225,7 +221,7 @@ def cloud(
     aws, log = config.aws, structlog.get_logger()
     keys = site_keys(paths.home / "ec2")
     whose = _whose(config, engine)
-    api = _api(config)
+    api = api_of(config)
     guard = Guard(_ceilings(config), whose, time.monotonic)
     provider = Ec2Provider(
         Aws(
@@ -370,7 +366,7 @@ def explorer(config: Config) -> Callable[[int, int], Sequence[Billed]] | None:
     """Cost Explorer's word on what machines have cost; None where none are bought at AWS."""
     if not uses_ec2(config):
         return None
-    api = _api(config)
+    api = api_of(config)
 
     def ask(since: int, until: int) -> Sequence[Billed]:
         try:

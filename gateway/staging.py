@@ -148,10 +148,11 @@ def objects(paths: Paths, config: Config) -> Objects:
     if not where.startswith(SCHEME):
         return Disk(Path(where))
     name, key = split(where)
-    return Bucket(_api(config), name, f"{key.rstrip('/')}/" if key else "")
+    return Bucket(api_of(config), name, f"{key.rstrip('/')}/" if key else "")
 
 
-def _api(config: Config) -> BotoApi:
+def api_of(config: Config) -> BotoApi:
+    """AWS as the configuration says how it is reached."""
     return BotoApi(endpoint_url=config.aws.endpoint_url, profile=config.aws.profile)
 
 
@@ -172,7 +173,7 @@ def remove_bucket(name: str) -> None:
 
 def buckets(config: Config) -> Callable[[str, Job], tuple[Objects, str]]:
     """From a URL of a job to what it is of; buckets that are not configured are refused."""
-    api = _api(config)
+    api = api_of(config)
 
     def bucket(url: str, job: Job) -> tuple[Objects, str]:
         name, key = split(url)
