@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from broker.model.spec import Container
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import failed
 from sbatch_shim.grammar.parse import Given
 
 NO_IMAGE = "pyxis: --{} needs --container-image"
@@ -18,13 +18,13 @@ def container(part: Mapping[str, Given], program: str) -> Container | None:
     if image is None:
         for long in ("container-mounts", "container-workdir"):
             if long in part:
-                raise _refusal(program, NO_IMAGE.format(long))
+                raise failed(program, NO_IMAGE.format(long))
         return None
     if not image or image.startswith("-") or not image.isprintable():
-        raise _refusal(program, BAD_IMAGE.format(image))
+        raise failed(program, BAD_IMAGE.format(image))
     workdir = _text(part, "container-workdir")
     if workdir is not None and not workdir.startswith("/"):
-        raise _refusal(program, BAD_FOLDER.format(workdir))
+        raise failed(program, BAD_FOLDER.format(workdir))
     return Container(
         image=image,
         mounts=tuple(_mount(text, program) for text in _listed(part)),
@@ -47,9 +47,5 @@ def _mount(text: str, program: str) -> tuple[str, str, str]:
     target, _, flags = rest.partition(":")
     target = target or source
     if not source.startswith("/") or not target.startswith("/") or ":" in flags:
-        raise _refusal(program, BAD_MOUNT.format(text))
+        raise failed(program, BAD_MOUNT.format(text))
     return source, target, flags
-
-
-def _refusal(program: str, text: str) -> GrammarError:
-    return GrammarError(error_line(program, text), FAILURE)

@@ -3,7 +3,7 @@
 import shlex
 
 from broker.model.spec import Program
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import GrammarError, failed
 from sbatch_shim.grammar.values import read_digits
 
 REST = "*"
@@ -63,4 +63,4 @@ def _ranks(text: str, number: int) -> tuple[int, ...]:
 
 
 def _wrong(text: str) -> GrammarError:
-    return GrammarError(error_line("srun", text), FAILURE)
+    return failed("srun", text)

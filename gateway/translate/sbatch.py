@@ -20,7 +20,7 @@ from gateway.translate.sbatch_spec import Submitter, task_spec
 from gateway.translate.staging import Staging, read_staging
 from gateway.translate.without_effect import warnings
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.instants import Zone
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.parse import (
@@ -194,7 +194,7 @@ def _batch_text(seen: Look, typed: Typed) -> tuple[str, str | None]:
         file = _Empty()
     if file.error:
         where = name if file.error == ENOENT else path
-        raise GrammarError(error_line(PROGRAM, f"Unable to open file {where}"), FAILURE)
+        raise failed(PROGRAM, f"Unable to open file {where}")
     text = file.content.decode("utf-8", "surrogateescape")
     check_script(text, PROGRAM)
     return text, None if name == STDIN else path
@@ -250,7 +250,7 @@ def must_be_ours(part: Mapping[str, Given], site: Site, program: str = PROGRAM) 
         if table[long].cls == REFUSED and long != "resources":
             way_out = f": {WAYS_OUT[long]}" if long in WAYS_OUT else ""
             text = f"--{long} is not supported here{way_out}"
-            raise GrammarError(error_line(program, text), FAILURE)
+            raise failed(program, text)
 
 
 def ignored(part: Mapping[str, Given], setting: Setting, program: str = PROGRAM) -> list[str]:
@@ -356,7 +356,7 @@ class _Desk:
             found = handed(file, self.typed.files)
             if found.error:
                 text = f"Could not open user environment file {file}"
-                raise GrammarError(error_line(PROGRAM, text), FAILURE)
+                raise failed(PROGRAM, text)
             below = environment.unpack(found.content)
         export = self.part["export"].text if "export" in self.part else None
         return environment.exported(self.typed.environ, export, below)
@@ -365,7 +365,7 @@ class _Desk:
         found = handed(path, self.typed.files)
         if found.error:
             text = NO_HOSTFILE.format(path, WHY.get(found.error, found.error))
-            raise GrammarError(error_line(PROGRAM, text), FAILURE)
+            raise failed(PROGRAM, text)
         return found.content.decode("utf-8", "surrogateescape")
 
     def _said(self, notes: Sequence[str], *, quiet: bool) -> str:

@@ -28,7 +28,7 @@ from sbatch_shim.grammar.dependencies import (
     UnsupportedKindError,
     read_dependencies,
 )
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import GrammarError, error_line, failed
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.show import show_given
 
@@ -168,7 +168,7 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
 
 def _must_fit_together(asked: Asking) -> None:
     if "resv-ports" in asked.part and "stepmgr" not in asked.part:
-        raise GrammarError(error_line(asked.program, RESV_PORTS), FAILURE)
+        raise failed(asked.program, RESV_PORTS)
     if (asked.text("wckey") or "").startswith("*"):
         raise asked.refuse(refusals.BAD_WCKEY)
     binding = asked.text("tres-bind")

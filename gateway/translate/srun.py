@@ -32,7 +32,7 @@ from gateway.translate.stepplace import (
     uneven,
 )
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
+from sbatch_shim.grammar.errors import failed, fatal
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.parse import (
     AUTOCOMPLETE,
@@ -179,7 +179,7 @@ def _settled(
     rules = Rules(program, setting.now, setting.zone, root, plugins)
     found = settle(seen, None, environ=typed.environ, rules=rules)
     if len(found.parts) > 1:
-        raise GrammarError(error_line(program, SEVERAL), FAILURE)
+        raise failed(program, SEVERAL)
     return found.parts[0], found.notes
 
 
@@ -188,7 +188,7 @@ def _mpi(program: str, text: str) -> Early | None:
     if text == "list":
         return Early("mpi", MPI_TYPES)
     if text not in ("none", ""):
-        raise GrammarError(error_line(program, MPI_UNKNOWN.format(text)), FAILURE)
+        raise failed(program, MPI_UNKNOWN.format(text))
     return None
 
 
@@ -196,7 +196,7 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
     path = argv[0]
     found = handed(path, typed.files)
     if found.error:
-        raise GrammarError(error_line("srun", f"Unable to open file {path}"), FAILURE)
+        raise failed("srun", f"Unable to open file {path}")
     tasks = part["ntasks"].value if "ntasks" in part else None
     return read_programs(found.content.decode("utf-8", "surrogateescape"), tasks)
 
@@ -275,7 +275,7 @@ def _job_name(request: Request) -> str:
 def _lines(program: str, typed: Typed, path: str) -> str:
     found = handed(path, typed.files)
     if found.error:
-        raise GrammarError(error_line(program, f"Unable to open file {path}"), FAILURE)
+        raise failed(program, f"Unable to open file {path}")
     return found.content.decode("utf-8", "surrogateescape")
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from broker.model.spec import Checkpoint, Mount
 from gateway.config.problems import near
 from gateway.translate.buckets import S3, can_be
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import GrammarError, failed
 from sbatch_shim.grammar.filenames import FileJob, fill
 from sbatch_shim.grammar.script import Place, marked, words_of
 from sbatch_shim.grammar.values import read_seconds
@@ -44,7 +44,7 @@ class Staging:
         if self.folder and fill(self.folder, EXAMPLE) == fill(self.folder, other):
             said = f"{MARK} checkpoint={self.folder}: tasks of an array need a folder each"
             way_out = f"write checkpoint={self.folder}/%a, or %A_%a or %j in its name"
-            raise GrammarError(error_line(program, f"{said}; {way_out}"), FAILURE)
+            raise failed(program, f"{said}; {way_out}")
 
 
 class _BadWordError(Exception):
@@ -61,15 +61,13 @@ def read_staging(text: str, *, name: str, program: str, cwd: str) -> Staging:
             except _BadWordError as error:
                 raise _refusal(place, str(error)) from None
     if found.every is not None and not found.folder:
-        raise GrammarError(
-            error_line(program, f"{name}: {MARK} every=... needs checkpoint=DIR"), FAILURE
-        )
+        raise failed(program, f"{name}: {MARK} every=... needs checkpoint=DIR")
     return found
 
 
 def _refusal(place: Place, text: str) -> GrammarError:
     where = f"{place.name}: line {place.line}: {MARK} {text}"
-    return GrammarError(error_line(place.program, where), FAILURE)
+    return failed(place.program, where)
 
 
 def _take(word: str, found: Staging) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from broker.model.job import Job
 from broker.schedule.ranks import ARBITRARY
 from gateway.translate import gres
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal, warning_line
+from sbatch_shim.grammar.errors import failed, fatal, warning_line
 from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.parse import COMMAND_LINE, Given
 from sbatch_shim.grammar.values import NodeCount
@@ -107,15 +107,15 @@ def _nodes(part: Part, job: Job, names: Named) -> int:
     usable = sum(1 for share in job.shares if share.node not in names.exclude)
     first = _number(part, "relative") or 0
     if not usable:
-        raise GrammarError(error_line("srun", NO_HOSTS), FAILURE)
+        raise failed("srun", NO_HOSTS)
     asked = (_least(part) if said else None) or max(1, min(usable, have - first))
     tasks = _number(part, "ntasks")
     if tasks is not None:
         asked = min(asked, tasks)
     if asked > have:
-        raise GrammarError(error_line("srun", TOO_FEW_NODES.format(have, asked)), FAILURE)
+        raise failed("srun", TOO_FEW_NODES.format(have, asked))
     if first + asked > have:
-        raise GrammarError(error_line("srun", TOO_FAR.format(first, asked, have)), FAILURE)
+        raise failed("srun", TOO_FAR.format(first, asked, have))
     return max(asked, len(set(names.nodelist) & {share.node for share in job.shares}))
 
 
