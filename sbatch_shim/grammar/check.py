@@ -226,7 +226,7 @@ def _leading_number(text: str) -> int:
     """What `strtoll` makes of it: the digits at the start, 0 for none."""
     sign = text[:1] if text[:1] in ("-", "+") else ""
     body = text[len(sign) :]
-    digits = body[: len(body) - len(body.lstrip("0123456789"))]
+    digits = values.leading_digits(body)
     return int(sign + (digits[: values.MOST_DIGITS] or "0"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sbatch_shim.grammar.values import leading_digits
+
 WORDS = ("today", "tomorrow", "midnight", "noon", "elevenses", "fika", "teatime")
 SKIPPED = " \t-t"
 UNITS = ("seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week")
@@ -29,8 +31,7 @@ def stopped(text: str) -> int:
 
 def _digits(low: str, at: int, most: int = 2) -> str:
     """So many at most, from there on."""
-    found = low[at : at + most]
-    return found[: len(found) - len(found.lstrip("0123456789"))]
+    return leading_digits(low[at : at + most])
 
 
 def _clock(low: str, at: int) -> tuple[bool, int]:

@@ -22,6 +22,11 @@ MOST_DIGITS = 40
 NO_LIMIT_WORDS = ("-1", "INFINITE", "UNLIMITED")
 
 
+def leading_digits(text: str) -> str:
+    """The ASCII digits at its start."""
+    return text[: len(text) - len(text.lstrip("0123456789"))]
+
+
 def read_digits(text: str) -> int | None:
     """A number of ASCII digits alone, of as many as a number may have."""
     known = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
@@ -121,8 +126,8 @@ def read_mebibytes(text: str) -> int | None:
 
 
 def _digits_and_rest(text: str) -> tuple[int | None, str]:
-    length = len(text) - len(text.lstrip("0123456789"))
-    return read_digits(text[:length]), text[length:]
+    digits = leading_digits(text)
+    return read_digits(digits), text[len(digits) :]
 
 
 def show_mebibytes(mib: int | str) -> str:
@@ -269,7 +274,7 @@ def read_sampling(text: str) -> dict[str, int]:
     found = {}
     for word in text.split(","):
         name, equals, count = word.rpartition("=")
-        number = read_digits(count[: len(count) - len(count.lstrip("0123456789"))])
+        number, _ = _digits_and_rest(count)
         if number is None or (equals and name.lower() not in SAMPLED):
             return {}
         found[name.lower() or "task"] = number
