@@ -230,9 +230,11 @@ REST = (
     ),
     *(
         Verb(name, "service:absent", "Not offered: says why.", "[WORD...]!", ())
-        for name in ("workspace use", "workspace info", "ssh up", "ssh down", "debug-dump")
+        for name in (
+            *("workspace use", "workspace info", "ssh up", "ssh down", "debug-dump"),
+            "gpus label",
+        )
     ),
-    Verb("gpus label", "service:absent", "Not offered: says why.", "[WORD...]!", ()),
     Verb("jobs dashboard", "service:dashboard", "Where the pages are.", "", ()),
 )
 GPUS = (
