@@ -7,6 +7,7 @@ from datetime import datetime
 from broker.model.errors import Refused
 from gateway.config.problems import near
 from gateway.sdk.client import Json
+from gateway.sdk.records import ManagedJobStatus
 from gateway.sdk.show import wide
 from gateway.sdk.show_managed import managed
 from gateway.sdk.verbs.counter import Counter
@@ -14,11 +15,8 @@ from gateway.sdk.verbs.line import Values
 from gateway.translate.skypilot_values import duration
 
 USUAL_LIMIT = 50
-STATUSES = (
-    *("PENDING", "SUBMITTED", "STARTING", "RUNNING", "WINDING_DOWN", "RECOVERING", "CANCELLING"),
-    *("SUCCEEDED", "CANCELLED", "FAILED", "FAILED_SETUP", "FAILED_PRECHECKS"),
-    *("FAILED_NO_RESOURCE", "FAILED_CONTROLLER"),
-)
+STATUSES = (*ManagedJobStatus, "SUBMITTED", "FAILED_PRECHECKS", "FAILED_CONTROLLER")
+"""Ours, and what only SkyPilot's jobs come to."""
 FORMS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
 
 
