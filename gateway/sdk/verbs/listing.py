@@ -1,6 +1,5 @@
 """status, queue, logs, cost-report: what only looks."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +21,9 @@ USUAL_DAYS = 30
 def status(given: Values, counter: Counter) -> int:
     """Exits 1 where --ip is asked of a cluster that has none."""
     service = counter.service
-    every = service.get("/v1/clusters")["clusters"]
-    ssh.tell(counter, every)
-    found = show.matching(_shown(given, every), given["words"])
+    shown = _shown(given, service)
+    ssh.tell(counter, shown)
+    found = show.matching(shown, given["words"])
     if given["endpoints"] or given["endpoint"] is not None:
         return _endpoints(found, given["endpoint"])
     if given["ip"]:
@@ -38,11 +37,9 @@ def status(given: Values, counter: Counter) -> int:
     return 0
 
 
-def _shown(given: Values, found: list[Json]) -> list[Json]:
+def _shown(given: Values, service: Client) -> list[Json]:
     """The user's own, with `-u` everybody's; a name given finds whoever has it."""
-    if given["all_users"] or given["words"]:
-        return found
-    return [one for one in found if one["uid"] == os.getuid()]
+    return clusters.listed(service, all_users=bool(given["all_users"] or given["words"]))
 
 
 def _addresses(found: Sequence[show.Json]) -> int:
@@ -81,7 +78,7 @@ def _range(text: str) -> range:
 def queue(given: Values, counter: Counter) -> int:
     service = counter.service
     now = service.get("/v1/health")["at"]
-    found = show.matching(_shown(given, service.get("/v1/clusters")["clusters"]), given["words"])
+    found = show.matching(_shown(given, service), given["words"])
     hidden = given["skip_finished"]
     queues = {
         one["name"]: [run for run in one["runs"] if not (hidden and run["over"])] for one in found

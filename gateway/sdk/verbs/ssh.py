@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from broker.model.errors import SpzError
+from gateway.sdk import clusters
 from gateway.sdk.client import Json
 from gateway.sdk.entering import tell_ssh
 from gateway.sdk.verbs.counter import Counter
@@ -21,4 +22,4 @@ def tell(counter: Counter, found: Iterable[Json]) -> None:
 
 def anew(counter: Counter) -> None:
     """The same after something was changed."""
-    tell(counter, counter.service.get("/v1/clusters")["clusters"])
+    tell(counter, clusters.listed(counter.service))
