@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.contract.postgres import postgres_server, postgres_url
+from tests.e2e.service import Preloaded
 
 __all__ = ["postgres_server", "postgres_url"]
 
@@ -103,6 +104,14 @@ def short_tmp() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Preloaded]:
+    """The process that services are forked from."""
+    made = Preloaded()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""One process that services are forked from, one service that many tests share; agents."""
+"""One service that many tests share, a user of it who types `spz`; agents."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,20 +7,25 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agents import RunningAgent
-from tests.e2e.service import Preloaded, Service, service
-
-
-@pytest.fixture(scope="session")
-def preloaded() -> Iterator[Preloaded]:
-    made = Preloaded()
-    yield made
-    made.close()
+from tests.e2e.service import CONFIG, Preloaded, Service, service
+from tests.e2e.terminal import Terminal
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded) as made:
+def config() -> str:
+    """Of the module's service."""
+    return CONFIG
+
+
+@pytest.fixture(scope="module")
+def served(preloaded: Preloaded, config: str) -> Iterator[Service]:
+    with service(preloaded, config) as made:
         yield made
+
+
+@pytest.fixture
+def spz(served: Service, short_tmp: Path) -> Terminal:
+    return Terminal(served, short_tmp)
 
 
 @pytest.fixture

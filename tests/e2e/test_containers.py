@@ -1,10 +1,8 @@
 """Steps in containers, on a service whose node has a runtime that only tells what it was asked."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e.service import CONFIG, Preloaded, Service, script, service
+from tests.e2e.service import CONFIG, Service, script
 
 pytestmark = pytest.mark.e2e
 RUNTIME = """#!/bin/sh
@@ -18,9 +16,8 @@ exec "$@"
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=CONFIG + "containers: true\n") as made:
-        yield made
+def config() -> str:
+    return CONFIG + "containers: true\n"
 
 
 def test_a_batch_script_runs_by_the_nodes_runtime_and_no_shell_reads_its_words(

@@ -4,73 +4,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Ran, Service, service
+from tests.e2e.service import ROOT
+from tests.e2e.terminal import CLUSTERS, Terminal
 
 pytestmark = pytest.mark.e2e
-ROOT = Path(__file__).parents[2]
-CONFIG = """\
-cluster: tests
-kill_wait: 1
-partitions:
-  - {name: ec2, default: true, elastic: {max_nodes: 6, idle_seconds: 1}, def_mem_per_cpu: 1024}
-providers:
-  local: {boot_seconds: 0.2}
-scheduling: {requeue_delay: 0}
-"""
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
 
 
-class Terminal:
-    """A user who types `spz`."""
-
-    def __init__(self, served: Service, home: Path) -> None:
-        self.served, self.home = served, home
-        self.environ = {
-            **served.variables(),
-            "HOME": str(home),
-            "PATH": f"{home}/bin:/usr/bin:/bin",
-            "SPZ_TEST_MARK": served.mark,
-        }
-
-    def __call__(self, *argv: str, text: str = "") -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "gateway.cli", *argv],
-            env={**self.environ, "PYTHONPATH": str(ROOT)},
-            cwd=self.home,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *argv: str) -> Any:
-        done = self(*argv, "-o", "json")
-        assert done.code == 0, done
-        return json.loads(done.out)
-
-    def file(self, name: str, text: str) -> str:
-        (self.home / name).write_text(text)
-        return name
-
-
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=CONFIG) as made:
-        yield made
-
-
-@pytest.fixture
-def spz(served: Service, short_tmp: Path) -> Terminal:
-    return Terminal(served, short_tmp)
+def config() -> str:
+    return CLUSTERS
 
 
 def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.e2e.service import Preloaded, Service, service
-from tests.e2e.test_spz import CONFIG, Terminal
+from tests.e2e.service import Service
+from tests.e2e.terminal import CLUSTERS, Terminal
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 pytestmark = [
@@ -20,9 +20,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=CONFIG) as made:
-        yield made
+def config() -> str:
+    return CLUSTERS
 
 
 @pytest.fixture

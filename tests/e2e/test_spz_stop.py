@@ -1,27 +1,19 @@
 """`spz stop` and `start` as processes against a running service whose machines are folders."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Preloaded, Service, service
-from tests.e2e.test_spz import CONFIG, Terminal
+from tests.e2e.service import Service
+from tests.e2e.terminal import CLUSTERS, Terminal
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=CONFIG) as made:
-        yield made
-
-
-@pytest.fixture
-def spz(served: Service, short_tmp: Path) -> Terminal:
-    return Terminal(served, short_tmp)
+def config() -> str:
+    return CLUSTERS
 
 
 def status(spz: Terminal, name: str) -> str:

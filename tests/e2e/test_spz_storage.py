@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.service import Preloaded, Service, service
-from tests.e2e.test_spz import CONFIG, Terminal
+from tests.e2e.service import Service
+from tests.e2e.terminal import CLUSTERS, Terminal
 from tests.lab.running import CREDENTIALS, Ways, here
 
 pytestmark = pytest.mark.e2e
@@ -27,9 +27,8 @@ run: echo ran
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=CONFIG) as made:
-        yield made
+def config() -> str:
+    return CLUSTERS
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,9 +22,8 @@ WHERE = "echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME $SLURM
 
 
 @pytest.fixture(scope="module")
-def served(preloaded: Preloaded) -> Iterator[Service]:
-    with service(preloaded, config=THREE) as made:
-        yield made
+def config() -> str:
+    return THREE
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,6 @@ LOOK = 1.0
 SETTLE = 60.0
 
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def preloaded() -> Iterator[Preloaded]:
-    made = Preloaded()
-    yield made
-    made.close()
 
 
 # --- moments

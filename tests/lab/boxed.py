@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from tests.e2e.service import Preloaded, Service, service
 from tests.lab.running import CREDENTIALS, Running
@@ -22,13 +21,6 @@ partitions:
     def_mem_per_cpu: 100
     elastic: {{provider: ec2, max_nodes: 20, idle_seconds: {idle}, {buy}}}
 {more}scheduling: {{requeue_delay: 0}}
-aws:
-  endpoint_url: {endpoint}
-  ssh_port: {ssh_port}
-  ssh_user: {ssh_user}
-  sudo: false
-  node_folder: ~/node
-  write_etc: false
 """
 
 
@@ -37,20 +29,9 @@ def boxed(
     preloaded: Preloaded, lab: Running, buy: str = ONE_TYPE, *, idle: int = 2, more: str = ""
 ) -> Iterator[Service]:
     """What its partition may buy, after how many idle seconds it lets go, partitions beside it."""
-    config = CONFIG.format(
-        endpoint=lab.endpoint,
-        ssh_port=lab.ssh_port,
-        ssh_user=lab.ssh_user,
-        idle=idle,
-        buy=buy,
-        more=more,
-    )
-    with service(preloaded, config, environ=CREDENTIALS) as made:
+    config = CONFIG.format(idle=idle, buy=buy, more=more)
+    with service(preloaded, config + lab.aws(), environ=CREDENTIALS) as made:
         yield made
-
-
-def living(lab: Running) -> list[dict[str, Any]]:
-    return [m for m in lab.machines() if m["state"] in {"pending", "running"}]
 
 
 def nodes_gone(gateway: Service) -> bool:

@@ -7,19 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.e2e.service import Preloaded
 from tests.lab.host import NO_SSHD, SSHD
 from tests.lab.running import Running, running
 
 for name in [key for key in os.environ if key.startswith("AWS_")]:
     del os.environ[name]
-
-
-@pytest.fixture(scope="session")
-def preloaded() -> Iterator[Preloaded]:
-    made = Preloaded()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -17,20 +17,13 @@ partitions:
   - name: ec2
     default: true
     def_mem_per_cpu: 1024
-    elastic: {{provider: ec2, idle_seconds: 3}}
-aws:
-  endpoint_url: {endpoint}
-  ssh_port: {ssh_port}
-  ssh_user: {ssh_user}
-  sudo: false
-  node_folder: ~/node
-  write_etc: false
+    elastic: {provider: ec2, idle_seconds: 3}
 """
 
 
 def config(lab: Running) -> str:
     """A service's, whose EC2 is the box."""
-    return CONFIG.format(endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user)
+    return CONFIG + lab.aws()
 
 
 def demo() -> ModuleType:
@@ -48,7 +41,7 @@ def main() -> int:
         return 1
     with running("--speed", "10") as lab:
         code = int(demo().main(config(lab), CREDENTIALS))
-        left = [machine for machine in lab.machines() if machine["state"] in {"pending", "running"}]
+        left = lab.living()
         bill = lab.get("bill")
     print(f"The box had {len(bill['lines'])} machines, and bills ${bill['micro_usd'] / 1e6:.6f}.")
     if left:

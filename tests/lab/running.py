@@ -68,6 +68,21 @@ class Running(Ways):
     def machines(self) -> list[dict[str, Any]]:
         return list(self.get("state")["machines"])
 
+    def living(self) -> list[dict[str, Any]]:
+        return [m for m in self.machines() if m["state"] in {"pending", "running"}]
+
+    def aws(self) -> str:
+        """Lines of a service's configuration: its EC2 is the box."""
+        return f"""\
+aws:
+  endpoint_url: {self.endpoint}
+  ssh_port: {self.ssh_port}
+  ssh_user: {self.ssh_user}
+  sudo: false
+  node_folder: ~/node
+  write_etc: false
+"""
+
 
 def for_all(environ: dict[str, str]) -> str:
     """A Python that any user can start, with our packages; skips the test where there is none."""

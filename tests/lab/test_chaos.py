@@ -19,7 +19,7 @@ import pytest
 from broker.model.job import Job
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service
-from tests.lab.boxed import boxed, living
+from tests.lab.boxed import boxed
 from tests.lab.running import Running
 
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
@@ -147,7 +147,7 @@ def test_every_job_ends_as_it_should_and_every_dollar_is_known(
         submit(gateway, asked, trouble)
         until(lambda: not _live(gateway), "the end of all jobs", SETTLE)
     lab.set("weather", refuse=0, throttle=0, lose=0)
-    until(lambda: not living(lab), "the end of all machines", SETTLE)
+    until(lambda: not lab.living(), "the end of all machines", SETTLE)
     until(lambda: _nodes_gone(gateway), "the nodes' end to be written down", SETTLE)
     print(_told(lab, trouble, time.monotonic() - began))
     for one in asked:

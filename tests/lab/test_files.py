@@ -10,7 +10,7 @@ import pytest
 from broker.model.job import JobState
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service, User
-from tests.e2e.test_spz import Terminal
+from tests.e2e.terminal import Terminal
 from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, boxed, saved
 from tests.lab.running import Running
 

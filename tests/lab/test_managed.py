@@ -16,7 +16,6 @@ from tests.lab.boxed import (
     SPZ,
     billed,
     boxed,
-    living,
     nodes_gone,
     posted,
     saved,
@@ -113,6 +112,6 @@ def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
 
     shown = gateway.run("sacct", "-D", "-n", "-X", "-P", "-o", "State", "-j", str(job))
     assert shown.out.split() == ["PREEMPTED", "PREEMPTED", "COMPLETED"]
-    until(lambda: not living(lab), "idle machines to be let go", PATIENCE)
+    until(lambda: not lab.living(), "idle machines to be let go", PATIENCE)
     until(lambda: nodes_gone(gateway), "the nodes' end to be written down", PATIENCE)
     assert posted(gateway) == billed(lab, since)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Ran, Service, service
-from tests.lab.boxed import PATIENCE, SPZ, living
+from tests.lab.boxed import PATIENCE, SPZ
 from tests.lab.running import CREDENTIALS, Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -18,23 +18,15 @@ partitions:
   - name: ec2
     default: true
     def_mem_per_cpu: 100
-    elastic: {{provider: ec2, max_nodes: 4, idle_seconds: 1, instance_types: [m7i.large],
-              regions: [us-east-1, eu-west-1]}}
-ceiling: {{usd_per_hour: 0.15}}
-aws:
-  endpoint_url: {endpoint}
-  ssh_port: {ssh_port}
-  ssh_user: {ssh_user}
-  ssh_from: [127.0.0.0/8]
-  sudo: false
-  node_folder: ~/node
-  write_etc: false
+    elastic: {provider: ec2, max_nodes: 4, idle_seconds: 1, instance_types: [m7i.large],
+              regions: [us-east-1, eu-west-1]}
+ceiling: {usd_per_hour: 0.15}
 """
 
 
 @pytest.fixture(scope="module")
 def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
-    config = CONFIG.format(endpoint=lab.endpoint, ssh_port=lab.ssh_port, ssh_user=lab.ssh_user)
+    config = f"{CONFIG}{lab.aws()}  ssh_from: [127.0.0.0/8]\n"
     with service(preloaded, config, environ=CREDENTIALS) as made:
         yield made
 
@@ -75,7 +67,7 @@ def test_a_ceiling_keeps_a_second_machine_from_being_bought(gateway: Service) ->
 def test_refusals_are_among_the_reasons_of_sinfo(gateway: Service, lab: Running) -> None:
     for region in ("us-east-1", "eu-west-1"):
         lab.set("rule", region=region)
-    until(lambda: not living(lab) or None, "idle machines to be let go", PATIENCE)
+    until(lambda: not lab.living() or None, "idle machines to be let go", PATIENCE)
     job = gateway.wrap("true")
 
     def told() -> str:

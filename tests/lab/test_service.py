@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service
-from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, billed, boxed, living, nodes_gone, posted
+from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, billed, boxed, nodes_gone, posted
 from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -39,7 +39,7 @@ def served(
         with boxed(preloaded, lab, buy) as made:
             yield made
     finally:
-        for machine in living(lab):
+        for machine in lab.living():
             lab.set("kill", id=machine["id"])
 
 
@@ -68,7 +68,7 @@ def test_a_job_starts_in_the_next_region_when_capacity_is_refused_in_several(
     with served(preloaded, lab, buy) as gateway:
         warm = gateway.wrap("true")
         gateway.wait(warm, "COMPLETED")
-        settle(lambda: not living(lab), "idle machines to be let go")
+        settle(lambda: not lab.living(), "idle machines to be let go")
         refused = ["us-east-1", "us-east-2", "us-west-2"][:regions]
         for region in refused:
             lab.set("rule", region=region)
@@ -119,7 +119,7 @@ def test_from_plan_to_start_it_takes_two_seconds_beside_the_boot(
 ) -> None:
     with served(preloaded, lab, "instance_types: [m7i.large], regions: [us-east-1]") as gateway:
         gateway.wait(gateway.wrap("true"), "COMPLETED")
-        settle(lambda: not living(lab), "idle machines to be let go")
+        settle(lambda: not lab.living(), "idle machines to be let go")
         spent = []
         for number in range(3):
             began = time.time()
@@ -127,7 +127,7 @@ def test_from_plan_to_start_it_takes_two_seconds_beside_the_boot(
             gateway.wait(job, "COMPLETED")
             own = float(gateway.file(f"began{number}")) - began - SIMULATED_SECONDS
             spent.append((own, slowdown()))
-            settle(lambda: not living(lab), "idle machines to be let go")
+            settle(lambda: not lab.living(), "idle machines to be let go")
         told = ", ".join(f"{own:.2f} s ({slow:.1f})" for own, slow in spent)
         print(f"beside {SIMULATED_SECONDS:g} s of boot (how much slower this host is): {told}")
         assert any(own < 2.0 * slow for own, slow in spent), told
@@ -141,7 +141,7 @@ def test_a_job_on_a_machine_that_is_taken_back_runs_again_elsewhere(
         script = "echo $SLURM_RESTART_COUNT >> tries; [ $SLURM_RESTART_COUNT ] || sleep 100"
         job = gateway.wrap(script, "--requeue")
         gateway.wait_file("tries")
-        (machine,) = living(lab)
+        (machine,) = lab.living()
         assert machine["market"] == "spot"
         assert lab.set("interrupt", id=machine["id"], notice=20 * SPEED) == [machine["id"]]
         gateway.wait(job, "COMPLETED")
@@ -154,7 +154,7 @@ def test_the_ledger_is_the_bill_of_the_box(preloaded: Preloaded, lab: Running) -
         jobs = [gateway.wrap(f"sleep {n}") for n in range(3)]
         for job in jobs:
             gateway.wait(job, "COMPLETED")
-        settle(lambda: not living(lab), "idle machines to be let go")
+        settle(lambda: not lab.living(), "idle machines to be let go")
         settle(lambda: nodes_gone(gateway), "the nodes' end to be written down")
         assert posted(gateway) == billed(lab, since)
 

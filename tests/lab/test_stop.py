@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded
-from tests.e2e.test_spz import Terminal
-from tests.lab.boxed import ONE_TYPE, PATIENCE, billed, boxed, living, nodes_gone, posted
+from tests.e2e.terminal import Terminal
+from tests.lab.boxed import ONE_TYPE, PATIENCE, billed, boxed, nodes_gone, posted
 from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -26,7 +26,7 @@ def test_a_stopped_cluster_keeps_its_disk_and_costs_its_volume(
         spz = Terminal(gateway, Path(folder))
         made = spz("launch", "-y", "-c", "dev", "--cpus", "2", "true")
         assert made.code == 0, made
-        (machine,) = living(lab)
+        (machine,) = lab.living()
         if os.geteuid() == 0 and shutil.which("ssh"):
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
             argv = ["ssh", "-F", f"{folder}/.ssh/config", "dev", "echo", "here"]
@@ -45,10 +45,10 @@ def test_a_stopped_cluster_keeps_its_disk_and_costs_its_volume(
         lab.set("clear")
         again = spz("start", "-y", "dev")
         assert (again.code, "is up" in again.out) == (0, True), again
-        assert [one["id"] for one in living(lab)] == [machine["id"]]
+        assert [one["id"] for one in lab.living()] == [machine["id"]]
         assert spz("exec", "dev", "echo again").out == "again\n"
         assert spz("down", "-y", "dev").code == 0
-        until(lambda: not living(lab), "the machine's end", PATIENCE)
+        until(lambda: not lab.living(), "the machine's end", PATIENCE)
         until(lambda: nodes_gone(gateway), "the node's end to be written down", PATIENCE)
         assert posted(gateway) == billed(lab, since)
 
@@ -81,7 +81,7 @@ def test_a_cluster_is_made_of_what_its_task_wishes_and_billed_so(
         task = spz.file("task.yaml", WISHES.format(image=image))
         made = spz("launch", "-y", "-c", "wish", task)
         assert (made.code, "here" in made.out) == (0, True), made
-        (machine,) = living(lab)
+        (machine,) = lab.living()
         told = ec2.describe_instances(InstanceIds=[machine["id"]])["Reservations"][0]["Instances"]
         tags = {tag["Key"]: tag["Value"] for tag in told[0]["Tags"]}
         assert (told[0]["ImageId"], tags["team"]) == (image, "nlp")
@@ -100,6 +100,6 @@ def test_a_cluster_is_made_of_what_its_task_wishes_and_billed_so(
         lines = [f"{port}: {machine['address']}:{port}" for port in (8080, 9000, 9001)]
         assert spz("status", "--endpoints", "wish").out.splitlines() == lines
         assert spz("down", "-y", "wish").code == 0
-        until(lambda: not living(lab), "the machine's end", PATIENCE)
+        until(lambda: not lab.living(), "the machine's end", PATIENCE)
         until(lambda: nodes_gone(gateway), "the node's end to be written down", PATIENCE)
         assert posted(gateway) == billed(lab, since)
