@@ -4,13 +4,13 @@ from broker.model import events as ev
 from broker.model.job import Job, JobState
 from broker.model.site import units
 from broker.model.tally import counts_of, party_of
-from broker.schedule.limit_rows import Asking
+from broker.schedule.limit_rows import ROWS, Asking
 from broker.schedule.limits import Known, known_of, stands_in, used_up
 from broker.world import World
 
 EVERY = 30
 """Seconds between two looks; Slurm's controller looks as often."""
-ENDING = ("grp_wall", "grp_tres_mins", "max_tres_mins_per_job")
+ENDING = frozenset(row.limit for row in ROWS if row.running is not None)
 
 
 class Overrunning:
