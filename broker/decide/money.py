@@ -6,6 +6,7 @@ from dataclasses import replace
 from accounting.ids import JobId
 from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
+from broker.decide.ending import region_of
 from broker.decide.placing import payer_of
 from broker.decide.stopping import keeper_of
 from broker.model import events as ev
@@ -204,7 +205,7 @@ def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> P
 def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
     """What it costs to bring a job's data from the region where it lies, once for each attempt."""
     asked, node = job.spec.resources, world.nodes.get(job.shares[0].node) if job.shares else None
-    region = node.machine.region if node is not None and node.machine is not None else ""
+    region = region_of(node) if node is not None else ""
     cost = moving(asked.data_gib or 0, asked.data_region or "", region) if region else 0
     return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
 
