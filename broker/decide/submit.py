@@ -16,7 +16,7 @@ from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import demand, expected_seconds, need_of, wanted
+from broker.schedule.demand import demand, expected_seconds, need_for, wanted
 from broker.schedule.gates import limit_of
 from broker.schedule.limits import asking, at_submit, known_of, stands_in
 from broker.schedule.view import TARGETS
@@ -150,11 +150,10 @@ def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> 
     ask, seconds = demand(job.spec, partition), expected_seconds(job)
     best = None
     if partition.elastic is not None:
-        best = quote(need_of(job.spec, ask, seconds), partition.elastic).first
+        best = quote(need_for(job, ask), partition.elastic).first
         each = best.offer.micro_usd_per_hour if best else 0
     else:
-        own = set(partition.nodes)
-        each = max((n.micro_usd_per_hour for n in site.nodes if n.name in own), default=0)
+        each = site.dearest(partition)
     return each * ask.min_nodes * seconds // 3600, best.old_price if best else ""
 
 

@@ -102,11 +102,8 @@ class Viewing:
         if ask is None:
             return 0
         if ask.partition.elastic is not None:
-            need = need_for(job, ask.demand)
-            rungs = quote(need, ask.partition.elastic).rungs
-            each = rungs[0].offer.micro_usd_per_hour if rungs else 0
+            best = quote(need_for(job, ask.demand), ask.partition.elastic).first
+            each = best.offer.micro_usd_per_hour if best else 0
         else:
-            own = set(ask.partition.nodes)
-            prices = (n.micro_usd_per_hour for n in self._world.site.nodes if n.name in own)
-            each = max(prices, default=0)
+            each = self._world.site.dearest(ask.partition)
         return each * ask.demand.min_nodes

@@ -147,6 +147,11 @@ class Site:
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)
 
+    def dearest(self, partition: Partition) -> int:
+        """Micro-dollars an hour of the dearest of the partition's own nodes; 0 without any."""
+        own = set(partition.nodes)
+        return max((n.micro_usd_per_hour for n in self.nodes if n.name in own), default=0)
+
 
 def with_book(site: Site, known: Book) -> Site:
     """The site with another book; who is administrator or operator follows from it."""
