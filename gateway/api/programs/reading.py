@@ -119,6 +119,11 @@ def limit_of(options: Options, long: str, *, program: str) -> int | None:
     return int(seconds)
 
 
+def lower(words: frozenset[str] | None) -> frozenset[str] | None:
+    """Accounts ignore case."""
+    return None if words is None else frozenset(word.lower() for word in words)
+
+
 def cluster_line(options: Options, call: Call, snap: Snapshot, *, fatal: str = "") -> str:
     """`CLUSTER: name` when clusters were named. Raises Finished for one that is not ours."""
     asked = options.text("clusters")

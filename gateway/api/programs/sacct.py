@@ -10,11 +10,17 @@ from broker.ports import HistoryQuery
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.reading import (
+    Options,
+    fail,
+    finishing,
+    lower,
+    read_options,
+    reader,
+)
 from gateway.api.programs.sacct_filters import (
     hosts,
     limits,
-    lower,
     numbers_between,
     qos,
     refs_of,

@@ -76,11 +76,6 @@ def hosts(text: str | None) -> frozenset[str] | None:
         raise fail(f"sacct: error: Invalid hostlist: {text}\n") from None
 
 
-def lower(words: frozenset[str] | None) -> frozenset[str] | None:
-    """Accounts ignore case."""
-    return None if words is None else frozenset(word.lower() for word in words)
-
-
 def numbers_between(options: Options, long: str, kind: str) -> tuple[int, int] | None:
     """`2` or `1-4`. Raises Finished for other texts."""
     text = options.text(long)

@@ -18,6 +18,7 @@ from gateway.api.programs.reading import (
     cluster_line,
     fail,
     limit_of,
+    lower,
     read_options,
     reader,
 )
@@ -236,7 +237,7 @@ def _wanted(options: Options, call: Call, snap: Snapshot) -> Wanted:
         all_states=states is None and options.has("states"),
         partitions=options.words_of("partitions"),
         hidden=hidden,
-        accounts=_lower(options.words_of("accounts")),
+        accounts=lower(options.words_of("accounts")),
         names=options.words_of("name"),
         qos=options.words_of("qos"),
         nodes=_nodes(options, snap.site),
@@ -245,10 +246,6 @@ def _wanted(options: Options, call: Call, snap: Snapshot) -> Wanted:
         over=limit_of(options, "running-over", program=call.program),
         under=limit_of(options, "running-under", program=call.program),
     )
-
-
-def _lower(words: frozenset[str] | None) -> frozenset[str] | None:
-    return None if words is None else frozenset(word.lower() for word in words)
 
 
 def _states(options: Options) -> frozenset[str] | None:
