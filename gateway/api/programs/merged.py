@@ -7,6 +7,8 @@ takes away again.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.api.programs.reading import Finished, Options
+from gateway.api.programs.squeue_look import FORMATS, check_formats, own_format
 from gateway.query import views
 from gateway.query.fields import BY_LETTER
 from gateway.query.select import DEFAULT_SORT, sort_letters
@@ -19,7 +21,6 @@ BY_NUMBER = {"i": "A", "p": "Q"}
 """Letters of `--sort`, and the column that has what they mean."""
 NOT_MERGED = frozenset(("long", "only-job-state", "start", "steps"))
 """Listings of squeue that have an order or a headline of their own."""
-FORMATS = frozenset(("format", "Format", "noheader"))
 EVERY = "%all"
 
 
@@ -79,19 +80,22 @@ def _squeue(query: Query) -> Listing | None:
 
 def _others(query: Query) -> Iterator[str]:
     for one in query.said:
-        if one.opt.long not in FORMATS:
+        if one.opt.long not in (*FORMATS, "noheader"):
             yield f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}"
 
 
 def _format(query: Query, letters: Sequence[str]) -> str | None:
     """The format that counts, with the columns to sort by in front."""
-    typed = [one.opt.long for one in query.said if one.opt.long in ("format", "Format")]
-    given = (*typed[-1:], "Format", "format")
-    long = next((long for long in given if long in query.given), "format")
-    text = query.given[long].text if long in query.given else views.SQUEUE_DEFAULT
+    options = Options(query)
+    try:
+        check_formats(options)
+    except Finished:
+        return None
+    typed, names = own_format(options)
+    text = next((text for text in (typed, names) if text is not None), views.SQUEUE_DEFAULT)
     if not text or EVERY in text or any(letter not in BY_LETTER for letter in letters):
         return None
-    if long == "format":
+    if names is None:
         return f"--format={''.join(f'%{WIDTH}{letter}' for letter in letters)}{text}"
-    names = ",".join(f"{BY_LETTER[letter].long}:{WIDTH}" for letter in letters)
-    return f"--Format={names},{text}"
+    front = ",".join(f"{BY_LETTER[letter].long}:{WIDTH}" for letter in letters)
+    return f"--Format={front},{text}"
