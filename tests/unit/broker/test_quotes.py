@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
-from broker.model.offer import BuyPolicy, Machine, MachineState, Market, Need, Offer
+from broker.model.offer import BuyPolicy, MachineState, Market, Need, Offer
 from broker.model.reports import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.site import Elastic
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import PROBE_SECONDS, Quotes
+from tests.unit.broker.made import machine
 
 NOW = 1_800_000_000
 OFFER = Offer(
@@ -26,19 +27,7 @@ DEARER = replace(OFFER, instance_type="m7i.xlarge", micro_usd_per_hour=201_600, 
 POLICY = BuyPolicy(provider="ec2", spot=True)
 ELASTIC = Elastic(prefix="ec2-", max_nodes=4, buy=POLICY)
 NEED = Need(cpus=1)
-MACHINE = Machine(
-    id="i-1",
-    node=NodeName("ec2-1"),
-    launch=1,
-    token="1/1",
-    state=MachineState.TERMINATED,
-    region="us-east-1",
-    zone="use1-az1",
-    instance_type="m7i.large",
-    market=Market.ON_DEMAND,
-    micro_usd_per_hour=100_800,
-    launched_at=NOW,
-)
+MACHINE = machine(state=MachineState.TERMINATED, launched_at=NOW)
 
 
 class Bench:

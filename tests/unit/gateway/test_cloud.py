@@ -12,26 +12,15 @@ from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.nodeevents import NodeDoomed
-from broker.model.offer import Machine, MachineState, Market
+from broker.model.offer import Machine, Market
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
 from broker.providers.ec2.interruptions import Interruptions
 from gateway.cloud import Cloud
+from tests.unit.broker.made import machine
 from tests.unit.broker.providers.ec2.test_interruptions import URL, Queue, event
 
-MACHINE = Machine(
-    id="i-1",
-    node=NodeName("ec2-1"),
-    launch=7,
-    token="1/1",
-    state=MachineState.RUNNING,
-    region="us-east-1",
-    zone="use1-az1",
-    instance_type="m7i.large",
-    market=Market.SPOT,
-    micro_usd_per_hour=1,
-    launched_at=0,
-)
+MACHINE = machine(launch=7, market=Market.SPOT)
 NODE = Node(
     name=NodeName("ec2-1"),
     launch=7,

@@ -20,11 +20,12 @@ from broker.decide.recovery import (
 from broker.model import events as ev
 from broker.model.ids import NodeName
 from broker.model.job import Hold, JobState, Share
-from broker.model.offer import Machine, MachineState, Market
+from broker.model.offer import Machine
 from broker.model.recovery import POLICY, Action, Decided, Failure
 from broker.world import World
 from tests.contract import records
 from tests.sim.site import SITE
+from tests.unit.broker import made
 
 NOW = 1_800_000_000
 GONE = "machine vanished"
@@ -96,19 +97,8 @@ def world(*, machines: int, lost: int, ago: int = 0) -> World:
 
 
 def machine(number: int) -> Machine:
-    return Machine(
-        id=f"i-{number}",
-        node=NodeName(f"ec2-{number}"),
-        launch=1,
-        token="t",
-        state=MachineState.RUNNING,
-        instance_type="m7i.large",
-        region="us-east-1",
-        zone="use1-az1",
-        market=Market.ON_DEMAND,
-        micro_usd_per_hour=100_800,
-        launched_at=NOW,
-        address="10.0.0.1",
+    return made.machine(
+        id=f"i-{number}", node=NodeName(f"ec2-{number}"), launched_at=NOW, address="10.0.0.1"
     )
 
 

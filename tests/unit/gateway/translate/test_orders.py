@@ -11,30 +11,18 @@ from broker.model.errors import Unknown
 from broker.model.ids import BATCH, Digest, NodeName, StepId
 from broker.model.job import Job, Owner, Share, Step
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, MachineState, Market
 from broker.model.site import Site
 from broker.model.spec import Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
 from broker.run.launch import RELAYED, Task
 from broker.world import Snapshot
 from gateway.translate.environment import unpack
 from gateway.translate.orders import OrderBook
+from tests.unit.broker.made import machine
 
 ALICE = Owner(2001, 2001, "alice", "alice", home="/home/alice", shell="/bin/bash")
 WHOLE = Tres(4, 4096, 1, gres_counts({"gpu": 2}))
 NODE = Node(NodeName("n1"), 0, NodeState.UP, WHOLE, ("ec2",))
-MACHINE = Machine(
-    id="i-1",
-    node=NodeName("n1"),
-    launch=0,
-    token="t",
-    state=MachineState.RUNNING,
-    region="us-east-1",
-    zone="use1-az1",
-    instance_type="m5.large",
-    market=Market.ON_DEMAND,
-    micro_usd_per_hour=1,
-    launched_at=0,
-)
+MACHINE = machine(node=NodeName("n1"), launch=0)
 OURS = Digest("ours")
 BLOBS = {OURS: b"MINE=1\0SLURM_JOB_ID=9"}
 
