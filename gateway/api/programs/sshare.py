@@ -7,8 +7,9 @@ from typing import Any
 
 from accounting.assoc import USE_PARENT, lower
 from accounting.fairshare import INFINITE, Key, Standing
-from accounting.tres import Tres, billing, parse_weights
 from broker.model.job import Job, JobState
+from broker.model.site import units
+from broker.model.tally import counts_of
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.reading import (
@@ -148,17 +149,19 @@ class Sshare:
             shown = fields_of(options.text("format") or _usual(options), known)
         except UnknownFieldError as error:
             raise fail(BAD_FIELD.format(error)) from None
-        rows = await self._rows(desk, call, options, ctx=ctx)
+        users = await _users(desk, call, options)
+        rows = await self._rows(desk, options, ctx, users=users)
         if by is not None:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
-        err = await _requested(desk, call, options) if options.has("verbose") else ""
+        err = _requested(options, users) if options.has("verbose") else ""
         return Answer(out=top + table(shown, rows, _style(options)), err=err)
 
-    async def _rows(self, desk: Desk, call: Call, options: Options, *, ctx: Context) -> list[Share]:
+    async def _rows(
+        self, desk: Desk, options: Options, ctx: Context, *, users: frozenset[str] | None
+    ) -> list[Share]:
         past = await used(desk, ctx)
         stand = standing(ctx.site.book, past)
-        users = await _users(desk, call, options)
         accounts = options.words_of("accounts")
         wanted = None if accounts is None else {name.lower() for name in accounts}
         ahead = run_minutes(list(ctx.jobs.values()), ctx, self.tres)
@@ -182,8 +185,7 @@ def run_minutes(jobs: list[Job], ctx: Context, tres: tuple[str, ...]) -> Minutes
     sums: dict[Key, Counter[str]] = {}
     for job in jobs:
         if job.state is JobState.RUNNING:
-            above = [(str(one.name), "") for one in ctx.site.book.lineage(lower(job.account))]
-            for key in [(job.account, job.owner.user), *above]:
+            for key in _upwards(job.account, job.owner.user, ctx):
                 sums.setdefault(key, Counter()).update(_left(job, ctx))
     return lambda key: {name: sums.get(key, Counter())[name] for name in tres}
 
@@ -192,22 +194,23 @@ def minutes(past: Used, ctx: Context, tres: tuple[str, ...]) -> Minutes:
     """By account and user (empty: all below): what of each TRES was used."""
     sums: dict[Key, Counter[str]] = {}
     for (account, user), counts in past.items():
-        above = [(str(one.name), "") for one in ctx.site.book.lineage(lower(account))]
-        for key in [(account, user), *above]:
+        for key in _upwards(account, user, ctx):
             own = sums.setdefault(key, Counter())
             for name, count in counts.items():
                 own[name] += int(count)
     return lambda key: {name: sums.get(key, Counter())[name] // 60 for name in tres}
 
 
+def _upwards(account: str, user: str, ctx: Context) -> list[Key]:
+    """The association, and the accounts that it counts for."""
+    above = ctx.site.book.lineage(lower(account))
+    return [(account, user), *((str(one.name), "") for one in above)]
+
+
 def _left(job: Job, ctx: Context) -> dict[str, int]:
     left = of.time_left(job, ctx)
     minutes = max(left, 0) // 60 if isinstance(left, int) else of.YEAR // 60
-    tres: Tres = job.alloc
-    part = ctx.site.partition(job.partition)
-    units = billing(tres, parse_weights(part.billing_weights) if part else None)
-    counts = {"cpu": tres.cpu, "mem": tres.mem_mib, "node": tres.node, "billing": units}
-    counts |= {f"gres/{name}": count for name, count in tres.gres}
+    counts = counts_of(job.alloc, units(ctx.site, job.alloc, job.partition))
     return {name: count * minutes for name, count in counts.items()}
 
 
@@ -234,9 +237,8 @@ async def _users(desk: Desk, call: Call, options: Options) -> frozenset[str] | N
     return frozenset({(await desk.owner(call.peer.uid)).user})
 
 
-async def _requested(desk: Desk, call: Call, options: Options) -> str:
+def _requested(options: Options, users: frozenset[str] | None) -> str:
     """What `-v` tells."""
-    users = await _users(desk, call, options)
     accounts = options.words_of("accounts")
     lists = [
         "".join(f"\t: {name}\n" for name in sorted(one or {"all"})) for one in (users, accounts)
