@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from accounting.rollup import DAY, HOUR
 from gateway.api.programs.reading import Options, fail
 from gateway.query.context import Context
 from gateway.query.reportunits import MINUTES, Unit, unit_of
@@ -13,7 +14,6 @@ BAD_CONDITION = " Unknown condition: {}\nUse keyword set to modify value\n"
 BAD_TIME = "Invalid time specification (pos=0): {}\n"
 BAD_UNIT = "unknown time format {}\n"
 NO_TRES = "sreport: fatal: No valid TRES given\n"
-HOUR, DAY = 3600, 86400
 CONDITIONS = (
     "accounts", "all_clusters", "clusters", "end", "format", "groups", "names", "qos", "start",
     "topcount", "tree", "users", "wckeys", "partitions", "nodes", "jobs", "gid", "grouping",
