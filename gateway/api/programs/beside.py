@@ -9,7 +9,7 @@ from gateway.api.programs.merged import Listing, merged
 from gateway.api.stream import Exec, Interactive, Line
 from gateway.api.stream import Program as Talking
 from gateway.api.text import Program
-from gateway.api.wire import STDIN, Answer, Call
+from gateway.api.wire import STDIN, Answer, Call, text
 from gateway.passthrough.base import (
     HEADLESS,
     Border,
@@ -120,7 +120,7 @@ async def _in_one(
     answer = await program(desk, replace(call, argv=listing.ours))
     if answer.code:
         return await program(desk, call)
-    lines = answer.out if isinstance(answer.out, str) else decoded(answer.out)
+    lines = answer.out if isinstance(answer.out, str) else text(answer.out)
     return replace(answer, out="", also=("", listing.spec, lines, path, *listing.theirs))
 
 
@@ -135,12 +135,8 @@ def batch_text(call: Call) -> str | None:
     name = seen.script or STDIN
     for path, given in call.files.items():
         if not given.error and (path == name or path.endswith("/" + name)):
-            return decoded(given.content)
+            return text(given.content)
     return None
-
-
-def decoded(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
 
 
 def _may_be_ours(call: Call, border: Border) -> bool:
