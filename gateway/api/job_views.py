@@ -16,6 +16,7 @@ from broker.model.spec import UNLIMITED, OwnBucket, StepSpec
 from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.query.job import id_text
+from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.filenames import absolute, default_pattern, fill
 from sbatch_shim.grammar.hostlist import fold
 
@@ -23,8 +24,6 @@ Json = dict[str, Any]
 
 CLUSTER_STATES = {"PENDING": "INIT", "CONFIGURING": "INIT", "RUNNING": "UP"}
 """SkyPilot's words for a job that is a cluster; any other is on its way out."""
-LONGEST_ARRAY = 64
-"""Characters of the indexes of an array's tasks, as squeue has it."""
 HALTING = "STOPPING"
 """Until the last of its machines is stopped."""
 RUN_STATES = {
@@ -45,7 +44,7 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     nodes = nodes_of(job, seen)
     return {
         "id": job.id,
-        "slurm_id": id_text(job, LONGEST_ARRAY),
+        "slurm_id": id_text(job, BITSTR_LEN),
         "name": job.spec.name,
         "user": job.owner.user,
         "uid": job.owner.uid,

@@ -13,7 +13,7 @@ from broker.ports import HistoryQuery
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, desk_of, writer
 from gateway.api.desk import Desk
-from gateway.api.job_views import Json, infra, job_view
+from gateway.api.job_views import Json, infra, job_view, nodes_of
 from gateway.api.launches import (
     LaunchRequest,
     Market,
@@ -155,11 +155,10 @@ def _leads(file: TaskFile, task: Task) -> bool:
 def _view(job: Job, seen: Snapshot, cost: int | None) -> Json:
     told = job_view(job, seen=seen, cost=cost)
     asked = job.spec.managed or Managed()
-    nodes = (seen.nodes[share.node] for share in job.shares if share.node in seen.nodes)
     return {
         **told,
         "status": _status(job),
-        "infra": next((infra(node) for node in nodes), None),
+        "infra": next((infra(node) for node in nodes_of(job, seen)), None),
         "rank": job.array.task if job.array else None,
         "kind": asked.kind,
         "root": job.array.base if job.array else asked.root or job.id,
