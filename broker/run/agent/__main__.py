@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import back, carry, commands, daemon, keeper, order, spool, wire
+from . import back, carry, commands, daemon, keeper, order, procs, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,21 +140,13 @@ def _detached(options: Arguments, keep: "set[int]", tell: int) -> "NoReturn":
         log = os.open("agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for number, fd in enumerate((nothing, nothing, log)):
             os.dup2(fd, number)
-        for fd in {int(name) for name in os.listdir("/proc/self/fd")} - keep - {0, 1, 2}:
-            _close(fd)
+        procs.close_others(keep | {0, 1, 2})
         _serve(options, tell)
         status = 0
     except BaseException:  # border: the log is all that is left to tell
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # it was the one that listed the folder
 
 
 def _serve(options: Arguments, tell: int) -> None:

@@ -31,8 +31,7 @@ def _settle(keep: "set[int]") -> int:
     """Away from the agent: own session, no descriptors of its, orphans come here."""
     signal.set_wakeup_fd(-1)
     os.setsid()
-    for fd in {int(name) for name in os.listdir("/proc/self/fd")} - keep - {0, 1, 2}:
-        _close(fd)
+    procs.close_others(keep | {0, 1, 2})
     procs.prctl(procs.PR_SET_CHILD_SUBREAPER, 1)
     procs.prctl(procs.PR_SET_NAME, NAME)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -41,10 +40,3 @@ def _settle(keep: "set[int]") -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker)
     return wake
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # it was the one that listed the folder

@@ -36,6 +36,13 @@ def prctl(option: int, value: "int | bytes") -> bool:
         return False
 
 
+def close_others(keep: "set[int]") -> None:
+    """Every descriptor of this process but these."""
+    for fd in {int(name) for name in os.listdir("/proc/self/fd")} - keep:
+        with contextlib.suppress(OSError):  # it was the one that listed the folder
+            os.close(fd)
+
+
 def table() -> "dict[int, Process]":
     """All processes that are there now."""
     found = {}
