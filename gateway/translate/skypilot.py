@@ -289,17 +289,6 @@ class Task(Section):
         return found[0] if found else Slurm()
 
 
-MODELS: Mapping[str, type[BaseModel]] = {
-    "": Task,
-    "resources": Resources,
-    "file_mounts.PATH": Storage,
-    "workdir": Git,
-    "pool": Pool,
-    "config.slurm": Slurm,
-}
-"""By the sections of the schema that they read."""
-
-
 @dataclass(frozen=True, slots=True)
 class TaskFile:
     """What a file holds: one task, a pipeline, or a group."""

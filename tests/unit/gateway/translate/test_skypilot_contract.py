@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel
 
 from broker.model.errors import BadSpec
-from gateway.translate.skypilot import MODELS, read_file
+from gateway.translate.skypilot import Git, Pool, Resources, Slurm, Storage, Task, read_file
 from gateway.translate.skypilot_documents import RENAMED
 from gateway.translate.skypilot_manual import keys_page
 from gateway.translate.skypilot_schema import (
@@ -101,6 +102,17 @@ def test_each_key_of_the_schema_is_in_a_file_of_the_corpus() -> None:
     wanted = {*every(SCHEMA), *(f"header{path}" for path in every(HEADER))}
     missing = {path for path in wanted - used if not path.startswith(OF_ALTERNATIVES)}
     assert missing == set()
+
+
+MODELS: Mapping[str, type[BaseModel]] = {
+    "": Task,
+    "resources": Resources,
+    "file_mounts.PATH": Storage,
+    "workdir": Git,
+    "pool": Pool,
+    "config.slurm": Slurm,
+}
+"""By the sections of the schema that they read."""
 
 
 @pytest.mark.parametrize("section", MODELS)
