@@ -35,12 +35,6 @@ OWNED = Terms()
 """EC2's terms for Linux as of 2025, and those of a declared machine, which only has a price."""
 
 
-def with_price(prices: Sequence[Price], price: Price) -> tuple[Price, ...]:
-    """The prices with one more, in order of time; a later word about the same instant wins."""
-    kept = {old.since: old for old in prices} | {price.since: price}
-    return tuple(sorted(kept.values()))
-
-
 def cumulative(prices: Sequence[Price], start: int, until: int) -> MicroUsd:
     """Cost of running from `start` to `until`, cut to whole micro-dollars once, at the end.
 

@@ -20,7 +20,7 @@ from accounting.ledger import (
     settle,
     usage,
 )
-from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms, bill, with_price
+from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms, bill
 from accounting.tres import Tres, gres_counts
 
 WHOLE = Tres(cpu=8, mem_mib=32000, gres=gres_counts({"gpu:a10g": 2}))
@@ -153,9 +153,15 @@ def test_a_free_end_that_is_learned_after_the_free_time_still_makes_the_sum_zero
     assert after.posted == 0
 
 
+def repriced(machine, price):
+    """In order of time; a later word about the same instant wins."""
+    kept = {old.since: old for old in machine.prices} | {price.since: price}
+    return replace(machine, prices=tuple(sorted(kept.values())))
+
+
 def test_a_price_that_is_learned_late_is_corrected_by_nobodys_entry():
     machine, _ = settle(meter(), [holder(2)], START + 100)
-    machine = replace(machine, prices=with_price(machine.prices, Price(START + 50, 7_200_000)))
+    machine = repriced(machine, Price(START + 50, 7_200_000))
     after, entries = settle(machine, [holder(2)], START + 110)
     assert [(entry.account, entry.kind, entry.cost) for entry in entries] == [
         (OVERHEAD, Kind.CORRECTION, 50_000),
@@ -280,7 +286,7 @@ def test_posting_twice_is_posting_once(timeline):
 @given(timelines(), st.integers(START, START + 9000), st.integers(0, 98_320_000))
 def test_a_price_learned_late_still_adds_up(timeline, since, price):
     machine, _ = settle(timeline.meter, [holder(1)], START + 500)
-    machine = replace(machine, prices=with_price(machine.prices, Price(since, price)))
+    machine = repriced(machine, Price(since, price))
     after, _ = close(machine, [holder(1)], START + 4000)
     assert after.posted == bill(machine.prices, machine.terms, start=START, end=START + 4000)
 

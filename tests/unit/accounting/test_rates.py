@@ -16,7 +16,6 @@ from accounting.rates import (
     cumulative,
     dollars,
     share,
-    with_price,
 )
 
 DOLLAR = (Price(0, 1_000_000),)
@@ -106,12 +105,6 @@ def test_parts_add_up_and_none_is_a_micro_dollar_from_its_due(amount, weights):
 def test_no_weights_and_negative_ones_are_refused(weights):
     with pytest.raises(ValueError, match="cannot share"):
         share(10, weights)
-
-
-def test_prices_stand_in_order_of_time_and_the_later_word_wins():
-    prices = with_price(with_price(DOLLAR, Price(20, 2)), Price(10, 1))
-    assert prices == (Price(0, 1_000_000), Price(10, 1), Price(20, 2))
-    assert with_price(prices, Price(10, 7))[1] == Price(10, 7)
 
 
 @pytest.mark.parametrize(
