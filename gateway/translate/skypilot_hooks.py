@@ -58,14 +58,19 @@ def _found(task: Task) -> Iterator[Hook]:
             yield _hook(one)
         if candidate.termination_hook is not None:
             yield _hook(candidate.termination_hook)
-        if candidate.autostop is not None and candidate.autostop.hook is not None:
-            yield Hook(candidate.autostop.hook, ("stop", "down"), candidate.autostop.hook_seconds)
+        asked = candidate.autostop
+        if asked is not None and asked.hook is not None:
+            yield Hook(asked.hook, ("stop", "down"), _bounded(asked.hook_seconds))
 
 
 def _hook(tree: Mapping[str, Any]) -> Hook:
     script = str(tree.get("run") or tree.get("command") or "")
-    seconds = int(float(tree.get("timeout") or USUAL_SECONDS))
-    return Hook(script, tuple(tree.get("events") or EVENTS), min(max(1, seconds), LONGEST))
+    return Hook(script, tuple(tree.get("events") or EVENTS), _bounded(tree.get("timeout")))
+
+
+def _bounded(seconds: float | str | None) -> int:
+    """As asked, the usual ones where nothing is; a day at most."""
+    return min(max(1, int(float(seconds or USUAL_SECONDS))), LONGEST)
 
 
 def keeper(hooks: tuple[Hook, ...]) -> str:

@@ -109,7 +109,7 @@ class Autostop:
     wait_for: str = "jobs_and_ssh"
     hook: str | None = None
     """Older place of a hook."""
-    hook_seconds: int = 3600
+    hook_seconds: int | None = None
 
 
 IDLE_SECONDS = 300
@@ -244,8 +244,9 @@ def autostop(value: object) -> Autostop | None:
         asked = Autostop(seconds, down=bool(value.get("down")), wait_for=waits)
         if value.get("hook") is None:
             return asked
-        limit = duration(value.get("hook_timeout") or asked.hook_seconds, bare=1)
-        return replace(asked, hook=str(value["hook"]), hook_seconds=limit)
+        limit = value.get("hook_timeout")
+        seconds = duration(limit, bare=1) if limit else None
+        return replace(asked, hook=str(value["hook"]), hook_seconds=seconds)
     if value is False or value is None or str(value).startswith("-"):
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))

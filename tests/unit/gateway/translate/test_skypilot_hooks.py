@@ -32,6 +32,15 @@ from .test_skypilot import ORIGIN
             "resources: {autostop: {idle_minutes: 5, hook: a, hook_timeout: 60}}",
             [Hook("a", ("stop", "down"), 60)],
         ),
+        (
+            "resources: {autostop: {idle_minutes: 5, hook: a}}",
+            [Hook("a", ("stop", "down"), 3600)],
+        ),
+        (
+            "resources: {autostop: {idle_minutes: 5, hook: a, hook_timeout: 3d}}",
+            [Hook("a", ("stop", "down"), 86400)],
+        ),
+        ("config: {hooks: [{run: a, timeout: 259200}]}", [Hook("a", EVENTS, 86400)]),
     ],
 )
 def test_hooks_are_found_where_any_version_has_them(text: str, found: list[Hook]) -> None:
