@@ -245,8 +245,8 @@ def autostop(value: object) -> Autostop | None:
         if value.get("hook") is None:
             return asked
         limit = value.get("hook_timeout")
-        seconds = duration(limit, bare=1) if limit else None
-        return replace(asked, hook=str(value["hook"]), hook_seconds=seconds)
+        longest = duration(limit, bare=1) if limit else None
+        return replace(asked, hook=str(value["hook"]), hook_seconds=longest)
     if value is False or value is None or str(value).startswith("-"):
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))
