@@ -13,7 +13,7 @@ import termios
 import time
 import traceback
 
-from . import container, identity, kit, words
+from . import container, identity, kit, wire, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Phase:
         self.argv = program.argv
         self.program = program
         self.files = []  # type: list[int]
-        self.cwd = text(step.get("cwd") or "/")
+        self.cwd = wire.text(step.get("cwd") or "/")
 
     def prepare(self, door: Door) -> None:
         """Becomes the user, opens the files and says so."""
@@ -161,7 +161,7 @@ class Phase:
             path = locate(argv[0], environment)
             os.execve(path, [path, *argv[1:]], environment)  # its name is where it was found
         except container.ContainerError as error:
-            _say(b"container: " + text(str(error)))
+            _say(b"container: " + wire.text(str(error)))
             os._exit(1)
         except OSError as error:
             _say(_cannot_execute(self.argv[0], error))
@@ -211,11 +211,6 @@ def _open(stream: File) -> int:
     except OSError as error:
         reason = "{} {!r}: {}".format(stream.name, stream.path, error.strerror)
         raise CannotOpenError(reason) from error
-
-
-def text(value: str) -> bytes:
-    """The bytes that a JSON text stands for; lone surrogates are bytes that are no UTF-8."""
-    return value.encode("utf-8", "surrogateescape")
 
 
 def _open_in_made_folder(path: bytes, flags: int) -> int:

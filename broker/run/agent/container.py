@@ -5,6 +5,8 @@ import hashlib
 import os
 import subprocess
 
+from . import wire
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -35,11 +37,13 @@ class Box:
         self.argv = argv
         self.environment = environment
         self.image = asked["image"]
-        self.cwd = _bytes(asked.get("workdir") or step.get("cwd") or "/")
+        self.cwd = wire.text(asked.get("workdir") or step.get("cwd") or "/")
         self.home = bool(asked.get("home"))
         self.program = b""
         """The runtime's own path."""
-        named = [(_bytes(one[0]), _bytes(one[1]), _bytes(one[2])) for one in asked["mounts"]]
+        named = [
+            (wire.text(one[0]), wire.text(one[1]), wire.text(one[2])) for one in asked["mounts"]
+        ]
         own = [] if asked.get("workdir") else [(self.cwd, self.cwd, b"")]
         script = [(word, word, b"ro") for word in argv[:1] if word.endswith(SCRIPT)]
         home = environment.get(b"HOME", b"")
@@ -53,7 +57,7 @@ class Box:
     @property
     def name(self) -> bytes:
         """For runtimes that take docker's names: pyxis has `#` behind the registry."""
-        return _bytes(self.image.rpartition("@")[2].replace("#", "/"))
+        return wire.text(self.image.rpartition("@")[2].replace("#", "/"))
 
     def passed(self) -> "list[bytes]":
         return sorted(set(self.environment) - OF_THE_IMAGE)
@@ -90,10 +94,6 @@ def _found(name: bytes, environment: "Environment") -> bytes:
     return b""
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _joined(mount: "tuple[bytes, bytes, bytes]", glue: bytes = b",") -> bytes:
     source, target, flags = mount
     return b":".join([source, target, flags.replace(b"+", glue)] if flags else [source, target])
@@ -103,7 +103,7 @@ def _joined(mount: "tuple[bytes, bytes, bytes]", glue: bytes = b",") -> bytes:
 
 
 def _apptainer(box: Box) -> "list[bytes]":
-    image = _bytes(box.image) if box.is_file else b"docker://" + box.name
+    image = wire.text(box.image) if box.is_file else b"docker://" + box.name
     binds = [word for mount in box.mounts for word in (b"--bind", _joined(mount))]
     home = [] if box.home else [b"--no-home"]
     gpus = [b"--nv"] if box.wants_gpus() else []
@@ -120,15 +120,15 @@ def _enroot(box: Box) -> "list[bytes]":
 def _enroot_image(box: Box) -> bytes:
     """A file; of a registry's image one that is brought once for a job. Raises ContainerError."""
     if box.is_file:
-        return _bytes(box.image)
+        return wire.text(box.image)
     folder = box.environment.get(b"SLURM_TMPDIR") or box.environment.get(b"TMPDIR") or b"/tmp"
     job = box.environment.get(b"SLURM_JOB_ID", b"0")
-    mark = hashlib.sha256(_bytes(box.image)).hexdigest()[:16].encode("ascii")
+    mark = hashlib.sha256(wire.text(box.image)).hexdigest()[:16].encode("ascii")
     path = os.path.join(folder, b"spz-%b-%b.sqsh" % (job, mark))
     lock = os.open(path + b".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # another task may be at it
     if not os.path.exists(path):
-        argv = [box.program, b"import", b"--output", path, b"docker://" + _bytes(box.image)]
+        argv = [box.program, b"import", b"--output", path, b"docker://" + wire.text(box.image)]
         if subprocess.call(argv, env=box.environment, stdin=subprocess.DEVNULL):
             raise ContainerError("{} cannot be imported".format(box.image))
     os.close(lock)

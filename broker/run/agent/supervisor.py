@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 
-from . import child, gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
+from . import gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
 from .order import Order
@@ -140,7 +140,7 @@ class Supervisor:
 
     def arguments(self, phase: "dict[str, Any]") -> "list[bytes]":
         path = self.write_script(phase.pop("script")) if phase.get("script") else b""
-        return [child.text(item) if isinstance(item, str) else path for item in phase["argv"]]
+        return [wire.text(item) if isinstance(item, str) else path for item in phase["argv"]]
 
     def write_script(self, script: str) -> bytes:
         """The script as a file of the user's that only the user may read and run."""
@@ -223,7 +223,7 @@ class Supervisor:
         """`scontrol notify`; one that is told again is not written again."""
         if order["serial"] > self.noticed:
             self.noticed = order["serial"]
-            self.write(words.error(child.text(order["text"]), time.time()))
+            self.write(words.error(wire.text(order["text"]), time.time()))
 
     def obey_signal(self, order: "dict[str, Any]") -> None:
         self.signal(order["signal"], order["scope"])

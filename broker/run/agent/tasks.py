@@ -4,7 +4,7 @@ import base64
 import functools
 import os
 
-from . import child
+from . import child, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Task:
 
     def argv(self, common: "list[bytes]") -> "list[bytes]":
         own = self.order.get("argv")
-        return common if own is None else [child.text(word) for word in own]
+        return common if own is None else [wire.text(word) for word in own]
 
     def variables(self) -> bytes:
         return base64.b64decode(self.order.get("env") or "")
@@ -167,7 +167,7 @@ def of_step(step: "dict[str, Any]") -> "list[Task]":
 def name_files(tasks: "list[Task]", step: "dict[str, Any]") -> None:
     """Where each stream comes from; several tasks that write one file begin it anew but once."""
     fresh = step.get("open_mode") != "append"
-    folder = child.text(step.get("cwd") or "/")
+    folder = wire.text(step.get("cwd") or "/")
     begun = set()  # type: set[bytes]
     for task in tasks:
         task.streams = []

@@ -17,6 +17,11 @@ class TooLongError(Exception):
     """A caller sent more than LIMIT bytes without a line's end."""
 
 
+def text(value: str) -> bytes:
+    """The bytes that a JSON text stands for; lone surrogates are bytes that are no UTF-8."""
+    return value.encode("utf-8", "surrogateescape")
+
+
 def reach(act: "Callable[[str], object]", path: str) -> None:
     """`act` with an address of `path` that fits a socket's 107 bytes. Raises OSError."""
     folder, name = os.path.split(path)
