@@ -15,6 +15,7 @@ from gateway.query.context import Context
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
+from sbatch_shim.grammar.states import read_job_state
 from sbatch_shim.grammar.values import UNLIMITED, read_digits, read_seconds
 
 KEPT_LISTINGS = 64
@@ -122,6 +123,17 @@ def limit_of(options: Options, long: str, *, program: str) -> int | None:
 def lower(words: frozenset[str] | None) -> frozenset[str] | None:
     """Accounts ignore case."""
     return None if words is None else frozenset(word.lower() for word in words)
+
+
+def states_in(text: str, *, bad: str) -> frozenset[str]:
+    """Long words of a list of states. Raises Finished, saying `bad` of a word that is none."""
+    states = set()
+    for word in [word for word in text.split(",") if word]:
+        state = read_job_state(word)
+        if state is None:
+            raise fail(bad.format(word))
+        states.add(state)
+    return frozenset(states)
 
 
 def cluster_line(options: Options, call: Call, snap: Snapshot, *, fatal: str = "") -> str:

@@ -1,12 +1,11 @@
 """What sacct's filters are given: names, numbers and lists, with Slurm's words for bad ones."""
 
 from broker.world import Snapshot
-from gateway.api.programs.reading import Options, fail, limit_of
+from gateway.api.programs.reading import Options, fail, limit_of, states_in
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.sacct import FIRST_STEPS
 from gateway.query.select import JobRef
 from sbatch_shim.grammar.hostlist import HostlistError, expand
-from sbatch_shim.grammar.states import read_job_state
 from sbatch_shim.grammar.values import read_digits
 
 BAD_ELEMENT = "sacct: fatal: Bad job array element specified: {}\n"
@@ -48,13 +47,7 @@ def states(options: Options) -> frozenset[str] | None:
     text = options.joined("state")
     if text is None:
         return None
-    states = set()
-    for word in [word for word in text.split(",") if word]:
-        state = read_job_state(word)
-        if state is None:
-            raise fail(BAD_STATE.format(word))
-        states.add(state)
-    return frozenset(states) or None
+    return states_in(text, bad=BAD_STATE) or None
 
 
 def qos(options: Options, snap: Snapshot) -> frozenset[str] | None:

@@ -21,6 +21,7 @@ from gateway.api.programs.reading import (
     lower,
     read_options,
     reader,
+    states_in,
 )
 from gateway.api.programs.squeue_look import check_formats, look, own_format
 from gateway.api.wire import Answer, Call
@@ -55,7 +56,7 @@ from gateway.query.steps import (
     step_nodes,
 )
 from sbatch_shim.grammar.hostlist import HostlistError, expand
-from sbatch_shim.grammar.states import JOB_STATES, read_job_state
+from sbatch_shim.grammar.states import JOB_STATES
 from sbatch_shim.grammar.values import read_digits
 
 # fmt: off
@@ -76,11 +77,11 @@ BAD_STEP_COLUMN = "squeue: error: Invalid job step format specification: {}\n"
 BAD_NODE = "squeue: error: Invalid node name {}\n"
 BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
 BAD_STATE = (
-    "squeue: error: Invalid job state specified: {}\nsqueue: error: Valid job states include: {}\n"
+    "squeue: error: Invalid job state specified: {}\n"
+    f"squeue: error: Valid job states include: {','.join(word for word, _ in JOB_STATES)}\n"
 )
 BAD_USER = "squeue: error: Invalid user: {}\n\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
-STATE_WORDS = ",".join(word for word, _ in JOB_STATES)
 
 
 class Squeue:
@@ -255,13 +256,7 @@ def _states(options: Options) -> frozenset[str] | None:
         return frozenset({"PENDING"})
     if text is None or text.lower() == "all":
         return None
-    states = set()
-    for word in [word for word in text.split(",") if word]:
-        state = read_job_state(word)
-        if state is None:
-            raise fail(BAD_STATE.format(word, STATE_WORDS))
-        states.add(state)
-    return frozenset(states)
+    return states_in(text, bad=BAD_STATE)
 
 
 def _job_refs(options: Options, snap: Snapshot) -> tuple[JobRef, ...] | None:
