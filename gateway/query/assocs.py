@@ -74,10 +74,14 @@ def association_id(job: Job, ctx: Context) -> int:
     return 0
 
 
+def qos_ids(book: Book) -> dict[str, int]:
+    """Numbers of QOS by name, in the order that the book names them."""
+    return {name: number for number, name in enumerate(book.qos, start=1)}
+
+
 def qos_id(job: Job, ctx: Context) -> int:
-    """The number of the job's QOS, in the order that the book names them; 0 where it has none."""
-    numbers = (place for place, name in enumerate(ctx.site.book.qos, start=1) if name == job.qos)
-    return next(numbers, 0)
+    """The number of the job's QOS; 0 where it has none."""
+    return qos_ids(ctx.site.book).get(job.qos, 0)
 
 
 def tree(book: Book) -> list[Row]:

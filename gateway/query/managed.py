@@ -11,7 +11,7 @@ from accounting.change import coordinated, default_of
 from accounting.ids import UserName
 from accounting.limits import NO_LIMITS, Limits
 from accounting.tres import memory_text
-from gateway.query.assocs import Row, tree
+from gateway.query.assocs import Row, qos_ids, tree
 from gateway.query.context import Context
 from gateway.query.reports import Field, nothing
 from gateway.query.tresnames import split
@@ -245,8 +245,8 @@ QOS: tuple[Field[Qos], ...] = (
 
 def qos_columns(book: Book) -> tuple[Field[Qos], ...]:
     """Columns of `show qos`, with the numbers that the QOS of this book have."""
-    ids = {name: str(number) for number, name in enumerate(book.qos, start=1)}
-    own: Field[Qos] = Field("ID", "ID", 6, lambda qos: ids.get(qos.name, ""))
+    ids = qos_ids(book)
+    own: Field[Qos] = Field("ID", "ID", 6, lambda qos: str(ids.get(qos.name, "")))
     return (*(one for one in QOS if one.name != "ID"), own)
 
 

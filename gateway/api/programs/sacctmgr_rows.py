@@ -11,7 +11,7 @@ from broker.world import Snapshot
 from gateway.api.programs.reading import Options
 from gateway.config.settings import Config
 from gateway.query import managed
-from gateway.query.assocs import Row
+from gateway.query.assocs import Row, qos_ids
 from gateway.query.context import Context
 from gateway.query.managed import Owned, User
 
@@ -123,10 +123,11 @@ def accounts_of(asked: Asked) -> list[Owned]:
 
 
 def qos_of(asked: Asked) -> list[Qos]:
+    ids = qos_ids(asked.book)
     return [
         qos
-        for number, qos in enumerate(asked.book.qos.values(), start=1)
-        if asked.wants("qos", qos.name) and asked.wants("id", str(number))
+        for name, qos in asked.book.qos.items()
+        if asked.wants("qos", qos.name) and asked.wants("id", str(ids[name]))
     ]
 
 
