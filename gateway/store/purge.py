@@ -57,7 +57,6 @@ Specs = Mapping[str, str]
 class Kind:
     """Something that is purged: its records, in whose order, and the instant that each has."""
 
-    name: str
     table: Table
     old: Select[Any]
     at: str
@@ -66,9 +65,9 @@ class Kind:
 
 
 KINDS = {
-    "job": Kind("job", t.jobs, JOBS, "ended"),
-    "event": Kind("event", t.events, EVENTS, "at"),
-    "ledger": Kind("ledger", t.ledger, ENTRIES, "at", summed=True),
+    "job": Kind(t.jobs, JOBS, "ended"),
+    "event": Kind(t.events, EVENTS, "at"),
+    "ledger": Kind(t.ledger, ENTRIES, "at", summed=True),
 }
 """As slurmdbd names them; events are those of machines, the ledger is ours."""
 
@@ -97,8 +96,8 @@ def _row(one: Any) -> Row:
     return dict(one._mapping)
 
 
-def archived(reader: Reader, rows: Rows, folder: Path, *, cluster: str, kind: str) -> Path:
-    """The file of these rows, on disk before this returns. Raises OSError, Busy."""
+def archived(reader: Reader, rows: Rows, folder: Path, *, cluster: str, kind: str) -> None:
+    """A file of these rows, on disk before this returns. Raises OSError, Busy."""
     at = KINDS[kind].at
     moments = [row[at] for table, row in rows if table is KINDS[kind].table]
     name = f"{cluster}_{kind}_archive_{_stamp(min(moments))}_{_stamp(max(moments))}"
@@ -112,7 +111,6 @@ def archived(reader: Reader, rows: Rows, folder: Path, *, cluster: str, kind: st
         file.flush()
         os.fsync(file.fileno())
     part.rename(path)
-    return path
 
 
 def _stamp(instant: int) -> str:
