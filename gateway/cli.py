@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from broker.model.errors import Refused, SpzError
-from gateway.sdk.verbs.counter import Counter, here
+from gateway.sdk.verbs.counter import Counter, here, tell
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, UsageError, Values, Verb
 from gateway.sdk.verbs.overview import groups, listing, suggestion
 from gateway.sdk.verbs.table import BY_NAME
@@ -238,13 +238,6 @@ def _listed(group: str, rest: Sequence[str]) -> int:
 # --- the border
 
 
-def _tell(error: SpzError) -> None:
-    for line in error.message.splitlines():
-        print(f"spz: error: {line}", file=sys.stderr)
-    if error.hint and not error.message.endswith(error.hint):
-        print(f"     {error.hint}", file=sys.stderr)
-
-
 def main() -> NoReturn:
     """The entry point: a user's mistake is told in words, never by a traceback."""
     status = 1
@@ -252,7 +245,7 @@ def main() -> NoReturn:
         status = done(sys.argv[1:])
         sys.stdout.flush()
     except SpzError as error:
-        _tell(error)
+        tell(error)
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:

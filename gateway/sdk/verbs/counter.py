@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.model.errors import Refused
+from broker.model.errors import Refused, SpzError
 from gateway.config.paths import Paths
 from gateway.sdk.client import Client
 from gateway.sdk.verbs.line import Values
@@ -48,6 +48,14 @@ class Counter:
     def show(data: object, given: Values, text: Callable[[], str]) -> None:
         """JSON where asked for, else a table."""
         print(json.dumps(data, indent=2) if as_json(given) else text())
+
+
+def tell(error: SpzError) -> None:
+    """In words, on standard error."""
+    for line in error.message.splitlines():
+        print(f"spz: error: {line}", file=sys.stderr)
+    if error.hint and not error.message.endswith(error.hint):
+        print(f"     {error.hint}", file=sys.stderr)
 
 
 def as_json(given: Values) -> bool:

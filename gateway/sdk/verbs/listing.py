@@ -11,7 +11,7 @@ from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
 from gateway.sdk.verbs import ssh
-from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.counter import Counter, tell
 from gateway.sdk.verbs.line import Values
 
 USUAL_TAIL = 1000
@@ -116,14 +116,6 @@ def tell_why(service: Client, job: int) -> int:
     """In place of its text."""
     print("\n".join(clusters.why(service, job)))
     return 0
-
-
-def tell(error: SpzError) -> None:
-    """In words, on standard error."""
-    for line in error.message.splitlines():
-        print(f"spz: error: {line}", file=sys.stderr)
-    if error.hint and not error.message.endswith(error.hint):
-        print(f"     {error.hint}", file=sys.stderr)
 
 
 def text_of(given: Values, counter: Counter, wanted: Which, *, state: Json, title: str) -> int:
