@@ -147,6 +147,10 @@ class Site:
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)
 
+    def is_run_by(self, uid: int) -> bool:
+        """Whether they are an administrator, or it is their own service."""
+        return uid in self.admins or uid == self.service_uid
+
     def dearest(self, partition: Partition) -> int:
         """Micro-dollars an hour of the dearest of the partition's own nodes; 0 without any."""
         own = set(partition.nodes)

@@ -42,8 +42,8 @@ async def writer(request: Request) -> Owner:
 
 async def operator(request: Request) -> Owner:
     """Who asks, and runs this service or is an administrator. Raises Denied."""
-    owner, site = await caller(request), desk_of(request).site
-    if owner.uid not in site.admins and owner.uid != site.service_uid:
+    owner = await caller(request)
+    if not desk_of(request).site.is_run_by(owner.uid):
         raise Denied("this is for administrators", hint="ask who runs the service")
     return owner
 

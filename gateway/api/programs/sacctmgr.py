@@ -41,7 +41,7 @@ class Sacctmgr:
         if not options.words:
             raise fail(NO_PROMPT)
         snap = desk.snapshot()
-        admin = call.peer.uid in {*snap.site.admins, snap.site.service_uid}
+        admin = snap.site.is_run_by(call.peer.uid)
         ctx = reader(desk, call, snap, options=options)
         asked = Asked(snap, ctx, options, admin, self.tres, self.config, desk.host)
         word = options.words[0].lower()

@@ -92,7 +92,7 @@ class Order:
         if await self.desk.barred(uid) is not None:
             return False
         owner = await self.desk.owner(uid)
-        admin = uid in {*site.admins, site.service_uid}
+        admin = site.is_run_by(uid)
         return may_make(known.book, change, owner.user, admin=admin)
 
     async def _send(self, made: Proposal, known: Known) -> None:

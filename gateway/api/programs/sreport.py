@@ -249,8 +249,7 @@ async def sreport(desk: Desk, call: Call) -> Answer:
     ctx = reader(desk, call, desk.snapshot(), options=options)
     _maybe_silent(options.words[0], ctx)
     group, report_ = _report(options.words)
-    admin = call.peer.uid in {*ctx.site.admins, ctx.site.service_uid}
-    if report_.denied and not admin:
+    if report_.denied and not ctx.site.is_run_by(call.peer.uid):
         raise fail(DENIED + report_.denied)
     words = words_of(options, ctx)
     given, tres, (start, end) = words.given, words.tres, words.window
