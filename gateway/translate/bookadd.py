@@ -15,6 +15,7 @@ from gateway.translate.bookorder import (
     associations,
     cut,
     key_of,
+    means,
     must_be_here,
     must_be_plain,
     names_of,
@@ -54,7 +55,7 @@ def add(words: Sequence[str], known: Known) -> Proposal:
     """What the order comes to. Raises OrderError."""
     entity = words[0].lower() if words else ""
     for name, least, make in ENTITIES:
-        if len(entity) >= least and (name.startswith(entity) or entity == f"{name}s"):
+        if means(entity, name, least):
             return make(words[1:], known)
     raise OrderError(NO_ENTITY)
 

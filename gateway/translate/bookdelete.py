@@ -13,7 +13,14 @@ from gateway.translate.bookmodify import (
     Said,
     conditions,
 )
-from gateway.translate.bookorder import Known, OrderError, Proposal, associations, must_be_here
+from gateway.translate.bookorder import (
+    Known,
+    OrderError,
+    Proposal,
+    associations,
+    means,
+    must_be_here,
+)
 
 NOTHING = " Nothing deleted\n"
 NO_ENTITY = (
@@ -42,7 +49,7 @@ def delete(words: Sequence[str], known: Known) -> Proposal:
     """What the order comes to. Raises OrderError."""
     entity = words[0].lower() if words else ""
     for name, least, make in ENTITIES:
-        if len(entity) >= least and (name.startswith(entity) or entity == f"{name}s"):
+        if means(entity, name, least):
             return make(words[1:], known)
     raise OrderError(NO_ENTITY)
 

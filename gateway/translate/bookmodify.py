@@ -17,6 +17,7 @@ from gateway.translate.bookorder import (
     associations,
     cut,
     key_of,
+    means,
     must_be_here,
     must_be_plain,
     names_of,
@@ -91,7 +92,7 @@ def modify(words: Sequence[str], known: Known) -> Proposal:
     """What the order comes to. Raises OrderError."""
     entity = words[0].lower() if words else ""
     for name, least, grammar, make in ENTITIES:
-        if len(entity) >= least and (name.startswith(entity) or entity == f"{name}s"):
+        if means(entity, name, least):
             said = _said(words[1:], grammar, known)
             must_be_here(said.where.get("cluster", ()), known)
             if not (said.settings or said.texts):

@@ -100,10 +100,12 @@ def must_be_plain(texts: Iterable[str]) -> None:
 def key_of(word: str, keys: Iterable[tuple[str, int]]) -> str | None:
     """The key that a word stands for, of keys with the letters that are enough."""
     low = word.lower()
-    for key, least in keys:
-        if len(low) >= least and (key.startswith(low) or low == f"{key}s"):
-            return key
-    return None
+    return next((key for key, least in keys if means(low, key, least)), None)
+
+
+def means(word: str, name: str, least: int) -> bool:
+    """Whether a word, in lower case, is the name: from so many letters on, or with an s behind."""
+    return len(word) >= least and (name.startswith(word) or word == f"{name}s")
 
 
 def setting_of(word: str, known: Known, table: tuple[Name, ...], *, tail: str = "") -> Setting:
