@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from broker.model.effects import StartMachine, StopMachine
 from broker.model.errors import ProviderError, Refusal
 from broker.model.node import Node
-from broker.model.offer import Machine, MachineState
+from broker.model.offer import MachineState
 from broker.model.reports import Vanished
 from broker.model.stopping import MachineNotStarted, MachineStarted, MachineStopped
 from broker.ports import Provider
+from broker.provision.reconcile import Held, held
 
 AGAIN = frozenset({Refusal.THROTTLED, Refusal.TRANSIENT})
 """Refusals that say nothing of the machine: it is asked for again."""
@@ -19,10 +20,10 @@ def stop(
 ) -> MachineStopped | Vanished | None:
     """None while it is on the way."""
     node = effect.node
-    found = _held(node, providers)
+    found = held(node.identity, providers)
     if found is not None and found[1].state in (MachineState.PENDING, MachineState.RUNNING):
         found[0].stop([found[1]])
-        found = _held(node, providers)
+        found = held(node.identity, providers)
     if found is None or found[1].state is MachineState.TERMINATED:
         return _gone(node, found)
     if found[1].state is not MachineState.STOPPED:
@@ -35,7 +36,7 @@ def start(
 ) -> MachineStarted | MachineNotStarted | Vanished | None:
     """None while it is on the way. Raises OSError where the provider is too busy to say."""
     node = effect.node
-    found = _held(node, providers)
+    found = held(node.identity, providers)
     if found is not None and found[1].state is MachineState.STOPPED:
         try:
             found[0].start([found[1]])
@@ -43,24 +44,12 @@ def start(
             if error.refusal in AGAIN:
                 raise OSError(error.message) from error
             return MachineNotStarted(node=node.name, launch=node.launch, message=error.message)
-        found = _held(node, providers)
+        found = held(node.identity, providers)
     if found is None or found[1].state is MachineState.TERMINATED:
         return _gone(node, found)
     if found[1].state is not MachineState.RUNNING:
         return None
     return MachineStarted(node=node.name, launch=node.launch, machine=found[1])
-
-
-Held = tuple[Provider, Machine]
-
-
-def _held(node: Node, providers: Mapping[str, Provider]) -> Held | None:
-    """The node's machine, and who holds it."""
-    for provider in providers.values():
-        for machine in provider.machines():
-            if machine.identity == node.identity:
-                return provider, machine
-    return None
 
 
 def _gone(node: Node, found: Held | None) -> Vanished:

@@ -12,27 +12,29 @@ from broker.model.site import Elastic
 from broker.ports import Provider
 from broker.world import Snapshot
 
+Held = tuple[Provider, Machine]
+
+
+def held(node: tuple[NodeName, int], providers: Mapping[str, Provider]) -> Held | None:
+    """The node's machine, and who holds it."""
+    for provider in providers.values():
+        for machine in provider.machines():
+            if machine.identity == node:
+                return provider, machine
+    return None
+
 
 def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminated | None:
     """Terminated once the provider confirms it; None while it is still on the way."""
-    for provider in providers.values():
-        for machine in provider.machines():
-            if machine.identity != (effect.node, effect.launch):
-                continue
-            if machine.state is MachineState.TERMINATED:
-                return Terminated(node=effect.node, launch=effect.launch, machine=machine)
-            provider.terminate([machine])
-            return _confirmed(effect, provider)
-    return Terminated(node=effect.node, launch=effect.launch, machine=effect.machine)
-
-
-def _confirmed(effect: Terminate, provider: Provider) -> Terminated | None:
-    for machine in provider.machines():
-        if machine.identity == (effect.node, effect.launch):
-            if machine.state is MachineState.TERMINATED:
-                return Terminated(node=effect.node, launch=effect.launch, machine=machine)
-            return None
-    return Terminated(node=effect.node, launch=effect.launch, machine=effect.machine)
+    node = effect.node, effect.launch
+    found = held(node, providers)
+    if found is not None and found[1].state is not MachineState.TERMINATED:
+        found[0].terminate([found[1]])
+        found = held(node, providers)
+    if found is not None and found[1].state is not MachineState.TERMINATED:
+        return None
+    last = effect.machine if found is None else found[1]
+    return Terminated(node=effect.node, launch=effect.launch, machine=last)
 
 
 @dataclass(frozen=True, slots=True)
