@@ -21,19 +21,16 @@ CATEGORY = {Kind.CHARGE: "Usage", Kind.CREDIT: "Credit", Kind.CORRECTION: "Adjus
 PRICING = {"spot": "Dynamic", "on-demand": "Standard", "on_demand": "Standard"}
 
 
-def rows(
-    entries: Iterable[Entry], cluster: str, *, ids: Mapping[str, str] | None = None
-) -> Iterator[str]:
+def rows(entries: Iterable[Entry], cluster: str, *, ids: Mapping[str, str]) -> Iterator[str]:
     """Lines of CSV with the header first: one for each entry that moves money.
 
     `ids` are the provider's ids of machines by our names, as its own bill has them.
     """
     yield _line(COLUMNS)
-    known = ids or {}
     for entry in entries:
         if entry.cost and entry.kind in CATEGORY:
             found = _values(entry, cluster) | _whose(entry)
-            found["ResourceId"] = known.get(found["ResourceId"], found["ResourceId"])
+            found["ResourceId"] = ids.get(found["ResourceId"], found["ResourceId"])
             yield _line([found[name] for name in COLUMNS])
 
 

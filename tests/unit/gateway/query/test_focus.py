@@ -40,7 +40,7 @@ def test_every_entry_that_moves_money_is_a_line_of_focus() -> None:
         entry(Kind.CREDIT, -1_000_000),
         entry(Kind.CORRECTION, 5),
     ]
-    lines = list(csv.DictReader(rows(entries, "here")))
+    lines = list(csv.DictReader(rows(entries, "here", ids={})))
     assert [line["BilledCost"] for line in lines] == ["1.250000", "-1.000000", "0.000005"]
     assert [line["ChargeCategory"] for line in lines] == ["Usage", "Credit", "Adjustment"]
     first = lines[0]
