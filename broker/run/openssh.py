@@ -4,7 +4,6 @@ Its key and the host's are files in memory that only this process and its childr
 """
 
 import os
-import shlex
 import shutil
 import threading
 from collections import OrderedDict
@@ -43,15 +42,13 @@ class OpenSsh:
         blind = target.bastion is not None or login.host_key is None
         if self.program is None or blind or not home:
             return None
-        prefix = ["sudo", "-n", "--"] if target.sudo else []
-        there = [f"{home}{word[1:]}" if word.startswith("~/") else word for word in argv]
         options = (*OPTIONS, f"UserKnownHostsFile={self._known(login)}")
         return [
             self.program,
             *("-F", "/dev/null", "-i", self._file(login.private_key)),
             *(word for option in options for word in ("-o", option)),
             *("-p", str(login.port), "-l", login.user, login.host),
-            shlex.join([*prefix, *there]),
+            target.line(argv, home),
         ]
 
     def _known(self, login: Login) -> str:

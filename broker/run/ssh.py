@@ -105,6 +105,12 @@ class Target:
     sudo: bool = False
     python: str = "/usr/bin/python3"
 
+    def line(self, argv: Sequence[str], home: str) -> str:
+        """What the login's shell is told; `home` is its own, for words that begin with `~/`."""
+        prefix = ["sudo", "-n", "--"] if self.sudo else []
+        there = (f"{home}{word[1:]}" if word.startswith("~/") else word for word in argv)
+        return shlex.join([*prefix, *there])
+
 
 @dataclass(slots=True)
 class _Kept:
@@ -309,9 +315,7 @@ class SshChannel:
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float) -> Done:
         """Raises TimeoutError, which is an OSError, when it takes longer."""
         with self._connections.session(self._target, timeout) as (channel, home):
-            words = [_at_home(word, home) for word in argv]
-            prefix = ["sudo", "-n", "--"] if self._target.sudo else []
-            command = shlex.join([*prefix, *words])
+            command = self._target.line(argv, home)
             done = _exchange(channel, command, stdin=stdin, timeout=timeout)
         said = done.err.decode("utf-8", "replace")
         if argv[0] in said and "not found" in said and done.code in {1, NOT_FOUND}:
@@ -343,10 +347,9 @@ class SshChannel:
         held = ExitStack()
         channel, home = held.enter_context(self._connections.session(self._target, timeout))
         with held:
-            words = [_at_home(word, home) for word in argv]
-            prefix = ["sudo", "-n", "--"] if self._target.sudo else []
             channel.settimeout(timeout)
-            channel.exec_command(shlex.join([*prefix, *words]).encode("utf-8", "surrogateescape"))
+            command = self._target.line(argv, home)
+            channel.exec_command(command.encode("utf-8", "surrogateescape"))
             return SshPipe(channel, held.pop_all())
 
     def _shell(self, script: str, words: Sequence[str], stdin: bytes = b"") -> Done:
@@ -386,10 +389,6 @@ class SshPipe:
             transport.close()
         self._channel.close()
         self._held.close()
-
-
-def _at_home(word: str, home: str) -> str:
-    return f"{home}{word[1:]}" if word.startswith("~/") else word
 
 
 def _last(done: Done) -> str:
