@@ -209,17 +209,18 @@ class Files:
             yield ["spz_cache", bucket, key, to, f"{self.cluster}.{number}"]
 
 
-def _given(source: str | Storage) -> list[str]:
+def sources_of(source: str | Storage) -> list[str]:
+    """Where a mount's files come from, as written."""
     given = source.source if isinstance(source, Storage) else source
     return [given] if isinstance(given, str) else list(given or ())
 
 
 def _local(source: str | Storage) -> list[str]:
-    return [one for one in _given(source) if "://" not in one]
+    return [one for one in sources_of(source) if "://" not in one]
 
 
 def _remote(source: Storage) -> Iterator[str]:
-    return (one for one in _given(source) if "://" in one)
+    return (one for one in sources_of(source) if "://" in one)
 
 
 def _within(path: str, folder: str) -> bool:

@@ -12,6 +12,7 @@ from broker.model.errors import BadSpec
 from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Section, Storage, Task
+from gateway.translate.skypilot_files import sources_of
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
@@ -144,9 +145,7 @@ def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
         return
     if isinstance(source, Storage) and source.name is not None and not can_be_made(source.name):
         yield Refusal(f"{path}.name", f"{shown(source.name)} is no name of a bucket", RULE)
-    given = source.source if isinstance(source, Storage) else source
-    texts = given if isinstance(given, list) else [given]
-    for text in (one for one in texts if one is not None):
+    for text in sources_of(source):
         if text.startswith(OTHER_STORES) or "blob.core.windows.net" in text:
             yield Refusal(
                 path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"
