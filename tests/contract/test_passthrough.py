@@ -211,7 +211,6 @@ MERGED = [
     (["squeue"], "--format=%40P%40t%40Q%.18i", "1 120"),
     (["squeue", "-h", "-S", "-i"], "--format=%40A%.18i", "0 40 0:40:1"),
     (["squeue", "-O", "jobid", "-S", "u"], "--Format=UserName:40,jobid", "1 40 0:40:0"),
-    (["squeue", "-O", "jobid", "-o", "%j", "-S", "u"], "--format=%40u%j", "1 40 0:40:0"),
     (["sacct", "-X"], "-n -X", "2 0"),
     (["sacct", "-P"], "-n -P", "1 0"),
     (["sacct", "-nX"], "-n -nX", "0 0"),
@@ -245,9 +244,10 @@ def test_listings_with_an_order_of_their_own_follow_each_other(line: str) -> Non
     assert merged(name, argv, {}) is None
 
 
-def test_what_we_refuse_is_not_asked_of_the_site(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["-t nosuchstate", "-O jobid -o %j"])
+def test_what_we_refuse_is_not_asked_of_the_site(tmp_path: Path, words: str) -> None:
     program = around(stand_ins(tmp_path), "squeue", Squeue())
-    answer = Office().run(program, "-t", "nosuchstate", name="squeue")
+    answer = Office().run(program, *words.split(), name="squeue")
     assert (answer.also, answer.exec, answer.code) == (None, None, 1)
 
 
