@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 
-from sbatch_shim.grammar.stopped import stopped
+from sbatch_shim.grammar.stopped import CLOCK_WORDS, DAY_WORDS, UNITS, stopped
 from sbatch_shim.grammar.values import DAY, HOUR, MINUTE, read_digits
 
 Zone = Callable[[int], int]
@@ -19,10 +19,6 @@ Parts = namedtuple("Parts", "date clock delta")
 
 Date = namedtuple("Date", "year month day")
 """A date as said; year None if it was left out."""
-
-CLOCK_WORDS = {"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
-DAY_WORDS = {"today": 0, "tomorrow": 1}
-UNITS = (("seconds", 1), ("minutes", MINUTE), ("hours", HOUR), ("days", DAY), ("weeks", 7 * DAY))
 
 
 class InstantError(ValueError):

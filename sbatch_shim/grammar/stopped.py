@@ -1,12 +1,15 @@
-"""Where Slurm stops reading a text that is no point in time (22.05)."""
+"""The words for points in time, and where Slurm stops reading a text that is none (22.05)."""
 
 from __future__ import annotations
 
-from sbatch_shim.grammar.values import leading_digits
+from sbatch_shim.grammar.values import DAY, HOUR, MINUTE, leading_digits
 
-WORDS = ("today", "tomorrow", "midnight", "noon", "elevenses", "fika", "teatime")
+CLOCK_WORDS = {"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
+DAY_WORDS = {"today": 0, "tomorrow": 1}
+UNITS = (("seconds", 1), ("minutes", MINUTE), ("hours", HOUR), ("days", DAY), ("weeks", 7 * DAY))
+WORDS = (*DAY_WORDS, *CLOCK_WORDS)
 SKIPPED = " \t-t"
-UNITS = ("seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week")
+UNIT_WORDS = tuple(word for unit, _ in UNITS for word in (unit, unit[:-1]))
 CLOCK = (23, 59, 59)
 
 
@@ -82,7 +85,7 @@ def _in_delta(low: str, at: int) -> int:
     if not count:
         return at - 1
     at = _behind_blanks(low, at + len(count))
-    unit = next((unit for unit in UNITS if low.startswith(unit, at)), "")
+    unit = next((unit for unit in UNIT_WORDS if low.startswith(unit, at)), "")
     return at + len(unit) if unit else at - 1
 
 
