@@ -11,8 +11,6 @@ from broker.model.job import ExitCode, Job, Part, Step, StepState, Usage
 from broker.model.lifecycle import Life, life
 from broker.schedule.ranks import ranks
 
-CORE = 128
-"""A shell's status for a death by signal is so much more than the signal's number."""
 WORST_FIRST = ("node_fail", "supervisor_lost", "launch_failed", "out_of_memory", "time_limit")
 """Of several nodes' causes the one that names the step's end."""
 DOOMING = ("supervisor_lost", "launch_failed", "task_failure")
@@ -144,7 +142,7 @@ def merged(step: Step, parts: Iterable[Part]) -> Part:
         node=found[0].node,
         ended=True,
         cause=next((cause for cause in WORST_FIRST if cause in causes), "exit"),
-        exit=max((part.exit for part in found), key=_status),
+        exit=max((part.exit for part in found), key=lambda end: end.status),
         usage=_together([part.usage for part in found]),
         tasks=tasks,
     )
@@ -161,7 +159,3 @@ def _together(parts: Sequence[Usage]) -> Usage:
         gpu_util_max=max(part.gpu_util_max for part in parts),
         gpu_mem_mib=max(part.gpu_mem_mib for part in parts),
     )
-
-
-def _status(end: ExitCode) -> int:
-    return CORE + end.signal if end.signal else end.code

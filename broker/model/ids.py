@@ -1,5 +1,6 @@
 """Names of the things the broker deals with."""
 
+from hashlib import sha256
 from typing import NewType
 
 from accounting.ids import JobId
@@ -12,6 +13,11 @@ StepId = NewType("StepId", str)
 
 BATCH = StepId("batch")
 EXTERN = StepId("extern")
+
+
+def digest_of(content: bytes) -> Digest:
+    """The name under which the store keeps these bytes."""
+    return Digest(sha256(content).hexdigest())
 
 
 def attempt_key(job: JobId, attempt: int) -> str:

@@ -86,6 +86,11 @@ class ExitCode:
     def __str__(self) -> str:
         return f"{self.code}:{self.signal}"
 
+    @property
+    def status(self) -> int:
+        """As a shell shows it."""
+        return 128 + self.signal if self.signal else self.code
+
 
 @dataclass(frozen=True, slots=True)
 class Share:

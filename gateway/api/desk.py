@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -17,7 +16,7 @@ from accounting.ids import JobId
 from broker.decide.money import accrued
 from broker.model.commands import Command, Many, Once, Repeated
 from broker.model.errors import Denied
-from broker.model.ids import Digest, NodeName
+from broker.model.ids import Digest, NodeName, digest_of
 from broker.model.job import Owner
 from broker.model.site import Site
 from broker.optimize.cooldown import Cooling
@@ -63,7 +62,7 @@ class Engine(Protocol):
 
 def blob(content: bytes) -> tuple[Digest, bytes]:
     """The pair under which the store keeps these bytes."""
-    return Digest(sha256(content).hexdigest()), content
+    return digest_of(content), content
 
 
 def owner_of(uid: int) -> Owner:

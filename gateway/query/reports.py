@@ -43,6 +43,14 @@ class Style:
     rule: bool = True
     """Whether a line of dashes stands below the headline."""
 
+    @classmethod
+    def of(cls, has: Callable[[str], bool]) -> "Style":
+        """What -p, -P and -n make of it, by the long names of the options that were given."""
+        header = not has("noheader")
+        if has("parsable2") or has("parsable"):
+            return cls("|", ended=not has("parsable2"), header=header)
+        return cls(header=header)
+
 
 def fields_of(text: str, known: Sequence[Field[R]]) -> list[Field[R]]:
     """The columns of a format. Raises UnknownFieldError."""

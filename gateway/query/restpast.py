@@ -12,8 +12,12 @@ from gateway.query.assocs import association_id
 from gateway.query.context import Context
 from gateway.query.documents import Kind
 from gateway.query.restvalues import (
+    array_job,
+    array_task,
+    array_text,
     digits,
     exit_record,
+    host_list,
     memory_per_cpu,
     memory_per_node,
     minutes,
@@ -38,7 +42,6 @@ from gateway.query.shape import (
 from gateway.query.steps import step_id, step_nodes, step_tasks
 from gateway.query.steps import step_tres as shared_tres
 from gateway.query.tresnames import listed
-from sbatch_shim.grammar.hostlist import fold
 
 SECOND = 1_000_000
 UNKNOWN_ENERGY = {"type": "energy", "name": "", "id": 3, "count": -2}
@@ -96,20 +99,8 @@ def requested(job: Job, ctx: Context) -> list[dict[str, Any]]:
     return listed(res.wanted_tres(job, ctx), ctx.tres_ids)
 
 
-def array_base(job: Job, _: Context) -> int:
-    return job.array.base if job.array else 0
-
-
 def array_limit(job: Job, _: Context) -> int:
     return (job.array.limit or 0) if job.array else 0
-
-
-def array_task(job: Job, _: Context) -> int | None:
-    return job.array.task if job.array else None
-
-
-def array_text(job: Job, ctx: Context) -> str | None:
-    return of.array_tasks(job, ctx) if job.array and job.array.task is None else None
 
 
 def reservation(job: Job, _: Context) -> dict[str, Any]:
@@ -163,11 +154,7 @@ def step_tres(pair: Pair, ctx: Context) -> dict[str, Any]:
 
 def _step_nodes(pair: Pair, ctx: Context) -> dict[str, Any]:
     names = step_nodes(pair[0], pair[1], ctx) or ()
-    return {"count": len(names), "range": past_nodes(names), "list": list(names)}
-
-
-def past_nodes(names: tuple[str, ...]) -> str:
-    return fold(names) if names else ""
+    return {"count": len(names), "range": host_list(names), "list": list(names)}
 
 
 def distribution(pair: Pair, _: Context) -> str:
@@ -253,7 +240,7 @@ JOB = {
     },
     "allocation_nodes": Leaf(past.nodes_held, COUNT),
     "array": {
-        "job_id": Leaf(array_base, COUNT),
+        "job_id": Leaf(array_job, COUNT),
         "limits": {"max": {"running": {"tasks": Leaf(array_limit, COUNT)}}},
         "task_id": Leaf(array_task, NUMBER),
         "task": Leaf(array_text, TEXT),

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from errno import EACCES, EISDIR, ENOENT
 from functools import partial
-from hashlib import sha256
 from typing import Protocol
 
 from broker.model.errors import SpzError
-from broker.model.ids import Digest
+from broker.model.ids import Digest, digest_of
 from broker.model.site import Site
 from broker.model.spec import Phase, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
@@ -345,7 +344,7 @@ class _Desk:
         return StepSpec(name="batch", phases=(phase,), container=box)
 
     def _keep(self, content: bytes) -> Digest:
-        digest = Digest(sha256(content).hexdigest())
+        digest = digest_of(content)
         self.blobs[digest] = content
         return digest
 

@@ -5,10 +5,9 @@ Around `setup` stands what leaves it out where it has succeeded, around `run` wh
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
 from broker.model.errors import BadSpec
-from broker.model.ids import Digest
+from broker.model.ids import Digest, digest_of
 from broker.model.spec import Gres, Mount, StepSpec
 from gateway.translate.environment import pack
 from gateway.translate.skypilot import Git, Task
@@ -102,7 +101,7 @@ def run_of(
     files = Files(task, cluster, lambda path: absolute(path, origin))
     key = _variables(task, origin.environ).get("GIT_SSH_KEY_PATH")
     own = packed(_variables(task, origin.environ))
-    once = digest(_bytes(task.setup or "") + own)[:SHORT]
+    once = digest_of(_bytes(task.setup or "") + own)[:SHORT]
     scripts = (
         ("setup", files.script(mounts=with_setup), ""),
         ("setup", _placed(task, task.setup if with_setup else None), once),
@@ -111,7 +110,7 @@ def run_of(
     given = [(phase, text, once) for phase, text, once in scripts if text is not None]
     if all(phase == "setup" for phase, *_ in given) and not with_setup:
         given = []
-    blobs = {digest(_bytes(text)): _bytes(text) for _, text, _ in given} | {digest(own): own}
+    blobs = {digest_of(_bytes(text)): _bytes(text) for _, text, _ in given} | {digest_of(own): own}
     step = StepSpec.model_validate(
         {
             "name": task.name or "run",
@@ -120,7 +119,7 @@ def run_of(
                 _phase(phase, text, folder=where.folder, around=_around(files, cluster, once))
                 for phase, text, once in given
             ),
-            "environment": digest(own),
+            "environment": digest_of(own),
             **_spread(task.num_nodes),
             **where.part(task),
         }
@@ -175,7 +174,7 @@ def _phase(
     argv: tuple[str | None, ...] = (BASH, None)
     if wrapper:
         argv = (BASH, "-c", wrapper, BASH, BASH, None, word)
-    return {"name": phase, "script": digest(_bytes(text)), "argv": (*chdir, *argv)}
+    return {"name": phase, "script": digest_of(_bytes(text)), "argv": (*chdir, *argv)}
 
 
 def _bytes(text: str) -> bytes:
@@ -205,7 +204,3 @@ def packed(variables: Mapping[str, str]) -> bytes:
         if "\0" in value:
             raise BadSpec(f"envs.{name}", "", f"envs.{name}: holds a NUL, which no variable can")
     return pack(variables)
-
-
-def digest(content: bytes) -> Digest:
-    return Digest(sha256(content).hexdigest())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from broker.model.build import Build
 from broker.model.errors import BadSpec
-from broker.model.ids import Digest
+from broker.model.ids import Digest, digest_of
 from broker.model.spec import (
     ALL,
     Gres,
@@ -26,7 +26,7 @@ from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
-from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, digest, packed, run_of
+from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, packed, run_of
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
@@ -64,7 +64,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         name=task.name or cluster,
         resources=asked,
         steps=(run.step,) if run.step.phases else (),
-        environment=digest(environment),
+        environment=digest_of(environment),
         cwd=cwd,
         files=(*travels.files, *run.brought),
         results=tuple(travels.results),
@@ -78,13 +78,13 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         cluster=cluster,
         **({"time_limit": hard_limit(task)} | _idle(task) | slurm_fields(task.slurm)),
     )
-    blobs = {**run.blobs, digest(environment): environment}
+    blobs = {**run.blobs, digest_of(environment): environment}
     if hooks := hooks_of(task):
         script = keeper(hooks).encode("utf-8", "surrogateescape")
-        phase = Phase(name="run", script=digest(script), argv=(BASH, None))
+        phase = Phase(name="run", script=digest_of(script), argv=(BASH, None))
         holds = StepSpec(name="batch", phases=(phase,), environment=run.step.environment)
         kept = {"keeper": holds, "hook_seconds": seconds_of(hooks)}
-        spec, blobs = spec.model_copy(update=kept), {**blobs, digest(script): script}
+        spec, blobs = spec.model_copy(update=kept), {**blobs, digest_of(script): script}
     return Translated(spec, blobs, (*notes(task), *told))
 
 

@@ -3,10 +3,9 @@
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Literal
 
-from broker.model.ids import Digest
+from broker.model.ids import Digest, digest_of
 from broker.model.job import Job
 from broker.model.spec import Gres, Output, Phase, Program, StepSpec, TaskSpec
 from gateway.translate import environment, gres, refusals
@@ -120,7 +119,7 @@ class Request:
         return refusals.exit_status(self.typed.environ.get("SLURM_EXIT_ERROR"))
 
     def keep(self, content: bytes) -> Digest:
-        digest = Digest(sha256(content).hexdigest())
+        digest = digest_of(content)
         self.blobs[digest] = content
         return digest
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.model.events import BookChanged
-from gateway.api.programs.reading import Options, fail
+from gateway.api.programs.reading import fail
 from gateway.api.programs.sacctmgr_rows import (
     Asked,
     accounts_of,
@@ -116,19 +116,12 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def _style(options: Options) -> Style:
-    header = not options.has("noheader")
-    if options.has("parsable2") or options.has("parsable"):
-        return Style("|", ended=not options.has("parsable2"), header=header)
-    return Style(header=header)
-
-
 def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
     try:
         fields = fields_of(asked.format or usual, known)
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
-    return Answer(out=table(fields, rows, _style(asked.options)))
+    return Answer(out=table(fields, rows, Style.of(asked.options.has)))
 
 
 PLACE = "Cluster,Account,User,Partition"

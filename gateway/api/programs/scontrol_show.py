@@ -1,6 +1,5 @@
 """What scontrol shows: jobs, steps, nodes, partitions, the configuration, host lists."""
 
-import platform
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +9,7 @@ from broker.model.job import Job
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.hostload import measured
+from gateway.api.programs.hostload import host_name, measured
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
@@ -44,11 +43,6 @@ NO_SLURMD = (
 NO_SCRIPT = "job script retrieval failed: {}\n"
 EMPTY_LIST = "scontrol: error: host list is empty\n"
 NOT_HERE = "scontrol: error: {} is not supported by this service\n"
-
-
-def host_name() -> str:
-    """This machine's short name."""
-    return platform.node().partition(".")[0] or "localhost"
 
 
 @dataclass(frozen=True, slots=True)

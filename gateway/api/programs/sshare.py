@@ -155,7 +155,7 @@ class Sshare:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
         err = _requested(options, users) if options.has("verbose") else ""
-        return Answer(out=top + table(shown, rows, _style(options)), err=err)
+        return Answer(out=top + table(shown, rows, Style.of(options.has)), err=err)
 
     async def _rows(
         self, desk: Desk, options: Options, ctx: Context, *, users: frozenset[str] | None
@@ -218,13 +218,6 @@ def _usual(options: Options) -> str:
     if options.has("long"):
         return LONG
     return PART if options.has("partition") else USUAL
-
-
-def _style(options: Options) -> Style:
-    header = not options.has("noheader")
-    if options.has("parsable2") or options.has("parsable"):
-        return Style("|", ended=not options.has("parsable2"), header=header)
-    return Style(header=header)
 
 
 async def _users(desk: Desk, call: Call, options: Options) -> frozenset[str] | None:

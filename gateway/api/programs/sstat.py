@@ -229,14 +229,7 @@ async def sstat(desk: Desk, call: Call) -> Answer:
     pairs, errors = _pairs(options, snap)
     use = await used(desk, (job for job, _ in pairs))
     lines = [Line(pair, ctx, use.get((pair[0].id, pair[1].id))) for pair in pairs]
-    return Answer(out=table(fields, lines, _style(options)), err=errors)
-
-
-def _style(options: Options) -> Style:
-    header = not options.has("noheader")
-    if options.has("parsable2") or options.has("parsable"):
-        return Style("|", ended=not options.has("parsable2"), header=header)
-    return Style(header=header)
+    return Answer(out=table(fields, lines, Style.of(options.has)), err=errors)
 
 
 def _pairs(options: Options, snap: Snapshot) -> tuple[list[JobStep], str]:

@@ -53,8 +53,6 @@ EXITED = "Exited with exit code {}"
 OUT_OF_MEMORY = "Out Of Memory"
 OOM_SIGNAL = 125
 """Slurm's made-up signal of an end for want of memory."""
-CORE = 128
-"""A shell's status for a death by signal is so much more than the signal's number."""
 
 
 ALL_SHOWN = Shown()
@@ -259,11 +257,11 @@ class Watch:
         await self._tell_ends(memory=memory)
         if memory:
             return FAILURE, step.exit
-        worst = max(every.values(), key=status_of)
+        worst = max(every.values(), key=lambda end: end.status)
         signalled = any(end.signal for end in every.values())
         if signalled and not self.aborting and self.manners.owns:
             await self._tell(FORCED, s=self.name)
-        return status_of(worst), worst
+        return worst.status, worst
 
     def _lost(self) -> str:
         """The nodes of the step that are gone; its first where none is known to be."""
@@ -394,11 +392,6 @@ def passed_on(key: str, node: NodeName) -> str:
 
 class Left(Exception):
     """A third interrupt: the command goes without waiting."""
-
-
-def status_of(end: ExitCode) -> int:
-    """As a shell shows it."""
-    return CORE + end.signal if end.signal else end.code
 
 
 def ends_of(step: Step) -> dict[int, ExitCode]:

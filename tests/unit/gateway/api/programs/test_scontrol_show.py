@@ -12,7 +12,8 @@ from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState, Market
 from broker.model.site import Site
 from broker.model.spec import Phase, StepSpec
-from gateway.api.programs.scontrol_show import Show, host_name
+from gateway.api.programs.hostload import host_name
+from gateway.api.programs.scontrol_show import Show
 from gateway.api.wire import Answer
 from gateway.config.settings import Config
 from gateway.query.siteconfig import KEYS, settings_lines
