@@ -7,7 +7,7 @@ from broker.model.job import ExitCode, Step
 from broker.model.spec import StepSpec
 from gateway.api.programs.salloc import exit_status
 from gateway.api.programs.srun import place_in
-from gateway.api.programs.stepping import ends_of, grouped, status_of, tasks_text
+from gateway.api.programs.stepping import ends_of, grouped, tasks_text
 
 OK, FIVE, KILLED = ExitCode(), ExitCode(5), ExitCode(0, 9)
 
@@ -29,7 +29,7 @@ def test_tasks_are_named_in_brief(ranks: list[int], text: str) -> None:
 
 
 def test_a_death_by_signal_is_shown_as_a_shell_does() -> None:
-    assert [status_of(end) for end in (OK, FIVE, KILLED)] == [0, 5, 137]
+    assert [end.status for end in (OK, FIVE, KILLED)] == [0, 5, 137]
 
 
 def test_tasks_end_as_their_step_where_nothing_else_is_known() -> None:
