@@ -197,6 +197,8 @@ class Workers:
     log: Log
     expect: Callable[[NodeName], None] = lambda node: None
     """Called when something was begun or ended on a node whose agent cannot call us."""
+    missed: Callable[[], None] = lambda: None
+    """Called after a node's journal could not be read."""
     threads: int = THREADS
     _tries: Tries = field(default_factory=Tries)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -231,10 +233,12 @@ class Workers:
             self.log.warning("worker.failed", error=repr(error))
 
     def _follow(self, effect: ef.Follow) -> None:
-        self._perform(effect)
+        if not self._perform(effect):
+            self._call(self.missed)
         self.followed(effect.node.name)
 
-    def _perform(self, effect: ef.Effect) -> None:
+    def _perform(self, effect: ef.Effect) -> bool:
+        """Whether it could be done."""
         seen: Report | None = None
         failed = False
         try:
@@ -252,6 +256,7 @@ class Workers:
         if not failed and isinstance(effect, UNTIL_UNDUE):
             for node in _hosts(effect):
                 self._expect(node)
+        return not failed
 
     def _expect(self, node: Node) -> None:
         with suppress(OSError, SpzError):  # gone meanwhile

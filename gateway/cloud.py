@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,13 @@ class Cloud:
     next: dict[str, float] = field(default_factory=dict)
     """When what is done now and then is due again, in monotonic seconds."""
 
+    def attended(
+        self, report: Callable[[Report], None], wake: Callable[[NodeName], None]
+    ) -> Callable[[], None]:
+        """What is to be called now and then; from now on the end of a connection wakes its node."""
+        self.reach.connections.ended = partial(self._lost_touch, wake)
+        return partial(self.tidy, report)
+
     def tidy(self, report: Callable[[Report], None]) -> None:
         """Called now and then: lets go of leftovers, speaks to idle machines, reads notices."""
         if self._due("leftovers", LEFTOVER_SECONDS):
@@ -98,6 +106,13 @@ class Cloud:
             here = {"start": node.journal, "position": node.journal}
             report(Journal(node=node.name, launch=node.launch, records=(record,), **here))
             self.log.info("interruption.told", node=node.name, machine=notice.instance)
+
+    def _lost_touch(self, wake: Callable[[NodeName], None], host: str) -> None:
+        """A connection ended that nobody closed: its node is looked at without waiting for news."""
+        with suppress(OSError):  # one whose address cannot be told now; the sweep comes
+            for node in self.nodes().values():
+                if node.machine is not None and self.provider.seen(node.machine).address == host:
+                    wake(node.name)
 
     def _due(self, what: str, every: float) -> bool:
         now = time.monotonic()

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, cast
 
@@ -16,8 +15,8 @@ import structlog
 
 from broker.engine import Engine
 from broker.heart import Heart
-from broker.model.commands import Cancel, Reconfigure, Target
-from broker.model.errors import Busy, Refusal, SpzError, Unknown, Width
+from broker.model.commands import Reconfigure
+from broker.model.errors import Refusal, SpzError, Unknown, Width
 from broker.model.events import Event
 from broker.model.job import Owner
 from broker.model.node import Node
@@ -27,10 +26,8 @@ from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
 from broker.ports import Place, Provider
-from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.providers.local import Behaviour, LocalProvider, Processes
 from broker.providers.refusals import Rule
-from broker.provision.reconcile import difference, nodes_of
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
 from broker.run.local import LocalChannel, end_node, reopen_node
@@ -41,7 +38,6 @@ from gateway.api.app import build_app
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
-from gateway.api.holders import Holders
 from gateway.api.jobs import router
 from gateway.api.money import money
 from gateway.api.offers import offers
@@ -62,9 +58,9 @@ from gateway.passthrough.cli import site_commands
 from gateway.staging import staging
 from gateway.store.aging import aging
 from gateway.store.backup import backup_store
-from gateway.store.feed import Consumer, feed
-from gateway.store.rollup import MOST
+from gateway.store.feed import Consumer
 from gateway.store.sql import SqlStore, open_store
+from gateway.sweep import Sweep
 from gateway.translate.orders import OrderBook
 
 AT_START = (
@@ -88,8 +84,6 @@ SERVICE = Owner(0, 0, "root", "root")
 AGENT_PYTHON = "/usr/bin/python3"
 AGENT_IDLE_SECONDS = 600
 """An agent that runs nothing and that nobody speaks to leaves; it is started again when needed."""
-DAY = 86_400
-PRUNE_SECONDS = 3600.0
 
 
 class WallClock:
@@ -219,7 +213,7 @@ def build(paths: Paths, config: Config) -> Service:
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
         outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
-        tidy.append(partial(ec2.tidy, heart.report))
+        tidy.append(ec2.attended(heart.report, heart.wake))
         ends.callback(ec2.stop)
     heart.workers = workers = Workers(
         outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
@@ -238,7 +232,8 @@ def build(paths: Paths, config: Config) -> Service:
         cooling=lambda: market.cooling(clock.now()),
     )
     desk.archive = old = aging(store, clock, config)
-    heart.sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins(), old)
+    sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins(), old)
+    heart.sweep, workers.missed = sweep, sweep.doubt
     known = Commands(_programs(config))
     routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
     app = build_app(desk, known.standing(), log=log, routers=routers, key=config.http.key())
@@ -295,77 +290,6 @@ def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
     for provider, catalog in fresh.items():
         market.replace(provider, catalog)
     return {source.as_of for catalog in fresh.values() for source in catalog.sources}
-
-
-@dataclass(slots=True)
-class Sweep:
-    """Compares what providers hold with what we know; strays are let go, losses told."""
-
-    heart: Heart
-    providers: Mapping[str, Provider]
-    tidy: Sequence[Callable[[], None]]
-    """What providers clean up of themselves."""
-    store: SqlStore
-    log: Any
-    holders: Holders
-    consumers: Sequence[Consumer] = ()
-    """Accounting plugins."""
-    aging: Callable[[], object] = lambda: None
-    """Takes out records that are old."""
-    every: float = 30.0
-    _next: float = 0.0
-    _next_prune: float = 0.0
-
-    def __call__(self) -> None:
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + self.every
-        todo = list(self.tidy)
-        todo += [partial(self._compare, provider) for provider in self.providers.values()]
-        for act in todo:
-            try:
-                act()
-            except OSError as error:
-                self.log.warning("sweep.failed", error=str(error))
-        self._let_go()
-        self._sum_up()
-        self._prune()
-
-    def _compare(self, provider: Provider) -> None:
-        """What the provider holds is asked first: what is bought meanwhile is known by then."""
-        machines, now = provider.machines(), self.heart.clock.now()
-        nodes = nodes_of(self.heart.engine.snapshot, provider.name)
-        found = difference(nodes, machines, lately=now - UNSEEN_SECONDS)
-        for machine in found.stray:
-            if machine.launched_at < now - self.every:
-                self.log.warning("sweep.stray", machine=machine.id, node=machine.node)
-                provider.terminate([machine])
-        for lost in found.lost:
-            self.heart.report(lost)
-
-    def _let_go(self) -> None:
-        """Ends allocations whose salloc or srun did not come again after a start of ours."""
-        jobs = self.heart.engine.snapshot.jobs.values()
-        for job in self.holders.abandoned(jobs, time.monotonic()):
-            self.log.warning("allocation.abandoned", job=job.id, by=job.spec.allocator)
-            self.heart.ask(Cancel(target=Target(job.id), by=job.owner))
-
-    def _sum_up(self) -> None:
-        """Brings the sums of the ledger near, so that reports have little to read beside them."""
-        with contextlib.suppress(Busy):
-            while self.store.roll_up() >= MOST:
-                pass
-            for consumer in self.consumers:
-                feed(self.store, consumer, self.log)
-
-    def _prune(self) -> None:
-        """Requests older than a day are not asked again."""
-        if time.monotonic() < self._next_prune:
-            return
-        self._next_prune = time.monotonic() + PRUNE_SECONDS
-        with contextlib.suppress(Busy):
-            self.store.forget(self.heart.clock.now() - DAY)
-            self.aging()
 
 
 def _site(config: Config, catalog: Catalog) -> Site:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import paramiko
 
@@ -73,6 +75,15 @@ class Quiet(paramiko.Transport):
     """Its thread wakes once in a second to see whether it is to end, not ten times."""
 
     _active_check_timeout = 1.0
+
+    def __init__(self, sock: Any, over: Callable[["Quiet"], None]) -> None:
+        """`over` is called by its thread, however it ended."""
+        super().__init__(sock)
+        self._over = over
+
+    def run(self) -> None:
+        super().run()
+        self._over(self)
 
 
 class HostKeyError(ConnectionError):
@@ -140,6 +151,8 @@ class Connections:
         most: int = MOST_KEPT,
     ) -> None:
         """`tell` hears of hosts that answer and do not let us in."""
+        self.ended: Callable[[str], None] = lambda _host: None
+        """Hears of the host of a kept connection that ended by itself; may be set later."""
         self._knocker = knocker or Knocker()
         self._clock = clock
         self._tell = tell
@@ -248,9 +261,16 @@ class Connections:
             through = before.open_channel(
                 "direct-tcpip", login.door, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
             )
-            return _entered(Quiet(through), login)
+            return _entered(Quiet(through, partial(self._over, login)), login)
         sock = socket.create_connection(login.door, timeout=CONNECT_SECONDS)
-        return _entered(Quiet(sock), login)
+        return _entered(Quiet(sock, partial(self._over, login)), login)
+
+    def _over(self, login: Login, transport: paramiko.Transport) -> None:
+        """Told of if it is kept: one that was closed here is not any more."""
+        with self._lock:
+            kept = self._kept.get(login)
+        if kept is not None and kept.transport is transport:
+            self.ended(login.host)
 
 
 def _session(transport: paramiko.Transport, patience: float) -> paramiko.Channel:

@@ -1,5 +1,6 @@
 """What SSH adds to the contract: verified hosts, kept connections, bastions, machines that boot."""
 
+import queue
 import select
 import socket
 import sys
@@ -96,6 +97,27 @@ def test_a_connection_that_broke_is_made_anew(connections: Connections, knocker:
         assert kept.transport is not None
         kept.transport.sock.shutdown(socket.SHUT_RDWR)
         assert _patiently(lambda: channel.run(["echo", "2"], timeout=10).out) == b"2\n"
+
+
+def test_the_end_of_a_connection_is_told_unless_it_was_closed_here(
+    connections: Connections, knocker: Knocker
+) -> None:
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    connections.ended = told.put
+    port = free_port()
+    channel = connections.channel(target(port))
+    with sshd(port):
+        wait_for(port, knocker)
+        channel.run(["true"], timeout=10)
+        (kept,) = connections._kept.values()
+        assert kept.transport is not None
+        kept.transport.sock.shutdown(socket.SHUT_RDWR)
+        assert told.get(timeout=20) == "127.0.0.1"
+        _patiently(lambda: channel.run(["echo"], timeout=10).out)
+        thread = kept.transport
+        connections.close()
+        thread.join(20)
+    assert told.empty()
 
 
 def test_a_host_that_is_gone_is_knocked_at_first(knocker: Knocker) -> None:

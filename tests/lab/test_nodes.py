@@ -135,7 +135,6 @@ def machine_of(gateway: Service, node: str) -> str:
 SURVIVES = "echo x >> {name}; [ ${{SLURM_RESTART_COUNT:-0}} -gt 0 ] || srun sleep 600"
 
 
-@pytest.mark.skipif("SKYPURZA_TEST_ROUNDS" not in os.environ, reason="takes long: make chaos")
 def test_a_machine_that_breaks_ends_its_job_or_has_it_run_again(
     gateway: Service, lab: Running
 ) -> None:

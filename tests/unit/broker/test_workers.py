@@ -3,7 +3,7 @@
 import json
 import queue
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -236,6 +236,22 @@ def test_an_end_is_not_told_while_its_results_cannot_be_fetched() -> None:
     reach = Somewhere(Answering(journal(EXITED)), calls=True, shared=False)
     with pytest.raises(OSError, match="no route"):
         perform(ef.Follow(NODE), place_of(reach, Carried([], unreachable=True)))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_journal_that_cannot_be_read_casts_doubt_on_its_node(there: bool) -> None:
+    missed: list[bool] = []
+    outside = place_of(Somewhere(Answering(journal(EXITED)), calls=True, shared=False))
+    if not there:
+        outside = replace(outside, files=Carried([], unreachable=True))
+    done: queue.SimpleQueue[NodeName] = queue.SimpleQueue()
+    workers = Workers(
+        outside, lambda _: None, done.put, Log(), threads=1, missed=lambda: missed.append(True)
+    )
+    workers.follow([ef.Follow(NODE)])
+    assert done.get(timeout=10) == NAME
+    workers.stop()
+    assert bool(missed) is not there
 
 
 def test_files_are_brought_before_a_step_begins() -> None:
