@@ -12,7 +12,7 @@ from broker.model import nodeevents as nev
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
-from broker.model.offer import Offer
+from broker.model.offer import Offer, Ranked
 from broker.model.site import Elastic
 from broker.optimize.query import warm_seconds
 from broker.schedule.fit import even_shares, room
@@ -160,11 +160,13 @@ def _why_bought(buy: Buy) -> str:
     """One line per rung for `spz why`: the choice and what came next."""
     others = len(buy.riders) - 1
     shared = f", shared with {others} more" if others else ""
-    old = buy.rungs[0].old_price
-    shared += f" ({old})" if old else ""
     return "\n".join(
         f"{rung.offer.instance_type}|{rung.offer.region}|{'+'.join(rung.offer.zones)}"
         f"|{rung.offer.market.value}|{rung.offer.micro_usd_per_hour}"
-        f"|{rung.expected_micro_usd}|{rung.reason}{shared}"
+        f"|{rung.expected_micro_usd}|{rung.reason}{shared}{_old(rung)}"
         for rung in buy.rungs[:5]
     )
+
+
+def _old(rung: Ranked) -> str:
+    return f" ({rung.old_price})" if rung.old_price else ""

@@ -94,6 +94,8 @@ class Machine:
     """How a Channel reaches it: a host for SSH, a directory for local machines."""
     inside: str = ""
     """How machines beside it reach it; empty where that is the same or not known."""
+    price_of: str = ""
+    """Day of the price that it was bought at, ISO 8601."""
 
     @property
     def identity(self) -> tuple[NodeName, int]:
@@ -191,8 +193,5 @@ class Ranked:
     notes: tuple[str, ...] = field(default=())
     cooling_until: int | None = None
     """Refused lately: better not tried before this instant, unless nothing else is left."""
-
-    @property
-    def old_price(self) -> str:
-        """What is said of a price that is old; "" where it is not."""
-        return next((note for note in self.notes if "days old" in note), "")
+    old_price: str = ""
+    """What is said of a price that is old; "" where it is not."""

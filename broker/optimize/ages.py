@@ -22,6 +22,12 @@ def told(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
     return _told(as_of, now // DAY * DAY, old_days) if as_of else ""
 
 
+def old(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
+    """The same of a price that is old; "" where it is not, or no day is known."""
+    days = age_days(as_of, now) if as_of else None
+    return "" if days is None or days <= old_days else told(as_of, now, old_days=old_days)
+
+
 @lru_cache(maxsize=1024)
 def _told(as_of: str, now: int, old_days: int) -> str:
     days = age_days(as_of, now)

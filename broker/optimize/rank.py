@@ -23,6 +23,7 @@ from broker.model.offer import (
     Offer,
     Ranked,
 )
+from broker.optimize.ages import old
 from broker.optimize.cooldown import Cooldown, Cooling, Place
 from broker.optimize.query import BOOT_WEIGHTS, Query, boot_weight, queries
 from broker.optimize.reasons import Candidate, Found, notes, reason
@@ -264,4 +265,5 @@ def _ranked(
         reason=reason(candidate, asked, first=first, place=place),
         notes=tuple(notes(candidate, query, now)),
         cooling_until=cooling.until if cooling else None,
+        old_price=old(candidate.offer.as_of, now, old_days=query.policy.old_days),
     )

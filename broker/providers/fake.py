@@ -192,6 +192,7 @@ class FakeCloud:
                 instance_type=offer.instance_type,
                 market=offer.market,
                 micro_usd_per_hour=offer.micro_usd_per_hour,
+                price_of=offer.as_of,
                 launched_at=now,
                 address=f"/fake/{node}.{launch}",
             )

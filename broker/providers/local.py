@@ -213,6 +213,7 @@ class LocalProvider:
             instance_type=offer.instance_type,
             market=offer.market,
             micro_usd_per_hour=offer.micro_usd_per_hour,
+            price_of=offer.as_of,
             launched_at=int(self._clock()),
             address=str(self._root / f"{name}.{launch}"),
         )

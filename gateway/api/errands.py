@@ -95,7 +95,7 @@ def _health(desk: Desk) -> Json:
         "started_at": seen.started_at,
         "jobs_live": len(live),
         "jobs_running": sum(1 for job in live if job.shares),
-        "nodes": [node_view(node) for node in seen.nodes.values()],
+        "nodes": [node_view(node, seen) for node in seen.nodes.values()],
     }
 
 

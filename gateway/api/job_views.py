@@ -11,17 +11,19 @@ from broker.model.ids import BATCH
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.naming import file_job
 from broker.model.node import Node, NodeState
-from broker.model.offer import Market, Offer
+from broker.model.offer import Market, Ranked
 from broker.model.spec import UNLIMITED, OwnBucket, StepSpec
 from broker.model.stopping import STOPPED
 from broker.world import Snapshot
 from gateway.query.job import id_text
+from gateway.query.prices import old_price
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.filenames import absolute, default_pattern, fill
 from sbatch_shim.grammar.hostlist import fold
 
 Json = dict[str, Any]
 
+PRICE = ("micro_usd_per_hour", "old_price")
 CLUSTER_STATES = {"PENDING": "INIT", "CONFIGURING": "INIT", "RUNNING": "UP"}
 """SkyPilot's words for a job that is a cluster; any other is on its way out."""
 HALTING = "STOPPING"
@@ -64,6 +66,7 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "node_list": fold(job.last_node_names),
         "tres": by_id(job.alloc) or None,
         "micro_usd_per_hour": sum(map(rate, nodes)) if nodes else None,
+        "old_price": old_price(nodes, seen.site, seen.at),
         "stopped": bool(job.kept),
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
@@ -82,7 +85,7 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     """A cluster as `spz status` lists it."""
     told = job_view(job, seen=seen, cost=cost)
     nodes = nodes_of(job, seen)
-    kept = ("user", "uid", "submitted", "started", "detail", "reason", "micro_usd_per_hour")
+    kept = ("user", "uid", "submitted", "started", "detail", "reason", *PRICE)
     return {
         "name": job.spec.cluster,
         "job": job.id,
@@ -202,8 +205,9 @@ def resources(node: Node, count: int = 1) -> str:
     return f"{count}x({', '.join([node.machine.instance_type, *gpus, *spot])})"
 
 
-def offer_view(offer: Offer, *, expected: int, reason: str, notes: Iterable[str]) -> Json:
+def offer_view(ranked: Ranked) -> Json:
     """A row of the table of candidates."""
+    offer = ranked.offer
     gpus = [f"{name[4:]}:{count}" for name, count in offer.gres if name.startswith("gpu:")]
     return {
         "instance_type": offer.instance_type,
@@ -214,10 +218,12 @@ def offer_view(offer: Offer, *, expected: int, reason: str, notes: Iterable[str]
         "mem_mib": offer.mem_mib,
         "gpus": ", ".join(gpus) or None,
         "micro_usd_per_hour": offer.micro_usd_per_hour,
-        "expected_micro_usd": expected,
+        "as_of": offer.as_of or None,
+        "old_price": ranked.old_price or None,
+        "expected_micro_usd": ranked.expected_micro_usd,
         "estimate": offer.estimate,
-        "reason": reason,
-        "notes": list(notes),
+        "reason": ranked.reason,
+        "notes": list(ranked.notes),
     }
 
 
@@ -236,7 +242,7 @@ def storage_view(job: Job, bucket: OwnBucket) -> Json:
     }
 
 
-def node_view(node: Node) -> Json:
+def node_view(node: Node, seen: Snapshot) -> Json:
     """A machine that costs money, or a declared node."""
     machine = node.machine
     return {
@@ -247,6 +253,7 @@ def node_view(node: Node) -> Json:
         "region": machine.region if machine else None,
         "zone": machine.zone if machine else None,
         "micro_usd_per_hour": node.micro_usd_per_hour,
+        "old_price": old_price([node], seen.site, seen.at),
     }
 
 

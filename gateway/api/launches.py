@@ -14,7 +14,6 @@ from broker.model.build import TIERS, USUAL, Build, tier_of
 from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
-from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Mount, TaskSpec, Value
 from broker.model.stopping import StartCluster
@@ -314,7 +313,7 @@ def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
     found = quote(_need(spec, partition), partition.elastic)
     if not found.rungs:
         raise BadOption("resources", "", NOT_AVAILABLE, hint=found.explain)
-    return [_candidate(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]
+    return [offer_view(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]
 
 
 def explained(error: SpzError, spec: TaskSpec | None, site: Site) -> SpzError:
@@ -336,12 +335,3 @@ def explained(error: SpzError, spec: TaskSpec | None, site: Site) -> SpzError:
 
 def _need(spec: TaskSpec, partition: Partition) -> Any:
     return need_of(spec, demand(spec, partition), EXPECTED_SECONDS)
-
-
-def _candidate(ranked: Ranked) -> Json:
-    return offer_view(
-        ranked.offer,
-        expected=ranked.expected_micro_usd,
-        reason=ranked.reason,
-        notes=ranked.notes,
-    )

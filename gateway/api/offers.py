@@ -1,6 +1,6 @@
 """Routes that tell what could be bought: offers for a request, accelerators, a fresh catalogue."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Any
 
@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from broker.model.errors import BadOption, Refused
-from broker.model.offer import Ranked
 from broker.model.site import Elastic, Partition, Site
 from broker.optimize.accelerators import Accelerated, Priced, accelerated
 from broker.optimize.ages import told
@@ -60,7 +59,8 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         found = market.at(desk.now())(need, elastic)
         if found.first is None:
             raise BadOption("resources", "", "no offer serves this request", hint=found.explain)
-        return {"partition": partition.name, "offers": list(_views(found.rungs, asked.count))}
+        shown = islice(found.rungs, min(asked.count, MOST))
+        return {"partition": partition.name, "offers": list(map(offer_view, shown))}
 
     @routes.get("/gpus")
     async def gpus(request: Request, asked: Annotated[GpusQuery, Query()]) -> Json:
@@ -96,14 +96,6 @@ def _elastic(site: Site, name: str | None) -> tuple[Partition, Elastic]:
         raise Refused(f"partition {name or 'of any name'} buys no machines")
     _, partition, elastic = min(buying, key=lambda found: found[0])
     return partition, elastic
-
-
-def _views(rungs: Sequence[Ranked], count: int) -> Iterable[Json]:
-    for rung in islice(rungs, min(count, MOST)):
-        view = offer_view(
-            rung.offer, expected=rung.expected_micro_usd, reason=rung.reason, notes=rung.notes
-        )
-        yield {**view, "as_of": rung.offer.as_of}
 
 
 def _gpu_row(one: Accelerated, now: int, old_days: int) -> Json:

@@ -8,7 +8,8 @@ from broker.model.job import Job, JobState
 from broker.model.offer import Machine
 from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.world import Snapshot
-from gateway.query.dollars import usd
+from gateway.query.dollars import beside, usd
+from gateway.query.prices import old_price
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
@@ -110,7 +111,7 @@ def _on_a_machine_there(job: Job, seen: Snapshot, events: Sequence[ev.Event]) ->
         yield (
             f"  it is: {machine.instance_type} in {machine.region} ({machine.zone}), "
             f"{machine.market.value}, {usd(node.micro_usd_per_hour)} an hour "
-            "for all that is on it"
+            f"for all that is on it{beside(old_price([node], seen.site, seen.at))}"
         )
 
 

@@ -87,6 +87,7 @@ COLUMNS = (
     Column("core_spec",         "X", "CoreSpec",           "CORE_SPEC",          "CoreSpec",     "core_spec",             SPECIAL,  NONE),
     Column("cost",              "",  "Cost",               "COST",               "",             "",                      MONEY,    past.cost, help=False, timed=True),
     Column("cost_rate",         "",  "CostRate",           "COST_PER_HOUR",      "",             "",                      MONEY,    past.cost_rate, help=False, timed=True),
+    Column("cost_rate_age",     "",  "CostRateAge",        "PRICE_AGE",          "",             "",                      NAMED,    past.old_rate, help=False, timed=True),
     Column("cpus_per_task",     "",  "CPUsPerTask",        "CPUS_PER_TASK",      "CPUs/Task",    "cpus_per_task",         TEXT,     res.cpus_per_task),
     Column("cpus_per_task_2",   "",  "cpus-per-task",      "CPUS_PER_TASK",      "",             "",                      TEXT,     res.cpus_per_task),
     Column("cpus_per_tres",     "",  "cpus-per-tres",      "CPUS_PER_TRES",      "CpusPerTres",  "cpus_per_tres",         NAMED,    res.cpus_per_tres),

@@ -12,6 +12,7 @@ from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
 from gateway.query.kinds import scaled
+from gateway.query.prices import old_price
 from gateway.query.steps import step_elapsed, step_tres
 from sbatch_shim.grammar.values import show_long
 
@@ -122,6 +123,12 @@ def energy(job: Job, _: Context) -> str | None:
 def cost_rate(job: Job, ctx: Context) -> int:
     """Micro-dollars an hour of what it holds now."""
     return rate_now(job, ctx.nodes)
+
+
+def old_rate(job: Job, ctx: Context) -> str | None:
+    """That the prices in it are old."""
+    held = (ctx.nodes[share.node] for share in job.shares if share.node in ctx.nodes)
+    return old_price(held, ctx.site, ctx.now)
 
 
 def cost(job: Job, ctx: Context) -> int:

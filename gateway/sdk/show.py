@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from broker.model.errors import Refused, Unknown
-from gateway.query.dollars import usd
+from gateway.query.dollars import beside, oldest, usd
 from sbatch_shim.grammar.values import read_digits
 
 Json = Mapping[str, Any]
@@ -76,7 +76,13 @@ def candidates(offers: Sequence[Json], nodes: int) -> str:
     """What could be bought, as SkyPilot shows it: an hour of all nodes; the first is tried."""
     head = ("INFRA", "INSTANCE", "vCPUs", "Mem(GB)", "GPUS", "COST ($)", "CHOSEN")
     rows = (_candidate(one, number, nodes=nodes) for number, one in enumerate(offers))
-    return table(head, rows)
+    return table(head, rows) + below(offers, said=offers[0]["notes"])
+
+
+def below(rows: Iterable[Json], *, said: Iterable[str] = ()) -> str:
+    """A line below a table with prices: how old the oldest is, if it is and nobody said so."""
+    found = oldest(row["old_price"] for row in rows)
+    return f"\n{found}" if found and not any(found in note for note in said) else ""
 
 
 def _candidate(offer: Json, number: int, *, nodes: int) -> tuple[object, ...]:
@@ -128,10 +134,11 @@ def service_text(told: Json) -> str:
     """One line on a service."""
     machines = [one for one in told["nodes"] if not one["declared"]]
     price = usd(sum(one["micro_usd_per_hour"] for one in machines))
+    old = beside(oldest(one["old_price"] for one in machines))
     return (
         f"{told['cluster']} (slurm {told['version']}) runs as pid {told['pid']}: "
         f"{told['jobs_live']} jobs, {told['jobs_running']} of them on machines; "
-        f"{len(machines)} machines at {price} an hour"
+        f"{len(machines)} machines at {price} an hour{old}"
     )
 
 
@@ -151,7 +158,7 @@ CLUSTERS = (
 
 
 def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:
-    return listed(CLUSTERS, found, now, also=also)
+    return listed(CLUSTERS, found, now, also=also) + below(found)
 
 
 def _cluster_status(one: Json) -> str:
@@ -251,4 +258,5 @@ def report(found: Sequence[Json], now: int) -> str:
         for one in dearest
     )
     total = sum(one["cost_micro_usd"] or 0 for one in found)
-    return f"{table(head, rows)}\nTotal: {money(total)}" if found else "No clusters."
+    told = f"{table(head, rows)}\nTotal: {money(total)}{below(found)}"
+    return told if found else "No clusters."

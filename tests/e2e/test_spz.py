@@ -35,6 +35,8 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     assert (done.code, done.out.splitlines()[-2:]) == (0, ["ready", "hello you k rank 0"])
     (cluster,) = spz.json("status")["clusters"]
     assert (cluster["name"], cluster["status"]) == ("one", "UP")
+    for words in (("status",), ("api", "status"), ("cost-report",), ("why", str(cluster["job"]))):
+        assert "days old: `spz catalog refresh`" in spz(*words).out, words
 
     again = spz("launch", "-y", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
     assert (again.code, "setup is as it was" in again.out) == (0, True)

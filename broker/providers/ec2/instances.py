@@ -98,6 +98,7 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
         ended_by_provider=reason in SPOT_TAKEN or reason.startswith("Server."),
         address=address_of(raw, public=public),
         inside=str(raw.get("PrivateIpAddress") or ""),
+        price_of=tags.get(naming.PRICE_OF, ""),
     )
 
 

@@ -14,6 +14,7 @@ SITE = "skypurza:site"
 TOKEN = "skypurza:token"
 NODES = "skypurza:nodes"
 PRICE = "skypurza:price"
+PRICE_OF = "skypurza:price-of"
 JOB = "skypurza:job"
 USER = "skypurza:user"
 ACCOUNT = "skypurza:account"
@@ -78,6 +79,7 @@ def of_machines(site: Site, bought: Purchase) -> dict[str, str]:
         **_chunks([f"{node}.{launch}" for node, launch in bought.nodes]),
         TOKEN: bought.token,
         PRICE: str(bought.offer.micro_usd_per_hour),
+        PRICE_OF: bought.offer.as_of,
         JOB: purpose.job,
         USER: purpose.user,
         ACCOUNT: purpose.account,

@@ -13,7 +13,7 @@ from gateway.api.desk import Desk, group_name
 from gateway.api.programs.early import early
 from gateway.api.programs.typed import setting
 from gateway.api.wire import Answer, Call
-from gateway.query.dollars import usd
+from gateway.query.dollars import beside, usd
 from gateway.translate.sbatch import Early, NeedFile, Setting, Submission, translate
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import Zone, show_instant
@@ -124,7 +124,7 @@ async def _owner(desk: Desk, call: Call, said: Submission) -> Owner:
 def _estimated(estimate: StartEstimate, zone: Zone) -> str:
     """Slurm's line, and what it costs where that is anything."""
     cost = usd(estimate.micro_usd)
-    old = f" ({estimate.old_price})" if estimate.old_price else ""
+    old = beside(estimate.old_price)
     money = f"sbatch: it costs {cost} at most{old}\n" if estimate.micro_usd else ""
     return (
         f"sbatch: Job {estimate.job} to start at {show_instant(estimate.start, zone)} using "

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from broker.model.errors import Refused
 from gateway.query.dollars import usd
 from gateway.sdk.client import Json
-from gateway.sdk.show import table
+from gateway.sdk.show import below, table
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
@@ -121,12 +121,13 @@ def _request(given: Values) -> Values:
 
 
 def offers_text(rows: Sequence[Json]) -> str:
-    """A line for each; then what is known of the first beside its price."""
+    """A line for each; then what is known of the first, and that prices are old where any is."""
     head = ("INFRA", "INSTANCE", "vCPUs", "MEM(GB)", "GPUS", "$/h", "EXPECTED $", "PRICE OF", "WHY")
     lines = [table(head, map(_offer_cells, rows))]
     if any(row["estimate"] for row in rows):
         lines.append(GUESSED)
-    return "\n".join([*lines, *(f"first: {note}" for note in rows[0]["notes"])])
+    notes = rows[0]["notes"]
+    return "\n".join([*lines, *(f"first: {note}" for note in notes)]) + below(rows, said=notes)
 
 
 def _offer_cells(row: Json) -> tuple[object, ...]:

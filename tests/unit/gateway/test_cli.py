@@ -244,6 +244,7 @@ OFFER = {
     "micro_usd_per_hour": 1_006_000,
     "expected_micro_usd": 1_039_534,
     "reason": "least expected cost",
+    "old_price": "price of 2025-04-04, 604 days old: `spz catalog refresh`",
     "notes": ["price of 2025-04-04, 604 days old: `spz catalog refresh`"],
 }
 

@@ -225,6 +225,16 @@ def test_a_later_purchase_under_the_same_token_is_one_of_its_own() -> None:
     assert nodes(instance(5), instance(9, Tags=tags)) == {"i-5": "ec2-1", "i-9": "ec2-4"}
 
 
+def test_the_day_of_its_price_stays_with_a_machine() -> None:
+    offer, nodes = replace(OFFER, as_of="2026-11-20"), ((NodeName("ec2-1"), 7),)
+    bought = Purchase(offer=offer, nodes=nodes, token="1/1", purpose=Purpose(seconds=1), at=0)
+    tags = naming.tag_list(naming.of_machines(SITE, bought))
+    (found,) = machines([instance(5, Tags=tags)], "us-east-1", public=True)
+    assert (found.price_of, found.micro_usd_per_hour) == ("2026-11-20", 100_800)
+    (older,) = machines([instance(5)], "us-east-1", public=True)
+    assert older.price_of == ""
+
+
 def test_what_bears_no_node_is_nobodys() -> None:
     assert nodes(instance(5, Tags=[])) == {"i-5": "?"}
 
