@@ -17,7 +17,7 @@ from broker.ports import EndSeen, Place
 from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.mounts import apart, from_buckets, uses_buckets
 from broker.stage.pieces import written
-from broker.stage.sides import Far, HereError, Side, Where, tails, understood
+from broker.stage.sides import Far, HereError, Side, Where, identity, same, tails, understood
 from broker.stage.sync import Folder, Sync, Told
 from broker.stage.upkeep import Log, Upkeep, of
 
@@ -126,16 +126,22 @@ class Courier:
         self._note(
             self.sync.push(self._folder(job, node), far), "files.brought", job=job, node=node
         )
+        marks, label = self.sync.marks, node.label
+        begun = marks.begun(label)
+        if job.key in begun:
+            return  # for another step, or by a start whose answer was lost: it may have written
         for where, name in self._outputs(job, node):
             with suppress(FileNotFoundError):  # the agent says so, as on any node
                 self._begin(job, where, name=name, far=far)
+        live = {one.key for one in self.jobs().values()}
+        marks.begin(label, {job.key, *(begun & live)})
 
     def _begin(self, job: Job, where: Where, *, name: str, far: Side) -> None:
         """An output is there, empty or as it was, before the job's first line."""
-        here = json.loads(self.sync.near.carry("sizes", where, b"[]"))
+        here = identity(self.sync.near, where)
         far.carry("make", where)
-        if here == json.loads(far.carry("sizes", where, b"[]")):
-            return  # one and the same folder
+        if same(self.sync.near, far, where, seen=(here, identity(far, where))):
+            return
         if job.spec.output.open_mode != "append":
             self._append(where, name, _more(name, b"", at=0, anew=True))
             return
@@ -154,11 +160,12 @@ class Courier:
                 self.log.warning("output.lost", job=job.id, path=name, error=str(error))
 
     def _pass_on_one(self, where: Where, name: str, far: Side) -> None:
+        near = self.sync.near
         asked = json.dumps([name]).encode("ascii")
-        there = json.loads(far.carry("sizes", where, asked))
-        here = json.loads(self.sync.near.carry("sizes", where, asked))
+        here, there = (json.loads(one.carry("sizes", where, asked)) for one in (near, far))
         at = here[name] or 0
-        if here[""] == there[""] or (there[name] or 0) <= at:
+        seen = tuple(here[""]), tuple(there[""])
+        if (there[name] or 0) <= at or same(near, far, where, seen=seen):
             return
         while data := _tail(far, where, name=name, at=at):
             self._append(where, name, _more(name, data, at=at))
@@ -211,11 +218,18 @@ class Courier:
 
     def _folder(self, job: Job, node: Node) -> Folder:
         root = job.spec.cwd
-        below = (posixpath.join(where.path, name) for where, name in self._outputs(job, node))
+        below = (posixpath.join(where.path, name) for where, name in self._written(job, node))
         inside = (path[len(root) + 1 :] for path in below if path.startswith(f"{root}/"))
         outputs, away, rules = frozenset(inside), from_buckets(job), _rules(job)
         where, tag = of(job, root), str(job.id)
         return Folder(where, node.label, tag, outputs, apart=away, rules=rules)
+
+    def _written(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
+        """Outputs of it and of all who are there: what grows is passed on, and in no other way."""
+        jobs = self.jobs()
+        others = (jobs[one] for one in self._living(node.name) - {job.id} if one in jobs)
+        for one in (job, *others):
+            yield from self._outputs(one, node)
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
         """Of the job's first node alone; those that name no file of their own are left out."""

@@ -1,8 +1,8 @@
-"""What both sides of a folder had when they were last alike, kept over restarts."""
+"""What both sides of a folder had when they were last alike, and whose outputs were begun."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -26,11 +26,18 @@ class Marks:
 
     def save(self, node: str, folder: str, marks: Mapping[str, Mark]) -> None:
         """Whole or not at all. Raises OSError."""
-        file = self._file(node, folder)
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(marks), encoding="ascii")
-        draft.replace(file)
+        _put(self._file(node, folder), marks)
+
+    def begun(self, node: str) -> frozenset[str]:
+        """Attempts whose outputs were begun there."""
+        try:
+            return frozenset(json.loads(self._begun(node).read_bytes()))
+        except (OSError, ValueError):
+            return frozenset()
+
+    def begin(self, node: str, attempts: Iterable[str]) -> None:
+        """From now on these. Raises OSError."""
+        _put(self._begun(node), sorted(attempts))
 
     def forget(self, node: str) -> None:
         """A node that is gone has no folder any more."""
@@ -42,3 +49,13 @@ class Marks:
     def _file(self, node: str, folder: str) -> Path:
         name = sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         return self._home / node / f"{name}.json"
+
+    def _begun(self, node: str) -> Path:
+        return self._home / node / "begun.json"
+
+
+def _put(file: Path, value: object) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(value), encoding="ascii")
+    draft.replace(file)

@@ -1,6 +1,7 @@
 """The two ends of a synchronised folder: each runs the same small program as the files' user."""
 
 import errno
+import json
 import posixpath
 import subprocess
 import zlib
@@ -26,6 +27,11 @@ DEFINITE = (
 
 ALONE = "alone"
 """The program's word for: nothing is made with more rights than the user's."""
+
+
+Identity = tuple[int, ...]
+"""Number of a folder's inode, and when anything in it was made last."""
+MOST_LOOKS = 20
 
 
 class HereError(Exception):
@@ -134,6 +140,29 @@ def understood(node: NodeName) -> Iterator[None]:
 def patience(size: int) -> float:
     """Seconds that so many bytes may take."""
     return LEAST_SECONDS + size / BYTES_PER_SECOND
+
+
+def same(near: Side, far: Side, where: Where, *, seen: tuple[Identity, Identity]) -> bool:
+    """Whether both ends see one and the same folder, by what they said of it, the near one first.
+
+    Whatever is made in it in between changes what they say: then both are asked again. Raises
+    OSError where that has no end, and as `Side.carry`.
+    """
+    here, there = seen
+    for _ in range(MOST_LOOKS):
+        if here == there or here[0] != there[0]:
+            return here == there
+        again = identity(near, where)
+        if again == here:
+            return False
+        here, there = again, identity(far, where)
+    raise OSError(errno.EBUSY, "it changes all the time", where.path)
+
+
+def identity(side: Side, where: Where) -> Identity:
+    """Of the folder, as the side sees it now."""
+    found: Identity = tuple(json.loads(side.carry("sizes", where, b"[]"))[""])
+    return found
 
 
 def tails(said: bytes) -> list[bytes]:

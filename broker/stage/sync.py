@@ -20,7 +20,7 @@ from broker.stage.plan import (
     long_ones,
     one_way,
 )
-from broker.stage.sides import Side, Where
+from broker.stage.sides import Identity, Side, Where, same
 
 GIB = 1 << 30
 BESIDE = "beside"
@@ -95,7 +95,7 @@ class Sync:
             raise Refused(f"{folder.where.path}/{folder.only}: there is nothing to bring")
         self._must_be_allowed(folder, here.files)
         there = _listed(far, folder, here.ignored, verb="arrive")
-        if here.one_with(there):
+        if self._one(folder, far, seen=(here, there)):
             return Told()
         marks = self.marks.load(folder.node, folder.where.path)
         plan = _decided(one_way(here.files, there.files, marks), folder, giver=self.near, taker=far)
@@ -110,7 +110,7 @@ class Sync:
             there = _listed(far, folder, here.ignored)
         except FileNotFoundError:
             return Told()
-        if here.one_with(there):
+        if self._one(folder, far, seen=(here, there)):
             return Told()
         marks = self.marks.load(folder.node, folder.where.path)
         turned = {path: mark.turned() for path, mark in marks.items()}
@@ -123,6 +123,11 @@ class Sync:
         new |= {one.path: Mark(one.entry, here.files[one.path]) for one in plan.clashes}
         self._keep(folder, marks, {path: mark.turned() for path, mark in new.items()})
         return told
+
+    def _one(self, folder: Folder, far: Side, *, seen: tuple["_Seen", "_Seen"]) -> bool:
+        """Whether both sides see the same folder, so that nothing has to travel."""
+        here, there = (one.identity for one in seen)
+        return same(self.near, far, folder.where, seen=(here, there))
 
     def _must_be_allowed(self, folder: Folder, here: Mapping[str, Entry]) -> None:
         size, most = sum(entry.size for entry in here.values()), self.limits
@@ -147,11 +152,7 @@ class _Seen:
 
     files: dict[str, Entry]
     ignored: Ignored
-    identity: tuple[int, ...]
-
-    def one_with(self, other: "_Seen") -> bool:
-        """Whether both sides see the same folder, so that nothing has to travel."""
-        return self.identity == other.identity
+    identity: Identity
 
 
 def _listed(

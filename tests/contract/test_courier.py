@@ -1,6 +1,9 @@
-"""What the courier takes from machines: no nonsense, and nothing of attempts that are over."""
+"""What the courier takes from machines: no nonsense, nothing of attempts that are over, and outputs
+whole whatever is asked twice.
+"""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,9 +11,11 @@ from typing import Any, cast
 
 import pytest
 
+from accounting.ids import JobId
 from broker.model.job import Job
 from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
+from broker.stage.sides import Side, Where
 from tests.contract import records
 from tests.contract.test_stage import Pair
 
@@ -54,3 +59,120 @@ def test_nonsense_is_told_as_no_answer(said: bytes, tmp_path: Path) -> None:
 def test_late_words_of_an_older_attempt_bring_nothing(tmp_path: Path) -> None:
     courier, job, node, place = made(tmp_path, b"nothing that could be read")
     courier.fetch([EndSeen(job.id, job.attempt - 1, True)], node, place)
+
+
+class Case:
+    """A courier of jobs of one folder, whose node is another root here, or this one."""
+
+    def __init__(self, home: Path, *, far: Callable[[Pair], Side] = lambda pair: pair.far) -> None:
+        self.pair = Pair(home)
+        self.jobs = {job.id: job for job in (self._job(1), self._job(2))}
+        self.node: Any = records.node("n1")
+        self.place = cast(Place, SimpleNamespace(shared=False, **dict.fromkeys(CHANNEL)))
+        self.courier = self.started(far(self.pair))
+
+    def started(self, far: Side) -> Courier:
+        def outputs(job: Job, _node: object) -> list[str]:
+            return [f"{self.pair.here}/{job.id}.out"]
+
+        quiet = SimpleNamespace(warning=self.warning)
+        return Courier(
+            self.pair.sync, lambda: self.jobs, outputs, quiet, way=lambda _node, _far: far
+        )
+
+    def warning(self, event: str, **fields: object) -> None:
+        raise AssertionError(f"{event}: {fields}")
+
+    def _job(self, id: int) -> Job:
+        old = records.job(id)
+        me = replace(old.owner, uid=os.getuid(), gid=os.getgid())
+        cwd = str(self.pair.here)
+        return replace(old, owner=me, attempt=1, spec=old.spec.model_copy(update={"cwd": cwd}))
+
+    def bring(self, job: Job) -> None:
+        self.courier.bring(job, self.node, self.place)
+
+    def end(self, job: Job) -> None:
+        self.courier.fetch([EndSeen(job.id, job.attempt, True)], self.node, self.place)
+
+
+CHANNEL = ("channel", "python", "archive", "stream")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_start_that_is_asked_again_leaves_what_was_written_meanwhile(
+    tmp_path: Path, restarted: bool
+) -> None:
+    case = Case(tmp_path)
+    job = case.jobs[JobId(1)]
+    (case.pair.here / "1.out").write_text("of an earlier job")
+    case.bring(job)
+    assert (case.pair.here / "1.out").read_text() == ""
+    (case.pair.there / "1.out").write_text("whole\n")
+    case.end(job)
+    if restarted:
+        case.courier = case.started(case.pair.far)
+    case.bring(job)
+    assert (case.pair.here / "1.out").read_text() == "whole\n"
+    again = replace(job, attempt=2)
+    case.jobs[job.id] = again
+    case.bring(again)
+    assert (case.pair.here / "1.out").read_text() == "", "another attempt begins anew"
+
+
+def test_what_another_job_is_writing_is_its_own_to_pass_on(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    one, other = case.jobs.values()
+    case.bring(one)
+    case.bring(other)
+    (case.pair.there / "1.out").write_text("of one\n")
+    (case.pair.there / "2.out").write_text("of the ")
+    case.end(one)
+    assert (case.pair.here / "2.out").read_text() == ""
+    with (case.pair.there / "2.out").open("a") as out:
+        out.write("other\n")
+    case.end(other)
+    names = sorted(path.name for path in case.pair.here.iterdir())
+    assert names == ["1.out", "2.out"]
+    assert (case.pair.here / "2.out").read_text() == "of the other\n"
+
+
+@dataclass
+class Busy:
+    """A node that shares the folder, in which somebody makes a file before each answer."""
+
+    side: Side
+    folder: Path
+    times: int
+    made: int = 0
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        if self.made < self.times:
+            self.made += 1
+            (self.folder / f"made{self.made}").write_text("here")
+        return self.side.carry(verb, where, asked)
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return None
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 7])
+def test_a_shared_folder_is_known_as_such_whatever_is_made_in_it_meanwhile(
+    tmp_path: Path, times: int
+) -> None:
+    case = Case(tmp_path, far=lambda pair: Busy(pair.near, pair.here, times))
+    job = case.jobs[JobId(1)]
+    (case.pair.here / "1.out").write_text("written by the node\n")
+    case.bring(job)
+    case.end(job)
+    assert (case.pair.here / "1.out").read_text() == "written by the node\n"
+    assert not list(case.pair.here.glob("*.spz-*"))
+
+
+def test_a_shared_folder_that_never_rests_is_looked_at_again_later(tmp_path: Path) -> None:
+    case = Case(tmp_path, far=lambda pair: Busy(pair.near, pair.here, 1000))
+    with pytest.raises(OSError, match="changes all the time"):
+        case.bring(case.jobs[JobId(1)])
