@@ -32,7 +32,7 @@ class HistoryQuery:
     since: int | None = None
     until: int | None = None
     """Jobs that were in the queue or running at any moment of [since, until]."""
-    users: tuple[str, ...] = ()
+    uids: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()

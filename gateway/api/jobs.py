@@ -208,7 +208,7 @@ async def report(request: Request, days: int | None = None) -> Json:
 async def storages(request: Request, all_users: bool = False) -> Json:
     """Buckets that tasks of the caller have had by name; the latest that did tells of each."""
     desk, owner = desk_of(request), await caller(request)
-    query = HistoryQuery(users=() if all_users else (owner.user,))
+    query = HistoryQuery(uids=() if all_users else (owner.uid,))
     past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.buckets])
     jobs = {job.id: job for job in [*past, *desk.snapshot().jobs.values()]}
     mine = [job for _, job in sorted(jobs.items()) if all_users or job.owner.uid == owner.uid]

@@ -5,7 +5,8 @@ loads. Enums go by name, flags by names joined with `|`, tuples as lists.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
 from enum import Enum, Flag, StrEnum
 from functools import cache, reduce
 from operator import attrgetter, methodcaller, or_
@@ -87,14 +88,31 @@ def _dump_fields(rows: tuple[tuple[str, object, Turn | None], ...]) -> Turn:
     return dump
 
 
-def _load_fields(build: Callable[..., Any], loads: tuple[tuple[str, Turn], ...]) -> Turn:
+def _load_fields(of: type, loads: tuple[tuple[str, Turn], ...]) -> Turn:
+    twin = _twin(of)
+
     def load(doc: dict[str, Any]) -> Any:
         for name, turn in loads:
             if name in doc:
                 doc[name] = turn(doc[name])
-        return build(**doc)
+        made = twin(**doc)
+        if twin is not of:
+            made.__class__ = of
+        return made
 
     return load
+
+
+def _twin(of: type) -> type:
+    """A class with the same slots that is not frozen; the class itself where there is none.
+
+    A frozen one sets each field through a call: an object that is made by its twin, and then given
+    the class, costs half of that. What stands on another class has slots of that one.
+    """
+    if of.__bases__ != (object,) or hasattr(of, "__post_init__"):
+        return of
+    rows = [(each.name, Any, copy(each)) for each in fields(of)]
+    return make_dataclass(of.__name__, rows, slots=True, repr=False, eq=False)
 
 
 def _value(of: type[Value]) -> Codec:

@@ -1,6 +1,7 @@
 """Reads of what is no longer in memory, in pieces, on connections that cannot write."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -120,17 +121,18 @@ class SqlHistory(Sums):
         """Those that were read lately in the version they have are not read again."""
         found = self.read(IN_WINDOW, window(query.since or 0, query.until))
         there = {JobId(job): version for job, version in found if job not in query.held}
-        kept = self._kept
+        kept, wanted = self._kept, replace(query, since=None, until=None)
         ids = sorted(there)
         for first in range(0, len(ids), IDS):
             some = ids[first : first + IDS]
-            known = {job: one for job in some if (one := kept.get(job)) is not None}
-            fresh = [job for job in some if job not in known or known[job].version < there[job]]
-            page = [one for job, one in known.items() if job not in fresh]
-            for read in self._named(HistoryQuery(), fresh):
+            known = [one for job in some if (one := kept.get(job)) is not None]
+            known = [one for one in known if one.version >= there[one.id]]
+            at_hand = {one.id for one in known}
+            page = [one for one in known if _wants(one, query)]
+            for read in self._named(wanted, [job for job in some if job not in at_hand]):
                 self._keep(read)
                 page += read
-            yield sorted((job for job in page if _wants(job, query)), key=lambda job: job.id)
+            yield sorted(page, key=lambda job: job.id)
 
     def _keep(self, jobs: Sequence[Job]) -> None:
         """The oldest of what is kept goes first."""
@@ -159,7 +161,7 @@ def _wants(job: Job, query: HistoryQuery) -> bool:
     return all(
         not chosen or value in chosen
         for chosen, value in (
-            (query.users, job.owner.user),
+            (query.uids, job.owner.uid),
             (query.accounts, job.account),
             (query.names, job.spec.name),
             (query.states, job.state.label),

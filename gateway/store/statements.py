@@ -217,7 +217,7 @@ def _wanted(query: HistoryQuery) -> Sequence[ColumnElement[bool]]:
     """A pending job may be in several partitions: those are to be looked at again by the caller."""
     jobs = t.jobs.c
     named = (
-        (jobs.user, query.users),
+        (jobs.uid, query.uids),
         (jobs.account, query.accounts),
         (jobs.name, query.names),
         (jobs.state, query.states),

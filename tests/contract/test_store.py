@@ -356,9 +356,9 @@ def test_the_first_reply_to_a_request_stands_until_it_is_forgotten(home: Home) -
 
 PAST = (
     ended(1, START + 100, partitions=("ec2",)),
-    ended(2, START + 200, owner=owner("bob"), spec=TaskSpec(name="train"), account="chem"),
+    ended(2, START + 200, owner=owner("bob", 1001), spec=TaskSpec(name="train"), account="chem"),
     job(3, submitted=START + 150, partitions=("ec2", "gpu"), spec=TaskSpec(name=NASTY)),
-    job(4, submitted=START + 300, owner=owner(LATIN_1), partitions=("EC2",)),
+    job(4, submitted=START + 300, owner=owner(LATIN_1, 1002), partitions=("EC2",)),
     job(10, submitted=START + 400, spec=TaskSpec(name="a\\udce9")),
     replace(element(11, 10, 0), submitted=START + 400, spec=TaskSpec(name="a\udce9")),
     replace(element(12, 10, 1), submitted=START + 400, spec=TaskSpec(name="a")),
@@ -368,8 +368,8 @@ ASKED: dict[str, tuple[dict[str, Any], list[int]]] = {
     "an id": ({"jobs": (3,)}, [3]),
     "an array's base": ({"jobs": (10,)}, [10, 11, 12]),
     "an element's own id": ({"jobs": (12, 1, 99, 1)}, [1, 12]),
-    "ids and more": ({"jobs": (1, 2, 3), "users": ("bob",)}, [2]),
-    "users": ({"users": ("bob", LATIN_1)}, [2, 4]),
+    "ids and more": ({"jobs": (1, 2, 3), "uids": (1001,)}, [2]),
+    "users": ({"uids": (1001, 1002)}, [2, 4]),
     "accounts": ({"accounts": ("chem", "none")}, [2]),
     "a name with NUL": ({"names": (NASTY,)}, [3]),
     "a name with a foreign byte": ({"names": ("a\udce9",)}, [11]),
@@ -383,7 +383,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[int]]] = {
     "until its submission": ({"until": START + 150}, [1, 2, 3]),
     "a window": ({"since": START + 101, "until": START + 299}, [2, 3]),
     "all at once": (
-        {"since": START, "users": ("alice",), "states": ("PENDING",), "partitions": ("gpu",)},
+        {"since": START, "uids": (1000,), "states": ("PENDING",), "partitions": ("gpu",)},
         [3],
     ),
 }
@@ -428,7 +428,7 @@ def test_a_job_that_changed_after_its_end_is_read_again(store: SqlStore) -> None
     save(store, changed)
     assert list(store.history.jobs(window)) == [changed]
     assert again == first
-    assert list(store.history.jobs(replace(window, users=("nobody",)))) == []
+    assert list(store.history.jobs(replace(window, uids=(4711,)))) == []
 
 
 @everywhere
