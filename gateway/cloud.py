@@ -82,7 +82,7 @@ class Cloud:
         """Called now and then: lets go of leftovers, speaks to idle machines, reads notices."""
         if self._due("leftovers", LEFTOVER_SECONDS):
             for one in self.provider.sweep():
-                self.log.warning("sweep.leftover", kind=one.kind.name, id=one.id, region=one.region)
+                self.log.warning("sweep.leftover", kind=one.kind, id=one.id, region=one.region)
         if self._due("reserved", RESERVED_SECONDS):
             self.provider.reserved.read(self.regions())
         if self.lease and self._due("lease", self.lease / 4):

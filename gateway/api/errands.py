@@ -1,7 +1,8 @@
 """Routes for operators: health, what providers hold against what is known, backups."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -9,7 +10,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from broker.model.errors import Busy, Refused
+from broker.model.leftover import Leftover
 from broker.model.offer import Machine
+from broker.optimize.ages import old
 from broker.ports import Provider
 from broker.provision.reconcile import Difference, difference, nodes_of
 from gateway.api.asking import AsciiJson, desk_of, operator
@@ -22,12 +25,29 @@ LATELY = 120
 
 
 @runtime_checkable
-class Searching(Protocol):
-    """A provider with regions, in some of which it may have forgotten machines of ours."""
+class Regional(Protocol):
+    """A provider with regions, where things of ours may be beside the machines it tells of."""
 
     def search(self) -> list[str]:
-        """Takes up what it finds; the regions where that was. Raises OSError."""
+        """Takes up what was forgotten in any region; those where that was. Raises OSError."""
         ...
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """What nothing uses any more. Raises OSError."""
+        ...
+
+    def let_go(self, things: Sequence[Leftover]) -> Sequence[Leftover]:
+        """Those of them that are gone; one that is used after all stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a provider holds against what is known, and what its machines left behind."""
+
+    machines: Difference
+    things: Sequence[Leftover] = ()
+    gone: Sequence[Leftover] = ()
 
 
 class BackupRequest(BaseModel):
@@ -47,21 +67,23 @@ def errands(providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
 
     @routes.get("/sweep")
     async def look(request: Request, everywhere: bool = False) -> Json:
-        """What providers hold that nobody knows, and what is known that they do not hold.
+        """What providers hold that nobody knows or uses, and what is known that they do not hold.
 
         With `everywhere` in all regions, also those where this service never bought anything.
         """
         await operator(request)
-        return _told(await _looked(desk_of(request), providers, everywhere=everywhere))
+        desk = desk_of(request)
+        return _told(await _looked(desk, providers, everywhere=everywhere), desk.now())
 
     @routes.post("/sweep")
     async def sweep(request: Request, everywhere: bool = False) -> Json:
-        """The same, and lets go of what nobody knows."""
+        """The same, and lets go of what nobody knows or uses."""
         await operator(request)
-        found = await _looked(desk_of(request), providers, everywhere=everywhere)
+        desk = desk_of(request)
+        found = await _looked(desk, providers, everywhere=everywhere)
         for name, one in found.items():
-            await desk_of(request).read(providers[name].terminate, one.stray)
-        return _told(found)
+            found[name] = await desk.read(_let_go, providers[name], one)
+        return _told(found, desk.now())
 
     @routes.post("/db/backup")
     async def copy(request: Request, asked: BackupRequest) -> Json:
@@ -99,43 +121,53 @@ def _health(desk: Desk) -> Json:
     }
 
 
+def _let_go(provider: Provider, found: Found) -> Found:
+    provider.terminate(found.machines.stray)
+    if not isinstance(provider, Regional):
+        return found
+    return replace(found, gone=provider.let_go(found.things))
+
+
 async def _looked(
     desk: Desk, providers: Mapping[str, Provider], *, everywhere: bool
-) -> dict[str, Difference]:
-    """Raises Busy where a provider does not answer."""
+) -> dict[str, Found]:
+    """By provider. Raises Busy where one does not answer."""
     try:
-        for provider in providers.values() if everywhere else ():
-            if isinstance(provider, Searching):
-                await desk.read(provider.search)
-        return await _differences(desk, providers)
+        return {
+            name: await _found(desk, provider, everywhere=everywhere)
+            for name, provider in providers.items()
+        }
     except OSError as error:
         raise Busy(str(error), hint="`spz check` looks at the provider") from error
 
 
-async def _differences(desk: Desk, providers: Mapping[str, Provider]) -> dict[str, Difference]:
-    """By provider. What they hold is asked first: what is bought meanwhile is known by then."""
-    found = {}
-    for name, provider in providers.items():
-        machines = await desk.read(provider.machines)
-        nodes = nodes_of(desk.snapshot(), name)
-        found[name] = difference(nodes, machines, lately=desk.now() - LATELY)
-    return found
+async def _found(desk: Desk, provider: Provider, *, everywhere: bool) -> Found:
+    """What it holds is asked first: what is bought meanwhile is known by then."""
+    things: Sequence[Leftover] = ()
+    if isinstance(provider, Regional):
+        if everywhere:
+            await desk.read(provider.search)
+        things = await desk.read(provider.leftovers)
+    machines = await desk.read(provider.machines)
+    nodes = nodes_of(desk.snapshot(), provider.name)
+    return Found(difference(nodes, machines, lately=desk.now() - LATELY), things)
 
 
-def _told(found: Mapping[str, Difference]) -> Json:
+def _told(found: Mapping[str, Found], now: int) -> Json:
     return {
         "providers": [
             {
                 "provider": name,
-                "stray": [_machine(machine) for machine in one.stray],
-                "lost": [lost.node for lost in one.lost],
+                "stray": [_machine(machine, now) for machine in one.machines.stray],
+                "lost": [lost.node for lost in one.machines.lost],
+                "leftovers": [{**asdict(left), "gone": left in one.gone} for left in one.things],
             }
             for name, one in found.items()
         ]
     }
 
 
-def _machine(machine: Machine) -> Json:
+def _machine(machine: Machine, now: int) -> Json:
     return {
         "id": machine.id,
         "node": machine.node,
@@ -143,4 +175,5 @@ def _machine(machine: Machine) -> Json:
         "region": machine.region,
         "launched_at": machine.launched_at,
         "micro_usd_per_hour": machine.micro_usd_per_hour,
+        "old_price": old(machine.price_of, now) or None,
     }

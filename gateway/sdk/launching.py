@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import BinaryIO
 
 from broker.model.errors import Refused, SpzError, Unknown
-from gateway.query.dollars import usd
+from gateway.query.dollars import beside, usd
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, own_status, part_of
@@ -202,15 +202,25 @@ def kept_running(service: Client) -> str:
 
 def sweep_text(told: Json, *, dry_run: bool) -> str:
     """What was found, by provider."""
-    lines = []
+    verb = "would be let go" if dry_run else "let go"
+    lines: list[str] = []
     for one in told["providers"]:
-        verb = "would be let go" if dry_run else "let go"
         lines.append(f"{one['provider']}: {len(one['stray'])} machines nobody knows {verb}")
         lines += [
             f"  {m['id']} {m['node']} {m['instance_type']} {m['region']} "
-            f"{usd(m['micro_usd_per_hour'])} an hour"
+            f"{usd(m['micro_usd_per_hour'])} an hour{beside(m['old_price'])}"
             for m in one["stray"]
         ]
         if one["lost"]:
             lines.append(f"  gone, though still known: {', '.join(one['lost'])}")
+        lines += _left_behind(one["leftovers"], verb, dry_run=dry_run)
     return "\n".join(lines)
+
+
+def _left_behind(found: Sequence[Json], verb: str, *, dry_run: bool) -> Iterator[str]:
+    """Things that nothing uses, and whether they went."""
+    if found:
+        yield f"  {len(found)} things that nothing uses {verb}:"
+    for one in found:
+        stays = "" if dry_run or one["gone"] else " stays: it is used, or machines are bought there"
+        yield f"  {one['kind']} {one['id']} in {one['region']}{stays}"

@@ -106,6 +106,8 @@ class StubEc2:
     zones: int = 3
     denied: set[str] = field(default_factory=set)
     quotas: dict[str, float] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    """Regions and operations that do not answer."""
     left: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     """What machines left behind, by the key of its describe call, with its region."""
 
@@ -123,6 +125,8 @@ class StubEc2:
 
     def call(self, service: str, region: str, operation: str, **params: Any) -> dict[str, Any]:
         self.calls.append((operation, params))
+        if {region, operation} & self.silent:
+            raise NoAnswerError(f"{operation} in {region}: no answer")
         if operation in self.denied:
             raise AwsError("UnauthorizedOperation", "you are not authorized", 403)
         if params.get("DryRun"):

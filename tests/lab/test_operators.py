@@ -92,10 +92,20 @@ def test_a_sweep_finds_machines_of_this_site_in_any_region(gateway: Service, lab
         TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
     )
     stray = made["Instances"][0]["InstanceId"]
+    volume = ec2.create_volume(
+        AvailabilityZone="ap-south-1a",
+        Size=1,
+        TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
+    )["VolumeId"]
     assert stray not in spz(gateway, "sweep", "--dry-run").out
     looked = until(lambda: _finds(spz(gateway, "sweep", "--dry-run", "--all"), stray), stray)
     assert looked.code == 1
+    assert f"volume {volume} in ap-south-1" in looked.out
     assert spz(gateway, "sweep", "--all").code == 0
+    assert (
+        ec2.describe_volumes(Filters=[{"Name": "tag:skypurza:site", "Values": [site]}])["Volumes"]
+        == []
+    )
     ends = ("shutting-down", "terminated")
     states = {machine["id"]: machine["state"] for machine in lab.machines()}
     assert states[stray] in ends

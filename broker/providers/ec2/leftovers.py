@@ -1,9 +1,12 @@
 """What machines leave behind: volumes, addresses, cards, templates, groups of our own site."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from broker.model.leftover import Leftover
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import Api, pages
 from broker.providers.ec2.errors import AwsError, NoAnswerError
@@ -85,13 +88,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """One thing that nothing uses."""
-
-    kind: Kind
-    id: str
-    region: str
+BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(slots=True)
@@ -105,14 +102,34 @@ class Leftovers:
 
     def found(self, regions: Iterable[str]) -> list[Leftover]:
         """All that is unused now. Raises NoAnswerError."""
-        return [one for region in regions for kind in KINDS for one in self._of(region, kind)]
+        return [one for region in regions for one in self._in(region)]
+
+    def any_in(self, region: str) -> bool:
+        """Whether anything is unused there; False where we may not look."""
+        try:
+            return any(True for _ in self._in(region))
+        except NoAnswerError:
+            return False
 
     def tidy(self, regions: Iterable[str]) -> list[Leftover]:
-        """Lets go of what has been unused for a while; those that went. Raises NoAnswerError."""
-        now, found = self.clock(), self.found(regions)
-        self._since = {one: self._since.get(one, now) for one in found}
-        old = [one for one, since in self._since.items() if now - since >= PATIENCE]
-        return [one for one in old if self._let_go(one)]
+        """Lets go of what has been unused for a while; those that went.
+
+        A region that does not answer is left for later, and does not keep others waiting.
+        """
+        now = self.clock()
+        for region in regions:
+            with suppress(NoAnswerError):
+                found = self.found([region])
+                others = {one: at for one, at in self._since.items() if one.region != region}
+                self._since = others | {one: self._since.get(one, now) for one in found}
+        return self.let_go([one for one, at in self._since.items() if now - at >= PATIENCE])
+
+    def let_go(self, things: Iterable[Leftover]) -> list[Leftover]:
+        """Those that are gone; one that is used after all stays."""
+        return [one for one in things if self._let_go(one)]
+
+    def _in(self, region: str) -> Iterator[Leftover]:
+        return chain.from_iterable(self._of(region, kind) for kind in KINDS)
 
     def _of(self, region: str, kind: Kind) -> Iterator[Leftover]:
         mine = [{"Name": f"tag:{naming.SITE}", "Values": [self.site.id]}]
@@ -122,7 +139,7 @@ class Leftovers:
             raise NoAnswerError(f"{kind.name}s in {region}: {error}") from error
         for thing in listed:
             if kind.unused(thing) and thing.get(kind.id) and not self._used(region, kind, thing):
-                yield Leftover(kind, str(thing[kind.id]), region)
+                yield Leftover(kind.name, str(thing[kind.id]), region)
 
     def _used(self, region: str, kind: Kind, thing: Mapping[str, Any]) -> bool:
         if kind.users is None:
@@ -135,11 +152,13 @@ class Leftovers:
             raise NoAnswerError(f"users of {thing[kind.id]} in {region}: {error}") from error
 
     def _let_go(self, one: Leftover) -> bool:
-        """Whether it is gone; one that is used after all stays."""
+        kind = BY_NAME[one.kind]
         try:
-            self.api.call("ec2", one.region, one.kind.delete, **{one.kind.argument: one.id})
+            self.api.call("ec2", one.region, kind.delete, **{kind.argument: one.id})
         except AwsError as error:
             if not error.code.endswith((".NotFound", ".Unknown", "NotFoundException")):
                 return False
+        except NoAnswerError:
+            return False
         self._since.pop(one, None)
         return True

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 
 from broker.model.build import USUAL
 from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.leftover import Leftover
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer
 from broker.model.purpose import Purpose
@@ -25,7 +27,7 @@ from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
-from broker.providers.ec2.leftovers import Leftover, Leftovers
+from broker.providers.ec2.leftovers import Leftovers
 from broker.providers.ec2.naming import Identity, prefix
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.requests import Call, Ground
@@ -36,6 +38,8 @@ from broker.providers.ec2.userdata import user_data
 
 ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
+AT_ONCE = 8
+"""Regions that are searched at a time."""
 HOME_REGION = "us-east-1"
 MOST_AT_ONCE = 500
 """Machines of one call that ends, stops or starts some."""
@@ -198,17 +202,25 @@ class Ec2Provider:
         """Volumes, addresses and the like that nothing uses. Raises OSError."""
         return self._leftovers.found(self._book.all())
 
+    def let_go(self, things: Iterable[Leftover]) -> list[Leftover]:
+        """Those that are gone. Where something is being bought, what it needs may look unused."""
+        bought_in = self._intents.regions()
+        return self._leftovers.let_go(one for one in things if one.region not in bought_in)
+
     def sweep(self) -> list[Leftover]:
-        """Lets go of them, and of purchases that nobody asks about any more. Raises OSError."""
+        """Lets go of what has been unused for a while; those that went.
+
+        And of purchases that nobody asks about any more.
+        """
         for call, bought in self._intents.old(self._now() - ASKED_SECONDS):
             self._book.add(call.region)
             self._intents.end(bought)
         return self._leftovers.tidy(self._book.all())
 
     def search(self) -> list[str]:
-        """Looks in every region of the account for machines of this site; where it found some.
+        """Looks in every region of the account for what is this site's; where it found any.
 
-        They count from now on: after its folder was lost, a site finds what it had. Raises OSError.
+        It counts from now on: after its folder was lost, a site finds what it had. Raises OSError.
         """
         home = next(iter(self._book.all()), HOME_REGION)
         try:
@@ -216,10 +228,18 @@ class Ec2Provider:
         except AwsError as error:
             raise NoAnswerError(f"regions: {error}") from error
         names = [one["RegionName"] for one in reply["Regions"]]
-        found = [name for name in names if self.holdings.any_in(name)]
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="search") as pool:
+            found = [
+                name
+                for name, any_there in zip(names, pool.map(self._any_in, names), strict=True)
+                if any_there
+            ]
         for name in found:
             self._book.add(name)
         return found
+
+    def _any_in(self, region: str) -> bool:
+        return self.holdings.any_in(region) or self._leftovers.any_in(region)
 
     def close(self) -> None:
         """Ends what watches EC2; the machines stay."""

@@ -46,8 +46,8 @@ def sweep(given: Values, counter: Counter) -> int:
     ask = service.get if dry_run else service.post
     told = ask("/v1/sweep", everywhere=bool(given["all"]))
     counter.show(told, given, lambda: sweep_text(told, dry_run=dry_run))
-    strays = any(one["stray"] for one in told["providers"])
-    return 1 if dry_run and strays else 0
+    any_there = any(one["stray"] or one["leftovers"] for one in told["providers"])
+    return 1 if dry_run and any_there else 0
 
 
 def db_backup(given: Values, counter: Counter) -> int:

@@ -119,7 +119,7 @@ OPERATORS = (
     Verb(
         "sweep",
         "operators:sweep",
-        "Let go of machines that providers hold and nobody knows.",
+        "Let go of machines that providers hold and nobody knows, and of what nothing uses.",
         "",
         (
             Opt("--dry-run", FLAG, "Only look; exits 1 if it finds any."),

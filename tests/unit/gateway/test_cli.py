@@ -351,12 +351,29 @@ def test_a_sweep_names_what_it_found() -> None:
         "instance_type": "t3.large",
         "region": "eu-west-1",
         "micro_usd_per_hour": 91_200,
+        "old_price": "price of 2025",
     }
-    told = {"providers": [{"provider": "ec2", "stray": [machine], "lost": ["ec2-2"]}]}
-    assert sweep_text(told, dry_run=True) == (
+    things = [
+        {"kind": "volume", "id": "vol-1", "region": "eu-west-1", "gone": True},
+        {"kind": "address", "id": "eip-1", "region": "us-east-1", "gone": False},
+    ]
+    found = {"provider": "ec2", "stray": [machine], "lost": ["ec2-2"], "leftovers": things}
+    assert sweep_text({"providers": [found]}, dry_run=True) == (
         "ec2: 1 machines nobody knows would be let go\n"
-        "  i-1 ec2-9 t3.large eu-west-1 $0.0912 an hour\n"
-        "  gone, though still known: ec2-2"
+        "  i-1 ec2-9 t3.large eu-west-1 $0.0912 an hour (price of 2025)\n"
+        "  gone, though still known: ec2-2\n"
+        "  2 things that nothing uses would be let go:\n"
+        "  volume vol-1 in eu-west-1\n"
+        "  address eip-1 in us-east-1"
+    )
+    done = sweep_text({"providers": [found]}, dry_run=False).splitlines()
+    assert done[-2:] == [
+        "  volume vol-1 in eu-west-1",
+        "  address eip-1 in us-east-1 stays: it is used, or machines are bought there",
+    ]
+    nothing = {**found, "stray": [], "lost": [], "leftovers": []}
+    assert sweep_text({"providers": [nothing]}, dry_run=False) == (
+        "ec2: 0 machines nobody knows let go"
     )
 
 

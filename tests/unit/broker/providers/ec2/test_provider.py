@@ -333,25 +333,16 @@ def test_a_region_that_cannot_be_asked_is_no_empty_region(
         bench.provider.machines()
 
 
-def test_a_region_that_falls_silent_is_as_it_was_and_holds_nothing_up(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_region_that_falls_silent_is_as_it_was_and_holds_nothing_up(bench: Bench) -> None:
     bench.provider.launch(OFFER, [A], token="t")
     bench.time += 60
     (before,) = bench.provider.machines()
-    real = bench.ec2._describe_instances
-
-    def silent(region: str, params: dict[str, Any]) -> dict[str, Any]:
-        if region == "us-east-1":
-            raise NoAnswerError("timed out")
-        return real(region, params)
-
-    monkeypatch.setattr(bench.ec2, "_describe_instances", silent)
+    bench.ec2.silent.add("us-east-1")
     bench.time += 3600
     assert bench.provider.machines() == [before]
     elsewhere = replace(OFFER, region="eu-west-1", zones=("euw1-az1",))
     assert bench.provider.launch(elsewhere, [B], token="u")
-    monkeypatch.setattr(bench.ec2, "_describe_instances", real)
+    bench.ec2.silent.clear()
     bench.ec2.interrupt(before.id)
     bench.time += 60
     gone = {machine.id: machine for machine in bench.provider.machines()}[before.id]
@@ -508,6 +499,45 @@ def test_leftovers_of_machines_are_let_go_once_they_have_been_unused_for_a_while
     bench.time += 1000
     assert {one.id for one in bench.provider.sweep()} == {"vol-1", "eip-1"}
     assert {one.id for one in bench.provider.leftovers()} == {"g"}
+
+
+def test_a_region_that_does_not_answer_keeps_no_others_leftovers(bench: Bench) -> None:
+    for region in ("us-east-1", "eu-west-1"):
+        bench.provider._book.add(region)
+        bench.ec2.left.setdefault("Volumes", []).append(
+            (region, {"VolumeId": f"vol-{region}", "State": "available"})
+        )
+    bench.ec2.silent.add("eu-west-1")
+    assert bench.provider.sweep() == []
+    with pytest.raises(NoAnswerError):
+        bench.provider.leftovers()
+    bench.time += 1000
+    assert [one.region for one in bench.provider.sweep()] == ["us-east-1"]
+
+
+def test_an_operator_lets_go_of_what_is_unused_at_once_unless_something_is_bought_there(
+    bench: Bench,
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    left(bench, "Volumes", VolumeId="vol-1", State="available")
+    left(bench, "PlacementGroups", GroupName="g", State="available")
+    found = bench.provider.leftovers()
+    assert [one.kind for one in found] == ["volume", "placement group"]
+    bench.ec2.silent.add("create_fleet")
+    with pytest.raises(NoAnswerError):
+        bench.provider.launch(OFFER, [B], token="u")
+    bench.ec2.silent.clear()
+    assert bench.provider.let_go(found) == []
+    bench.provider.launch(OFFER, [B], token="u")
+    assert bench.provider.let_go(found) == found[:1], "a group that is used is kept by EC2"
+
+
+def test_a_region_where_only_things_were_left_is_found_too(bench: Bench) -> None:
+    thing = {"VolumeId": "vol-1", "State": "available"}
+    bench.ec2.left["Volumes"] = [("eu-west-1", thing)]
+    assert bench.provider.leftovers() == []
+    assert bench.provider.search() == ["eu-west-1"]
+    assert [one.id for one in bench.provider.leftovers()] == ["vol-1"]
 
 
 def test_a_site_that_lost_its_folder_finds_its_machines_in_any_region(bench: Bench) -> None:
