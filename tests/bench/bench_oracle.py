@@ -1,6 +1,6 @@
 """Ours beside a real Slurm in one run: `name value unit budget ok|OVER`, each a ratio to the real.
 
-bench_oracle.py [--jobs N]
+bench_oracle.py [--jobs N] [--only PART,...]
 
 As root only; skipped with one line where Debian's Slurm cannot be had. Both serve the same four
 nodes to the same user; whole processes, in turn, medians. Before each figure a line that begins
@@ -9,7 +9,8 @@ with `#` tells both values. Run by `make bench-oracle`; it takes some minutes.
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -51,14 +52,10 @@ class Bench:
         self.jobs = jobs
         self.fine = True
 
-    def run(self) -> int:
-        """All of it; the exit status."""
-        self.one_job()
-        self.few_jobs()
-        self.steps()
-        self.submissions()
-        self.many_jobs()
-        self.cancelled()
+    def run(self, parts: Sequence[str]) -> int:
+        """The exit status."""
+        for part in parts:
+            PARTS[part](self)
         return 0 if self.fine else 1
 
     def ratio(self, name: str, times: tuple[float, float]) -> None:
@@ -177,6 +174,17 @@ class Bench:
             wait(lambda side=side: not side.jobs(), f"empty queue of {side.name}")
 
 
+PARTS: Mapping[str, Callable[[Bench], None]] = {
+    "one": Bench.one_job,
+    "few": Bench.few_jobs,
+    "steps": Bench.steps,
+    "submissions": Bench.submissions,
+    "many": Bench.many_jobs,
+    "cancelled": Bench.cancelled,
+}
+"""In the order of a run; `cancelled` ends what `many` left waiting."""
+
+
 def raw(side: Side, count: int) -> float:
     """Seconds that so many submissions take the service, sent as the shim sends them."""
     words = [word.encode() for word in PENDING]
@@ -201,15 +209,18 @@ def main(argv: list[str]) -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description="Measure ours beside a real Slurm.")
     parser.add_argument("--jobs", type=int, default=10_000, help="how many are pending at most")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, by commas (%(default)s)")
     asked = parser.parse_args(argv)
+    parts = asked.only.split(",")
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown:
+        parser.error(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
     why = why_not()
     if why:
         print(f"bench-oracle: SKIP, no real Slurm here: {why}")
         return 0
-    run: Callable[[], int]
     with pair() as both:
-        run = Bench(both, asked.jobs).run
-        return as_user(run)
+        return as_user(partial(Bench(both, asked.jobs).run, parts))
 
 
 if __name__ == "__main__":

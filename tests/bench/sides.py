@@ -8,7 +8,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -220,9 +220,10 @@ def _served(home: Path, config: str) -> Iterator[dict[str, str]]:
 
 
 def as_user(work: Callable[[], int]) -> int:
-    """The exit status of a process of the user's own, in their folder, that does the work.
+    """The exit status of a process of the user's own, in a new folder of theirs, that works.
 
-    It loads no module any more: the user may not be allowed to read ours.
+    It loads no module any more: the user may not be allowed to read ours. The folder is nobody
+    else's: what the recorded cases work in is emptied by their replay, results and all.
     """
     entry = pwd.getpwnam(USER)
 
@@ -230,7 +231,9 @@ def as_user(work: Callable[[], int]) -> int:
         os.initgroups(USER, entry.pw_gid)
         os.setgid(entry.pw_gid)
         os.setuid(entry.pw_uid)
-        os.chdir(Path(entry.pw_dir) / "work")
         return work()
 
-    return ended(forked(become))
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=entry.pw_dir) as folder:
+        os.chown(folder, entry.pw_uid, entry.pw_gid)
+        with chdir(folder):
+            return ended(forked(become))
