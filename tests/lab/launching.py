@@ -162,6 +162,13 @@ class Launching(EC2Response):
             raise Fault("InvalidParameterCombination", f"{id} wants market type {BLOCK}, or none")
         return id
 
+    def _falls_into(self, params: Mapping[str, Any], pool: Pool) -> str:
+        """The open reservation that a launch gets into which does not say that it wants none."""
+        asked = params.get("CapacityReservationSpecification") or {}
+        if asked.get("CapacityReservationPreference") == "none":
+            return ""
+        return self.box.stock.open_for(pool, self.box.machines.living())
+
     def _zones(self, params: Mapping[str, Any]) -> list[str]:
         """Ids of the zones that the request leaves open. Raises Fault."""
         kind = str(params.get("InstanceType"))
@@ -239,7 +246,7 @@ class Launching(EC2Response):
 
     def _adopt(self, instance: LabInstance, pool: Pool, params: Mapping[str, Any]) -> None:
         box, number, now = self.box, self.box.machines.number(), self.box.now()
-        reservation = self._reserved(params)
+        reservation = self._reserved(params) or self._falls_into(params, pool)
         machine = Machine(
             id=instance.id,
             number=number,

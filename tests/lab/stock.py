@@ -64,6 +64,10 @@ class Reservation:
     block: bool = False
     ends_at: float | None = None
 
+    def suits(self, pool: Pool) -> bool:
+        same = (self.instance_type, self.region, self.zone)
+        return same == (pool.instance_type, pool.region, pool.zone)
+
 
 class Held(Protocol):
     """A machine that may have come of a reservation."""
@@ -107,11 +111,22 @@ class Stock:
         found = self.reservations.get(id)
         if found is None:
             raise Fault("InvalidCapacityReservationId.NotFound", id=id)
-        same = (found.instance_type, found.region, found.zone)
-        if same != (pool.instance_type, pool.region, pool.zone):
-            raise Fault("InvalidParameterValue", f"{id} is of {' '.join(same)}")
+        if not found.suits(pool):
+            raise Fault(
+                "InvalidParameterValue", f"{id} is of {found.instance_type} in {found.zone}"
+            )
         if self.left_of(found, taken) < count:
             raise Fault("ReservationCapacityExceeded")
+
+    def open_for(self, pool: Pool, taken: Sequence[Held]) -> str:
+        """An open reservation that has room for one more of the pool; "" without any."""
+        found = (
+            one.id
+            for one in self.reservations.values()
+            if one.match == "open" and not one.block and one.suits(pool)
+            if pool.market != SPOT and self.left_of(one, taken) > 0
+        )
+        return next(found, "")
 
     def quota(self, code: str, region: str) -> int:
         return self.quotas.get((code, region), self.quotas.get((code, ANY), DEFAULT_VCPUS))

@@ -190,6 +190,16 @@ def test_a_reservation_gives_what_it_has_at_no_price(box: Ways) -> None:
             into(id)
 
 
+def test_a_launch_falls_into_an_open_reservation_unless_it_wants_none(box: Ways) -> None:
+    box.set("reservation", id="cr-1", instance_type="m7i.large", zone="use1-az1", count=1)
+    place = {"Placement": {"AvailabilityZoneId": "use1-az1"}}
+    none = {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}}
+    for wishes in (none, {}, {}):
+        launch(box, **place, **wishes)
+    prices = [line["micro_usd_per_hour"] for line in box.get("bill")["lines"][-3:]]
+    assert [price > 0 for price in prices] == [True, False, True]
+
+
 def test_eventbridge_puts_interruptions_into_a_queue_that_is_read(
     box: Ways, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,9 +73,6 @@ def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
     if fabric:
         group = naming.name(ground.site, "gang", naming.client_token(ground.site, bought, "")[-16:])
         data["Placement"] = {"GroupName": group}
-    if offer.reservation:
-        target = {"CapacityReservationId": offer.reservation}
-        data["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
     if BLOCK in offer.features:
         data["InstanceMarketOptions"] = {"MarketType": BLOCK}
     elif offer.market is Market.SPOT:
@@ -176,10 +173,20 @@ def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Param
         "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": root}],
         "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in tagged],
     }
+    if offer.market is Market.ON_DEMAND:
+        data["CapacityReservationSpecification"] = _reserved(offer)
     if settings.instance_profile:
         key = "Arn" if settings.instance_profile.startswith("arn:") else "Name"
         data["IamInstanceProfile"] = {key: settings.instance_profile}
     return data
+
+
+def _reserved(offer: Offer) -> Params:
+    """The reservation that it was planned into, or none: EC2 puts a launch that says nothing into
+    any open one, which would be charged for twice."""
+    if not offer.reservation:
+        return {"CapacityReservationPreference": "none"}
+    return {"CapacityReservationTarget": {"CapacityReservationId": offer.reservation}}
 
 
 def _root(settings: Ec2Settings, build: Build) -> Params:

@@ -187,6 +187,26 @@ def test_a_reservation_is_bought_from_by_its_id(
     assert params.get("InstanceMarketOptions") == market
 
 
+@pytest.mark.parametrize(
+    ("offer", "nodes", "wish"),
+    [
+        (OFFER, [A], {"CapacityReservationPreference": "none"}),
+        (OFFER, [A, B], {"CapacityReservationPreference": "none"}),
+        (replace(OFFER, zones=("use1-az1",)), [A], {"CapacityReservationPreference": "none"}),
+        (SPOT, [A], None),
+        (SPOT, [A, B], None),
+    ],
+)
+def test_nothing_falls_into_an_open_reservation_unplanned(
+    bench: Bench, offer: Offer, nodes: list[tuple[NodeName, int]], wish: dict[str, str] | None
+) -> None:
+    bench.provider.launch(offer, nodes, token="t")
+    fleet = bench.ec2.count("create_fleet")
+    params = bench.params("create_launch_template" if fleet else "run_instances")
+    told = params.get("LaunchTemplateData", params).get("CapacityReservationSpecification")
+    assert told == wish
+
+
 def test_a_reservation_that_is_known_to_be_full_is_not_asked(bench: Bench) -> None:
     offer = replace(OFFER, reservation="cr-1", zones=("use1-az1",), free=1)
     bench.reserve(free=1)
