@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from broker.model.job import Job, JobState, Step
 from gateway.query import past
 from gateway.query import resources as res
+from gateway.query.assocs import association_id
 from gateway.query.context import Context
 from gateway.query.select import JobRef
 from gateway.query.steps import is_shown
@@ -43,6 +44,8 @@ class AllOf:
     constraints: frozenset[str] | None = None
     wckeys: frozenset[str] | None = None
     reasons: frozenset[str] | None = None
+    flags: frozenset[str] | None = None
+    associations: frozenset[str] | None = None
     nodes: frozenset[str] | None = None
     node_counts: tuple[int, int] | None = None
     cpu_counts: tuple[int, int] | None = None
@@ -75,7 +78,12 @@ def _in_time(job: Job, wanted: AllOf) -> bool:
         return _state_of(job) in wanted.states and _state_in(job, window)
     if wanted.jobs is None and job.eligible is None and job.started is None:
         return False
-    return not window.given or _overlaps(job.submitted, job.ended, window)
+    return not window.given or _overlaps(_counts_from(job), job.ended, window)
+
+
+def _counts_from(job: Job) -> int:
+    """When it could start; of one that did before, and waits to start again, when it came."""
+    return job.submitted if job.restarts or job.eligible is None else job.eligible
 
 
 def _state_of(job: Job) -> str:
@@ -106,12 +114,14 @@ def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
         (wanted.constraints, lambda job: job.spec.resources.constraint),
         (wanted.wckeys, lambda job: job.spec.wckey),
         (wanted.reasons, lambda job: past.reason(job, ctx)),
+        (wanted.groups, lambda job: str(job.owner.gid)),
+        (wanted.associations, lambda job: str(association_id(job, ctx))),
     ):
         if chosen is not None:
             yield _label_test(chosen, label)
-    if wanted.groups is not None:
-        groups = wanted.groups
-        yield lambda job: not groups.isdisjoint({job.owner.group, str(job.owner.gid)})
+    if wanted.flags is not None:
+        flags = wanted.flags
+        yield lambda job: not flags.isdisjoint(past.flags(job, ctx).split(","))
     if wanted.partitions is not None:
         partitions = wanted.partitions
         yield lambda job: not partitions.isdisjoint(job.partitions)

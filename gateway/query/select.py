@@ -309,6 +309,6 @@ def _sort_value(letter: str) -> Callable[[Job, Context], Any]:
 
 
 def check_sort(text: str) -> None:
-    """Raises SortError for the first letter that nothing can be sorted by."""
-    for letter, _down in sort_letters(text):
+    """Raises SortError for the last letter that is no key: Slurm reads from the end (22.05)."""
+    for letter, _down in reversed(sort_letters(text)):
         _sort_value(letter)

@@ -15,6 +15,9 @@ Said = namedtuple("Said", "opt text")
 Scan = namedtuple("Scan", "said operands")
 """The options in order, and the words that belong to none."""
 
+CURT = frozenset(("sacct", "sstat"))
+"""Commands that leave it at getopt's complaint, without a word of --help (22.05)."""
+
 
 class Reader:
     """Reads the words of one command, option by option; complaints come when their turn comes."""
@@ -113,7 +116,10 @@ class Reader:
         return self._take()
 
     def _complaint(self, text: str) -> GrammarError:
-        return try_help(self.table.command, text, self.code)
+        command = self.table.command
+        if command in CURT:
+            return GrammarError(f"{command}: {text}\n", self.code)
+        return try_help(command, text, self.code)
 
 
 def scan(

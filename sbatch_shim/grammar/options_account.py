@@ -48,7 +48,8 @@ SREPORT = (
 SDIAG = (
     ("all",             "a", NO,  "",                  "everything",                               ""),
     ("autocomplete",    "",  REQ, "",                  "values of an option, for shells",          ""),
-    ("cluster",         "M", REQ, "SLURM_CLUSTERS",    "cluster to ask",                           ""),
+    ("cluster",         "M", REQ, "",                  "cluster to ask",                           "clusters"),
+    ("clusters",        "M", REQ, "SLURM_CLUSTERS",    "cluster to ask",                           ""),
     ("help",            "h", NO,  "",                  "say what options there are",               ""),
     ("json",            "",  OPT, "",                  "all there is as JSON",                     ""),
     ("reset",           "r", NO,  "",                  "set the counts to zero",                   ""),

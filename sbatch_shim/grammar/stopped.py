@@ -78,7 +78,7 @@ def _date(low: str, at: int) -> tuple[bool, int]:
 
 def _in_delta(low: str, at: int) -> int:
     at = _behind_blanks(low, at)
-    if low[at : at + 1] != "+":
+    if low[at : at + 1] not in ("+", "-"):
         return at if at < len(low) else 0
     at = _behind_blanks(low, at + 1)
     count = _digits(low, at, len(low))

@@ -202,6 +202,24 @@ def test_sattach_sees_what_is_written_from_now_on(served: Service) -> None:
         assert end(srun)[0] == "after\n"
 
 
+def test_sattach_tells_why_there_is_no_step_to_look_at(served: Service) -> None:
+    waiting = served.run("sbatch", "--parsable", "-H", "--wrap", "true").out.strip()
+    ended = served.run("sbatch", "--parsable", "-W", "--wrap", "true").out.strip()
+    no_info = "error: Could not get job step info:"
+    usage = "Usage: sattach [options] <jobid.stepid>\n"
+    for words, out, err in (
+        ((f"{waiting}.0",), "", f"{no_info} Job is pending execution"),
+        ((f"{ended}.7",), "", f"{no_info} Job/step already completing or completed"),
+        (("99999.0",), "", f"{no_info} Invalid job id specified"),
+        (("99999.x",), "", "fatal: Bad step specified: 99999"),
+        (("x",), usage, "error: Failed to parse stepid from command line options"),
+        ((), usage, "error: too many parameters"),
+    ):
+        ran = served.run("sattach", *words)
+        assert (ran.code, ran.out, ran.err) == (1, out, f"sattach: {err}\n")
+    served.run("scancel", waiting)
+
+
 # --- a terminal
 
 

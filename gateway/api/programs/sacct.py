@@ -19,6 +19,7 @@ from gateway.api.programs.reading import (
     reader,
 )
 from gateway.api.programs.sacct_filters import (
+    flags,
     hosts,
     limits,
     numbers_between,
@@ -63,11 +64,18 @@ BAD_UNIT = (
     "sacct: error: Invalid unit type '{}'. Possible options are 'KMGTP'\n"
     "sacct: fatal: Invalid unit type\n"
 )
-BAD_USER = "sacct: error: Invalid user id: {}\n"
+BAD_ID = "sacct: error: Invalid {} id: {}\n"
 GONE_FIELD = "sacct: fatal: {} has been removed, please use {}\n"
 LATE_START = "sacct: error: Start time ({}) requested is after end time ({}).\n"
 NO_COMPLETION = "Slurm job completion is disabled\n"
 RULE = "-" * 80 + "\n"
+BLOBS = {"batch-script": "job scripts", "env-vars": "job environment"}
+NO_JOBS = (
+    "sacct: fatal: When requesting {} you must also request specific jobs with the '-j' option.\n"
+)
+ONE_BLOB = "sacct: fatal: Options --batch-script and --env-vars are mutually exclusive\n"
+WHOLE = ("yes", "y", "no", "n")
+BAD_WHOLE = 'sacct: error: Invalid --whole-hetjob value "{}". Valid values: [yes|no].\n'
 EXTRA = "sacct: error: Unknown arguments:\n"
 MIDNIGHT = "00:00"
 
@@ -124,6 +132,14 @@ def _early(options: Options) -> Answer | None:
         return Answer(err=EXTRA + "".join(f"sacct: error:  {w}\n" for w in options.words), code=1)
     if options.has("completion") or options.has("file"):
         return Answer(err=NO_COMPLETION, code=1)
+    whole = options.text("whole-hetjob")
+    if whole is not None and whole.lower() not in WHOLE:
+        return Answer(err=BAD_WHOLE.format(whole), code=1)
+    kinds = [words for long, words in BLOBS.items() if options.has(long)]
+    if kinds and not options.text("jobs"):
+        return Answer(err=NO_JOBS.format(kinds[-1]), code=1)
+    if len(kinds) > 1:
+        return Answer(err=ONE_BLOB, code=1)
     if options.has("helpformat"):
         return Answer(out=help_fields())
     if options.has("helpstate"):
@@ -182,7 +198,7 @@ def _elsewhere(options: Options, snap: Snapshot) -> bool:
 def _window(options: Options, ctx: Context) -> Window:
     """From -S and -E, with Slurm's defaults, which hang on -j and -s."""
     start, end = _moment(options, "starttime", ctx), _moment(options, "endtime", ctx)
-    stated = options.has("state")
+    stated = bool(options.joined_words("state"))
     if start is None and not options.has("jobs"):
         start = ctx.now if stated else _moment_of(MIDNIGHT, ctx)
     if end is None:
@@ -194,7 +210,7 @@ def _window(options: Options, ctx: Context) -> Window:
 
 def _moment(options: Options, long: str, ctx: Context) -> int | None:
     text = options.text(long)
-    return None if text is None else _moment_of(text, ctx)
+    return _moment_of(text, ctx) if text else None
 
 
 def _moment_of(text: str, ctx: Context) -> int:
@@ -218,10 +234,12 @@ async def _wanted(
         partitions=options.joined_words("partition"),
         names=options.joined_words("name"),
         qos=qos(options, snap),
-        groups=options.joined_words("gid"),
+        groups=await _ids(desk, options, "gid"),
         constraints=options.words_of("constraints"),
         wckeys=options.joined_words("wckeys"),
         reasons=options.words_of("reason"),
+        flags=flags(options),
+        associations=options.joined_words("associations"),
         nodes=hosts(options.text("nodelist")),
         node_counts=numbers_between(options, "nnodes", "node"),
         cpu_counts=numbers_between(options, "ncpus", "cpu"),
@@ -233,19 +251,27 @@ async def _users(
     desk: Desk, call: Call, options: Options, *, snap: Snapshot
 ) -> frozenset[str] | None:
     """uids as text; the caller's own unless all, some, or certain jobs were asked for."""
-    names = options.joined_words("user")
-    if names is not None:
-        return frozenset([str(await _uid(desk, name)) for name in sorted(names)])
+    named = await _ids(desk, options, "user")
+    if named is not None:
+        return named
     uid = call.peer.uid
     everyone = options.has("allusers") or options.has("jobs") or uid in snap.site.admins
     return None if everyone else frozenset({str(uid)})
 
 
-async def _uid(desk: Desk, name: str) -> int:
-    uid = await desk.uid(name)
-    if uid is None:
-        raise fail(BAD_USER.format(name))
-    return uid
+async def _ids(desk: Desk, options: Options, long: str) -> frozenset[str] | None:
+    """The numbers of named users or groups, as text. Raises Finished for one nobody knows."""
+    names = options.joined_words(long)
+    if names is None:
+        return None
+    kind, find = {"user": ("user", desk.uids), "gid": ("group", desk.gids)}[long]
+    found = {name: await desk.read(find, name) for name in sorted(names)}
+    for name, number in found.items():
+        if number is None:
+            raise fail(BAD_ID.format(kind, name))
+    if not found:
+        raise fail("")
+    return frozenset(map(str, found.values()))
 
 
 # ---------------------------------------------------------------- reading

@@ -16,6 +16,8 @@ BAD_QOS = (
     "sacct: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
     "sacct: fatal: problem processing qos list\n"
 )
+BAD_FLAG = "sacct: error: str_2_job_flags: Invalid job flag {}\n"
+FLAGS = ("SchedSubmit", "SchedMain", "SchedBackfill", "StartReceived")
 BAD_RANGE = 'sacct: error: Invalid numeric value "{}" for requested {} range.\n'
 BAD_STATE = "sacct: fatal: unrecognized job state value '{}'\n"
 
@@ -48,6 +50,18 @@ def states(options: Options) -> frozenset[str] | None:
     if text is None:
         return None
     return states_in(text, bad=BAD_STATE) or None
+
+
+def flags(options: Options) -> frozenset[str] | None:
+    """Flags of which a job must have one. Raises Finished for a word that is none."""
+    text = options.text("flags")
+    if text is None:
+        return None
+    known = {flag.lower(): flag for flag in FLAGS}
+    for word in (words := [word for word in text.split(",") if word]):
+        if word.lower() not in known:
+            raise fail(BAD_FLAG.format(word))
+    return frozenset(known[word.lower()] for word in words)
 
 
 def qos(options: Options, snap: Snapshot) -> frozenset[str] | None:

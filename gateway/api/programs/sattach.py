@@ -1,8 +1,10 @@
 """sattach: looks on while a step runs, and types for it."""
 
+from collections.abc import Sequence
+
 from accounting.ids import JobId
 from broker.model.ids import StepId, step_key
-from broker.model.job import Job, Step
+from broker.model.job import Job, JobState, Step
 from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
@@ -12,15 +14,21 @@ from gateway.api.programs.stepping import Manners, Watch, passed_on
 from gateway.api.relay import Shown
 from gateway.api.stream import Line
 from gateway.api.wire import Call
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, fatal
+from sbatch_shim.grammar.errors import failed, fatal
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.parse import Query, parse_query
 from sbatch_shim.grammar.values import read_digits
 
 PROGRAM = "sattach"
-NO_STEP = "Could not get job step info: Invalid job id specified"
-BAD_STEP = "Improperly specified stepid: {}"
-NO_OPERAND = "No step ID was specified"
+NO_STEP = "Could not get job step info: {}"
+UNKNOWN = "Invalid job id specified"
+WAITING = "Job is pending execution"
+ENDED = "Job/step already completing or completed"
+NOT_ONE = "too many parameters"
+NO_NUMBERS = "Failed to parse stepid from command line options"
+BAD_STEP = "Bad step specified: {}"
+NAMED_STEPS = ("batch", "extern", "interactive")
+USAGE = "Usage: sattach [options] <jobid.stepid>\n"
 LAYOUT = "Job step layout:\n\t{t} tasks, {k} nodes ({n})\n\n"
 LAYOUT_NODE = "\tNode {p} ({n}), {t} task(s): {r}\n"
 
@@ -36,7 +44,11 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     if desk.warn_ignored and (said := notes(PROGRAM, call)):
         await line.err(said)
     owner = await desk.owner(call.peer.uid)
-    job, step = _find(desk, query, owner.uid)
+    wrong = _unreadable(query.operands)
+    if wrong:
+        await line.out(USAGE)
+        raise failed(PROGRAM, wrong)
+    job, step = _find(desk, query.operands[0], owner.uid)
     if "layout" in query.given:
         await line.out(_layout(step))
         return 0
@@ -53,21 +65,35 @@ async def _at_once() -> None:
     """It runs already."""
 
 
-def _find(desk: Desk, query: Query, uid: int) -> tuple[Job, Step]:
+def _unreadable(operands: Sequence[str]) -> str:
+    """What is wrong with the words that name the step; empty if they may name one (22.05)."""
+    if len(operands) != 1:
+        return NOT_ONE
+    job, dot, step = operands[0].partition(".")
+    return "" if read_digits(job) is not None and dot and step else NO_NUMBERS
+
+
+def _find(desk: Desk, text: str, uid: int) -> tuple[Job, Step]:
     """A step that runs and is the caller's. Raises GrammarError."""
-    if not query.operands:
-        raise fatal(PROGRAM, NO_OPERAND)
-    job_text, dot, step_text = query.operands[0].partition(".")
-    number = read_digits(job_text)
-    if number is None or not (dot and step_text):
-        raise fatal(PROGRAM, BAD_STEP.format(query.operands[0]))
-    job = desk.snapshot().jobs.get(JobId(number))
-    step = job.step(StepId(step_text)) if job is not None else None
-    if job is None or step is None or step.state.final or not _may_see(desk, job, uid):
-        raise GrammarError(error_line(PROGRAM, NO_STEP), FAILURE)
-    if step.spec is None or not step.spec.interactive or not job.shares:
-        raise GrammarError(error_line(PROGRAM, NO_STEP), FAILURE)
+    number, _, name = text.partition(".")
+    if not (name.isdigit() or name in NAMED_STEPS):
+        raise fatal(PROGRAM, BAD_STEP.format(number))
+    job = desk.snapshot().jobs.get(JobId(int(number)))
+    if job is None or not _may_see(desk, job, uid):
+        raise failed(PROGRAM, NO_STEP.format(UNKNOWN))
+    step = job.step(StepId(name))
+    if step is None or step.state.final or step.spec is None or not job.shares:
+        raise failed(PROGRAM, NO_STEP.format(_why_none(job)))
+    if not step.spec.interactive:
+        raise failed(PROGRAM, NO_STEP.format(UNKNOWN))
     return job, step
+
+
+def _why_none(job: Job) -> str:
+    """Why there is no such step to look at (22.05)."""
+    if job.over or job.completing:
+        return ENDED
+    return WAITING if job.state is JobState.PENDING else UNKNOWN
 
 
 def _may_see(desk: Desk, job: Job, uid: int) -> bool:

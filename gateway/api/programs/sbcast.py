@@ -18,7 +18,7 @@ NO_JOB = (
     "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option."
 )
 UNKNOWN_JOB = "Slurm job ID {} lookup error: Invalid job id specified"
-NO_FILES = "Need two file names, have {} names"
+NO_FILES = 'Need two file names, have {} names\nTry "sbcast --help" for more information\n'
 FULL_PATH = "Need full path for destination file: {}"
 SHELL = "/bin/sh"
 SENDS = r"""
@@ -55,6 +55,8 @@ async def sbcast(desk: Desk, call: Call) -> Answer:
         first = next((one.opt.long for one in asked.said if one.opt.long in EARLY), None)
         if first:
             return early(PROGRAM, first, version=desk.site.version)
+        if len(asked.operands) != 2:
+            return Answer(err=NO_FILES.format(len(asked.operands)), code=FAILURE)
         return Answer(exec=_line(asked, _job(desk, asked, call.peer.uid)))
     except GrammarError as error:
         return Answer(err=error.stderr, code=error.code)
@@ -76,8 +78,6 @@ def _job(desk: Desk, asked: Query, uid: int) -> Job:
 
 def _line(asked: Query, job: Job) -> tuple[str, ...]:
     """What the command is to become. Raises GrammarError."""
-    if len(asked.operands) != 2:
-        raise GrammarError(error_line(PROGRAM, NO_FILES.format(len(asked.operands))), FAILURE)
     source, dest = asked.operands
     if not dest.startswith("/"):
         raise GrammarError(error_line(PROGRAM, FULL_PATH.format(dest)), FAILURE)

@@ -6,7 +6,14 @@ from broker.model.job import Job, JobState
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.reading import NOT_YET, fail, finishing, read_options, reader
+from gateway.api.programs.reading import (
+    NOT_YET,
+    cluster_line,
+    fail,
+    finishing,
+    read_options,
+    reader,
+)
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.documents import values
@@ -23,6 +30,7 @@ async def sdiag(desk: Desk, call: Call) -> Answer:
     if options.has("reset"):
         raise fail(NOT_YET.format("sdiag", "reset"))
     snap = desk.snapshot()
+    cluster_line(options, call, snap)
     ctx = reader(desk, call, snap, options=options)
     by = await structured.asker(desk, call, options)
     if by is not None:

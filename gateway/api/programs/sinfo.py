@@ -138,10 +138,11 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     ctx = replace_names(ctx, await user_names(desk, uids))
     ctx = measured(ctx)
     by = await structured.asker(desk, call, options)
+    parts = _partitions(options, snap, await desk.hidden(call.peer.uid))
     if by is not None:
-        groups = _alike(options, snap, ctx)
+        groups = _alike(options, snap, ctx, parts=parts)
         return Answer(out=document(SINFO_KIND, groups, ctx, asker=by)), True
-    listing = _listing(options, snap, ctx)
+    listing = _listing(options, snap, ctx, parts=parts)
     dated = listing.dated and not options.has("noheader")
     if dated:
         top += headline(ctx) + "\n"
@@ -164,14 +165,16 @@ def _reservations(options: Options, snap: Snapshot, ctx: Context) -> str:
 def _check_iterate(options: Options) -> None:
     text = options.text("iterate")
     if text is not None and not read_digits(text):
-        raise fail(f"sinfo: error: --iterate={text}\n\n")
+        raise fail(f"sinfo: error: Error: invalid entry for --iterate={text}\n")
 
 
-def _alike(options: Options, snap: Snapshot, ctx: Context) -> list[Group]:
+def _alike(
+    options: Options, snap: Snapshot, ctx: Context, *, parts: list[Partition]
+) -> list[Group]:
     """Lines of --json: nodes apart in whatever differs, as every column is there."""
     keys = query.keys_of(query.sinfo_letters(STRUCTURED), exact=True)
     views = _chosen(options, node_views(snap))
-    groups = query.grouped(_partitions(options, snap), views, keys=keys, ctx=ctx, each=False)
+    groups = query.grouped(parts, views, keys=keys, ctx=ctx, each=False)
     return query.ordered(groups, query.DEFAULT_SORT, ctx)
 
 
@@ -182,9 +185,8 @@ class _Listing:
     dated: bool
 
 
-def _listing(options: Options, snap: Snapshot, ctx: Context) -> _Listing:
+def _listing(options: Options, snap: Snapshot, ctx: Context, *, parts: list[Partition]) -> _Listing:
     each, reasons = options.has("Node"), options.has("list-reasons")
-    parts = _partitions(options, snap)
     views = _chosen(options, node_views(snap))
     if each:
         views = _by_name(views)
@@ -248,13 +250,13 @@ def _layout(options: Options, usual: dict[str, str]) -> Layout[Group]:
     return query.sinfo_letters(usual["long" if long else "default"])
 
 
-def _partitions(options: Options, snap: Snapshot) -> list[Partition]:
+def _partitions(options: Options, snap: Snapshot, hidden: frozenset[str]) -> list[Partition]:
     wanted = options.words_of("partition")
     shown = options.has("all") or wanted is not None
     return [
         part
         for part in snap.site.partitions
-        if (wanted is None or part.name in wanted) and (shown or not part.hidden)
+        if (wanted is None or part.name in wanted) and (shown or part.name not in hidden)
     ]
 
 

@@ -27,12 +27,17 @@ from gateway.query.factors import (
 )
 from gateway.query.layout import Layout
 from gateway.query.refs import cut_list, read_ref
+from gateway.query.select import SortError, sort_letters
 
 BAD_COLUMN = "sprio: error: Invalid job format specification: {}\n"
 BAD_JOB = "sprio: error: Invalid job id: {}\n"
 BAD_SORT = "sprio: error: Invalid sort specification: {}\n"
 BAD_USER = "sprio: error: Invalid user: {}\n\n"
 BAD_WORD = "sprio: error: Unrecognized option: {}\n"
+LONG_AND_FORMAT = (
+    "sprio: fatal: Options -o(--format) and -l(--long) are mutually exclusive."
+    " Please remove one and retry.\n"
+)
 FATAL = "sprio: fatal: Could not get cluster information\n"
 
 
@@ -45,6 +50,8 @@ class Sprio:
     @finishing
     async def __call__(self, desk: Desk, call: Call) -> Answer:
         options = read_options(desk, call)
+        if options.has("format") and options.has("long"):
+            raise fail(LONG_AND_FORMAT)
         snap = desk.snapshot()
         ctx = reader(desk, call, snap, options=options)
         cluster_line(options, call, snap, fatal=FATAL)
@@ -65,8 +72,13 @@ class Sprio:
             if (jobs is None or job.id in jobs or (job.array and job.array.base in jobs))
             and (parts is None or part in parts)
         ]
-        rows = _in_order(rows, options.text("sort"), ctx)
-        return _written(sprio_letters(shape), rows, ctx, options=options, err=err)
+        layout = sprio_letters(shape)
+        try:
+            rows = _in_order(rows, options.text("sort") or "", ctx)
+        except SortError as error:
+            head = _head(layout.header, options)
+            raise fail(err + BAD_SORT.format(error), out=head) from None
+        return _written(layout, rows, ctx, options=options, err=err)
 
     def _usual(self, options: Options) -> str:
         return usual(
@@ -85,10 +97,14 @@ def _written(
     options: Options,
     err: str,
 ) -> Answer:
-    head = "" if options.has("noheader") else f"{layout.header}\n"
+    head = _head(layout.header, options)
     lines = layout.lines(rows, ctx)  # type: ignore[arg-type]
     errors = err + "".join(BAD_COLUMN.format(name) for name in layout.unknown)
     return Answer(out=head + "".join(f"{line}\n" for line in lines), err=errors)
+
+
+def _head(header: str, options: Options) -> str:
+    return "" if options.has("noheader") else f"{header}\n"
 
 
 def _jobs(options: Options) -> frozenset[int] | None:
@@ -120,13 +136,13 @@ async def _users(desk: Desk, options: Options) -> tuple[frozenset[int] | None, s
     return known, "".join(BAD_USER.format(name) for name in unknown)
 
 
-def _in_order(rows: list[Ranked], text: str | None, ctx: Context) -> list[Ranked]:
-    """By letters with signs, as squeue sorts."""
-    for word in reversed([word for word in (text or "").split(",") if word]):
-        value = KEYS.get(word[-1])
+def _in_order(rows: list[Ranked], text: str, ctx: Context) -> list[Ranked]:
+    """By letters with signs, as squeue sorts, read from the end too. Raises SortError."""
+    for letter, down in reversed(sort_letters(text)):
+        value = KEYS.get(letter)
         if value is None:
-            raise fail(BAD_SORT.format(word))
-        rows = sorted(rows, key=lambda row: _key(value(row, ctx)), reverse="-" in word)
+            raise SortError(letter)
+        rows = sorted(rows, key=lambda row: _key(value(row, ctx)), reverse=down)
     return rows
 
 

@@ -73,6 +73,7 @@ Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
 FATAL = "squeue: fatal: Could not get cluster information\n"
 BAD_COLUMN = "squeue: error: Invalid job format specification: {}\n"
 BAD_JOB = "squeue: error: Invalid job id: {}\n"
+BAD_STEP = "squeue: error: Invalid job_step id: {}\n"
 BAD_STEP_COLUMN = "squeue: error: Invalid job step format specification: {}\n"
 BAD_NODE = "squeue: error: Invalid node name {}\n"
 BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
@@ -123,9 +124,10 @@ class Squeue:
             return Answer(out=views.squeue_help_letters()), False
         ctx = reader(desk, call, snap, options=options)
         top = cluster_line(options, call, snap, fatal=FATAL)
-        errors = await _unknown_users(desk, options, snap)
+        errors = await _unknown_users(desk, options, call, snap=snap)
         by = await structured.asker(desk, call, options, taken=_behind(options, call))
-        wanted = _wanted(options, call, snap)
+        hidden = frozenset() if options.has("all") else await desk.hidden(call.peer.uid)
+        wanted = _wanted(options, call, snap, hidden=hidden)
         if "cost" in (options.text("Format") or "").lower():
             costs = await desk.costs(list(snap.jobs))
             ctx = replace(ctx, costs=costs)
@@ -136,7 +138,7 @@ class Squeue:
             by = replace(by, kept=self.blocks)
             return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
-            return _steps(options, snap, ctx, top=top, errors=errors)
+            return _steps(options, snap, ctx, users=wanted.users, texts=(top, errors))
         return self._jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
 
     def _jobs(
@@ -211,28 +213,29 @@ def _check_iterate(options: Options) -> None:
 # ---------------------------------------------------------------- what is wanted
 
 
-async def _unknown_users(desk: Desk, options: Options, snap: Snapshot) -> str:
+async def _unknown_users(desk: Desk, options: Options, call: Call, *, snap: Snapshot) -> str:
     """Complaints about users that nobody knows; the rest is listed all the same."""
-    names = options.words_of("user") or frozenset()
-    known = {job.owner.user for job in snap.jobs.values()} if names else set()
-    errors = ""
-    for name in sorted(names - known):
-        if not name.isdigit() and await desk.uid(name) is None:
-            errors += BAD_USER.format(name)
-    return errors
+    names = _users(options, call) or frozenset()
+    owners = [job.owner for job in snap.jobs.values()] if names else []
+    known = {str(call.peer.uid), *(o.user for o in owners), *(str(o.uid) for o in owners)}
+    unknown = [name for name in sorted(names - known) if await desk.uid(name) is None]
+    return "".join(map(BAD_USER.format, unknown))
 
 
-def _wanted(options: Options, call: Call, snap: Snapshot) -> Wanted:
+def _users(options: Options, call: Call) -> frozenset[str] | None:
+    """Of --user and --me what was typed last, or stands in the environment; None for everybody."""
+    said = [one.opt.long for one in options.query.said if one.opt.long in ("user", "me")]
+    if said[-1:] == ["me"]:
+        return frozenset({str(call.peer.uid)})
+    return options.words_of("user")
+
+
+def _wanted(options: Options, call: Call, snap: Snapshot, *, hidden: frozenset[str]) -> Wanted:
     """The filters. Raises Finished for a value that cannot be."""
     states = _states(options)
-    users = options.words_of("user")
-    if options.has("me"):
-        users = frozenset({str(call.peer.uid)})
-    hide = not options.has("all")
-    hidden = frozenset(p.name for p in snap.site.partitions if p.hidden and hide)
     return Wanted(
         jobs=_job_refs(options, snap),
-        users=users,
+        users=_users(options, call),
         not_user=call.peer.uid if options.has("notme") else None,
         states=states,
         all_states=states is None and options.has("states"),
@@ -341,9 +344,16 @@ def _without_limit(job: Job) -> Job:
 
 
 def _steps(
-    options: Options, snap: Snapshot, ctx: Context, *, top: str, errors: str
+    options: Options,
+    snap: Snapshot,
+    ctx: Context,
+    *,
+    users: frozenset[str] | None,
+    texts: tuple[str, str],
 ) -> tuple[Answer, bool]:
     """`squeue -s`: the steps that run now."""
+    _check_steps(options)
+    top, errors = texts
     letters, names = own_format(options)
     layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
     errors += "".join(BAD_STEP_COLUMN.format(name) for name in layout.unknown)
@@ -351,16 +361,23 @@ def _steps(
     pairs = [
         pair
         for pair in live_steps(snap.jobs.values())
-        if _is_wanted(pair, options)
+        if _is_wanted(pair, options, users)
         and (nodes is None or not nodes.isdisjoint(step_nodes(*pair, ctx) or ()))
     ]
     head = _head(options, top, layout)
     return Answer(out=head + _block(layout.lines(pairs, ctx)), err=errors), True
 
 
-def _is_wanted(pair: JobStep, options: Options) -> bool:
+def _check_steps(options: Options) -> None:
+    """Raises Finished for a word of -s that is no `job.step`."""
+    for word in cut_list(options.text("steps") or ""):
+        job, _, step = word.partition(".")
+        if not step or not read_digits(job.partition("_")[0]):
+            raise fail(BAD_STEP.format(f"{job}.{step or '??'}"))
+
+
+def _is_wanted(pair: JobStep, options: Options, users: frozenset[str] | None) -> bool:
     job, step = pair
-    users = options.words_of("user")
     if users is not None and users.isdisjoint({job.owner.user, str(job.owner.uid)}):
         return False
     partitions = options.words_of("partitions")

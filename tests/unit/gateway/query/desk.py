@@ -20,6 +20,12 @@ from tests.unit.gateway.query.records import NODES, NOON, SITE
 UIDS = {"alice": 2001, "bob": 2002, "root": 0}
 
 
+def numbered(name: str) -> int | None:
+    """Of users and groups alike."""
+    numbers = {str(number): number for number in UIDS.values()}
+    return (UIDS | numbers).get(name)
+
+
 class NoEngine:
     """Nobody may write here."""
 
@@ -107,7 +113,8 @@ def desk_of(snap: Snapshot | Callable[[], Snapshot], past: Past | None = None) -
         snapshot=snap if callable(snap) else lambda: snap,
         history=past or Past(),
         clock=Clock(),
-        uids=lambda name: int(name) if name.isdigit() else UIDS.get(name),
+        uids=numbered,
+        gids=numbered,
     )
 
 

@@ -18,6 +18,7 @@ from sbatch_shim.grammar.stopped import stopped
         ("nowx", 3),
         ("now+", 3),
         ("now-", 3),
+        ("now-1x", 4),
         ("12:60", 3),
         ("12:30:61", 6),
         ("12:3x", 4),

@@ -27,7 +27,7 @@ def said(program: str, *argv: str) -> tuple[str | bytes, int]:
     ("program", "argv", "named"),
     [
         ("sacct", ("-T",), ["truncate"]),
-        ("sacct", ("-PTn", "--flags=5"), ["truncate", "flags"]),
+        ("sacct", ("-PTn", "--flags=SchedMain"), ["truncate"]),
         ("sacct", ("--trunc", "--truncate"), ["truncate"]),
         ("scontrol", ("-u", "5", "show", "job"), ["uid"]),
     ],

@@ -74,6 +74,14 @@ CHOICES = [
     (("-E", "now-1hour"), ""),
     (("-I", "2", "-j", "700001,700002"), "01"),
     (("-M", "nosuch"), ""),
+    (("-s", ""), "01 02 03 05_1 05_2 05_3 08 09 12 13"),
+    (("-S", "", "-E", ""), "01 02 03 05_1 05_2 05_3 08 09 12 13"),
+    (("-F", "schedMain", "-j", "700001,700010"), "01"),
+    (("-F", "SchedMain,StartReceived", "-j", "700001,700010"), "01 10"),
+    (("-F", "SchedBackfill"), ""),
+    (("-x", "nosuch"), ""),
+    (("-g", "2001", "-j", "700001,700004"), "01"),
+    (("--whole-hetjob=No", "-j", "700001"), "01"),
 ]
 
 
@@ -115,6 +123,13 @@ def test_exit_codes_are_those_of_25_11(state: JobState, code: ExitCode, row: str
     by = 2001 if state is JobState.CANCELLED else None
     past = Past([ended(state=state, exit=code, ended_by=by)])
     assert text(sacct("-nXP", "-o", "state,exitcode", "-j", "700001", past=past).out) == row + "\n"
+
+
+def test_a_job_that_may_start_later_only_is_listed_by_name_alone() -> None:
+    later = pending(700001, eligible=NOON + 3600)
+    again = pending(700002, eligible=NOON + 120, restarts=1)
+    assert ids(live=[later, again], past=Past([])) == "02"
+    assert ids("-j", "700001", live=[later], past=Past([])) == "01"
 
 
 def test_memory_and_store_make_one_list_and_the_later_version_counts() -> None:
@@ -204,6 +219,17 @@ ERRORS = [
     (("-k", "x"), "sacct: fatal: Invalid time limit specification\n"),
     (("-j", "1.x"), "sacct: fatal: Bad step specified: 1\n"),
     (("-j", "1+x"), "sacct: fatal: Bad hetjob offset specified: 1\n"),
+    (("-u", ""), ""),
+    (("-g", ""), ""),
+    (("-g", "nosuch"), "sacct: error: Invalid group id: nosuch\n"),
+    (("-F", "x"), "sacct: error: str_2_job_flags: Invalid job flag x\n"),
+    (("--whole-hetjob=x",), 'sacct: error: Invalid --whole-hetjob value "x". Valid values: [yes|no].\n'),
+    (("-B",), "sacct: fatal: When requesting job scripts you must also request specific jobs with the '-j' option.\n"),
+    (("--env-vars",), "sacct: fatal: When requesting job environment you must also request specific jobs with the '-j' option.\n"),
+    (("-B", "--env-vars", "-j", "1"), "sacct: fatal: Options --batch-script and --env-vars are mutually exclusive\n"),
+    (("--nosuch",), "sacct: unrecognized option '--nosuch'\n"),
+    (("-nu", "me", "-1"), "sacct: invalid option -- '1'\n"),
+    (("-o",), "sacct: option requires an argument -- 'o'\n"),
     (("-j", "x"), "sacct: fatal: Bad job/step specified: x\n"),
     (("--units=x",), "sacct: error: Invalid unit type 'x'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type\n"),
     (("-c",), "Slurm job completion is disabled\n"),

@@ -107,6 +107,10 @@ REFUSED = (
     ("sreport foo", "invalid keyword: foo\n"),
     ("sstat -o nosuch -j 700003", 'sstat: error: Invalid field requested: "nosuch"\n'),
     ("sshare -o nosuch", 'sshare: error: Invalid field requested: "nosuch"\n'),
+    ("sprio -l -o %i", "sprio: fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.\n"),
+    ("sprio -h -S y,!", "sprio: error: Invalid sort specification: !\n"),
+    ("sdiag -M nosuch", "sdiag: error: No cluster 'nosuch' known by database.\nsdiag: error: 'nosuch' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.\n"),
+    ("sstat --nosuch", "sstat: unrecognized option '--nosuch'\n"),
     ("seff 1", "Job not found.\n"),
 )  # fmt: skip
 

@@ -45,6 +45,8 @@ LISTINGS = [
     (("-t", "cd,f"), "700010 700011"),
     (("--me",), "9 5 8_[2-3%1] 7_[1-2,5-10%2] 4 3 8_1 1"),
     (("-u", "bob"), "6 2"),
+    (("--me", "-u", "bob"), "6 2"),
+    (("-u", "bob", "--me"), "9 5 8_[2-3%1] 7_[1-2,5-10%2] 4 3 8_1 1"),
     (("-n", "run1,dep"), "6 1"),
     (("-w", "ec2-[1-2]"), "2 3 8_1 1"),
     (("-p", "nosuch"), ""),
@@ -72,6 +74,11 @@ ERRORS = [
     (("-j", "abc"), 1, "", "squeue: error: Invalid job id: abc\n"),
     (("-u", "nosuch"), 0, HEAD, "squeue: error: Invalid user: nosuch\n\n"),
     (("-w", "nosuch"), 1, "", "squeue: error: Invalid node name nosuch\n"),
+    (("-u", "99999"), 0, HEAD, "squeue: error: Invalid user: 99999\n\n"),
+    (("-s", "x"), 1, "", "squeue: error: Invalid job_step id: x.??\n"),
+    (("--steps=700001.0,1",), 1, "", "squeue: error: Invalid job_step id: 1.??\n"),
+    (("-s", "x.0"), 1, "", "squeue: error: Invalid job_step id: x.0\n"),
+    (("-S", "i,b^q"), 1, HEAD, "squeue: error: Invalid sort specification: q\n"),
     (("-S", "^"), 1, HEAD, "squeue: error: Invalid sort specification: ^\n"),
     (("-j", "0"), 1, "", "squeue: error: Invalid job id: 0\n"),
     (
@@ -182,6 +189,8 @@ def test_steps_have_rows_of_their_own() -> None:
         "700003.0 sleep alice\n700003.batch batch alice\n"
     )
     assert not squeue("-s", "-h", "-p", "debug").out
+    mine = text(squeue("-s", "-h", "--me", "-o", "%u", uid=2002).out)
+    assert set(mine.split()) == {"bob"}
     assert not squeue("-s", "-h", "-w", "ec2-4").out
 
 
