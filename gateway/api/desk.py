@@ -88,11 +88,21 @@ NOBODY = (1 << 32) - 1
 
 
 def uid_named(name: str) -> int | None:
-    """The uid of a user's name, or of digits; None for a name that the host does not know."""
+    """The uid of a user's name or number; None where the host knows none, as in Slurm (22.05)."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        return _id(name)
+        return _known(_id(name), pwd.getpwuid)
+
+
+def _known(number: int | None, look: Callable[[int], object]) -> int | None:
+    """The number if the host's database has an entry for it."""
+    try:
+        if number is not None:
+            look(number)
+    except KeyError:
+        return None
+    return number
 
 
 def _id(text: str) -> int | None:
@@ -102,11 +112,11 @@ def _id(text: str) -> int | None:
 
 
 def gid_named(name: str) -> int | None:
-    """The gid of a group's name, or of digits; None for a name that the host does not know."""
+    """The gid of a group's name or number; None where the host knows none, as in Slurm (22.05)."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        return _id(name)
+        return _known(_id(name), grp.getgrgid)
 
 
 def group_name(gid: int) -> str:
@@ -218,6 +228,10 @@ class Desk:
         owner = await self.read(self.names, uid)
         self._owners[uid] = (self.monotonic(), owner)
         return owner
+
+    async def hidden(self, uid: int) -> frozenset[str]:
+        """Partitions that are shown to this uid only where all are asked for (`--all`)."""
+        return frozenset(part.name for part in self.site.partitions if part.hidden)
 
     async def barred(self, uid: int) -> Denied | None:
         """Why this uid may not submit or change anything here: it is somebody's own service."""

@@ -12,8 +12,9 @@ from gateway.api.desk import gid_named, uid_named
     ("text", "number"),
     [
         ("root", 0),
-        ("4123456", 4123456),
-        ("4294967294", 4294967294),
+        ("0", 0),
+        ("4123456", None),
+        ("4294967294", None),
         ("4294967295", None),
         ("9" * 26, None),
         ("9" * 5000, None),
@@ -22,7 +23,7 @@ from gateway.api.desk import gid_named, uid_named
     ],
     ids=lambda value: str(value)[:20].encode("ascii", "replace").decode() if value else None,
 )
-def test_a_number_is_an_id_where_the_kernel_has_such(
+def test_a_number_is_an_id_where_the_host_knows_it(
     named: Callable[[str], int | None], text: str, number: int | None
 ) -> None:
     assert named(text) == number
