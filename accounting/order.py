@@ -1,6 +1,6 @@
 """The multifactor priority: weights, what each factor is measured against, the sum (25.11)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from accounting.reset import Period
@@ -61,15 +61,21 @@ class Factors:
     tres: Mapping[str, float] = field(default_factory=dict)
 
 
-def priority(ranking: Ranking, factors: Factors, *, nice: int = 0) -> int:
-    """The weighed sum less nice, from 1 to 2^32-1."""
-    total = (
-        ranking.age * factors.age
-        + ranking.assoc * factors.assoc
-        + ranking.fairshare * factors.fairshare
-        + ranking.job_size * factors.size
-        + ranking.partition * factors.partition
-        + ranking.qos * factors.qos
-        + sum(weight * factors.tres.get(name, 0.0) for name, weight in ranking.tres.items())
+def steady(ranking: Ranking, factors: Factors) -> tuple[float, ...]:
+    """What each factor but the age weighs: the same for all jobs that ask alike."""
+    return (
+        ranking.assoc * factors.assoc,
+        ranking.fairshare * factors.fairshare,
+        ranking.job_size * factors.size,
+        ranking.partition * factors.partition,
+        ranking.qos * factors.qos,
+        sum(weight * factors.tres.get(name, 0.0) for name, weight in ranking.tres.items()),
     )
+
+
+def priority(age: float, weighed: Iterable[float], *, nice: int = 0) -> int:
+    """The sum of a weighed age and of what is `steady`, less nice, from 1 to 2^32-1."""
+    total = age
+    for weight in weighed:
+        total += weight
     return max(1, min(HIGHEST, int(total) - nice))

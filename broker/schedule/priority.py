@@ -1,10 +1,10 @@
 """Priority of jobs: the order of submission, or the weighed sum of factors (multifactor)."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from accounting.ids import AccountName, JobId, UserName
-from accounting.order import Factors, Ranking, priority
+from accounting.order import Factors, Ranking, priority, steady
 from accounting.tres import Tres
 from broker.model.job import Job
 from broker.model.site import Partition, Site
@@ -71,6 +71,7 @@ class Ranks:
     shares: Shares
     scale: Scale
     _tiers: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _steady: dict[Hashable, tuple[float, ...]] = field(default_factory=dict)
 
     def order(self, job: Job) -> tuple[int, int, int]:
         """Sort key: PriorityTier of its partitions, then priority, then the order of submission."""
@@ -84,7 +85,19 @@ class Ranks:
         return max((self.in_partition(job, name) for name in job.partitions), default=job.priority)
 
     def in_partition(self, job: Job, partition: str) -> int:
-        return priority(self.site.ranking, self.factors(job, partition), nice=job.spec.nice)
+        ranking = self.site.ranking
+        age = ranking.age * _age(job, ranking, self.now)
+        return priority(age, self._weighed(job, partition), nice=job.spec.nice)
+
+    def _weighed(self, job: Job, partition: str) -> tuple[float, ...]:
+        """All but the age, looked up once for all jobs that ask alike."""
+        owner = job.account, job.owner.user, job.qos
+        key = job.want, job.time_limit, owner, partition
+        known = self._steady.get(key)
+        if known is None:
+            known = steady(self.site.ranking, self.factors(job, partition))
+            self._steady[key] = known
+        return known
 
     def factors(self, job: Job, partition: str) -> Factors:
         """Every factor of the job in one of its partitions (25.11)."""

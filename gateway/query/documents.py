@@ -83,7 +83,7 @@ def document(
     more: Mapping[str, Any] | None = None,
 ) -> str:
     """The answer with the records, then `more`, then what is said of itself."""
-    return "".join(pieces(kind, list(records), ctx, asker=asker, more=more))
+    return b"".join(pieces(kind, list(records), ctx, asker=asker, more=more)).decode()
 
 
 def pieces(
@@ -93,7 +93,7 @@ def pieces(
     *,
     asker: Asker,
     more: Mapping[str, Any] | None = None,
-) -> Iterator[str]:
+) -> Iterator[bytes]:
     """The same in parts of some hundred records each: ten thousand jobs are 90 MB of text.
 
     Of long listings the parts are kept for the next who asks, where the asker says where.
@@ -101,23 +101,24 @@ def pieces(
     rest = {**(more or {}), "meta": meta(asker, ctx), "errors": [], "warnings": []}
     if asker.yaml:
         tree = kind.of(asker.version)
-        yield yaml.document({kind.name: [plain(tree, one, ctx) for one in records], **rest})
+        whole = {kind.name: [plain(tree, one, ctx) for one in records], **rest}
+        yield yaml.document(whole).encode()
         return
-    write, gap = _compiled(kind, asker.version), "\n" + INDENT * 2
+    write, gap = _compiled(kind, asker.version), ",\n" + INDENT * 2
 
     def body(some: Sequence[Any]) -> str:
-        return f",{gap}".join([write.json(one, ctx) for one in some])
+        return "".join([gap + write.json(one, ctx) for one in some])
 
-    yield f'{{\n{INDENT}"{kind.name}": ['
-    parts: Iterator[str]
+    parts: Iterator[bytes]
     if asker.kept is None or len(records) <= PIECE or ctx.forecasts:
-        parts = (body(records[at : at + PIECE]) for at in range(0, len(records), PIECE))
+        parts = (body(records[at : at + PIECE]).encode() for at in range(0, len(records), PIECE))
     else:
         layout = kind.name, asker.version, *way(ctx)
         parts = asker.kept.texts(layout, records, ctx, moving=kind.moving, make=body)
-    for place, text in enumerate(parts):
-        yield f"{',' if place else ''}{gap}{text}"
-    yield f"\n{INDENT}],{dump(rest)[1:]}\n"
+    yield f'{{\n{INDENT}"{kind.name}": ['.encode()
+    yield next(parts, b"")[1:]  # nothing stands before the first record
+    yield from parts
+    yield f"\n{INDENT}],{dump(rest)[1:]}\n".encode()
 
 
 def values(content: Mapping[str, Any], ctx: Context, *, asker: Asker) -> str:

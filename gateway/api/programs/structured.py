@@ -56,14 +56,14 @@ def _version(program: str, form: str, text: str | None) -> str:
 
 
 async def listing(
-    desk: Desk, records: Sequence[object], make: Callable[[], Iterator[str]]
+    desk: Desk, records: Sequence[object], make: Callable[[], Iterator[bytes]]
 ) -> Answer:
     """The answer that `make` writes: at once where it is short, else part by part."""
     if len(records) <= PIECE:
-        return Answer(out=await desk.read(lambda: "".join(make())))
+        return Answer(out=await desk.read(lambda: b"".join(make())))
     return await _next(desk, make())
 
 
-async def _next(desk: Desk, parts: Iterator[str]) -> Answer:
+async def _next(desk: Desk, parts: Iterator[bytes]) -> Answer:
     part = await desk.read(next, parts, None)
     return Answer() if part is None else Answer(out=part, rest=_next(desk, parts))

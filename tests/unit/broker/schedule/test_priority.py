@@ -6,7 +6,7 @@ import pytest
 
 from accounting.assoc import Account, Association, Qos, book
 from accounting.ids import AccountName, JobId, UserName
-from accounting.order import Factors, Ranking, priority
+from accounting.order import Factors, Ranking, priority, steady
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner
@@ -92,10 +92,27 @@ def test_small_jobs_come_first_where_the_site_says_so() -> None:
 
 
 def test_the_sum_is_weighed_less_nice_and_never_below_one() -> None:
-    factors = Factors(age=0.5, fairshare=0.25, size=0.5, partition=1.0, qos=0.5, tres={"cpu": 0.5})
-    assert priority(WEIGHED, factors) == 500 + 2500 + 500 + 1000 + 1000 + 50
-    assert priority(WEIGHED, factors, nice=100) == 5450
-    assert priority(WEIGHED, factors, nice=10_000) == 1
+    factors = Factors(fairshare=0.25, size=0.5, partition=1.0, qos=0.5, tres={"cpu": 0.5})
+    weighed = steady(WEIGHED, factors)
+    assert priority(500.0, weighed) == 500 + 2500 + 500 + 1000 + 1000 + 50
+    assert priority(500.0, weighed, nice=100) == 5450
+    assert priority(500.0, weighed, nice=10_000) == 1
+
+
+def test_jobs_that_ask_alike_are_weighed_once_and_others_by_themselves() -> None:
+    several = ranks()
+    asked = [
+        job(),
+        replace(job(), account="other"),
+        replace(job(), qos="high"),
+        replace(job(), want=Tres(1, 10, 1)),
+        replace(job(), time_limit=60),
+        replace(job(), eligible=NOW - DAY),
+    ]
+    for one in [*asked, *asked]:
+        for partition in ("fast", "slow"):
+            alone = ranks().in_partition(one, partition)
+            assert several.in_partition(one, partition) == alone
 
 
 def test_longer_waiting_jobs_come_first_and_those_of_a_higher_tier_before_all() -> None:

@@ -29,7 +29,7 @@ def reader(listed: list[Job], now: int = NOON) -> Context:
 
 
 def text(kind: Kind, listed: list[Job], ctx: Context, kept: KeptBlocks | None) -> str:
-    return "".join(pieces(kind, listed, ctx, asker=replace(BY, kept=kept)))
+    return b"".join(pieces(kind, listed, ctx, asker=replace(BY, kept=kept))).decode()
 
 
 @BOTH
@@ -66,8 +66,8 @@ def test_the_same_jobs_for_another_site_name_or_version_are_made_anew(kind: Kind
     ):
         assert text(kind, listed, other, kept) == text(kind, listed, other, None)
     old = replace(BY, version="v0.0.41")
-    made = "".join(pieces(kind, listed, ctx, asker=replace(old, kept=kept)))
-    assert made == "".join(pieces(kind, listed, ctx, asker=old))
+    made = b"".join(pieces(kind, listed, ctx, asker=replace(old, kept=kept)))
+    assert made == b"".join(pieces(kind, listed, ctx, asker=old))
 
 
 def test_blocks_do_not_pile_up() -> None:
