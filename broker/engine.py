@@ -18,6 +18,7 @@ from broker.decide.passing import (
     dependency_facts,
     dependents,
     due,
+    leaves_late,
 )
 from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
@@ -323,6 +324,9 @@ class Engine:
             fresh = (self.world.jobs[job_id] for job_id in still)
             candidates = [job for job in fresh if not self.blocked.intersection(job.partitions)]
         candidates = [job for job in candidates if job.hold is None]
+        if candidates and leaves_late(self.world, now):
+            self.room_made = True
+            return
         if not candidates:
             if full_pass:
                 self.blocked, self.next_begin = set(), FOREVER

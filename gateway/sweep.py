@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from broker.heart import Heart
-from broker.model.commands import Cancel, Target
+from broker.model.commands import Cancel, FinishAllocation, Target
 from broker.model.errors import Busy
+from broker.model.job import JobState
 from broker.ports import Provider
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.provision.reconcile import difference, nodes_of
-from gateway.api.holders import Holders
+from gateway.api.holders import GRACE, Holders
 from gateway.store.feed import Consumer, feed
 from gateway.store.rollup import MOST
 from gateway.store.sql import SqlStore
@@ -24,7 +25,7 @@ PRUNE_SECONDS = 3600.0
 
 @dataclass(slots=True)
 class Sweep:
-    """Compares what providers hold with what we know; strays are let go, losses told."""
+    """Compares what providers hold with what we know; strays are let go, losses and prices told."""
 
     heart: Heart
     providers: Mapping[str, Provider]
@@ -84,13 +85,20 @@ class Sweep:
                 provider.terminate([machine])
         for lost in found.lost:
             self.heart.report(lost)
+        for repriced in found.repriced:
+            self.heart.report(repriced)
 
     def _let_go(self) -> None:
-        """Ends allocations whose salloc or srun did not come again after a start of ours."""
-        jobs = self.heart.engine.snapshot.jobs.values()
-        for job in self.holders.abandoned(jobs, self.clock()):
+        """Ends allocations whose salloc or srun did not come again, as InactiveLimit has it."""
+        seen = self.heart.engine.snapshot
+        limit = seen.site.inactive_limit
+        jobs, patience = seen.jobs.values(), limit or GRACE
+        for job in self.holders.abandoned(jobs, self.clock(), patience=patience):
             self.log.warning("allocation.abandoned", job=job.id, by=job.spec.allocator)
-            self.heart.ask(Cancel(target=Target(job.id), by=job.owner))
+            if limit and job.state is JobState.RUNNING:
+                self.heart.ask(FinishAllocation(job=job.id, by=job.owner, abandoned=True))
+            else:
+                self.heart.ask(Cancel(target=Target(job.id), by=job.owner))
 
     def _sum_up(self) -> None:
         """Brings the sums of the ledger near, so that reports have little to read beside them."""

@@ -1,6 +1,7 @@
 """The only place that builds adapters and joins them."""
 
 import contextlib
+import grp
 import os
 import platform
 import pwd
@@ -293,7 +294,13 @@ def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
 
 
 def _site(config: Config, catalog: Catalog) -> Site:
-    site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, price_of=catalog.least_price)
+    site = site_of(
+        config,
+        service_uid=os.getuid(),
+        uid_of=_uid_of,
+        gid_of=_gid_of,
+        price_of=catalog.least_price,
+    )
     return replace(site, offered_features=catalog.vocabulary() | reserved_words(config))
 
 
@@ -329,6 +336,13 @@ def _plugins() -> list[Consumer]:
 def _uid_of(name: str) -> int | None:
     try:
         return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
+
+
+def _gid_of(name: str) -> int | None:
+    try:
+        return grp.getgrnam(name).gr_gid
     except KeyError:
         return None
 

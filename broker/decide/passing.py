@@ -158,7 +158,9 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     if job.time_limit == UNLIMITED or job.started is None:
         return []
     stood = job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
-    last = job.started + stood + int(job.time_limit) + world.site.kill_wait + LIMIT_GRACE
+    site = world.site
+    last = job.started + stood + int(job.time_limit) + site.kill_wait + LIMIT_GRACE
+    last += site.over_time_of(job.partition)
     if life(job) is not Life.RUNNING:
         return []
     if now < last:
@@ -223,6 +225,16 @@ def _idle_too_long(node: Node, now: int) -> bool:
 
 def _doomed(node: Node, now: int, why: str) -> nev.NodeDoomed:
     return nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
+
+
+def leaves_late(world: World, now: int) -> bool:
+    """Whether a job that ended a short while ago still leaves its nodes: nothing is started
+    meanwhile, so that its successor finds them together (CompleteWait, 22.05)."""
+    wait = world.site.complete_wait
+    if not wait:
+        return False
+    ending = (job for job in map(world.jobs.__getitem__, world.active) if job.completing)
+    return any(job.ended is not None and now < job.ended + wait for job in ending)
 
 
 def configured_nodes(world: World, now: int) -> list[ev.Event]:

@@ -65,6 +65,8 @@ def must_know_features(site: Site, constraint: str | None) -> None:
     if constraint is None or (elastic and site.offered_features is None):
         return
     known = {word.lower() for node in site.nodes for word in node.features}
+    bought = (partition.elastic.buy for partition in site.partitions if partition.elastic)
+    known |= {word for policy in bought for word in policy.features}
     offered = site.offered_features if elastic else None
     if not names(parse_constraint(constraint)) <= known | (offered or frozenset()):
         raise BadOption("constraint", constraint, UNKNOWN_FEATURE)
@@ -140,12 +142,20 @@ def _tasks_fit(ask: Demand, node: DeclaredNode) -> bool:
 def _bought_place(
     partition: Partition, ask: Demand, *, job: Job, quote: QuoteFor, hints: list[str]
 ) -> str | None:
-    if partition.elastic is None:
+    wide = ask.max_nodes is not None and ask.min_nodes > ask.max_nodes
+    if partition.elastic is None or wide or not _within_most(ask):
         return None
     found = quote(need_for(job, ask), partition.elastic)
     if found.explain:
         hints.append(found.explain)
     return f"{partition.elastic.prefix}1" if found.rungs else None
+
+
+def _within_most(ask: Demand) -> bool:
+    """Whether a machine with a task or more is within MaxCPUsPerNode; whole ones never are."""
+    if ask.most_cpus is None:
+        return True
+    return not ask.whole_node and ask.may_hold(_cpus_together(ask))
 
 
 def _lacking(site: Site, job: Job) -> str | None:
@@ -186,6 +196,7 @@ def declared(node: DeclaredNode, site: Site) -> Node:
         sockets=node.sockets,
         cores_per_socket=node.cores_per_socket,
         threads_per_core=node.threads_per_core,
+        boards=node.boards,
         real_memory_mib=node.whole.mem_mib,
         tmp_disk_mib=node.tmp_disk_mib,
         gres_text=node.gres_text,

@@ -131,7 +131,7 @@ def _of_machines(
 def _give_back(rooms: dict[NodeName, Room], job: Job) -> None:
     for share in job.shares:
         if share.node in rooms:
-            rooms[share.node].give_back(share)
+            rooms[share.node].give_back(share, job.partition)
 
 
 def _candidates(world: World, job: Job, ask: Ask, *, now: int) -> list[Job]:

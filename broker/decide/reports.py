@@ -13,6 +13,7 @@ from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
 from broker.decide.taken import may_requeue, on_notice
+from broker.decide.telling import unkillable
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model import reports as rep
@@ -252,6 +253,8 @@ def _journal_record(
         return on_notice(world, node, str(record.get("when")), now=now)
     if kind == "gone":
         return _gone(world, str(record.get("attempt")), node=node, now=now)
+    if kind == "unkillable":
+        return unkillable(world, node, now=now)
     found = _live_step(world, str(record.get("key")))
     if found is None:
         return []

@@ -121,7 +121,10 @@ def decide_finish(world: World, asked: cmd.FinishAllocation, now: int) -> Decisi
     if job.runs_batch:
         raise Conflict(f"job {job.id} has a batch script: it ends with that")
     result = outcome("exit", asked.exit)
-    end = _finished(job, result.state, result.reason, exit=asked.exit, now=now)
+    state, reason = result.state, result.reason
+    if asked.abandoned:
+        state, reason = JobState.TIMEOUT, "InactiveLimit"
+    end = _finished(job, state, reason, exit=asked.exit, now=now)
     released = [ev.Released(job=job.id, at=now)] if never_ran(world, job) else []
     return Decision([end, *released])
 

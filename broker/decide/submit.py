@@ -16,8 +16,14 @@ from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import demand, expected_seconds, need_for, wanted
-from broker.schedule.gates import limit_of
+from broker.schedule.demand import (
+    cpus_for_memory,
+    demand,
+    expected_seconds,
+    need_for,
+    wanted,
+)
+from broker.schedule.gates import limit_of, must_be_let_in
 from broker.schedule.limits import asking, at_submit, known_of, stands_in
 from broker.schedule.view import TARGETS
 from broker.world import World
@@ -162,6 +168,10 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
     partitions = _partitions(site, spec, owner)
+    more = cpus_for_memory(spec.resources, partitions)
+    if more:
+        resources = spec.resources.model_copy(update=more)
+        spec = spec.model_copy(update={"resources": resources})
     stands = _standing(site, spec, owner, partition=partitions[0])
     must_know_features(site, spec.resources.constraint)
     if spec.resources.prefer not in TARGETS:
@@ -195,11 +205,14 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
 
 
 def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
+    """Those named that let the user in; one is enough (EnforcePartLimits=NO)."""
     if not spec.partitions:
         if site.default_partition is None:
             raise BadOption("partition", "", "No partition specified or system default partition")
+        must_be_let_in(site, site.default_partition, owner, reservation=spec.reservation)
         return [site.default_partition]
-    found = []
+    found: list[Partition] = []
+    refused: Denied | None = None
     for name in spec.partitions:
         partition = site.partition(name)
         if partition is None:
@@ -209,9 +222,13 @@ def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
                 "Invalid partition name specified",
                 hint="partitions here: " + ", ".join(p.name for p in site.partitions),
             )
-        if partition.root_only and owner.uid not in site.admins:
-            raise Denied("Access/permission denied")
-        found.append(partition)
+        try:
+            must_be_let_in(site, partition, owner, reservation=spec.reservation)
+            found.append(partition)
+        except Denied as error:
+            refused = refused or error
+    if refused is not None and not found:
+        raise refused
     return found
 
 

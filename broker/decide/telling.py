@@ -7,6 +7,7 @@ from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.errors import Conflict
+from broker.model.ids import NodeName
 from broker.model.job import Notice
 from broker.model.lifecycle import Life, life
 from broker.model.recovery import ArtifactsDone, ArtifactsStored, CheckpointDone, Checkpointed
@@ -75,6 +76,22 @@ def decide_told(world: World, seen: rep.NoticeDone | rep.LimitDone, now: int) ->
     if isinstance(seen, rep.NoticeDone):
         return Decision([ev.NoticeSent(job=job.id, at=now, serial=seen.serial)])
     return Decision([ev.LimitTold(job=job.id, at=now, serial=seen.serial, step=seen.step)])
+
+
+def unkillable(world: World, name: NodeName, *, now: int) -> list[ev.Event]:
+    """Processes outlived SIGKILL: no job starts there before somebody has looked (25.11)."""
+    node = world.nodes.get(name)
+    if node is None or node.drain:
+        return []
+    fact = nev.NodeDrain(
+        node=name,
+        launch=node.launch,
+        at=now,
+        actor=ROOT,
+        drain=True,
+        reason="Kill task failed",
+    )
+    return [fact]
 
 
 def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:

@@ -19,8 +19,8 @@ from broker.model.lifecycle import Life, life
 from broker.model.patch import patch_of, patched
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Limit, TaskSpec
-from broker.schedule.demand import demand, wanted
-from broker.schedule.gates import beyond
+from broker.schedule.demand import cpus_for_memory, demand, wanted
+from broker.schedule.gates import beyond, must_be_let_in
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
@@ -44,7 +44,7 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
     facts: list[ev.Event] = []
     for job, before in each(world, asked.target, asked.by, now=now):
         _must_be_allowed(world.site, job, asked, given=given)
-        _must_exist(world.site, asked)
+        _must_exist(world.site, asked, job)
         _must_be_had(world.site, dict(asked.spec))
         stands = _standing(world.site, job, asked)
         if job.state.holds_nodes and asked.time_limit is not None:
@@ -67,13 +67,15 @@ def _must_be_allowed(
         raise Denied(DENIED)
 
 
-def _must_exist(site: Site, asked: cmd.Update) -> None:
+def _must_exist(site: Site, asked: cmd.Update, job: Job) -> None:
+    """Raises Unknown or Denied for a partition that is not there, or not for who asks (22.05)."""
+    fields_asked: dict[str, Any] = dict(asked.spec)
+    reservation = fields_asked.get("reservation", job.spec.reservation)
     for name in asked.partitions or ():
         partition = site.partition(name)
         if partition is None:
             raise Unknown("Invalid partition name specified")
-        if partition.root_only and asked.by.uid not in site.admins:
-            raise Denied(DENIED)
+        must_be_let_in(site, partition, asked.by, reservation=reservation)
 
 
 def _must_be_had(site: Site, fields_of_spec: Mapping[str, Any]) -> None:
@@ -128,8 +130,13 @@ def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> 
     partition = site.partition((asked.partitions or job.partitions)[0])
     if partition is None or not (asked.spec or asked.partitions):
         return {}
-    patch = patch_of(dict(asked.spec) | _memory_as_it_was(job, asked))
+    fields_asked = dict(asked.spec) | _memory_as_it_was(job, asked)
+    patch = patch_of(fields_asked)
     spec = patched(job.spec, patch)
+    more = cpus_for_memory(spec.resources, [partition])
+    if more:
+        patch = patch_of(fields_asked | {f"resources.{name}": n for name, n in more.items()})
+        spec = patched(job.spec, patch)
     if spec.reservation != job.spec.reservation:
         must_admit(world, replace(job, spec=spec))
     if spec.resources == job.spec.resources:

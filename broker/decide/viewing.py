@@ -75,7 +75,9 @@ class Viewing:
 
     def _room(self, node: Node) -> Room:
         held = self._world.holders.get(node.name, {})
-        made = room(node, held.values())
+        made = room(node, ())
+        for job_id, share in held.items():
+            made.take(share, self._world.jobs[job_id].partition)
         made.users = frozenset(self._world.jobs[job_id].owner.user for job_id in held)
         return made
 

@@ -206,7 +206,9 @@ class FinishAllocation:
 
     job: JobId
     by: Owner
-    exit: ExitCode
+    exit: ExitCode = ExitCode()
+    abandoned: bool = False
+    """Its command went away and did not come again (InactiveLimit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ class Node:
     sockets: int = 1
     cores_per_socket: int = 1
     threads_per_core: int = 1
+    boards: int = 1
     real_memory_mib: int = 0
     tmp_disk_mib: int = 0
     """Of a declared node; for those bought it was judged at the purchase."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from accounting.rates import Price
 from accounting.tres import GresCounts
 from broker.model.build import Build
 from broker.model.ids import NodeName
@@ -96,6 +97,8 @@ class Machine:
     """How machines beside it reach it; empty where that is the same or not known."""
     price_of: str = ""
     """Day of the price that it was bought at, ISO 8601."""
+    prices: tuple[Price, ...] = ()
+    """What its pool cost since it was launched, as the provider told: of spot machines alone."""
 
     @property
     def identity(self) -> tuple[NodeName, int]:
@@ -163,6 +166,8 @@ class BuyPolicy:
     """Empty means all that are not opt-in."""
     instance_types: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    """Words in lower case that all of its machines have for constraints."""
     memory_share_percent: int = 95
     """How much of a type's memory can be scheduled."""
     efa_percent: int = 0
@@ -179,6 +184,8 @@ class BuyPolicy:
     """Whether each machine has a public address, which is billed."""
     old_days: int = 30
     """Prices that are older are said to be old."""
+    spot_price_seconds: int = 3600
+    """A spot machine costs for so long what its pool costs when that time begins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class DeclaredNode:
     micro_usd_per_hour: int = 0
     instance_type: str = ""
     tmp_disk_mib: int = 0
+    boards: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,25 @@ class Partition:
     min_nodes: int = 0
     max_nodes: int | None = None
     def_mem_per_cpu_mib: int | None = None
+    max_mem_per_cpu_mib: int | None = None
+    """A job with more of it gets more cpus."""
+    max_cpus_per_node: int | None = None
+    """Cpus of each node that its jobs may hold together."""
+    over_time: int | None = None
+    """Seconds beyond their limits that its jobs may run; None: as the site says."""
     allow_accounts: tuple[str, ...] | None = None
     deny_accounts: tuple[str, ...] = ()
     allow_qos: tuple[str, ...] | None = None
+    deny_qos: tuple[str, ...] = ()
+    allow_groups: tuple[str, ...] | None = None
+    allowed_gids: frozenset[int] = frozenset()
+    """Of those groups that this host has."""
     root_only: bool = False
+    disable_root_jobs: bool = False
+    req_resv: bool = False
+    """Whether its jobs need a reservation."""
+    whole_nodes: bool = False
+    """Whether each job has its nodes alone (OverSubscribe=EXCLUSIVE)."""
     hidden: bool = False
     billing_weights: str = ""
     priority_job_factor: int = 1
@@ -95,6 +111,14 @@ class Site:
     max_array_size: int = 1001
     min_job_age: int = 300
     kill_wait: int = 30
+    over_time: int = 0
+    """Seconds beyond its limit that a job may run."""
+    inactive_limit: int = 0
+    """Seconds after which an allocation ends that its command left behind; 0: never."""
+    complete_wait: int = 0
+    """Seconds for which no job is started while one that has ended still leaves its nodes."""
+    unkillable_timeout: int = 60
+    """Seconds after SIGKILL when a node is drained on which processes are left all the same."""
     constrain_cores: bool = False
     """Whether nodes hold steps to their cpus."""
     constrain_memory: bool = False
@@ -146,6 +170,11 @@ class Site:
 
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)
+
+    def over_time_of(self, partition: str) -> int:
+        """Seconds beyond their limits that jobs in a partition may run (OverTimeLimit)."""
+        found = self.partition(partition)
+        return self.over_time if found is None or found.over_time is None else found.over_time
 
     def is_run_by(self, uid: int) -> bool:
         """Whether they are an administrator, or it is their own service."""

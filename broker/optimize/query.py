@@ -39,6 +39,8 @@ class Query:
     """Features, places and types that the request or the policy names."""
     placed: frozenset[str]
     """Zones asked for, and what the constraint names that depends on where a type is bought."""
+    own: frozenset[str]
+    """Features that the partition gives to all of its machines."""
     markets: tuple[Market, ...]
     regions: tuple[str, ...]
     """For each region of the catalogue why it is left out; "" where it is not."""
@@ -83,7 +85,7 @@ class Query:
         zones = self.catalog.zone_sets[lines.zones[row]]
         if not self.placed:
             return zones
-        common = shape.features | self._words(market, lines.region[row])
+        common = shape.features | self.own | self._words(market, lines.region[row])
         if not zones:
             return () if self._accepts(common, "") else None
         return tuple(zone for zone in zones if self._accepts(common, zone)) or None
@@ -172,6 +174,7 @@ def _query(
         expression=expression,
         named=named,
         placed=_placed(catalog, where, expression),
+        own=frozenset(policy.features),
         markets=where.markets or _markets(policy, named),
         regions=tuple(
             _left_out(of, need, where, policy=policy, named=named) for of in catalog.regions
@@ -273,7 +276,7 @@ def _can_have_features(query: Query, shape: Shape) -> bool:
     """Whether the constraint can hold somewhere: places and markets are taken as true."""
     if query.expression is None:
         return True
-    return constraint.holds(query.expression, shape.features | query.placed)
+    return constraint.holds(query.expression, shape.features | query.own | query.placed)
 
 
 def _named(query: Query, shape: Shape, word: str) -> bool:

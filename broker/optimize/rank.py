@@ -227,7 +227,9 @@ def _split(query: Query, found: Found, cool: Cooldown, *, now: int) -> Iterator[
     for zones in query.catalog.lots(market, found.zones):
         refusals = _refusals(query, found, cool, zones=zones or ("",), now=now)
         open_zones = tuple(zone for zone in zones if refusals[zone] is None)
-        offer = query.catalog.offer(market, found.row, shape=found.shape, zones=open_zones or zones)
+        sold = query.catalog.offer(market, found.row, shape=found.shape, zones=open_zones or zones)
+        own = query.policy.features
+        offer = replace(sold, features=(*sold.features, *own)) if own else sold
         standing = None if None in refusals.values() else _soonest(refusals.values())
         yield Candidate(found, offer, standing)
 

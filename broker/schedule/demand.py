@@ -42,6 +42,9 @@ class Demand:
     """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
     kinds: tuple[Counted, ...] = ()
     """Sorts of nodes of which there have to be so many (`-C a*2&b*1`)."""
+    partition: str = ""
+    most_cpus: int | None = None
+    """Cpus of a node that the jobs of the partition may hold together (MaxCPUsPerNode)."""
     tasks_open: bool = False
     """The nodes are a range and no tasks were asked for: their number is known at the start."""
 
@@ -78,6 +81,10 @@ class Demand:
             return self.mem_per_gpu * gpus
         return node.mem_mib if self.mem_per_cpu is None else self.mem_per_cpu * cpus
 
+    def may_hold(self, cpus: int, held: int = 0) -> bool:
+        """Whether so many cpus of a node are within what the partition's jobs may hold of it."""
+        return self.most_cpus is None or held + cpus <= self.most_cpus
+
 
 def _times(gres: Gres, factor: int) -> Gres:
     return gres.model_copy(update={"count": gres.count * factor})
@@ -102,6 +109,9 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
     tasks = asked.tasks or nodes * (asked.tasks_per_node or 1)
     if asked.tasks and asked.min_nodes:
         nodes = max(least, min(nodes, asked.tasks))
+    most_cpus = partition.max_cpus_per_node if partition else None
+    if most_cpus is not None:
+        nodes = max(nodes, -(-tasks * (asked.cpus_per_task or 1) // most_cpus))
     per_node, per_cpu = _memory_of(asked, partition)
     return Demand(
         min_nodes=nodes,
@@ -118,7 +128,9 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         gpus=asked.gpus,
         gpus_per_task=asked.gpus_per_task,
         cpus_per_gpu=asked.cpus_per_gpu,
-        whole_node=asked.exclusive,
+        whole_node=asked.exclusive or (partition is not None and partition.whole_nodes),
+        partition=partition.name if partition else "",
+        most_cpus=most_cpus,
         overcommit=spec.option("overcommit") is not None,
         tasks_per_socket=asked.tasks_per_socket,
         tasks_per_core=asked.tasks_per_core,
@@ -157,6 +169,26 @@ def _memory_of(asked: Resources, partition: Partition | None) -> tuple[Memory | 
     if asked.mem_per_gpu_mib is not None:
         return None, None
     return None, partition.def_mem_per_cpu_mib if partition else None
+
+
+def cpus_for_memory(asked: Resources, partitions: Iterable[Partition]) -> dict[str, int]:
+    """What changes where more memory is asked for than MaxMemPerCPU gives to the cpus.
+
+    Memory by cpu is dealt out among as many as that takes; of memory by node each node has to
+    have the cpus for it (22.05).
+    """
+    most = min((p.max_mem_per_cpu_mib for p in partitions if p.max_mem_per_cpu_mib), default=None)
+    if most is None:
+        return {}
+    per_cpu, per_node = asked.mem_per_cpu_mib, asked.mem_per_node_mib
+    if isinstance(per_cpu, int) and per_cpu > most:
+        times = -(-per_cpu // most)
+        cpus = times * (asked.cpus_per_task or 1)
+        found = {"cpus_per_task": cpus, "mem_per_cpu_mib": -(-per_cpu // times)}
+        return found if asked.tasks else found | {"min_cpus_per_node": cpus}
+    if isinstance(per_node, int) and per_node > most:
+        return {"min_cpus_per_node": max(asked.min_cpus_per_node or 1, -(-per_node // most))}
+    return {}
 
 
 def wanted(ask: Demand) -> Tres:

@@ -1,7 +1,7 @@
 """Which nodes a job would take, and what of each."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from accounting.tres import GresCounts, Tres, gres_counts
 from broker.model.constraint import holds
@@ -23,20 +23,24 @@ class Room:
     gpu_ids: set[int]
     holders: int
     users: frozenset[str] = frozenset()
+    held: dict[str, int] = field(default_factory=dict)
+    """Cpus that jobs hold of it, by partition, where one may hold no more than so many."""
 
     @property
     def name(self) -> NodeName:
         return self.node.name
 
-    def take(self, share: Share) -> None:
+    def take(self, share: Share, partition: str = "") -> None:
         """Less of it is free."""
+        self.held[partition] = self.held.get(partition, 0) + share.tres.cpu
         self.free = self.free - share.tres
         self.cpu_ids -= set(share.cpu_ids)
         self.gpu_ids -= set(share.gpu_ids)
         self.holders += 1
 
-    def give_back(self, share: Share) -> None:
+    def give_back(self, share: Share, partition: str = "") -> None:
         """What was taken is free again."""
+        self.held[partition] = self.held.get(partition, 0) - share.tres.cpu
         self.free = self.free + share.tres
         self.cpu_ids |= set(share.cpu_ids)
         self.gpu_ids |= set(share.gpu_ids)
@@ -45,7 +49,7 @@ class Room:
     def copy(self) -> "Room":
         """One whose changes leave this one alone."""
         ids = set(self.cpu_ids), set(self.gpu_ids)
-        return Room(self.node, self.free, *ids, self.holders, self.users)
+        return Room(self.node, self.free, *ids, self.holders, self.users, dict(self.held))
 
 
 def room(node: Node, shares: Iterable[Share]) -> Room:
@@ -173,7 +177,9 @@ def _by_shape(ask: Demand, one: Room, tasks: int) -> int:
 
 
 def _fits(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> bool:
-    return _typed(ask.for_tasks(tasks, one.node.whole, part), one.node.whole.gres).fits(one.free)
+    least = _typed(ask.for_tasks(tasks, one.node.whole, part), one.node.whole.gres)
+    cpus = one.node.whole.cpu if ask.whole_node else least.cpu
+    return ask.may_hold(cpus, one.held.get(ask.partition, 0)) and least.fits(one.free)
 
 
 def share_of(ask: Demand, one: Room, tasks: int, *, part: tuple[Gres, ...]) -> Share:

@@ -1,10 +1,14 @@
 """Why a job may not start now, before anybody looks for room: Slurm's reasons, in Slurm's order."""
 
 from accounting.ids import AccountName
-from broker.model.job import OF_HELD, Job
+from broker.model.errors import Denied
+from broker.model.job import OF_HELD, Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Limit
 from broker.schedule.demand import Demand, wanted
+
+DENIED = "Access/permission denied"
+ROOT = 0
 
 
 def gate(job: Job, now: int) -> str | None:
@@ -39,7 +43,7 @@ def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
         return "PartitionInactive"
     if not _account_allowed(job, partition):
         return "AccountNotAllowed"
-    if partition.allow_qos is not None and job.qos not in partition.allow_qos:
+    if not _qos_allowed(job, partition):
         return "QOSNotAllowed"
     if _too_long(job, partition):
         return "PartitionTimeLimit"
@@ -54,7 +58,9 @@ def beyond(site: Site, partition: Partition, ask: Demand) -> str | None:
         return "PartitionConfig"
     if partition.elastic is not None:
         return None
-    cpus = sum(node.whole.cpu for node in site.nodes if node.name in partition.nodes)
+    most = partition.max_cpus_per_node
+    own = (node.whole.cpu for node in site.nodes if node.name in partition.nodes)
+    cpus = sum(own) if most is None else sum(min(cpu, most) for cpu in own)
     return "PartitionConfig" if wanted(ask).cpu > cpus else None
 
 
@@ -63,6 +69,32 @@ def _account_allowed(job: Job, partition: Partition) -> bool:
     if partition.allow_accounts is not None and account not in partition.allow_accounts:
         return False
     return account not in partition.deny_accounts
+
+
+def _qos_allowed(job: Job, partition: Partition) -> bool:
+    """Names of QOS are in lower case in the book and in partitions."""
+    if partition.allow_qos is not None:
+        return job.qos in partition.allow_qos
+    return job.qos not in partition.deny_qos
+
+
+def must_be_let_in(site: Site, partition: Partition, by: Owner, *, reservation: str | None) -> None:
+    """Whether somebody may put a job there at all. Raises Denied (22.05)."""
+    if partition.req_resv and not reservation:
+        raise Denied(DENIED)
+    if partition.root_only and by.uid not in site.admins:
+        raise Denied(DENIED)
+    if partition.disable_root_jobs and by.uid == ROOT:
+        raise Denied("Invalid user id")
+    if not in_its_groups(site, partition, by):
+        raise Denied("User's group not permitted to use this partition")
+
+
+def in_its_groups(site: Site, partition: Partition, by: Owner) -> bool:
+    """Whether AllowGroups lets them in, as it does root and who runs the service."""
+    if partition.allow_groups is None or by.uid in {ROOT, site.service_uid}:
+        return True
+    return not partition.allowed_gids.isdisjoint((by.gid, *by.groups))
 
 
 def _too_long(job: Job, partition: Partition) -> bool:

@@ -219,7 +219,7 @@ class _Pass:
         rooms = [one for one in pool.eligible(job, ask, declared=joins) if ends <= pool.keeps(one)]
         shares = self._worthwhile(job, ask, rooms)
         if shares is not None:
-            pool.take(shares, job)
+            pool.take(shares, job, ask.partition.name)
             self.start.append(Start(job.id, task, ask.partition.name, shares))
             return None
         if joins:
@@ -304,7 +304,8 @@ class _Pass:
     def _joins(self, job: Job, ask: Ask) -> bool:
         """Whether it is planned together with its like."""
         elastic = ask.partition.elastic
-        if elastic is None or job.spec.reservation or not shares_a_machine(job, ask.demand):
+        apart = job.spec.reservation or ask.demand.most_cpus is not None
+        if elastic is None or apart or not shares_a_machine(job, ask.demand):
             return False
         return self._shape(job, ask).nodes == 1
 

@@ -100,10 +100,10 @@ class Pool:
         """Until when whoever takes the room has to be gone."""
         return self.kept.get(one.name, FOREVER)
 
-    def take(self, shares: Sequence[Share], job: Job) -> None:
+    def take(self, shares: Sequence[Share], job: Job, partition: str) -> None:
         for share in shares:
             one = self.rooms[share.node]
-            one.take(share)
+            one.take(share, partition)
             one.users |= {job.owner.user}
             if one.free.cpu <= 0 and not one.node.declared:
                 del self.rooms[share.node]

@@ -21,6 +21,7 @@ from broker.model.job import Owner
 from broker.model.site import Site
 from broker.optimize.cooldown import Cooling
 from broker.ports import Clock, History, Reach
+from broker.schedule.gates import in_its_groups
 from broker.world import Snapshot
 from gateway.api.auth import may_write, someone_elses
 from gateway.api.holders import Bells, Holders
@@ -231,7 +232,12 @@ class Desk:
 
     async def hidden(self, uid: int) -> frozenset[str]:
         """Partitions that are shown to this uid only where all are asked for (`--all`)."""
-        return frozenset(part.name for part in self.site.partitions if part.hidden)
+        parts = self.site.partitions
+        out = {part.name for part in parts if part.hidden}
+        if any(part.allow_groups is not None for part in parts):
+            by = await self.owner(uid)
+            out |= {part.name for part in parts if not in_its_groups(self.site, part, by)}
+        return frozenset(out)
 
     async def barred(self, uid: int) -> Denied | None:
         """Why this uid may not submit or change anything here: it is somebody's own service."""

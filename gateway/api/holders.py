@@ -56,11 +56,11 @@ class Holders:
             if not self._held[job]:
                 del self._held[job]
 
-    def abandoned(self, jobs: Iterable[Job], now: float) -> list[Job]:
-        """Those that live, need a holder and have been without one for GRACE seconds (monotonic).
+    def abandoned(self, jobs: Iterable[Job], now: float, *, patience: float = GRACE) -> list[Job]:
+        """Those that live, need a holder and have been without one for so many seconds (monotonic).
 
-        Only the holders of an earlier process of this service can be missing for long: of one
-        that leaves a living service the door itself lets go.
+        Where the site has no InactiveLimit, only the holders of an earlier process of this
+        service can be missing for long: of one that leaves a living service the door lets go.
         """
         alone = {
             job.id: job
@@ -68,4 +68,4 @@ class Holders:
             if job.spec.allocator and not (job.state.final or job.id in self._held)
         }
         self._missed = {job: self._missed.get(job, now) for job in alone}
-        return [alone[job] for job, since in self._missed.items() if now - since >= GRACE]
+        return [alone[job] for job, since in self._missed.items() if now - since >= patience]

@@ -13,6 +13,7 @@ from gateway.config.settings import Config, Node, Partition
 Found = Iterator[Problem]
 ALL_NODES = ("ALL",)
 SHORTEST_TOKEN = 16
+SHARING = ("YES", "FORCE")
 
 
 def disagreements(config: Config) -> list[Problem]:
@@ -57,6 +58,7 @@ def _passed_through(config: Config) -> Found:
 def _node_shapes(config: Config) -> Found:
     for node in config.nodes:
         yield from _node_shape(node)
+        yield from _boards(node)
 
 
 def _node_shape(node: Node) -> Found:
@@ -72,6 +74,13 @@ def _node_shape(node: Node) -> Found:
     if node.instance_type and node.usd_per_hour is not None:
         path = f"nodes[{node.names[0]}].usd_per_hour"
         yield Problem(path, str(node.usd_per_hour), "beside instance_type", "give one of them")
+
+
+def _boards(node: Node) -> Found:
+    sockets, _ = node.shape()
+    if sockets % node.boards:
+        path, hint = f"nodes[{node.names[0]}].boards", "a divisor of the sockets"
+        yield Problem(path, str(node.boards), f"{sockets} sockets are not even on them", hint)
 
 
 def _job_ids(config: Config) -> Found:
@@ -93,6 +102,7 @@ def _partitions(config: Config) -> Found:
         path = f"partitions[{partition.name}]"
         yield from _partition_nodes(config, partition, path)
         yield from _partition_limits(partition, path)
+        yield from _partition_sharing(partition, path)
         yield from _partition_access(config, partition, path)
 
 
@@ -114,6 +124,16 @@ def _partition_limits(partition: Partition, path: str) -> Found:
         yield Problem(f"{path}.default_time", "", "longer than max_time", "at most max_time")
     if partition.max_nodes is not None and partition.min_nodes > partition.max_nodes:
         yield Problem(f"{path}.min_nodes", str(partition.min_nodes), "more than max_nodes")
+
+
+def _partition_sharing(partition: Partition, path: str) -> Found:
+    most, usual = partition.max_mem_per_cpu, partition.def_mem_per_cpu
+    if most is not None and usual is not None and usual > most:
+        yield Problem(f"{path}.def_mem_per_cpu", str(usual), "more than max_mem_per_cpu")
+    if partition.oversubscribe in SHARING:
+        hint = "NO or EXCLUSIVE; jobs that may crowd ask for fewer cpus, or --overcommit"
+        why = "a cpu is rented for one job at a time"
+        yield Problem(f"{path}.oversubscribe", partition.oversubscribe, why, hint)
 
 
 def _partition_access(config: Config, partition: Partition, path: str) -> Found:

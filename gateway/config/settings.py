@@ -110,6 +110,10 @@ class Elastic(Settings):
         description="sync: how often changes are fetched while a job runs; 0: only at its end.",
     )
     boot_seconds: Seconds = Field(60, description="Expected time to come up, for expected cost.")
+    spot_price_seconds: Positive = Field(
+        3600,
+        description="A spot machine costs for so long what its pool costs when that time begins.",
+    )
     old_days: Count = Field(30, description="Prices older than so many days are said to be old.")
     boot_timeout: Positive = Field(
         900, description="ResumeTimeout: seconds after which one that has not come up is given up."
@@ -121,7 +125,7 @@ class Node(Settings):
 
     names: Hosts = Field(description="Their names; all are alike.")
     cpus: Positive | None = Field(None, description="CPUs; absent: sockets x cores x threads.")
-    boards: Positive = Field(1, description="Boards.")
+    boards: Positive = Field(1, description="Boards, over which the sockets are spread evenly.")
     sockets: Positive | None = Field(None, description="Sockets; absent: as many as CPUs need.")
     cores_per_socket: Positive = Field(1, description="Cores of a socket.")
     threads_per_core: Positive = Field(1, description="Threads of a core.")
@@ -162,10 +166,14 @@ class Partition(Settings):
     def_mem_per_cpu: Memory | None = Field(
         None, description="Of a job that asks for no memory; absent: all of the node's."
     )
-    max_mem_per_cpu: Memory | None = Field(None, description="More takes more CPUs.")
+    max_mem_per_cpu: Memory | None = Field(
+        None, description="A job that asks for more memory per CPU gets more CPUs."
+    )
     min_nodes: Count = Field(0, description="Least number of nodes of a job.")
     max_nodes: Count | None = Field(None, description="Most nodes of a job; absent: no limit.")
-    max_cpus_per_node: Count | None = Field(None, description="CPUs of a node its jobs may take.")
+    max_cpus_per_node: Positive | None = Field(
+        None, description="CPUs of a node that its jobs may hold together."
+    )
     allow_accounts: NamesOrAll = Field(None, description="Accounts that may use it.")
     deny_accounts: Names = Field((), description="Accounts that may not.")
     allow_groups: NamesOrAll = Field(None, description="Unix groups that may use it.")
@@ -177,8 +185,10 @@ class Partition(Settings):
     hidden: bool = Field(False, description="Shown only with --all.")
     req_resv: bool = Field(False, description="Only for jobs with a reservation.")
     exclusive_user: bool = Field(False, description="A node serves one user at a time.")
-    oversubscribe: Annotated[str, one_of("NO", "YES", "FORCE", "EXCLUSIVE")] = Field(
-        "NO", description="Whether jobs may share resources; EXCLUSIVE gives whole nodes."
+    oversubscribe: Annotated[str, one_of("NO", "EXCLUSIVE", "YES", "FORCE")] = Field(
+        "NO",
+        description="EXCLUSIVE gives each job its nodes alone. YES and FORCE are refused: a cpu is "
+        "given to one job at a time.",
     )
     preempt_mode: Annotated[str, one_of("OFF", "CANCEL", "REQUEUE", "SUSPEND")] = Field(
         "OFF", description="What happens to jobs that are pushed out."
@@ -224,12 +234,24 @@ class Config(Settings):
     )
     kill_wait: Seconds = Field(30, description="KillWait: from SIGTERM to SIGKILL.")
     over_time_limit: Count = Field(0, description="OverTimeLimit: minutes beyond the time limit.")
-    inactive_limit: Seconds = Field(0, description="InactiveLimit: of salloc's command; 0: none.")
+    inactive_limit: Seconds = Field(
+        0,
+        description="InactiveLimit: how long an allocation of salloc or srun waits for its command "
+        "to come again after the connection was lost; 0: it ends with it.",
+    )
     wait_time: Seconds = Field(0, description="WaitTime: after a step's first task ended; 0: none.")
     kill_on_bad_exit: bool = Field(False, description="KillOnBadExit: a failed task ends its step.")
     batch_start_timeout: Seconds = Field(10, description="BatchStartTimeout.")
-    complete_wait: Seconds = Field(0, description="CompleteWait.")
-    unkillable_step_timeout: Seconds = Field(60, description="UnkillableStepTimeout.")
+    complete_wait: Seconds = Field(
+        0,
+        description="CompleteWait: no job is started while one that ended a shorter time ago still "
+        "leaves its nodes.",
+    )
+    unkillable_step_timeout: Positive = Field(
+        60,
+        description="UnkillableStepTimeout: so long after SIGKILL a node is drained on which "
+        "processes are left all the same.",
+    )
     job_requeue: bool = Field(
         True, description="JobRequeue: jobs may be requeued unless they say no."
     )

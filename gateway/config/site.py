@@ -1,7 +1,7 @@
 """The configuration as the broker sees it."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from accounting.order import Ranking
@@ -16,8 +16,9 @@ from gateway.config.aws import AwsSettings
 from gateway.config.book import book
 from gateway.config.checks import ALL_NODES
 
-UidOf = Callable[[str], int | None]
-"""A unix user's uid; None where there is none."""
+IdOf = Callable[[str], int | None]
+"""A unix user's uid, or a group's gid; None where there is none."""
+MINUTE = 60
 PriceOf = Callable[[str], int | None]
 """Micro-dollars an hour of an instance type; None where it is unpriced."""
 
@@ -34,7 +35,12 @@ def gres_text(counts: GresCounts) -> str:
 
 
 def site(
-    config: settings.Config, *, service_uid: int, uid_of: UidOf, price_of: PriceOf
+    config: settings.Config,
+    *,
+    service_uid: int,
+    uid_of: IdOf,
+    price_of: PriceOf,
+    gid_of: IdOf = lambda _: None,
 ) -> broker.Site:
     """What deciding needs to know; `service_uid` is who runs the service."""
     known = book(config, uid_of=uid_of)
@@ -44,6 +50,10 @@ def site(
         first_job_id=config.first_job_id,
         max_job_count=config.max_job_count,
         max_array_size=config.max_array_size,
+        over_time=config.over_time_limit * MINUTE,
+        inactive_limit=config.inactive_limit,
+        complete_wait=config.complete_wait,
+        unkillable_timeout=config.unkillable_step_timeout,
         min_job_age=config.min_job_age,
         kill_wait=config.kill_wait,
         constrain_cores=config.constrain_cores,
@@ -56,7 +66,7 @@ def site(
         tmpdir=config.tmpdir,
         gather_seconds=config.accounting.gather_seconds,
         job_requeue=config.job_requeue,
-        partitions=tuple(_partition(partition, config) for partition in config.partitions),
+        partitions=tuple(_partition(one, config, gid_of) for one in config.partitions),
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
         service_uid=service_uid or None,
         keep_refused_jobs=config.keep_refused_jobs,
@@ -109,14 +119,18 @@ def _nodes(group: settings.Node, price_of: PriceOf) -> list[broker.DeclaredNode]
             micro_usd_per_hour=price,
             instance_type=group.instance_type or "",
             tmp_disk_mib=group.tmp_disk,
+            boards=group.boards,
         )
         for name in group.names
     ]
 
 
-def _partition(partition: settings.Partition, config: settings.Config) -> broker.Partition:
+def _partition(
+    partition: settings.Partition, config: settings.Config, gid_of: IdOf
+) -> broker.Partition:
     declared = tuple(name for group in config.nodes for name in group.names)
     names = declared if partition.nodes == ALL_NODES else partition.nodes or ()
+    late = partition.over_time_limit
     return broker.Partition(
         name=partition.name,
         default=partition.default,
@@ -128,9 +142,18 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         min_nodes=partition.min_nodes,
         max_nodes=partition.max_nodes,
         def_mem_per_cpu_mib=partition.def_mem_per_cpu,
+        max_mem_per_cpu_mib=partition.max_mem_per_cpu,
+        max_cpus_per_node=partition.max_cpus_per_node,
+        over_time=None if late is None else late * MINUTE,
         allow_accounts=partition.allow_accounts,
         deny_accounts=partition.deny_accounts,
-        allow_qos=partition.allow_qos,
+        allow_qos=_lower(partition.allow_qos),
+        deny_qos=_lower(partition.deny_qos) or (),
+        allow_groups=partition.allow_groups,
+        allowed_gids=frozenset(_gids(partition.allow_groups or (), gid_of)),
+        disable_root_jobs=partition.disable_root_jobs,
+        req_resv=partition.req_resv,
+        whole_nodes=partition.oversubscribe == "EXCLUSIVE",
         qos=partition.qos,
         root_only=partition.root_only,
         hidden=partition.hidden,
@@ -142,6 +165,16 @@ def _partition(partition: settings.Partition, config: settings.Config) -> broker
         exclusive_user=partition.exclusive_user,
         setup=partition.setup,
     )
+
+
+def _lower(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names of QOS ignore case."""
+    return None if names is None else tuple(name.lower() for name in names)
+
+
+def _gids(names: Sequence[str], gid_of: IdOf) -> Iterator[int]:
+    """Groups that this host does not have let nobody in, as in Slurm."""
+    return (gid for gid in map(gid_of, names) if gid is not None)
 
 
 def _mounts(lines: Sequence[str]) -> str:
@@ -183,6 +216,8 @@ def _elastic(elastic: settings.Elastic, aws: AwsSettings) -> broker.Elastic:
             root_gib=aws.root_gb if real else 0,
             public_address=real and aws.address == "public",
             old_days=elastic.old_days,
+            spot_price_seconds=elastic.spot_price_seconds,
+            features=tuple(word.lower() for word in elastic.features),
         ),
         idle_seconds=elastic.idle_seconds,
         boot_timeout=elastic.boot_timeout,

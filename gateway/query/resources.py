@@ -323,12 +323,17 @@ def task_layout(job: Job, ctx: Context) -> str:
     return f"{tasks_per_node(job, ctx)}:0:{socket}:{core}"
 
 
-def sharing(job: Job, _: Context) -> str:
+def sharing(job: Job, ctx: Context) -> str:
     """OverSubscribe: how nodes are shared with others."""
     exclusive = job.spec.option("exclusive")
     if job.spec.resources.exclusive or exclusive is not None:
         return EXCLUSIVE.get((exclusive or "").lower(), "NO")
-    return "OK" if job.spec.option("oversubscribe") is None else "YES"
+    if job.spec.option("oversubscribe") is not None:
+        return "YES"
+    part = ctx.site.partition(job.partitions[0]) if job.partitions else None
+    if part is not None and part.exclusive_user:
+        return "USER"
+    return "NO" if part is not None and part.whole_nodes else "OK"
 
 
 EXCLUSIVE = {"user": "USER", "mcs": "MCS", "topo": "TOPO"}

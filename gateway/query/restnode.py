@@ -60,8 +60,20 @@ def _per_cpu(part: Partition) -> dict[str, Any]:
     return number(part.def_mem_per_cpu_mib) if part.def_mem_per_cpu_mib is not None else unset()
 
 
+def _shares(part: Partition) -> int:
+    """Jobs that may be on a resource: 0 where each has its nodes alone."""
+    return 0 if part.whole_nodes else 1
+
+
 def _flags(part: Partition) -> list[str]:
-    told = {"DEFAULT": part.default, "HIDDEN": part.hidden, "ROOT_ONLY": part.root_only}
+    told = {
+        "DEFAULT": part.default,
+        "HIDDEN": part.hidden,
+        "NO_ROOT": part.disable_root_jobs,
+        "ROOT_ONLY": part.root_only,
+        "REQ_RESV": part.req_resv,
+        "EXCLUSIVE_USER": part.exclusive_user,
+    }
     return [word for word, there in told.items() if there]
 
 
@@ -75,11 +87,11 @@ PARTITION = {
         "allowed": Leaf(_part(lambda part: words(part.allow_accounts)), TEXT),
         "deny": Leaf(_part(lambda part: words(part.deny_accounts)), TEXT),
     },
-    "groups": {"allowed": ""},
+    "groups": {"allowed": Leaf(_part(lambda part: words(part.allow_groups)), TEXT)},
     "qos": {
         "allowed": Leaf(_part(lambda part: words(part.allow_qos)), TEXT),
-        "deny": "",
-        "assigned": "",
+        "deny": Leaf(_part(lambda part: words(part.deny_qos)), TEXT),
+        "assigned": Leaf(_part(lambda part: part.qos or ""), TEXT),
     },
     "alternate": "",
     "tres": {
@@ -97,18 +109,18 @@ PARTITION = {
         "time": Leaf(_part(lambda part: minutes(part.default_time)), ANY),
         "job": "",
     },
-    "grace_time": 0,
+    "grace_time": Leaf(_part(lambda part: part.grace_time), COUNT),
     "maximums": {
-        "cpus_per_node": number(UNLIMITED),
+        "cpus_per_node": Leaf(_part(lambda part: number(part.max_cpus_per_node or UNLIMITED)), ANY),
         "cpus_per_socket": number(UNLIMITED),
         "memory_per_cpu": 0,
         "partition_memory_per_cpu": unset(),
         "partition_memory_per_node": unset(),
         "nodes": Leaf(_part(lambda part: number(part.max_nodes or UNLIMITED)), ANY),
-        "shares": 1,
-        "oversubscribe": {"jobs": 1, "flags": []},
+        "shares": Leaf(_part(_shares), COUNT),
+        "oversubscribe": {"jobs": Leaf(_part(_shares), COUNT), "flags": []},
         "time": Leaf(_part(lambda part: minutes(part.max_time)), ANY),
-        "over_time_limit": unset(),
+        "over_time_limit": Leaf(_part(lambda part: minutes(part.over_time)), ANY),
     },
     "minimums": {"nodes": Leaf(_part(lambda part: part.min_nodes), COUNT)},
     "name": Leaf(_part(lambda part: part.name), TEXT),
@@ -171,7 +183,7 @@ def _free(view: NodeView, ctx: Context) -> dict[str, Any]:
 NODE = {
     "architecture": "x86_64",
     "burstbuffer_network_address": "",
-    "boards": 1,
+    "boards": Leaf(_record("boards", 1), COUNT),
     "boot_time": Leaf(_record("booted", None), ZERO),
     "cert_flags": [],
     "cluster_name": "",

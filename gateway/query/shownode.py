@@ -6,6 +6,15 @@ from broker.model.site import Partition, Site
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
 from gateway.query.nodes import NodeView, free_of, host_of, load_of, part_nodes
+from gateway.query.partwords import (
+    groups,
+    most_cpus,
+    most_memory,
+    over_time,
+    preempt_mode,
+    qos_let_in,
+    sharing,
+)
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_long
 
@@ -45,7 +54,7 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
         f"Version={ctx.site.version}",
         "OS=Linux",
         f"RealMemory={real} AllocMem={used.mem_mib} FreeMem={_free(view, ctx)} Sockets={sockets} "
-        "Boards=1",
+        f"Boards={node.boards if node else 1}",
         f"State={view.joined} ThreadsPerCore={node.threads_per_core if node else 1} TmpDisk=0 "
         f"Weight={node.weight if node else 1} Owner=N/A MCS_label=N/A",
         f"Partitions={','.join(view.partitions)} ",
@@ -127,21 +136,24 @@ def show_partition(part: Partition, views: dict[str, NodeView], *, oneliner: boo
     default = part.default_time
     lines = [
         f"PartitionName={part.name}",
-        f"AllowGroups=ALL {_accounts(part)} {_qos(part)}",
-        f"AllocNodes=ALL Default={_yes(part.default)} QoS=N/A",
-        f"DefaultTime={'NONE' if default is None else show_long(default)} DisableRootJobs=NO "
-        f"ExclusiveUser={_yes(part.exclusive_user)} ExclusiveTopo=NO GraceTime=0 "
+        f"AllowGroups={groups(part)} {_accounts(part)} {qos_let_in(part)}",
+        f"AllocNodes=ALL Default={_yes(part.default)} QoS={part.qos or 'N/A'}",
+        f"DefaultTime={'NONE' if default is None else show_long(default)} "
+        f"DisableRootJobs={_yes(part.disable_root_jobs)} "
+        f"ExclusiveUser={_yes(part.exclusive_user)} ExclusiveTopo=NO GraceTime={part.grace_time} "
         f"Hidden={_yes(part.hidden)}",
         f"MaxNodes={part.max_nodes or 'UNLIMITED'} MaxTime={show_long(part.max_time)} "
-        f"MinNodes={part.min_nodes} LLN=NO MaxCPUsPerNode=UNLIMITED MaxCPUsPerSocket=UNLIMITED",
+        f"MinNodes={part.min_nodes} LLN=NO MaxCPUsPerNode={most_cpus(part)} "
+        "MaxCPUsPerSocket=UNLIMITED",
         f"Nodes={fold(names)}",
         f"PriorityJobFactor={part.priority_job_factor} PriorityTier={part.priority_tier} "
-        f"RootOnly={_yes(part.root_only)} ReqResv=NO OverSubscribe=NO",
-        "OverTimeLimit=NONE PreemptMode=OFF",
+        f"RootOnly={_yes(part.root_only)} ReqResv={_yes(part.req_resv)} "
+        f"OverSubscribe={sharing(part)}",
+        f"OverTimeLimit={over_time(part)} PreemptMode={preempt_mode(part)}",
         f"State={part.state} TotalCPUs={whole.cpu} TotalNodes={len(names)} "
         f"SelectTypeParameters=NONE",
         "JobDefaults=(null)",
-        f"{_default_memory(part)} MaxMemPerNode=UNLIMITED",
+        f"{_default_memory(part)} {most_memory(part)}",
         f"TRES={by_id(has, billing(has, weights))}",
         f"TRESBillingWeights={part.billing_weights}" if part.billing_weights else None,
     ]
@@ -171,10 +183,6 @@ def _accounts(part: Partition) -> str:
         return f"DenyAccounts={','.join(part.deny_accounts)}"
     allowed = part.allow_accounts
     return f"AllowAccounts={'ALL' if allowed is None else ','.join(allowed)}"
-
-
-def _qos(part: Partition) -> str:
-    return f"AllowQos={'ALL' if part.allow_qos is None else ','.join(part.allow_qos)}"
 
 
 def _default_memory(part: Partition) -> str:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from broker.model.site import Partition
+from gateway.query import partwords as words
 from gateway.query.context import Context
 from gateway.query.fits import SINFO_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
@@ -67,16 +68,9 @@ def job_size(group: Group, _: Context) -> str:
     return str(least) if least == most else f"{least}-{most}"
 
 
-def root_only(group: Group, _: Context) -> str:
-    return "yes" if group.part.root_only else "no"
-
-
-def tier(group: Group, _: Context) -> str:
-    return str(group.part.priority_tier)
-
-
-def job_factor(group: Group, _: Context) -> str:
-    return str(group.part.priority_job_factor)
+def of_part(text: Callable[[Partition], object]) -> Value:
+    """A value that the partition alone has."""
+    return lambda group, _ctx: str(text(group.part))
 
 
 def always(text: str) -> Value:
@@ -287,8 +281,8 @@ COLUMNS = (
     Column("e", "FreeMem",           "FREE_MEM",          free_memory),
     Column("G", "Gres",              "GRES",              gres, apart=gres),
     Column("",  "GresUsed",          "GRES_USED",         gres_used, apart=gres_used),
-    Column("g", "Groups",            "GROUPS",            always("all")),
-    Column("B", "MaxCPUsPerNode",    "MAX_CPUS_PER_NODE", always("UNLIMITED")),
+    Column("g", "Groups",            "GROUPS",            of_part(words.groups_in_short)),
+    Column("B", "MaxCPUsPerNode",    "MAX_CPUS_PER_NODE", of_part(words.most_cpus)),
     Column("m", "Memory",            "MEMORY",            memory, exact=memory),
     Column("o", "NodeAddr",          "NODE_ADDR",         address, apart=address),
     Column("A", "NodeAI",            "NODES(A/I)",        nodes_ai),
@@ -296,17 +290,17 @@ COLUMNS = (
     Column("n", "NodeHost",          "HOSTNAMES",         host_names, apart=host_names),
     Column("N", "NodeList",          "NODELIST",          node_list),
     Column("D", "Nodes",             "NODES",             node_count),
-    Column("h", "OverSubscribe",     "OVERSUBSCRIBE",     always("NO")),
+    Column("h", "OverSubscribe",     "OVERSUBSCRIBE",     of_part(words.sharing)),
     Column("P", "Partition",         "PARTITION",         part_star),
     Column("R", "PartitionName",     "PARTITION",         part_name),
     Column("",  "Port",              "PORT",              always("0")),
-    Column("M", "PreemptMode",       "PREEMPT_MODE",      always("OFF")),
-    Column("I", "PriorityJobFactor", "PRIO_JOB_FACTOR",   job_factor),
-    Column("p", "PriorityTier",      "PRIO_TIER",         tier),
+    Column("M", "PreemptMode",       "PREEMPT_MODE",      of_part(words.preempt_mode)),
+    Column("I", "PriorityJobFactor", "PRIO_JOB_FACTOR",   of_part(words.job_factor)),
+    Column("p", "PriorityTier",      "PRIO_TIER",         of_part(lambda part: part.priority_tier)),
     Column("E", "Reason",            "REASON",            reason, apart=reason),
     Column("i", "Reservation",       "RESERVATION",       reserved_by, apart=reserved_by),
-    Column("r", "Root",              "ROOT",              root_only),
-    Column("",  "Share",             "OVERSUBSCRIBE",     always("NO")),
+    Column("r", "Root",              "ROOT",              of_part(words.root_only)),
+    Column("",  "Share",             "OVERSUBSCRIBE",     of_part(words.sharing)),
     Column("s", "Size",              "JOB_SIZE",          job_size),
     Column("X", "Sockets",           "SOCKETS",           sockets, exact=sockets),
     Column("z", "SocketCoreThread",  "S:C:T",             geometry, exact=geometry),

@@ -45,7 +45,8 @@ class Clock:
             return
         limit = self.step.get("time_limit")
         if limit is not None:
-            one.loop.after("limit", _until(one.started + limit), one.out_of_time)
+            late = self.step.get("over_time", 0)
+            one.loop.after("limit", _until(one.started + limit + late), one.out_of_time)
         moment = self.warning()
         if moment is not None and not self.warned:
             one.loop.after("warn", _until(moment), self.warn)

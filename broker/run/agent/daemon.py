@@ -283,6 +283,10 @@ class Agent:
         if began is not None and not place.started:
             place.started = True
             self.note("started", place.key, **began)
+        stuck = None if place.unkillable else load(place.file("unkillable"))
+        if stuck is not None:
+            place.unkillable = True
+            self.note("unkillable", place.key, **stuck)
         dead = place.pid is None and place.seize()
         ended = load(place.file("exit"))
         if ended is not None:
@@ -436,4 +440,4 @@ REQUESTS: "dict[str, Act]" = {
     "notice": talk.notice,
 }
 UNSPOKEN = {"poke", "idle", "notice"}
-TOLD = {"started", "exited", "gone", "notice"}
+TOLD = {"started", "exited", "gone", "notice", "unkillable"}

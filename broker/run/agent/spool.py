@@ -85,6 +85,8 @@ class Place:
         self.lock = -1
         self.door = -1
         self.started = False
+        self.unkillable = False
+        """Whether it was noted that what was left of it would not die."""
 
     @property
     def io(self) -> str:

@@ -190,6 +190,11 @@ class Allocation:
         except (Conflict, Unknown):
             return
 
+    async def left(self) -> None:
+        """Its command went away: it ends, unless the site waits for it to come again."""
+        if not self.desk.site.inactive_limit:
+            await self.cancel()
+
     async def finish(self, code: ExitCode) -> None:
         """Its command is over, and so is the job."""
         try:

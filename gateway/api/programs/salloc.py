@@ -77,7 +77,7 @@ class Salloc:
             return FAILURE
         except Gone:
             if not self.request.has("no-shell"):
-                await held.cancel()
+                await held.left()
             raise
 
     async def _tell(self, text: str) -> None:

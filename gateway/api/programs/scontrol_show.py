@@ -271,12 +271,13 @@ def replace_names(ctx: Context, names: Mapping[int, str]) -> Context:
 
 async def _partitions(asked: Asked) -> Answer:
     views = {str(view.name): view for view in node_views(asked.snap)}
-    parts = asked.snap.site.partitions
+    every = asked.options.has("all")
+    hidden = frozenset() if every else await asked.desk.hidden(asked.call.peer.uid)
+    parts = tuple(part for part in asked.snap.site.partitions if part.name not in hidden)
     if asked.words:
-        part = asked.snap.site.partition(asked.words[0])
-        if part is None:
+        parts = tuple(part for part in parts if part.name == asked.words[0])
+        if not parts:
             return Answer(out=f"Partition {asked.words[0]} not found\n", code=1)
-        parts = (part,)
     if asked.by is not None:
         more = {"last_update": number(asked.snap.at)}
         return Answer(out=document(PARTITION_KIND, parts, asked.ctx, asker=asked.by, more=more))

@@ -116,7 +116,10 @@ class Srun:
                 code, end = await self._tasks(job)
         except (Revoked, Interrupted):
             return FAILURE
-        except (Gone, Left):
+        except Gone:
+            await held.left()
+            raise
+        except Left:
             await held.cancel()
             raise
         except GrammarError:

@@ -39,10 +39,12 @@ def sweep(provider: Any, log: Any, *, times: Iterator[int]) -> Sweep:
     heart: Any = SimpleNamespace(
         clock=SimpleNamespace(now=lambda: 0),
         engine=SimpleNamespace(
-            snapshot=SimpleNamespace(nodes={}, jobs={}, site=SimpleNamespace(partitions=()))
+            snapshot=SimpleNamespace(
+                nodes={}, jobs={}, site=SimpleNamespace(partitions=(), inactive_limit=0)
+            )
         ),
     )
-    nobody: Any = SimpleNamespace(abandoned=lambda _jobs, _now: [])
+    nobody: Any = SimpleNamespace(abandoned=lambda _jobs, _now, *, patience: [])
     store: Any = SimpleNamespace(roll_up=lambda: 0, forget=lambda _before: None)
     made = Sweep(heart, {"ec2": provider}, [], store, log, nobody)
     made.clock = lambda: float(next(times))
