@@ -106,6 +106,16 @@ MISTAKES = {
     "partitions: [{name: p, default_time: 2:00:00, max_time: 1:00:00}]": [
         "partitions[p].default_time: longer than max_time (at most max_time)"
     ],
+    "partitions: [{name: p, oversubscribe: force}]": [
+        "partitions[p].oversubscribe: FORCE: a cpu is rented for one job at a time (NO or "
+        "EXCLUSIVE; jobs that may crowd ask for fewer cpus, or --overcommit)"
+    ],
+    "partitions: [{name: p, def_mem_per_cpu: 2G, max_mem_per_cpu: 1G}]": [
+        "partitions[p].def_mem_per_cpu: 2048: more than max_mem_per_cpu"
+    ],
+    "nodes: [{names: n1, sockets: 3, boards: 2}]": [
+        "nodes[n1].boards: 2: 3 sockets are not even on them (a divisor of the sockets)"
+    ],
     "partitions: [{name: p, min_nodes: 3, max_nodes: 2}]": [
         "partitions[p].min_nodes: 3: more than max_nodes"
     ],
