@@ -1,6 +1,6 @@
 """Which jobs sacct lists: its window of time and its other filters, pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from broker.model.job import Job, JobState, Step
@@ -75,7 +75,7 @@ def _in_time(job: Job, wanted: AllOf) -> bool:
     """In the queue or running within the window; with states, in one of them then."""
     window = wanted.window
     if wanted.states is not None:
-        return _state_of(job) in wanted.states and _state_in(job, window)
+        return any(_was(job, state, window) for state in wanted.states)
     if wanted.jobs is None and job.eligible is None and job.started is None:
         return False
     return not window.given or _overlaps(_counts_from(job), job.ended, window)
@@ -86,18 +86,34 @@ def _counts_from(job: Job) -> int:
     return job.submitted if job.restarts or job.eligible is None else job.eligible
 
 
-def _state_of(job: Job) -> str:
-    return job.state.label
+def _was(job: Job, state: str, window: Window) -> bool:
+    """Whether it was in this state within the window, whatever it is now (22.05)."""
+    if state in PASSING:
+        start, end = PASSING[state](job)
+        return start is not None and _overlaps(start, end, window)
+    if job.state.label != state:
+        return False
+    since = job.ended if job.state.final else job.started
+    return not window.given or _overlaps(since or job.submitted, job.ended, window)
 
 
-def _state_in(job: Job, window: Window) -> bool:
-    if not window.given:
-        return True
-    if job.state.final:
-        return _overlaps(job.ended or 0, job.ended, window)
-    if job.state is JobState.PENDING:
-        return _overlaps(job.submitted, None, window)
-    return _overlaps(job.started or job.submitted, None, window)
+Span = tuple[int | None, int | None]
+"""From when to when, None for never and for until now."""
+
+
+def _waited(job: Job) -> Span:
+    return job.eligible, job.started if past.started(job) else job.ended
+
+
+def _ran(job: Job) -> Span:
+    return job.started if past.started(job) else None, job.ended
+
+
+PASSING: Mapping[str, Callable[[Job], Span]] = {
+    JobState.PENDING.label: _waited,
+    JobState.RUNNING.label: _ran,
+}
+"""States that a job leaves again."""
 
 
 def _overlaps(start: int, end: int | None, window: Window) -> bool:

@@ -52,7 +52,7 @@ from gateway.query.rows import (
     help_grid,
     read_fields,
 )
-from gateway.query.sacct import AllOf, Window, in_order, matcher, steps_of
+from gateway.query.sacct import PASSING, AllOf, Window, in_order, matcher, steps_of
 from gateway.query.select import JobRef, spread_arrays
 from gateway.query.tresnames import FIXED, numbers
 from gateway.translate.submitted import submitted
@@ -291,12 +291,17 @@ def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
         until=window.end if window.given else None,
         uids=tuple(map(int, wanted.users or ())),
         accounts=tuple(wanted.accounts or ()),
-        states=tuple(wanted.states or ()),
+        states=_stated(wanted.states or frozenset()),
         names=tuple(wanted.names or ()),
         partitions=tuple(wanted.partitions or ()),
         held=snap.jobs,
     )
     return desk.history.jobs(query)
+
+
+def _stated(states: frozenset[str]) -> tuple[str, ...]:
+    """What records must say; nothing where a state counts that jobs have left since."""
+    return () if states & PASSING.keys() else tuple(states)
 
 
 async def _structured(

@@ -53,13 +53,10 @@ CHOICES = [
     (("-s", "F,CA", "-S", "now-5minutes", "-E", "now"), "02 03 05_2 05_3 10 13"),
     (("-s", "R"), "12"),
     (("-s", "R", "-S", "now-5minutes"), ""),
-    (
-        (
-            "-s",
-            "PD",
-        ),
-        "11_[1-4%2]",
-    ),
+    (("-s", "R", "-S", "now-5minutes", "-E", "now"), "01 02 03 05_1 05_2 05_3 08 09 12 13"),
+    (("-s", "PD"), ""),
+    (("-s", "PD", "-S", "now-5minutes", "-E", "now"), "01 02 03 05_1 05_2 05_3 08 09 12 13"),
+    (("-s", "PD", "-j", "700001,700011"), "01"),
     (("-s", "", "-j", "700001"), "01"),
     (("-j", "700001", "-k", "60"), "01"),
     (("-j", "700001", "-k", "59"), ""),
@@ -130,6 +127,7 @@ def test_a_job_that_may_start_later_only_is_listed_by_name_alone() -> None:
     again = pending(700002, eligible=NOON + 120, restarts=1)
     assert ids(live=[later, again], past=Past([])) == "02"
     assert ids("-j", "700001", live=[later], past=Past([])) == "01"
+    assert ids("-s", "PD", live=[later, pending(700003)], past=Past([])) == "03"
 
 
 def test_memory_and_store_make_one_list_and_the_later_version_counts() -> None:
