@@ -7,13 +7,15 @@ from broker.model.ids import NodeName
 from broker.model.job import Job, PendingSignal, Step, StepState
 from broker.model.kin import kindred
 from broker.model.node import Node, NodeState
+from broker.model.spec import Attached
+from broker.model.volume import NamedVolume, VolumeState
 from broker.schedule.ranks import shares_files
 from broker.world import World
 
 
 def effects_due(world: World) -> list[ef.Effect]:
     """Every effect whose state asks for it; doing one twice does nothing."""
-    return [*_of_nodes(world), *_of_jobs(world)]
+    return [*_of_nodes(world), *_of_jobs(world), *_of_volumes(world)]
 
 
 def _of_nodes(world: World) -> Iterator[ef.Effect]:
@@ -49,7 +51,42 @@ def _of_jobs(world: World) -> Iterator[ef.Effect]:
         if job.completing and left:
             yield ef.Kill(job, left)
         elif nodes and job.state.holds_nodes and _stands(world, job, nodes):
-            yield from _of_running(job, nodes, _gang(world, job))
+            yield from _to_attach(world, job, nodes[0])
+            if _has_volumes(world, job, nodes[0]):
+                yield from _of_running(job, nodes, _gang(world, job))
+
+
+def _to_attach(world: World, job: Job, node: Node) -> Iterator[ef.Effect]:
+    """Volumes that are to come to its first node."""
+    for wanted in job.spec.volumes:
+        volume = world.volumes.get(wanted.volume)
+        if volume is not None and volume.host is None:
+            yield ef.AttachVolume(volume, wanted.path, job, node)
+
+
+def _has_volumes(world: World, job: Job, node: Node) -> bool:
+    """Whether its first node has them all: its steps wait for that."""
+    found = ((wanted, world.volumes.get(wanted.volume)) for wanted in job.spec.volumes)
+    return all(one and (one.host, one.path) == (node.name, it.path) for it, one in found)
+
+
+def _of_volumes(world: World) -> Iterator[ef.Effect]:
+    for volume in world.volumes.values():
+        if volume.state is VolumeState.CREATING:
+            yield ef.MakeVolume(volume)
+        elif volume.host is not None and not _serves(world, volume):
+            node = world.present(volume.host, volume.host_launch)
+            yield ef.DetachVolume(volume, node if node and node.state is NodeState.UP else None)
+        elif volume.state is VolumeState.DELETING:
+            yield ef.DropVolume(volume)
+
+
+def _serves(world: World, volume: NamedVolume) -> bool:
+    """Whether a job that has it holds the machine on which it is."""
+    if volume.host is None or world.present(volume.host, volume.host_launch) is None:
+        return False
+    here = Attached(volume=volume.name, path=volume.path)
+    return any(here in job.spec.volumes for job in world.holders_of(volume.host))
 
 
 def _gang(world: World, job: Job) -> tuple[Job, ...]:

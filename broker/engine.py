@@ -39,6 +39,8 @@ from broker.model.inbox import Message
 from broker.model.job import Job
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
+from broker.model.volume import VolumeGone, VolumeSet
+from broker.model.volume import folded as folded_volumes
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.plan import plan
@@ -55,7 +57,7 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone)
+CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone, VolumeSet, VolumeGone)
 MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
@@ -120,6 +122,7 @@ class Engine:
         world.load(store.jobs_named(world.named_dependencies()), ())
         world.site = with_changes(world.site, store.book_changes())
         world.reservations = folded_reservations(store.reservation_facts())
+        world.volumes = folded_volumes(store.volume_facts())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.budgets.note((), now)

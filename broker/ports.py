@@ -15,6 +15,7 @@ from broker.model.node import Node
 from broker.model.offer import Machine, Offer
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
+from broker.model.volume import NamedVolume, VolumeEvent
 
 
 class Clock(Protocol):
@@ -121,6 +122,10 @@ class Store(Sums, Protocol):
         """What ever became of reservations, in order."""
         ...
 
+    def volume_facts(self) -> Sequence[VolumeEvent]:
+        """What ever became of volumes, in order."""
+        ...
+
     def replies(self, since: int) -> Mapping[str, str]:
         """Remembered requests."""
         ...
@@ -209,6 +214,33 @@ class Provider(Protocol):
 
     def start(self, machines: Sequence[Machine]) -> None:
         """Lets stopped ones run again where they are. Safe to repeat. Raises ProviderError."""
+        ...
+
+
+class Volumes(Protocol):
+    """Disks that outlive machines; every call may be repeated and may block.
+
+    Raises ProviderError for what will not change by itself, OSError for what may.
+    """
+
+    def make(self, volume: NamedVolume) -> str:
+        """Its id; the same volume is never made twice."""
+        ...
+
+    def drop(self, volume: NamedVolume) -> None:
+        """Gone when this returns."""
+        ...
+
+    def attach(self, volume: NamedVolume, machine: Machine) -> None:
+        """Attached when this returns, though the machine may not show it yet."""
+        ...
+
+    def detach(self, volume: NamedVolume) -> None:
+        """Off every machine when this returns."""
+        ...
+
+    def paths(self, volume: NamedVolume) -> Sequence[str]:
+        """Under which of these it appears on a machine."""
         ...
 
 

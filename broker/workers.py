@@ -14,11 +14,11 @@ from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
 from broker.model.reports import Journal, Report, StepRefused
-from broker.ports import EndSeen, Files, Provider, Reach
+from broker.ports import EndSeen, Files, Provider, Reach, Volumes
 from broker.provision import power
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
-from broker.run import steps
+from broker.run import disks, steps
 from broker.run.bootstrap import prepare
 from broker.run.steps import Orders
 
@@ -26,7 +26,13 @@ THREADS = 32
 FIRST_PAUSE = 0.1
 """Seconds before an effect that came to nothing is tried again; doubles up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 10.0
-LONGEST_OF: Mapping[type, float] = {ef.Prepare: 1.0, ef.StartMachine: 1.0, ef.StopMachine: 2.0}
+LONGEST_OF: Mapping[type, float] = {
+    ef.Prepare: 1.0,
+    ef.StartMachine: 1.0,
+    ef.StopMachine: 2.0,
+    ef.AttachVolume: 1.0,
+    ef.DetachVolume: 2.0,
+}
 """Of what comes true by itself, and somebody waits for: a machine boots."""
 
 
@@ -44,6 +50,8 @@ class Outside:
     kill_wait: int
     files: Files | None = None
     """None: every node shares the login node's, and nothing else travels."""
+    volumes: Mapping[str, Volumes] = field(default_factory=dict)
+    """By provider."""
 
 
 def perform(effect: ef.Effect, outside: Outside) -> Report | None:
@@ -62,8 +70,22 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
             return power.start(effect, outside.providers)
         case ef.Prepare():
             return prepare(effect.node, outside.reach, outside.providers.values())
+        case ef.MakeVolume() | ef.DropVolume() | ef.AttachVolume() | ef.DetachVolume():
+            return _perform_on_volume(effect, outside)
         case _:
             return _perform_on_node(effect, outside)
+
+
+def _perform_on_volume(effect: ef.OfVolume, outside: Outside) -> Report:
+    match effect:
+        case ef.MakeVolume():
+            return disks.make(effect, outside.volumes)
+        case ef.DropVolume():
+            return disks.drop(effect, outside.volumes)
+        case ef.AttachVolume():
+            return disks.attach(effect, outside.volumes, outside.reach)
+        case ef.DetachVolume():
+            return disks.detach(effect, outside.volumes, outside.reach)
 
 
 def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:

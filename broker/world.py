@@ -18,6 +18,7 @@ from broker.model.reservation import Reservation, ReservationGone, ReservationSe
 from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind, TaskSpec
 from broker.model.tally import Charge, Party, Used, party_of, used_by
+from broker.model.volume import NamedVolume, VolumeEvent, after
 
 MOVING = frozenset(NodeState) - {
     NodeState.POWERED_DOWN,
@@ -45,6 +46,7 @@ class Snapshot:
     """By name, in the order in which they were made."""
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Fair-share factors by account and user, where they decide the order."""
+    volumes: Mapping[str, NamedVolume] = field(default_factory=dict)
     sites: int = 0
     """How often the site was replaced: no event tells of another configuration."""
 
@@ -64,12 +66,17 @@ class _Undo:
     last_event: int = 0
     site: Site | None = None
     reservations: dict[str, Reservation] = field(default_factory=dict)
+    volumes: dict[str, NamedVolume] = field(default_factory=dict)
 
 
 class World:
     """The only home of live state. Reads are free; writes go through `apply` of an event."""
 
     sites = 0
+    facts: list[tuple[int, ev.Event]]
+    runs: list[Run]
+    gone: list[Node]
+    _undo: _Undo
     possible: tuple[Site, TaskSpec, object] | None = None
     """The last task that declared nodes of this site could run, with what else decided that."""
 
@@ -94,16 +101,15 @@ class World:
         """(user, name) to live jobs of that name."""
         self.reservations: dict[str, Reservation] = {}
         """Never changed in place: readers share it."""
+        self.volumes: dict[str, NamedVolume] = {}
+        """Likewise."""
         self.tally: dict[Party, Used] = {}
         """What users' live jobs come to, by user, account, QOS and partition: for limits."""
         self.charges: dict[Party, Charge] = {}
         """What the past jobs of each used."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
-        self.facts: list[tuple[int, ev.Event]] = []
-        self.runs: list[Run] = []
-        self.gone: list[Node] = []
-        self._undo = _Undo()
+        self.begin()
 
     # --- one step: begin, apply..., then accept or roll back
 
@@ -125,6 +131,7 @@ class World:
             last_event=self.last_event,
             site=self.site,
             reservations=self.reservations,
+            volumes=self.volumes,
         )
 
     def apply(self, event: ev.Event) -> None:
@@ -139,6 +146,8 @@ class World:
         elif isinstance(event, ReservationGone):
             others = self.reservations.items()
             self.reservations = {name: one for name, one in others if name != event.name}
+        elif isinstance(event, VolumeEvent):
+            self.volumes = after(self.volumes, event)
         else:
             self._apply_job(event, number)
         self.last_event = number
@@ -177,6 +186,7 @@ class World:
         self.next_job_id, self.last_event = self._undo.next_job_id, self._undo.last_event
         self.site = self._undo.site or self.site
         self.reservations = self._undo.reservations
+        self.volumes = self._undo.volumes
         self.begin()
 
     # --- loading and forgetting
@@ -328,6 +338,7 @@ class World:
             site=self.site,
             started_at=started_at,
             reservations=self.reservations,
+            volumes=self.volumes,
             sites=self.sites,
         )
 

@@ -133,6 +133,7 @@ class Cloud:
             outside,
             providers={**outside.providers, self.provider.name: self.provider},
             reach=AnyReach(outside.reach, self.reach),
+            volumes={**outside.volumes, self.provider.name: self.provider.volumes},
         )
 
     def hear(self, facts: Sequence[Event]) -> None:
@@ -341,6 +342,7 @@ def _ec2_settings(config: Config) -> Ec2Settings:
         instance_profile=aws.instance_profile,
         root_gib=aws.root_gb,
         kms_key=aws.kms_key,
+        devices=aws.devices,
         efa=aws.efa,
     )
 

@@ -28,6 +28,7 @@ from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
 from broker.ports import Place, Provider
 from broker.providers.local import Behaviour, LocalProvider, Processes
+from broker.providers.local_volumes import LocalVolumes
 from broker.providers.refusals import Rule
 from broker.quotes import Quotes
 from broker.run.bootstrap import ARCHIVE
@@ -46,6 +47,7 @@ from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
+from gateway.api.volumes import volumes
 from gateway.api.wire import Answer, Call
 from gateway.cloud import cloud, explorer, reserved_words, uses_ec2
 from gateway.config.catalogs import Shelf
@@ -269,7 +271,7 @@ def _routers(
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    return [own, money(explorer(config)), budgets(), buyable]
+    return [own, money(explorer(config)), budgets(), buyable, volumes(market)]
 
 
 def _outside(
@@ -282,6 +284,7 @@ def _outside(
         orders=orders,
         kill_wait=config.kill_wait,
         files=files,
+        volumes={local.name: LocalVolumes(paths.home / "volumes")},
     )
 
 

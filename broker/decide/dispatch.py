@@ -16,6 +16,7 @@ from broker.decide.submit import decide_submit, decide_test
 from broker.decide.telling import decide_kept, decide_notify, decide_told, decide_trouble
 from broker.decide.top import decide_top
 from broker.decide.update import decide_update
+from broker.decide.volumes import decide_volume, decide_volume_seen
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.recovery import ArtifactsDone, CheckpointDone
@@ -27,6 +28,7 @@ from broker.model.stopping import (
     StartCluster,
     StopCluster,
 )
+from broker.model.volume import ApplyVolume, DeleteVolume, VolumeSeen
 from broker.world import World
 
 OfTheSite = (
@@ -35,9 +37,12 @@ OfTheSite = (
     | cmd.PostEntries
     | SetReservation
     | DropReservation
+    | ApplyVolume
+    | DeleteVolume
+    | VolumeSeen
     | cmd.Reconfigure
 )
-"""What is asked of no job."""
+"""What is asked, or seen, of no job."""
 OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
 """What is asked of jobs that exist, `update` aside."""
 OfSteps = cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation
@@ -81,8 +86,10 @@ def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
             return decide_reservation(world, message, now)
         case DropReservation():
             return decide_drop(world, message, now)
+        case ApplyVolume() | DeleteVolume():
+            return decide_volume(world, message, now)
         case _:
-            assert_never(message)
+            return decide_volume_seen(world, message, now)
 
 
 def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Decision:

@@ -9,6 +9,7 @@ from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
 from broker.decide.ending import region_of
 from broker.decide.placing import payer_of
 from broker.decide.stopping import keeper_of
+from broker.decide.volumes import holder
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
@@ -17,6 +18,7 @@ from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
 from broker.model.site import units
 from broker.model.stopping import NodeStarted, NodeStopped
+from broker.model.volume import VolumeGone, VolumeSet
 from broker.optimize.costs import VOLUME, moving, parts
 from broker.world import Snapshot, World
 
@@ -39,6 +41,10 @@ def before(world: World, fact: ev.Event, now: int) -> Posted:
         return _settled(world, world.nodes[fact.node], fact.machine.running_at or now)
     if isinstance(fact, nev.NodeGone):
         return _closed(world, world.nodes[fact.node], fact.machine, now=now)
+    if isinstance(fact, VolumeGone):
+        gone = world.volumes.get(fact.name)
+        closed = close(gone.meter, [holder(gone)], now)[1] if gone and gone.meter else ()
+        return [], list(closed)
     return [], []
 
 
@@ -239,4 +245,9 @@ def periodic(world: World, now: int) -> Posted:
             more, posted = _settled(world, node, now)
             facts += more
             entries += posted
+    for volume in world.volumes.values():
+        if volume.meter is not None and volume.meter.since < now:
+            meter, due = settle(volume.meter, [holder(volume)], now)
+            facts.append(VolumeSet(at=now, record=replace(volume, meter=meter)))
+            entries += due
     return facts, entries

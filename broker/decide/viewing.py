@@ -8,6 +8,7 @@ from broker.decide.fading import Ranked
 from broker.decide.gang import members
 from broker.decide.passing import element_waits
 from broker.decide.rules import QuoteFor
+from broker.decide.volumes import why_waits
 from broker.model.ids import NodeName
 from broker.model.inbox import Message
 from broker.model.job import Job, Share
@@ -63,6 +64,7 @@ class Viewing:
             task_waits=lambda job, task: element_waits(world, job, task, now=now),
             quote=self._market.buying(now),
             asks=self.asks,
+            volume_waits=lambda job: why_waits(world, job),
             reservations=world.reservations,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
             limits=self._keeper(now),

@@ -13,6 +13,7 @@ from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
 from broker.model.stopping import ClusterPower
+from broker.model.volume import VolumeOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +276,7 @@ Order = (
     | DropReservation
     | Reconfigure
     | ClusterPower
+    | VolumeOrder
 )
 """What is decided by itself."""
 

@@ -7,6 +7,7 @@ from broker.model.ids import NodeName, StepId, step_key
 from broker.model.job import Job, Notice, PendingSignal, Step
 from broker.model.node import Node
 from broker.model.offer import Machine, Ranked
+from broker.model.volume import NamedVolume
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +177,51 @@ class StartMachine:
 OnNode = StartStep | KillStep | Kill | SendSignal | SendNotice | TellLimit | Follow
 """What an agent is asked for."""
 Power = StopMachine | StartMachine
-Effect = Launch | Prepare | OnNode | Power | Terminate
+
+
+@dataclass(frozen=True, slots=True)
+class MakeVolume:
+    volume: NamedVolume
+
+    @property
+    def token(self) -> str:
+        return f"make {self.volume.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropVolume:
+    volume: NamedVolume
+
+    @property
+    def token(self) -> str:
+        return f"drop {self.volume.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachVolume:
+    """Attach it to the machine of the job's first node, and mount it."""
+
+    volume: NamedVolume
+    path: str
+    job: Job
+    node: Node
+
+    @property
+    def token(self) -> str:
+        return f"attach {self.volume.key} {self.job.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class DetachVolume:
+    """Take it off the node where it was; None where there is nothing left to unmount it from."""
+
+    volume: NamedVolume
+    node: Node | None
+
+    @property
+    def token(self) -> str:
+        return f"detach {self.volume.key} {self.volume.host}.{self.volume.host_launch}"
+
+
+OfVolume = MakeVolume | DropVolume | AttachVolume | DetachVolume
+Effect = Launch | Prepare | OnNode | Power | Terminate | OfVolume

@@ -25,6 +25,7 @@ from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
 from broker.model.stopping import Kept
+from broker.model.volume import VolumeGone, VolumeSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,4 +332,6 @@ class BookChanged:
     info: str = ""
 
 
-Event = JobEvent | NodeEvent | BookChanged | ReservationSet | ReservationGone
+Event = (
+    JobEvent | NodeEvent | BookChanged | ReservationSet | ReservationGone | VolumeSet | VolumeGone
+)

@@ -9,6 +9,7 @@ from broker.model.ids import NodeName, StepId
 from broker.model.offer import Machine, Offer
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.stopping import PowerSeen
+from broker.model.volume import VolumeSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +163,6 @@ Report = (
     | Terminated
     | Vanished
     | PowerSeen
+    | VolumeSeen
     | Tick
 )

@@ -252,6 +252,13 @@ class OwnBucket(Value):
     """Whether it outlives the cluster."""
 
 
+class Attached(Value):
+    """A volume by name, and the full path at which a job's first node has it."""
+
+    volume: str
+    path: str
+
+
 class Checkpoint(Value):
     """A folder that the job fills, and that a next attempt finds again."""
 
@@ -353,6 +360,8 @@ class TaskSpec(Value):
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
     buckets: tuple[OwnBucket, ...] = ()
     """SkyPilot's storages, for `spz storage`."""
+    volumes: tuple[Attached, ...] = ()
+    """Disks of their own, as `spz volumes` knows them."""
     idle_stops: bool = False
     """Its machines are stopped then, where they can be, and not let go."""
     managed: Managed | None = None

@@ -147,7 +147,7 @@ def _plain(job: Job) -> bool:
     """Whether nothing but room and limits can keep it waiting, and it is one record of its own."""
     whole_array = job.array is not None and job.array.task is None
     waits = job.hold or job.after or job.spec.begin is not None or job.not_before is not None
-    return not (whole_array or waits or job.het is not None)
+    return not (whole_array or waits or job.het is not None or job.spec.volumes)
 
 
 def _kind(job: Job, asks: tuple[Ask, ...]) -> object:

@@ -12,6 +12,7 @@ from broker.model.site import Elastic, Partition
 from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
 from broker.schedule.demand import expected_seconds, regions
+from broker.schedule.disks import Disks
 from broker.schedule.eligible import Ask, is_preferred
 from broker.schedule.fit import Room, choose
 from broker.schedule.gates import begin_of, capacity, gate
@@ -25,6 +26,7 @@ from broker.schedule.view import (
     FOR_ROOM,
     FOREVER,
     GATED,
+    NOT_FREE,
     TARGETS,
     Buy,
     Plan,
@@ -51,6 +53,7 @@ class _Pass:
         self.start: list[Start] = []
         self.buy: list[Buy] = []
         self.wait: dict[JobId, Wait] = {}
+        self.disks = Disks(view.volume_waits)
         self.blocked: set[str] = set()
         self.next_begin = FOREVER
         self.lots: dict[object, Lot] = {}
@@ -81,6 +84,10 @@ class _Pass:
             self.wait[job.id] = GATED.get(reason) or Wait(reason)
             if reason == "BeginTime":
                 self.next_begin = min(self.next_begin, begin_of(job))
+            return
+        held = self.disks.why_not(job)
+        if held is not None:
+            self.wait[job.id] = Wait(NOT_FREE, held)
             return
         if job.het is not None:
             self.settle()

@@ -82,6 +82,8 @@ class View:
     limits: Keeper
     """Limits of QOS and associations; the pass notes there what it starts."""
     asks: Asks
+    volume_waits: Callable[[Job], str | None]
+    """Why a job cannot have its volumes now, None if it can."""
     reservations: Reservations = field(default_factory=dict)
     full: Sequence[Room] = ()
     """Bought nodes that take work and have no cpu free now."""
@@ -129,6 +131,8 @@ class Wait:
 
 FOR_ROOM = ("Resources", "Priority")
 """Why those wait whom a new job must not overtake."""
+NOT_FREE = "Licenses"
+"""Slurm's word for a thing of which there are only so many: a volume is with one job at a time."""
 FIRST = Wait("Resources")
 BEHIND = Wait("Priority")
 GATED = {reason: Wait(reason) for reason in ("Dependency", "BeginTime")}

@@ -1,7 +1,7 @@
 """From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from broker.model.build import TIERS, USUAL, Build, tier_of
 from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
+from broker.model.offer import Need
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Mount, TaskSpec, Value
 from broker.model.stopping import StartCluster
@@ -28,6 +29,7 @@ from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import Translated, translate, working_directory
+from gateway.translate.volumes import must_have, placed
 
 SHOWN_CANDIDATES = 5
 EXPECTED_SECONDS = 3600
@@ -98,6 +100,7 @@ def planned(
     name = asked.cluster or made_up_name(asked.request, owner.user)
     where = origin(asked, seen.site, task)
     made = translate(task, where, cluster=name, with_setup=asked.setup)
+    made = replace(made, spec=placed(made.spec, seen.volumes, owner.uid))
     there = None if _made_it(answered) else find_cluster(seen, owner, name)
     if there is None:
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
@@ -262,6 +265,7 @@ def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
     lacks = [
         *_wishes_lacking(there.spec.resources.build or USUAL, made.spec.resources.build or USUAL)
     ]
+    lacks += must_have(there.spec.volumes, made.spec.volumes)
     lacks += [
         f"{wanted} {name}, has {got}"
         for name, wanted, got in (
@@ -310,7 +314,7 @@ def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:
         raise BadOption("partition", named[0], text, hint="`sinfo` lists those there are")
     if partition is None or partition.elastic is None:
         return []
-    found = quote(_need(spec, partition), partition.elastic)
+    found = quote(need_in(spec, partition), partition.elastic)
     if not found.rungs:
         raise BadOption("resources", "", NOT_AVAILABLE, hint=found.explain)
     return [offer_view(ranked) for ranked in found.rungs[:SHOWN_CANDIDATES]]
@@ -333,5 +337,6 @@ def explained(error: SpzError, spec: TaskSpec | None, site: Site) -> SpzError:
     return error
 
 
-def _need(spec: TaskSpec, partition: Partition) -> Any:
+def need_in(spec: TaskSpec, partition: Partition) -> Need:
+    """What would be bought for it, as long as a run usually lasts."""
     return need_of(spec, demand(spec, partition), EXPECTED_SECONDS)

@@ -1,6 +1,7 @@
 """Managed jobs: a task, a pipeline or a group as requeueable jobs, and their listing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -25,6 +26,7 @@ from gateway.api.launches import (
 from gateway.translate.skypilot import Task, TaskFile, read_file
 from gateway.translate.skypilot_managed import after, is_managed, joined, managed, places
 from gateway.translate.skypilot_task import Translated
+from gateway.translate.volumes import placed
 
 STATES = {
     "PENDING": "PENDING",
@@ -64,7 +66,7 @@ def managed_jobs(market: Market) -> APIRouter:
         """One job for each task; with `dry_run` only what they would be bought from."""
         desk, owner = desk_of(request), await writer(request)
         file = read_file(asked.task, given_with(asked))
-        made = _made(file, asked, desk)
+        made = _made(file, asked, desk, owner=owner)
         offers = []
         for one in made:
             quote = market.at(desk.now())
@@ -100,15 +102,19 @@ def managed_jobs(market: Market) -> APIRouter:
     return routes
 
 
-def _made(file: TaskFile, asked: ManagedRequest, desk: Desk) -> list[Translated]:
+def _made(file: TaskFile, asked: ManagedRequest, desk: Desk, *, owner: Owner) -> list[Translated]:
     if asked.num_jobs and len(file.tasks) > 1:
         raise BadSpec("num_jobs", asked.num_jobs, "--num-jobs is for one task")
+    if asked.num_jobs and any(task.volumes for task in file.tasks):
+        raise BadSpec("num_jobs", asked.num_jobs, "--num-jobs: a volume is with one job at a time")
     name = asked.overrides.get("name")
     found = places(file, name, together=asked.group, at=desk.now())
-    return [
+    made = [
         managed(task, origin(asked, desk.site, task), place=place, jobs=asked.num_jobs)
         for task, place in zip(file.tasks, found, strict=True)
     ]
+    known = desk.snapshot().volumes
+    return [replace(one, spec=placed(one.spec, known, owner.uid)) for one in made]
 
 
 def _notes(file: TaskFile, made: list[Translated]) -> Iterator[str]:

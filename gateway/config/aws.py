@@ -81,6 +81,9 @@ class AwsSettings(Settings):
     sync_gb: Positive = Field(10, description="Most of one submit directory that is brought.")
     sync_files: Positive = Field(200_000, description="Most files of one submit directory.")
     kms_key: str | None = Field(None, description="Key of root volumes; absent: AWS's own.")
+    devices: str = Field(
+        "/dev/disk/by-id", description="Folder in which machines show attached volumes."
+    )
     efa: bool = Field(True, description="EFA and a placement group for several nodes that can.")
     lease_seconds: Seconds = Field(
         1800,

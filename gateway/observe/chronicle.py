@@ -10,6 +10,7 @@ from broker.model.facts import JobFact
 from broker.model.recovery import Checkpointed, Decided
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
 from broker.model.stopping import NodeStarted, NodeStopped
+from broker.model.volume import VolumeEvent, VolumeGone, VolumeSet
 from sbatch_shim.grammar.arrays import show_indexes
 from sbatch_shim.grammar.hostlist import fold
 
@@ -76,6 +77,11 @@ def _why(fact: Any) -> Mapping[str, object]:
     return {"why": fact.why} if fact.why else {}
 
 
+def _volume(fact: VolumeSet) -> Mapping[str, object]:
+    one = fact.record
+    return {"volume": one.name, "state": one.state.value, "id": one.id, "node": one.host}
+
+
 DEBUG: Mapping[type, tuple[str, Told]] = {ev.Queued: ("job.queued", _queued)}
 """At info a line for each submission was a seventh of what a submission costs; the store has it."""
 INFO: Mapping[type, tuple[str, Told]] = {
@@ -96,6 +102,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.BookChanged: ("book.changed", _book),
     ReservationSet: ("reservation.set", lambda fact: {"reservation": fact.record.name}),
     ReservationGone: ("reservation.gone", lambda fact: {"reservation": fact.name}),
+    VolumeSet: ("volume.set", _volume),
+    VolumeGone: ("volume.gone", lambda fact: {"volume": fact.name}),
 }
 WARNING: Mapping[type, tuple[str, Told]] = {
     nev.LaunchFailed: ("node.launch_failed", lambda fact: {"detail": fact.detail}),
@@ -172,6 +180,6 @@ def _lists(jobs: Sequence[int]) -> Iterator[str]:
 def _subject(fact: ev.Event) -> Mapping[str, object]:
     if isinstance(fact, JobFact):
         return {"job": fact.job}
-    if isinstance(fact, ev.BookChanged | ReservationEvent):
+    if isinstance(fact, ev.BookChanged | ReservationEvent | VolumeEvent):
         return {}
     return {"node": fact.node, "launch": fact.launch}

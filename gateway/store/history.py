@@ -14,13 +14,14 @@ from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest
 from broker.model.job import Job, Run
 from broker.model.reservation import ReservationEvent
+from broker.model.volume import VolumeEvent
 from broker.ports import HistoryQuery
 from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
 from gateway.store.gangs import LEADERS, components
-from gateway.store.reservations import RESERVATION_FACTS
+from gateway.store.kept import RESERVATION_FACTS, VOLUME_FACTS
 from gateway.store.rollup import Sums
 from gateway.store.tables import jobs
 from gateway.store.windows import in_window, window
@@ -87,6 +88,12 @@ class SqlHistory(Sums):
         rows = self.read(RESERVATION_FACTS, {})
         found = (records.event(kind, doc, None) for kind, doc in rows)
         return [fact for fact in found if isinstance(fact, ReservationEvent)]
+
+    def volume_facts(self) -> Sequence[VolumeEvent]:
+        """What ever became of volumes, in order."""
+        rows = self.read(VOLUME_FACTS, {})
+        found = (records.event(kind, doc, None) for kind, doc in rows)
+        return [fact for fact in found if isinstance(fact, VolumeEvent)]
 
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""

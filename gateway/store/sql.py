@@ -19,6 +19,7 @@ from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
+from broker.model.volume import VolumeEvent
 from broker.ports import Clock, Counters, HistoryQuery
 from gateway.store import lease, purge, records, rollup, rows
 from gateway.store import statements as do
@@ -178,6 +179,10 @@ class SqlStore:
     def reservation_facts(self) -> Sequence[ReservationEvent]:
         """What ever became of reservations, in order."""
         return self.history.reservation_facts()
+
+    def volume_facts(self) -> Sequence[VolumeEvent]:
+        """What ever became of volumes, in order."""
+        return self.history.volume_facts()
 
     def close(self) -> None:
         self._readers.dispose()

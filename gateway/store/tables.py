@@ -94,6 +94,8 @@ OF_THE_BOOK = text("kind = 'BookChanged'")
 
 OF_RESERVATIONS = text("kind IN ('ReservationSet', 'ReservationGone')")
 
+OF_VOLUMES = text("kind IN ('VolumeSet', 'VolumeGone')")
+
 events = Table(
     "events",
     METADATA,
@@ -113,6 +115,7 @@ events = Table(
         sqlite_where=OF_RESERVATIONS,
         postgresql_where=OF_RESERVATIONS,
     ),
+    Index("events_volumes", "seq", sqlite_where=OF_VOLUMES, postgresql_where=OF_VOLUMES),
 )
 
 nodes = Table(

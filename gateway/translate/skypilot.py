@@ -260,7 +260,7 @@ class Task(Section):
     secrets: Secrets | None = None
     managed_secrets: list[str | Tree] | Tree | None = None
     file_mounts: dict[str, str | Storage] | None = None
-    volumes: Tree | None = None
+    volumes: dict[str, str | Tree] | None = None
     resources: Resources = Field(default_factory=Resources)
     config: Config | None = None
     experimental: Experimental | None = None
@@ -287,6 +287,29 @@ class Task(Section):
         old = self.experimental.config_overrides if self.experimental else None
         found = [one.slurm for one in (self.config, old) if one is not None and one.slurm]
         return found[0] if found else Slurm()
+
+
+class VolumeFile(Section):
+    """A volume, as `volumes apply` reads it."""
+
+    name: str | None = None
+    type: str | None = None
+    infra: Annotated[values.Place, BeforeValidator(values.place)] | None = None
+    size: Annotated[int, BeforeValidator(values.disk_gib)] | None = None
+    labels: dict[str, Text] | None = None
+    use_existing: bool | None = None
+    config: Tree | None = None
+
+
+def read_volume_file(text: str, overrides: Mapping[str, Any]) -> VolumeFile:
+    """A volume's file with what the command line says. Raises BadSpec."""
+    tree, *more = documents(text)
+    if more:
+        raise BadSpec("", "", "a volume's file is one document")
+    try:
+        return VolumeFile.model_validate({**tree, **overrides})
+    except ValidationError as error:
+        raise told(error.errors(include_url=False), "") from error
 
 
 @dataclass(frozen=True, slots=True)

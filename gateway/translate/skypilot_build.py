@@ -57,7 +57,7 @@ def build_of(asked: Sequence[Candidate], notes: list[str]) -> Build | None:
         images=tuple(sorted(images.items())),
         disk_gib=first["disk_size"] or (USUAL_GIB if images else None),
         disk_tier=first["disk_tier"],
-        labels=tuple(_labels(first["labels"] or {})),
+        labels=tuple(labels_of(first["labels"] or {})),
         ports=_ports(first["ports"] or ()),
     )
     _must_be_a_disk(build)
@@ -125,7 +125,8 @@ def _must_be_a_disk(build: Build) -> None:
         raise _bad("disk_size", size, told, hint="ask for less, or disk_tier: ultra")
 
 
-def _labels(labels: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+def labels_of(labels: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """As tags. Raises BadSpec."""
     if len(labels) > MOST_LABELS:
         raise _bad(
             "labels", len(labels), f"at most {MOST_LABELS} can be given", hint="leave some out"

@@ -9,9 +9,10 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from broker.model.spec import Mount, OwnBucket
+from broker.model.spec import Attached, Mount, OwnBucket
 from gateway.translate.buckets import S3
 from gateway.translate.skypilot import Git, Storage, Task
+from gateway.translate.skypilot_documents import Tree
 
 CACHES = "$HOME/.skypurza/caches"
 """Folder of the logs of cached mounts; a shell's text."""
@@ -136,6 +137,18 @@ def own_buckets(task: Task) -> tuple[OwnBucket, ...]:
         for one in named
         if one.name is not None and next(_remote(one), None) is None
     )
+
+
+def volume_of(wanted: str | Tree) -> str | None:
+    """The name of a volume that is there without the task; None where there is none."""
+    name = wanted if isinstance(wanted, str) else wanted.get("name")
+    return str(name) if name else None
+
+
+def volumes(task: Task, path: Callable[[str], str]) -> tuple[Attached, ...]:
+    """The volumes that it names; `path` makes a path of the task absolute."""
+    found = ((target, volume_of(wanted)) for target, wanted in (task.volumes or {}).items())
+    return tuple(Attached(volume=name, path=path(target)) for target, name in found if name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from broker.model.errors import BadSpec
 from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Section, Storage, Task
-from gateway.translate.skypilot_files import sources_of
+from gateway.translate.skypilot_files import sources_of, volume_of
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
@@ -39,6 +39,7 @@ def refusals(task: Task) -> Iterator[Refusal]:
     yield from _of_schema(task)
     yield from _of_places(task)
     yield from _of_files(task)
+    yield from _of_volumes(task)
 
 
 def missing(task: Task) -> list[tuple[str, str]]:
@@ -132,6 +133,19 @@ def _of_places(task: Task) -> Iterator[Refusal]:
         names = ", ".join(sorted({str(cloud) for cloud in clouds}))
         why = f"{names} is not served, machines come from EC2"
         yield Refusal("resources.infra", why, "leave it out, or write infra: aws (--infra aws)")
+
+
+def _of_volumes(task: Task) -> Iterator[Refusal]:
+    """A disk is with one machine, and is made before it is used."""
+    for target, wanted in (task.volumes or {}).items():
+        path = f"volumes.{target}"
+        if not target.startswith(("/", "~/")):
+            yield Refusal(path, "no full path", "write /mnt/data or ~/data")
+        elif volume_of(wanted) is None:
+            why = "a volume that goes with its cluster is its root disk"
+            yield Refusal(path, why, "ask for disk_size, or name one of `spz volumes`")
+        elif task.num_nodes > 1:
+            yield Refusal(path, "a disk is with one machine at a time", "use a bucket: file_mounts")
 
 
 def _of_files(task: Task) -> Iterator[Refusal]:

@@ -336,7 +336,10 @@ TASK_KEYS: dict[str, Schema] = {
         "there is no such store",
     ),
     "file_mounts": works("Files and buckets by where they go.", _map(_any(TEXT, STORAGE))),
-    "volumes": refused("Volumes by where they go.", TREE, "there are none to attach"),
+    "volumes": works(
+        "Volumes of `spz volumes` by where they go; the machine is bought in their zone.",
+        _map(_any(TEXT, TREE)),
+    ),
     "resources": works("What a node has to give.", {"$ref": "#/$defs/resources"}),
     "config": sensible("Settings for this task: `slurm` and `hooks` are read.", CONFIG),
     "experimental": sensible("Older place of `config`.", OVERRIDES),

@@ -83,8 +83,9 @@ def _runs(task: Task) -> str:
 
 
 def _files(task: Task) -> str:
-    count = len(task.file_mounts or {})
-    return "" if not count else f"{count} mount{'s' if count > 1 else ''}"
+    counts = (("mount", task.file_mounts), ("volume", task.volumes))
+    told = [f"{len(one)} {what}{'s' if len(one) > 1 else ''}" for what, one in counts if one]
+    return " and ".join(told)
 
 
 def _open(task: Task) -> Iterator[str]:

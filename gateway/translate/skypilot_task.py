@@ -23,7 +23,7 @@ from broker.model.spec import (
 )
 from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_build import build_of, without_effect
-from gateway.translate.skypilot_files import own_buckets
+from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
 from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, packed, run_of
@@ -70,6 +70,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         results=tuple(travels.results),
         checkpoint=travels.checkpoint,
         buckets=own_buckets(task),
+        volumes=volumes(task, lambda path: absolute(path, origin)),
         output=Output(stdout=log_pattern(origin.logs, cluster)),
         requeue=False,
         submit_line=f"spz launch -c {cluster}",

@@ -277,7 +277,7 @@ def test_exec_runs_without_setup_where_a_cluster_is(house: House) -> None:
     ("task", "status", "message"),
     [
         ("resources: {accelerator: L4}", 400, "resources.accelerator: no such key"),
-        ("volumes: {/a: b}", 400, "volumes: not supported here: there are none to attach"),
+        ("volumes: {/a: b}", 400, "volumes./a: you have no volume 'b'"),
         ("name: a\nrun: x\n---\nname: b\nrun: y", 400, "a pipeline or group of 2 tasks"),
         (
             "resources: {accelerators: 'Z9:1'}",

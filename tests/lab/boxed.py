@@ -26,11 +26,17 @@ partitions:
 
 @contextmanager
 def boxed(
-    preloaded: Preloaded, lab: Running, buy: str = ONE_TYPE, *, idle: int = 2, more: str = ""
+    preloaded: Preloaded,
+    lab: Running,
+    buy: str = ONE_TYPE,
+    *,
+    idle: int = 2,
+    more: str = "",
+    aws: str = "",
 ) -> Iterator[Service]:
-    """What its partition may buy, after how many idle seconds it lets go, partitions beside it."""
+    """What its partition may buy, after how many idle seconds it lets go, what stands beside it."""
     config = CONFIG.format(idle=idle, buy=buy, more=more)
-    with service(preloaded, config + lab.aws(), environ=CREDENTIALS) as made:
+    with service(preloaded, config + lab.aws() + aws, environ=CREDENTIALS) as made:
         yield made
 
 

@@ -14,6 +14,7 @@ from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
+from broker.model.volume import VolumeEvent
 from broker.ports import Counters
 
 
@@ -87,6 +88,9 @@ class MemoryStore:
 
     def reservation_facts(self) -> Sequence[ReservationEvent]:
         return [fact for _, fact in self.events if isinstance(fact, ReservationEvent)]
+
+    def volume_facts(self) -> Sequence[VolumeEvent]:
+        return [fact for _, fact in self.events if isinstance(fact, VolumeEvent)]
 
 
 class MemoryTx:

@@ -38,7 +38,9 @@ KINDS = (
         "VolumeId",
         "delete_volume",
         "VolumeId",
-        lambda volume: volume.get("State") == "available",
+        lambda volume: (
+            volume.get("State") == "available" and naming.VOLUME not in naming.tags_of(volume)
+        ),
     ),
     Kind(
         "address",

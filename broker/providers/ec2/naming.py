@@ -19,6 +19,8 @@ JOB = "skypurza:job"
 USER = "skypurza:user"
 ACCOUNT = "skypurza:account"
 DEADLINE = "skypurza:deadline"
+VOLUME = "skypurza:volume"
+"""The key of a volume that is somebody's by name."""
 PORTS = "ports"
 """Component of security groups that open ports to the world."""
 LONGEST_VALUE = 256

@@ -35,6 +35,7 @@ from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.ec2.together import Together, Want, purchase
 from broker.providers.ec2.userdata import user_data
+from broker.providers.ec2.volumes import EbsVolumes
 
 ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
@@ -88,6 +89,7 @@ class Ec2Provider:
             settings=outside.settings,
             clocks=outside.clocks,
         )
+        self.volumes = EbsVolumes(self._asking, outside.site, outside.settings)
         self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
         self._together = Together(self._buy_together, outside.clocks.pause)
         self._buying: set[str] = set()

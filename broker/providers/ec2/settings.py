@@ -21,5 +21,7 @@ class Ec2Settings:
     instance_profile: str | None = None
     root_gib: int = 30
     kms_key: str | None = None
+    devices: str = "/dev/disk/by-id"
+    """Folder in which machines show the disks that are attached to them."""
     efa: bool = True
     """Whether gangs on types with EFA get it, in a placement group of their own."""

@@ -12,7 +12,6 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.listing import text_of
 
 USUAL_LINES = 50
-NO_VOLUMES = "volumes: machines have the disks of their image, no others are attached"
 NO_SERVE = "serve: services are not kept up here"
 
 
@@ -88,10 +87,6 @@ def cancel(given: Values, counter: Counter) -> int:
 
 def dashboard(given: Values, counter: Counter) -> int:
     raise Refused("dashboard: this service has no pages yet", hint="`spz status`, `spz queue`")
-
-
-def volumes(given: Values, counter: Counter) -> int:
-    raise Refused(NO_VOLUMES, hint="keep data in S3: file_mounts")
 
 
 ABSENT = "this is SkyPilot's alone: accounts part users' work, machines come from EC2 only"

@@ -178,6 +178,47 @@ TASKS = (
     Verb("task schema", "tasks:schema", "The JSON Schema of task files.", "", ()),
 )
 KNOWN = "who asks is known by the socket"
+VOLUMES = (
+    Verb(
+        "volumes apply",
+        "volumes:apply",
+        "Make a volume: a disk that outlives machines.",
+        "[FILE]",
+        (
+            Opt("-n --name", TEXT, "Its name.", "NAME"),
+            Opt("--infra", TEXT, "aws/REGION or aws/REGION/ZONE: where it is.", "INFRA"),
+            Opt("--type", TEXT, "ebs; others of SkyPilot's are refused.", "TYPE"),
+            Opt("--size", TEXT, "100Gi.", "SIZE"),
+            Opt("--use-existing", PAIR, "A disk that was not made here: refused."),
+            ASYNC,
+            YES,
+        ),
+    ),
+    Verb(
+        "volumes ls",
+        "volumes:ls",
+        "Volumes, what they cost and who uses them.",
+        "[NAME...]",
+        (
+            Opt("-v --verbose", FLAG, "More columns."),
+            Opt("-r --refresh", FLAG, "The service knows them as they are anyway."),
+            EVERYBODY,
+            *LISTED,
+        ),
+    ),
+    Verb(
+        "volumes delete",
+        "volumes:delete",
+        "Delete volumes with all that is on them.",
+        "[NAME...]",
+        (
+            ALL_OF_MINE,
+            Opt("-p --purge", FLAG, "Forget them, whatever the provider says."),
+            ASYNC,
+            YES,
+        ),
+    ),
+)
 REST = (
     Verb("api info", "service:info", "Where the service is, and who asks.", "", LISTED),
     Verb(
@@ -215,15 +256,7 @@ REST = (
         "[NAME...]",
         (ALL_OF_MINE, YES),
     ),
-    Verb("volumes ls", "service:volumes", "Not offered: says why.", "", LISTED),
-    Verb("volumes apply", "service:volumes", "Not offered: says why.", "[FILE]", (YES,)),
-    Verb(
-        "volumes delete",
-        "service:volumes",
-        "Not offered: says why.",
-        "[NAME...]",
-        (YES, ALL_OF_MINE),
-    ),
+    *VOLUMES,
     *(
         Verb(f"serve {word}", "service:serve", "Not offered: says why.", "[WORD...]!", ())
         for word in ("up", "down", "status", "logs", "update")

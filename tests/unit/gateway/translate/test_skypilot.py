@@ -595,11 +595,16 @@ def test_a_run_elsewhere_than_its_cluster_changes_folder_without_a_shell_of_ours
     assert phase.argv == ("/usr/bin/env", "--chdir=/a b; rm x", "/bin/bash", None)
 
 
+DISK = "a volume that goes with its cluster is its root disk"
+
+
 @pytest.mark.parametrize(
     ("text", "path", "why"),
     [
         ("pool: {workers: 1}", "pool", "workers are no cluster"),
-        ("volumes: {/x: y}", "volumes", "there are none to attach"),
+        ("volumes: {/x: {size: 5Gi}}", "volumes./x", DISK),
+        ("volumes: {x: y}", "volumes.x", "no full path"),
+        ("{num_nodes: 2, volumes: {/x: y}}", "volumes./x", "a disk is with one machine at a time"),
         ("file_mounts: {/data: gs://b}", "file_mounts./data", "gs://b: only s3:// is served"),
         (
             "file_mounts: {/d: {name: b, store: gcs}}",

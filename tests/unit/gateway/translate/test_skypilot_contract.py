@@ -226,7 +226,8 @@ def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
         ("pool-range", "pool of 1-8 workers of L4:1; nothing to run"),
         (
             "volumes",
-            "1 node of 8+ vCPUs; run; refused at launch: volumes: there are none to attach",
+            "1 node of 8+ vCPUs; run; 2 volumes; refused at launch: volumes./mnt/b: "
+            "a volume that goes with its cluster is its root disk",
         ),
         (
             "ordered",

@@ -1,0 +1,107 @@
+"""volumes apply, ls, delete: disks that outlive machines."""
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.model.errors import Refused
+from gateway.query.dollars import usd
+from gateway.sdk import show
+from gateway.sdk.client import Client, Json
+from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.tasks import text_of
+
+OVERRIDES = ("name", "infra", "type", "size", "use_existing")
+POLL_SECONDS = 0.2
+MAKING = "CREATING"
+GOING = "DELETING"
+
+
+def apply(given: Values, counter: Counter) -> int:
+    """Follows it until it is ready. Raises Refused where it cannot be made."""
+    text = text_of(given["words"][0]) if given["words"] else "{}"
+    overrides = {key: given[key] for key in OVERRIDES if given.get(key) is not None}
+    question = f"Proceed to create volume {overrides.get('name') or given['words'][:1] or ''}?"
+    if not given["yes"] and not counter.confirm(question):
+        return 1
+    told = counter.service.persist("/v1/volumes", {"text": text, "overrides": overrides})
+    for note in told["notes"]:
+        counter.say(f"note: {note}")
+    made = None if given["async"] else _settled(counter.service, told["name"], MAKING)
+    if made is not None and made["error_message"]:
+        raise Refused(f"volume {made['name']}: {made['error_message']}")
+    where = "" if made is None else f" in {made['region']}/{made['zone']}"
+    print(f"Created volume {told['name']}{where}" if made else f"Creating volume {told['name']}")
+    return 0
+
+
+def _settled(service: Client, name: str, moving: str) -> Json | None:
+    """It as soon as it is not on its way any more; None once it is gone."""
+    while True:
+        found = {one["name"]: one for one in service.get("/v1/volumes")["volumes"]}
+        one: Json | None = found.get(name)
+        if one is None or one["status"] != moving:
+            return one
+        time.sleep(POLL_SECONDS)
+
+
+def ls(given: Values, counter: Counter) -> int:
+    told = counter.service.get("/v1/volumes", all_users=given["all_users"])
+    found = [one for one in told["volumes"] if not given["words"] or one["name"] in given["words"]]
+    missing = sorted(set(given["words"]) - {one["name"] for one in found})
+    if missing:
+        counter.say(f"no volume {', '.join(missing)}")
+    text = show.listed(COLUMNS, found, told["at"], also=show.wide({**given, "all_users": True}))
+    counter.show(found, given, lambda: text if found else "No existing volumes.")
+    return 0
+
+
+def _infra(one: show.Json) -> str:
+    return "/".join(filter(None, (one["cloud"], one["region"], one["zone"])))
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+COLUMNS: Sequence[show.Column] = (
+    show.Column("NAME", lambda one, _now: one["name"]),
+    show.Column("TYPE", lambda one, _now: one["type"]),
+    show.Column("INFRA", lambda one, _now: _infra(one)),
+    show.Column("SIZE", lambda one, _now: f"{one['size']}Gi"),
+    show.Column("USER", lambda one, _now: one["user_name"]),
+    show.Column("AGE", lambda one, now: show.lasted(max(0, now - one["launched_at"]))),
+    show.Column("STATUS", lambda one, _now: one["status"]),
+    show.Column("LAST_USE", lambda one, _now: _moment(one["last_attached_at"])),
+    show.Column("USED_BY", lambda one, _now: ", ".join(one["usedby_clusters"])),
+    show.Column("$/HOUR", lambda one, _now: usd(one["micro_usd_per_hour"])),
+    show.Column("NAME_ON_CLOUD", lambda one, _now: one["name_on_cloud"], show.VERBOSE),
+    show.Column("MESSAGE", lambda one, _now: one["error_message"], show.VERBOSE),
+)
+
+
+def delete(given: Values, counter: Counter) -> int:
+    """Asks first; exits 1 where the answer is no. Raises Refused, Unknown, Conflict."""
+    if bool(given["words"]) == bool(given["all"]):
+        raise Refused("Either --all or a name must be specified.")
+    told: list[Any] = counter.service.get("/v1/volumes")["volumes"]
+    mine = [one for one in told if one["uid"] == os.getuid()]
+    found = show.matching(mine, given["words"])
+    if not found:
+        print("No volumes to delete.")
+        return 0
+    names = ", ".join(one["name"] for one in found)
+    volumes = "volumes" if len(found) > 1 else "volume"
+    question = f"Deleting {len(found)} {volumes}: {names}. Proceed?"
+    if not given["yes"] and not counter.confirm(question):
+        return 1
+    for one in found:
+        counter.service.persist(f"/v1/volumes/{one['name']}/delete", purge=bool(given["purge"]))
+    for one in found:
+        if not given["async"]:
+            _settled(counter.service, one["name"], GOING)
+        print(f"Deleted volume {one['name']}")
+    return 0
