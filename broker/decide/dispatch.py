@@ -126,7 +126,7 @@ def _of_steps(world: World, message: OfSteps, now: int) -> Decision:
             assert_never(message)
 
 
-def _of_report(world: World, message: rep.Report, now: int) -> Decision:
+def _of_report(world: World, message: rep.OfNodes, now: int) -> Decision:
     match message:
         case rep.StepRefused():
             return seen_in_report.decide_step_refused(world, message, now)

@@ -146,7 +146,7 @@ class Tick:
     """Nothing but the passing of time."""
 
 
-Report = (
+OfNodes = (
     Launched
     | NotLaunched
     | Booted
@@ -163,6 +163,7 @@ Report = (
     | Terminated
     | Vanished
     | PowerSeen
-    | VolumeSeen
     | Tick
 )
+"""Of jobs and of the nodes on which they run."""
+Report = OfNodes | VolumeSeen
