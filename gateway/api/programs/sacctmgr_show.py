@@ -18,7 +18,7 @@ from gateway.api.programs.sacctmgr_rows import (
 )
 from gateway.api.wire import Answer
 from gateway.query import managed, managedelse
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
+from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
 from sbatch_shim.grammar.instants import InstantError, read_instant
 
 BAD_FIELD = "Unknown field '{}'\n"
@@ -118,10 +118,22 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
 
 def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
     try:
-        fields = fields_of(asked.format or usual, known)
+        fields = fields_of(asked.format or usual, (*known, *_of_others(asked)))
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
     return Answer(out=table(fields, rows, Style.of(asked.options.has)))
+
+
+def _of_others(asked: Asked) -> Iterable[Field[Any]]:
+    """Columns that other entities have: every entity takes them and leaves them empty (22.05)."""
+    cluster = asked.ctx.site.cluster
+    for columns in (
+        managed.associations(cluster),
+        managed.users(cluster, asked.book),
+        managed.accounts(cluster),
+        managed.QOS,
+    ):
+        yield from (replace(one, get=nothing) for one in columns)
 
 
 PLACE = "Cluster,Account,User,Partition"

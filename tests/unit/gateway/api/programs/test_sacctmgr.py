@@ -76,6 +76,7 @@ SHOWN = (
     ("sacctmgr -P show assoc woplimits account=physics user=alice", "Cluster|Account|User|Partition\noracle|physics|alice|\n"),
     ("sacctmgr -nP show account where description=chemistry", "chem|chemistry|lab\n"),
     ("sacctmgr -nP show user defaultaccount=chem", "bob|chem|None\n"),
+    ("sacctmgr -nP show user bob format=user,maxsubmitjobsperuser,fairshare%5", "bob||\n"),
     ("sshare -nP -A chem -a -o account,user", "chem|\n chem|alice\n chem|bob\n"),
     ("sshare -nP -U -u bob -o account,user", "chem|bob\n"),
     ("sshare -nP -A root -u nosuch -o effectvusage,normusage", "1.000000|\n"),
