@@ -203,8 +203,12 @@ def moved(payer: Payer, cost: int, *, region: str, at: int) -> Entry:
 
 
 def _late_price(meter: Meter) -> list[_Due]:
+    """What the time that is posted costs otherwise, to those who paid last for it.
+
+    None of them gets back, or pays again, more than he paid then: what is left is nobody's.
+    """
     drift = meter.cost_until(meter.since) - meter.posted
-    return [_Due(NOBODY, Why.LATE_PRICE, meter.since, drift)]
+    return _to_the_last(meter, drift, why=Why.LATE_PRICE, since=meter.since) if drift else []
 
 
 def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
@@ -222,14 +226,19 @@ def _accrued(meter: Meter, holders: Iterable[Holder], until: int) -> list[_Due]:
 
 def _given_back(meter: Meter, over: int, ended_at: int) -> list[_Due]:
     """What was charged beyond the end, to those who paid last; what is left is nobody's."""
-    back: dict[Payer, int] = {}
+    return _to_the_last(meter, -over, why=Why.OVERRUN, since=ended_at)
+
+
+def _to_the_last(meter: Meter, amount: int, *, why: Why, since: int) -> list[_Due]:
+    sign, rest = (1, amount) if amount > 0 else (-1, -amount)
+    theirs: dict[Payer, int] = {}
     for paid in reversed(meter.latest):
-        theirs = min(over, sum(cost for _, cost in paid))
-        over -= theirs
-        for (payer, _), part in zip(paid, share(theirs, [c for _, c in paid]), strict=True):
-            back[payer] = back.get(payer, 0) + part
-    back[NOBODY] = back.get(NOBODY, 0) + over
-    return [_Due(payer, Why.OVERRUN, ended_at, -part) for payer, part in back.items()]
+        most = min(rest, sum(cost for _, cost in paid))
+        rest -= most
+        for (payer, _), part in zip(paid, share(most, [c for _, c in paid]), strict=True):
+            theirs[payer] = theirs.get(payer, 0) + part
+    theirs[NOBODY] = theirs.get(NOBODY, 0) + rest
+    return [_Due(payer, why, since, sign * part) for payer, part in theirs.items()]
 
 
 def _shared(meter: Meter, holders: Iterable[Holder], due: _Due) -> list[_Due]:

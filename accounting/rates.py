@@ -1,6 +1,6 @@
 """What a machine costs: price intervals to whole micro-dollars, and exact sharing of a cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -27,12 +27,34 @@ class Terms:
     minimum_seconds: int = 0
     free_if_interrupted_within: int = 0
     """A machine that the provider takes back sooner than this costs nothing."""
+    price_seconds: int = SECONDS_PER_HOUR
+    """So long holds the price that its pool has when that time begins, counted from the start."""
 
 
 ON_DEMAND = Terms(minimum_seconds=60)
 SPOT = Terms(minimum_seconds=60, free_if_interrupted_within=3600)
 OWNED = Terms()
 """EC2's terms for Linux as of 2025, and those of a declared machine, which only has a price."""
+
+
+def in_force(told: Iterable[Price], terms: Terms, first: Price) -> tuple[Price, ...]:
+    """What a machine that runs since `first` costs, from what its pool was told to cost.
+
+    A change holds from the next time that the price is looked at, as EC2 does with spot machines.
+    The price of `first` is that where nothing is told of the pool at the start.
+    """
+    found = {first.since: first.micro_usd_per_hour}
+    for price in sorted(told):
+        late = max(0, price.since - first.since)
+        periods = -(-late // terms.price_seconds)
+        found[first.since + periods * terms.price_seconds] = price.micro_usd_per_hour
+    times = sorted(found)
+    changes = (
+        Price(at, found[at])
+        for before, at in zip([None, *times], times, strict=False)
+        if before is None or found[before] != found[at]
+    )
+    return tuple(changes)
 
 
 def cumulative(prices: Sequence[Price], start: int, until: int) -> MicroUsd:

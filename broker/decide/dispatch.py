@@ -7,6 +7,7 @@ from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book, decide_entries
+from broker.decide.money import decide_repriced
 from broker.decide.passing import configured_nodes
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
@@ -46,7 +47,15 @@ OfTheSite = (
 OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
 """What is asked of jobs that exist, `update` aside."""
 OfSteps = cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation
-Seen = rep.Launched | rep.NotLaunched | rep.Booted | rep.NotBooted | rep.Terminated | rep.Vanished
+Seen = (
+    rep.Launched
+    | rep.NotLaunched
+    | rep.Booted
+    | rep.NotBooted
+    | rep.Terminated
+    | rep.Vanished
+    | rep.Repriced
+)
 """What becomes of machines."""
 
 
@@ -160,5 +169,7 @@ def _of_machines(world: World, message: Seen, now: int) -> Decision:
             return seen_in_report.decide_terminated(world, message, now)
         case rep.Vanished():
             return seen_in_report.decide_vanished(world, message, now)
+        case rep.Repriced():
+            return decide_repriced(world, message, now)
         case _:
             assert_never(message)

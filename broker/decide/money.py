@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from accounting.ids import JobId
 from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
-from accounting.rates import ON_DEMAND, OWNED, SPOT, Price
+from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms
 from broker.decide.ending import region_of
 from broker.decide.placing import payer_of
+from broker.decide.rules import NOTHING, Decision
 from broker.decide.stopping import keeper_of
 from broker.decide.volumes import holder
 from broker.model import events as ev
@@ -16,6 +17,8 @@ from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
+from broker.model.pricing import repriced
+from broker.model.reports import Repriced
 from broker.model.site import units
 from broker.model.stopping import NodeStarted, NodeStopped
 from broker.model.volume import VolumeGone, VolumeSet
@@ -52,37 +55,57 @@ def after(world: World, fact: ev.Event) -> list[ev.Event]:
     """Meters that begin or learn something by the fact."""
     if isinstance(fact, nev.MachineBought | nev.NodeBooted):
         node = world.nodes.get(fact.node)
-        meter = _meter(node) if node is not None else None
+        meter = _meter(world, node) if node is not None else None
         if node is not None and meter is not None and meter != node.meter:
             return [_metered(node, meter, _beside(world, node, meter), now=fact.at)]
     if isinstance(fact, NodeStarted):
         node = world.nodes[fact.node]
-        again = _meter(replace(node, meter=None))
+        again = _meter(world, replace(node, meter=None))
         if again is not None:
             return [_metered(node, again, _beside(world, node, again), now=fact.at)]
     return []
 
 
-def _meter(node: Node) -> Meter | None:
+def _meter(world: World, node: Node) -> Meter | None:
     """The node's meter with what is known now; None while nobody bills for it."""
     machine = node.machine
     if node.declared:
         return node.meter or _owned(node)
     if machine is None or machine.running_at is None:
         return None
-    known = node.meter or Meter(
-        node=node.name,
-        launch=node.launch,
-        whole=node.whole,
-        terms=SPOT if machine.market is Market.SPOT else ON_DEMAND,
-        prices=(Price(machine.running_at, machine.micro_usd_per_hour),),
-        running_at=machine.running_at,
-        cause=node.cause,
-        instance_type=machine.instance_type,
-        region=machine.region,
-        market=machine.market.value,
+    known = node.meter or repriced(
+        Meter(
+            node=node.name,
+            launch=node.launch,
+            whole=node.whole,
+            terms=_spot(world, node) if machine.market is Market.SPOT else ON_DEMAND,
+            prices=(Price(machine.running_at, machine.micro_usd_per_hour),),
+            running_at=machine.running_at,
+            cause=node.cause,
+            instance_type=machine.instance_type,
+            region=machine.region,
+            market=machine.market.value,
+        ),
+        machine,
     )
     return replace(known, booted_at=node.booted) if node.booted else known
+
+
+def _spot(world: World, node: Node) -> Terms:
+    partition = world.site.partition(node.partitions[0])
+    elastic = partition.elastic if partition is not None else None
+    return replace(SPOT, price_seconds=elastic.buy.spot_price_seconds) if elastic else SPOT
+
+
+def decide_repriced(world: World, seen: Repriced, now: int) -> Decision:
+    """What the machine costs from now on, and cost since its price changed."""
+    node = world.present(seen.node, seen.launch)
+    if node is None or node.meter is None:
+        return NOTHING
+    meter = repriced(node.meter, seen.machine)
+    if meter == node.meter:
+        return NOTHING
+    return Decision([_metered(node, meter, node.beside, now=now)])
 
 
 def _beside(world: World, node: Node, meter: Meter) -> tuple[Meter, ...]:
@@ -184,9 +207,16 @@ def _holders(world: World, node: Node) -> list[Holder]:
     ]
 
 
+def _last_meter(world: World, node: Node, machine: Machine | None) -> Meter | None:
+    """With the prices that are known at the end."""
+    if node.meter is None or machine is None:
+        return node.meter or _meter(world, replace(node, machine=machine))
+    return repriced(node.meter, machine)
+
+
 def _halted(world: World, node: Node, machine: Machine, *, now: int) -> Posted:
     """A machine that is stopped is billed no more, but for its volume."""
-    meter = node.meter or _meter(replace(node, machine=machine))
+    meter = _last_meter(world, node, machine)
     if meter is None:
         return [], []
     ended = machine.stopped_at if machine.stopped_at is not None else now
@@ -198,7 +228,7 @@ def _halted(world: World, node: Node, machine: Machine, *, now: int) -> Posted:
 
 def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> Posted:
     last = machine or node.machine
-    meter = node.meter or _meter(replace(node, machine=last))
+    meter = _last_meter(world, node, last)
     if meter is None or last is None or all(m.closed for m in (meter, *node.beside)):
         return [], []
     ended = last.terminated_at if last.terminated_at is not None else now

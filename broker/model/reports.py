@@ -142,6 +142,15 @@ class Vanished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repriced:
+    """The pool of a machine that runs has another price than was known; `machine` as last seen."""
+
+    node: NodeName
+    launch: int
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """Nothing but the passing of time."""
 
@@ -162,6 +171,7 @@ OfNodes = (
     | Journal
     | Terminated
     | Vanished
+    | Repriced
     | PowerSeen
     | Tick
 )

@@ -1,13 +1,14 @@
 """What exists against what we hold: machines nobody knows are let go, losses are told."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.model.effects import Terminate
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState
-from broker.model.reports import Terminated, Vanished
+from broker.model.pricing import repriced
+from broker.model.reports import Repriced, Terminated, Vanished
 from broker.model.site import Elastic
 from broker.ports import Provider
 from broker.world import Snapshot
@@ -39,10 +40,14 @@ def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminate
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a sweep found; `stray` machines belong to nobody, `lost` nodes have no machine."""
+    """What a sweep found; `stray` machines belong to nobody, `lost` nodes have no machine.
+
+    Machines of `repriced` ones cost otherwise than is known.
+    """
 
     stray: tuple[Machine, ...]
     lost: tuple[Vanished, ...]
+    repriced: tuple[Repriced, ...] = ()
 
 
 def nodes_of(seen: Snapshot, provider: str) -> Mapping[NodeName, Node]:
@@ -80,7 +85,17 @@ def difference(
         for node in _ours(nodes.values())
         if _over(seen.get(node.identity)) and not _too_new(node, seen, lately)
     )
-    return Difference(stray, lost)
+    return Difference(stray, lost, tuple(_repriced(nodes.values(), seen)))
+
+
+def _repriced(
+    nodes: Iterable[Node], seen: Mapping[tuple[NodeName, int], Machine]
+) -> Iterator[Repriced]:
+    for node in nodes:
+        machine = seen.get(node.identity)
+        if machine is None or node.meter is None or repriced(node.meter, machine) == node.meter:
+            continue
+        yield Repriced(node=node.name, launch=node.launch, machine=machine)
 
 
 IN_BETWEEN = frozenset({NodeState.LAUNCHING, NodeState.TERMINATING})

@@ -31,9 +31,15 @@ def rate_now(job: Job, nodes: Mapping[NodeName, Node]) -> int:
     for share in job.shares:
         node = nodes.get(share.node)
         if node is not None:
-            price = node.machine.micro_usd_per_hour if node.machine else node.micro_usd_per_hour
-            total += int(price * share.tres.dominant_share(node.whole))
+            total += int(_price(node) * share.tres.dominant_share(node.whole))
     return total
+
+
+def _price(node: Node) -> int:
+    """Micro-dollars an hour, as it was told last."""
+    if node.meter is not None:
+        return node.meter.prices[-1].micro_usd_per_hour
+    return node.machine.micro_usd_per_hour if node.machine else node.micro_usd_per_hour
 
 
 def worst(job: Job, budget: Budget, rate: int, *, now: int) -> int:

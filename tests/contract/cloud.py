@@ -161,6 +161,10 @@ class StubEc2:
             ]
         }
 
+    def _describe_spot_price_history(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        """What machines were bought at is all there ever was."""
+        return {"SpotPriceHistory": []}
+
     def _describe_security_groups(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         if params["Filters"][0]["Name"].startswith("tag:"):
             made = (key.split(" ") for key in self.groups)

@@ -39,12 +39,15 @@ class Billed(Taken, Protocol):
     def ended_at(self) -> int | None: ...
     @property
     def taken_back(self) -> bool: ...
+    @property
+    def repriced(self) -> Sequence[tuple[float, int]]: ...
 
 
-def cost(machine: Billed, now: int) -> int:
+def cost(machine: Billed, now: int, *, hour: int = HOUR) -> int:
     """Micro-dollars until `now`; EC2's terms for Linux: by the second, a minute at least each time.
 
-    Volumes are billed on while it is stopped.
+    Volumes are billed on while it is stopped. Each `hour` of a spot machine costs what its pool
+    costs when that begins.
     """
     spans: list[tuple[int, int | None]] = [*machine.spans]
     if machine.running_at is not None:
@@ -54,10 +57,24 @@ def cost(machine: Billed, now: int) -> int:
     early = (machine.stopped_at or now) - spans[-1][0] < FREE_SPOT_SECONDS
     free = machine.taken_back and machine.market == SPOT and early
     volumes = [price for price in machine.beside if price != ADDRESS]
-    whole = [0 if free else machine.micro_usd_per_hour, *machine.beside]
-    running = [price for price in whole if price not in volumes]
+    addresses = [price for price in machine.beside if price == ADDRESS]
     kept = sum(price * _seconds(spans[0][0], machine.ended_at, now) // HOUR for price in volumes)
-    return kept + sum(price * _seconds(*span, now) // HOUR for span in spans for price in running)
+    kept += sum(price * _seconds(*span, now) // HOUR for span in spans for price in addresses)
+    if free:
+        spans.pop()
+    return kept + sum(_run(machine, span[0], _seconds(*span, now), hour) for span in spans)
+
+
+def _run(machine: Billed, start: int, seconds: int, hour: int) -> int:
+    """The machine alone, cut to micro-dollars once."""
+    whole = 0
+    for begun in range(0, seconds, hour):
+        price = machine.micro_usd_per_hour
+        for since, changed in machine.repriced:
+            if int(since) <= start + begun:
+                price = changed
+        whole += price * min(hour, seconds - begun)
+    return whole // HOUR
 
 
 def _seconds(start: int, end: int | None, now: int) -> int:
@@ -81,7 +98,7 @@ def _disk(asked: Mapping[str, Any]) -> int:
     return month // MONTH_HOURS
 
 
-def bill(machines: Iterable[Billed], now: int) -> dict[str, object]:
+def bill(machines: Iterable[Billed], now: int, *, hour: int = HOUR) -> dict[str, object]:
     """Every machine that there was, and the sum; instants in whole seconds UTC."""
     lines = [
         {
@@ -95,7 +112,7 @@ def bill(machines: Iterable[Billed], now: int) -> dict[str, object]:
             "running_at": machine.running_at,
             "stopped_at": machine.stopped_at,
             "taken_back": machine.taken_back,
-            "micro_usd": cost(machine, now),
+            "micro_usd": cost(machine, now, hour=hour),
         }
         for machine in machines
     ]

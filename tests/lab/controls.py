@@ -9,6 +9,7 @@ from tests.lab.bill import bill
 from tests.lab.box import Box
 from tests.lab.machines import Machine, by_luck, moment
 from tests.lab.stock import ANY, Limit, Reservation
+from tests.lab.wares import SPOT
 from tests.lab.weather import Rule
 
 Given = Mapping[str, Any]
@@ -31,7 +32,7 @@ def calls(box: Box) -> Any:
 
 
 def bill_now(box: Box) -> Any:
-    return bill(box.machines.billed(), int(box.now()))
+    return bill(box.machines.billed(), int(box.now()), hour=int(box.delays.of("price")))
 
 
 def set_weather(box: Box, given: Given) -> None:
@@ -58,12 +59,12 @@ def set_quota(box: Box, given: Given) -> None:
 
 
 def set_price(box: Box, given: Given) -> None:
-    box.wares.change(
-        given["instance_type"],
-        given["market"],
-        place=given["place"],
-        price=int(given["micro_usd_per_hour"]),
-    )
+    """Machines that run cost otherwise, too, where they are spot ones."""
+    pool = given["instance_type"], given["market"], given["place"]
+    price, now = int(given["micro_usd_per_hour"]), box.now()
+    box.wares.change(pool, price=price, at=now)
+    if given["market"] == SPOT:
+        box.machines.reprice(pool, now, price)
 
 
 def add_rule(box: Box, given: Given) -> None:

@@ -59,7 +59,7 @@ class NoHosts:
 
 @dataclass(slots=True)
 class Delays:
-    """Seconds as they are on EC2; all are divided by `speed`, but for `listed`."""
+    """Seconds as they are on EC2; `speed` divides all but `listed` and `price`."""
 
     boot: float = 17.0
     ssh: float = 3.0
@@ -70,11 +70,13 @@ class Delays:
     """Until a new machine is found by those who ask for it."""
     listed: float = 3600.0
     """So long a terminated machine is still listed."""
+    price: float = 3600.0
+    """So long a spot machine costs what its pool costs when that time begins."""
     speed: float = 1.0
 
     def of(self, name: str) -> float:
         seconds = float(getattr(self, name))
-        return seconds if name == "listed" else seconds / self.speed
+        return seconds if name in {"listed", "price"} else seconds / self.speed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class Machine:
     instance_type: str
     market: str
     micro_usd_per_hour: int
+    repriced: list[tuple[float, int]] = field(default_factory=list)
+    """What its pool cost later, from when on."""
     address: str
     launched_at: float
     boots_at: float
@@ -233,6 +237,12 @@ class Machines:
         machine.reason, machine.down_at, machine.launched_at = "", None, now
         machine.boots_at = now + self.delays.of("boot")
         self._enter(machine, "pending")
+
+    def reprice(self, pool: tuple[str, str, str], now: float, price: int) -> None:
+        """Of what is there, spot machines of that type, market and zone cost otherwise from now."""
+        for machine in self.made.values():
+            if (machine.instance_type, machine.market, machine.zone) == pool:
+                machine.repriced.append((now, price))
 
     def interrupt(self, machine: Machine, now: float, *, notice: float = NOTICE_SECONDS) -> None:
         """Takes a spot machine back after so many seconds' notice."""

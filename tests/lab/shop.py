@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -11,16 +11,11 @@ from broker.optimize.catalog import Shape
 from tests.lab.faults import Fault
 from tests.lab.launching import Launching
 from tests.lab.stock import Reservation
-from tests.lab.wares import SPOT
 
 PAGE = 100
 LARGEST_PAGE = 1000
 LOCATIONS = ("region", "availability-zone", "availability-zone-id")
 PRODUCT = "Linux/UNIX"
-SAMPLES = (timedelta(hours=1), timedelta(hours=9))
-"""How old the prices in the history are."""
-
-
 CPU_MAKERS = {"intel": "Intel", "amd": "AMD", "graviton": "AWS"}
 DEVICES: Mapping[str, tuple[str, str, str]] = {
     "nvidia": ("GpuInfo", "Gpus", "NVIDIA"),
@@ -144,25 +139,25 @@ class Shop(Launching):
 
     def _history(self, names: Sequence[str], zones: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Newest first within a pool; StartTime leaves the price in force then, as EC2 does."""
-        now = datetime.fromtimestamp(self.box.now(), UTC)
-        start = self._get_param("StartTime")
-        old = start is None or _instant(start) < now - SAMPLES[0]
+        given, now = self._get_param("StartTime"), self.box.now()
+        start = 0.0 if given is None else _instant(given).timestamp()
         for name in self.box.wares.types_in(self.region):
             if not _matches(name, names):
                 continue
             for zone_id, zone in self._zone_names().items():
-                price = self.box.wares.price(name, SPOT, region=self.region, zone=zone_id)
-                if price is None or not _matches(zone, zones):
+                if not _matches(zone, zones):
                     continue
-                for age in SAMPLES if old else SAMPLES[:1]:
+                for at, price in self.box.wares.samples(name, zone_id, now):
                     yield {
                         "InstanceType": name,
                         "ProductDescription": PRODUCT,
                         "SpotPrice": f"{price / 1_000_000:.6f}",
                         "AvailabilityZone": zone,
                         "AvailabilityZoneId": zone_id,
-                        "Timestamp": now - age,
+                        "Timestamp": datetime.fromtimestamp(at, UTC),
                     }
+                    if at <= start:
+                        break
 
     def _page(self, rows: list[Any], default: int = PAGE) -> tuple[list[Any], str | None]:
         start = int(self._get_param("NextToken") or 0)

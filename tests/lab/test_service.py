@@ -157,3 +157,28 @@ def test_the_ledger_is_the_bill_of_the_box(preloaded: Preloaded, lab: Running) -
         settle(lambda: not lab.living(), "idle machines to be let go")
         settle(lambda: nodes_gone(gateway), "the nodes' end to be written down")
         assert posted(gateway) == billed(lab, since)
+
+
+def test_a_spot_price_that_changes_while_a_machine_runs_is_in_the_ledger_as_in_the_bill(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    """Here a price holds for two seconds, on EC2 for an hour."""
+    kind = {"instance_type": "m7i.large", "market": "spot"}
+    buy = "instance_types: [m7i.large], regions: [us-east-1], spot: true, spot_price_seconds: 2"
+    lab.set("delays", price=2)
+    with served(preloaded, lab, buy) as gateway:
+        since = len(lab.get("bill")["lines"])
+        job = gateway.wrap("sleep 300")
+        gateway.wait(job, "RUNNING")
+        settle(lambda: [m for m in lab.living() if m["state"] == "running"], "the machine to run")
+        (machine,) = lab.living()
+        for price in (7_000_000, 1_000):
+            lab.set("price", **kind, place=machine["zone"], micro_usd_per_hour=price)
+            time.sleep(2.2)
+        lab.set("price", **kind, place=machine["zone"], micro_usd_per_hour=3_000_000)
+        gateway.run("scancel", str(job))
+        settle(lambda: not lab.living(), "the idle machine to be let go")
+        settle(lambda: nodes_gone(gateway), "the node's end to be written down")
+        whole = billed(lab, since)
+        assert whole > 7_000_000 * 2 // 3600
+        assert posted(gateway) == whole

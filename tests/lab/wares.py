@@ -7,6 +7,8 @@ from broker.model.offer import Market
 from broker.optimize.bundled import bundled
 from broker.optimize.catalog import Catalog, Shape
 
+SAMPLES = (3600.0, 9 * 3600.0)
+"""How old spot prices are, at the latest change or now."""
 ON_DEMAND, SPOT = str(Market.ON_DEMAND), str(Market.SPOT)
 
 
@@ -59,7 +61,8 @@ class Wares:
     """Zone ids by type and region."""
     prices: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """By type, market and place: the region on demand, the zone id for spot."""
-    changed: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    changed: dict[tuple[str, str, str], list[tuple[float, int]]] = field(default_factory=dict)
+    """From when on they were what, the latest at the end."""
 
     @classmethod
     def of(cls, catalog: Catalog) -> "Wares":
@@ -81,11 +84,20 @@ class Wares:
         """What a launch there costs now; None where nobody told a price."""
         place = zone if market == SPOT else region
         key = (instance_type, market, place)
-        return self.changed.get(key, self.prices.get(key))
+        changes = self.changed.get(key)
+        return changes[-1][1] if changes else self.prices.get(key)
 
-    def change(self, instance_type: str, market: str, *, place: str, price: int) -> None:
-        """From now on new machines there cost that much."""
-        self.changed[instance_type, market, place] = price
+    def change(self, pool: tuple[str, str, str], *, price: int, at: float) -> None:
+        """From then on new machines there cost that much."""
+        self.changed.setdefault(pool, []).append((at, price))
+
+    def samples(self, instance_type: str, zone: str, now: float) -> list[tuple[float, int]]:
+        """Spot prices of a pool by when they were told first, the newest first."""
+        key = (instance_type, SPOT, zone)
+        changes = self.changed.get(key, [])
+        begun = changes[0][0] if changes else now
+        first = [(begun - age, price) for age in SAMPLES if (price := self.prices.get(key))]
+        return [*reversed(changes), *first]
 
     def types_in(self, region: str) -> list[str]:
         return sorted(name for name, where in self.zones if where == region)

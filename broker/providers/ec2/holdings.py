@@ -15,6 +15,7 @@ from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.network import Zones
 from broker.providers.ec2.settings import Ec2Settings
+from broker.providers.ec2.spotprices import SpotPrices
 
 FRESH_SECONDS = 1.0
 """A describe younger than this is believed."""
@@ -68,6 +69,7 @@ class Holdings:
         self._names = regions
         self._public = settings.public
         self._zones = Zones(api)
+        self._prices = SpotPrices(api, self._zones)
         self._clocks = clocks
         self._regions: dict[str, _Region] = {}
         self._lock = threading.Lock()
@@ -138,6 +140,7 @@ class Holdings:
         seen = told(self._described(name), name, public=self._public)
         seen = [replace(one, zone=self._zones.id(name, one.zone)) for one in seen]
         fresh = {machine.id: _carried(machine, here, now) for machine in seen}
+        fresh = self._prices.told(name, fresh, now)
         here.seen_at.update(dict.fromkeys(fresh, now))
         here.machines = _missed(here, fresh, now) | fresh
         here.seen_at = {id: at for id, at in here.seen_at.items() if id in here.machines}

@@ -159,15 +159,23 @@ def repriced(machine, price):
     return replace(machine, prices=tuple(sorted(kept.values())))
 
 
-def test_a_price_that_is_learned_late_is_corrected_by_nobodys_entry():
+@pytest.mark.parametrize(
+    ("price", "corrected"),
+    [
+        (7_200_000, [("physics", 50_000)]),
+        (0, [("physics", -50_000)]),
+        (36_000_000, [("physics", 100_000), (OVERHEAD, 350_000)]),
+    ],
+)
+def test_a_price_that_is_learned_late_is_paid_by_those_who_paid_last(price, corrected):
     machine, _ = settle(meter(), [holder(2)], START + 100)
-    machine = repriced(machine, Price(START + 50, 7_200_000))
+    machine = repriced(machine, Price(START + 50, price))
     after, entries = settle(machine, [holder(2)], START + 110)
-    assert [(entry.account, entry.kind, entry.cost) for entry in entries] == [
-        (OVERHEAD, Kind.CORRECTION, 50_000),
-        ("physics", Kind.CHARGE, 20_000),
-    ]
-    assert after.posted == 170_000
+    late = [entry for entry in entries if entry.why is Why.LATE_PRICE]
+    assert [(entry.account, entry.cost) for entry in late] == corrected
+    assert {entry.kind for entry in late} == {Kind.CORRECTION}
+    assert after.posted == sum(entry.cost for entry in entries) + 100_000
+    assert after.posted == machine.cost_until(START + 110)
 
 
 def test_a_closed_meter_posts_nothing_more():

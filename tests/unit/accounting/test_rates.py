@@ -15,9 +15,11 @@ from accounting.rates import (
     bill,
     cumulative,
     dollars,
+    in_force,
     share,
 )
 
+START = 1_700_000_000
 DOLLAR = (Price(0, 1_000_000),)
 WEIGHTS = st.lists(st.fractions(min_value=0, max_value=1, max_denominator=512), min_size=1)
 
@@ -119,3 +121,22 @@ def test_no_weights_and_negative_ones_are_refused(weights):
 )
 def test_money_is_shown_in_dollars_with_six_decimals(cost, text):
     assert dollars(cost) == text
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ([], [(START, 9)]),
+        ([(START - 99, 5), (START - 9, 7)], [(START, 7)]),
+        ([(START, 7)], [(START, 7)]),
+        ([(START + 1, 7)], [(START, 9), (START + 60, 7)]),
+        ([(START + 60, 7)], [(START, 9), (START + 60, 7)]),
+        ([(START + 61, 7), (START + 90, 8)], [(START, 9), (START + 120, 8)]),
+        ([(START + 90, 8), (START + 61, 7)], [(START, 9), (START + 120, 8)]),
+        ([(START + 1, 9), (START + 61, 9), (START + 130, 8)], [(START, 9), (START + 180, 8)]),
+        ([(START + 1, 7), (START + 61, 9)], [(START, 9), (START + 60, 7), (START + 120, 9)]),
+    ],
+)
+def test_a_price_holds_for_a_period_from_when_the_machine_runs(told, wanted):
+    prices = in_force([Price(*one) for one in told], Terms(price_seconds=60), Price(START, 9))
+    assert [(price.since, price.micro_usd_per_hour) for price in prices] == wanted
