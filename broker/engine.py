@@ -7,6 +7,7 @@ from typing import Any
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import fading, money
+from broker.decide.accruing import Accruing
 from broker.decide.answers import Answers, reply_of
 from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
@@ -104,6 +105,7 @@ class Engine:
         self.viewing = Viewing(world, market, ranked=self.ranked, budgets=self.budgets)
         self.preempting = Preempting(world)
         self.overrunning = Overrunning(world)
+        self.accruing = Accruing(world)
         self.next_begin = FOREVER
         self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
         self._last_due = 0
@@ -283,7 +285,7 @@ class Engine:
             return
         self._last_due = now
         passed = [*due(self.world, now), *self.budgets.due(now), *self.preempting.due(now)]
-        self._apply_each([*passed, *self.overrunning.due(now)], now)
+        self._apply_each([*passed, *self.overrunning.due(now), *self.accruing.due(now)], now)
         if now >= self._last_settled + SETTLE_SECONDS:
             self._last_settled = now
             meters, entries = money.periodic(self.world, now)

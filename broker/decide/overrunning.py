@@ -5,7 +5,7 @@ from broker.model.job import Job, JobState
 from broker.model.site import units
 from broker.model.tally import counts_of, party_of
 from broker.schedule.limit_rows import ROWS, Asking
-from broker.schedule.limits import Known, known_of, stands_in, used_up
+from broker.schedule.limits import Known, is_set, known_of, stands_in, used_up
 from broker.world import World
 
 EVERY = 30
@@ -23,22 +23,13 @@ class Overrunning:
     def due(self, now: int) -> list[ev.JobEvent]:
         """Jobs that a limit ends, as their time limit would."""
         world = self._world
-        if now < self._next or not _is_set(world):
+        if now < self._next or not is_set(world.site.book, ENDING):
             return []
         self._next = now + EVERY
         known = known_of(world.site, world.tally, world.charges, now=now)
         running = (world.jobs[job] for job in sorted(world.active))
         ends = ((job, _limit(world, job, known)) for job in running if _runs(job))
         return [_ended(job, limit, now) for job, limit in ends if limit]
-
-
-def _is_set(world: World) -> bool:
-    """Whether somebody has such a limit."""
-    book = world.site.book
-    found = [one.limits for one in book.qos.values()]
-    found += [one.limits for one in book.accounts.values()]
-    found += [own.limits for owned in book.associations.values() for own in owned]
-    return any(getattr(limits, name) not in (None, {}) for limits in found for name in ENDING)
 
 
 def _runs(job: Job) -> bool:

@@ -69,6 +69,13 @@ class Waits(JobFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ages(JobFact):
+    """It grows older from an instant on, in its priority; None: not before others have started."""
+
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldSet(JobFact):
     hold: Hold | None
     priority: int
@@ -314,6 +321,7 @@ JobEvent = (
     | NoticeAsked
     | NoticeSent
     | StepLimited
+    | Ages
     | LimitTold
     | LimitNear
 )

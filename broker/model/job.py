@@ -272,6 +272,10 @@ class Job:
     after: tuple[Dependency, ...] = ()
     """Dependencies still open."""
     eligible: int | None = None
+    idles: bool = False
+    """Whether it waits without growing older, because a limit lets only so many do so."""
+    ages_since: int | None = None
+    """Since when it does, where it had to wait for its turn."""
     attempt: int = 0
     shares: tuple[Share, ...] = ()
     started: int | None = None

@@ -1,7 +1,7 @@
 """What users' live jobs come to, and what was used before, by party: for limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from accounting.tres import Tres
@@ -32,6 +32,8 @@ class Used:
     queued: int = 0
     """Waiting and running; every task of an array counts."""
     running: int = 0
+    accruing: int = 0
+    """Waiting ones that grow older; counted only where a limit looks at them."""
     held: Counts = field(default_factory=dict)
     """By the running ones."""
     begins: Counts = field(default_factory=dict)
@@ -43,13 +45,14 @@ class Used:
         """Counts more, or with a sign of -1 less."""
         self.queued += sign * other.queued
         self.running += sign * other.running
+        self.accruing += sign * other.accruing
         if other.running:
             _merge(self.held, other.held, sign)
             _merge(self.begins, other.begins, sign)
             _merge(self.ends, other.ends, sign)
 
     def copy(self) -> "Used":
-        return Used(self.queued, self.running, dict(self.held), dict(self.begins), dict(self.ends))
+        return replace(self, held=dict(self.held), begins=dict(self.begins), ends=dict(self.ends))
 
     def seconds(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs have used so far."""

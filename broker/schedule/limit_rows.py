@@ -23,6 +23,8 @@ class When(Enum):
     """Others use it up: it waits."""
     NODES = auto()
     """The same, of what it would hold: looked at once nodes could be given."""
+    ACCRUE = auto()
+    """Others that wait have used it up: it waits too, without growing older."""
 
 
 class Whose(Enum):
@@ -94,6 +96,10 @@ def _running(past: Past, _: Asking, __: str) -> int:
     return past.used.running + 1
 
 
+def _accruing(past: Past, _: Asking, __: str) -> int:
+    return past.used.accruing + 1
+
+
 def _wall(_: Past, ask: Asking, __: str) -> int:
     return ask.seconds
 
@@ -143,7 +149,7 @@ def _spent_wall(past: Past, ask: Asking, _: str) -> int:
 
 
 USER, ACCOUNT, GROUP = Whose
-SUBMIT, JOB, START, NODES = When
+SUBMIT, JOB, START, NODES, ACCRUE = When
 TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 
 
@@ -182,6 +188,8 @@ ROWS: tuple[Row, ...] = (
            assoc="AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob AssocMaxGRESMinutesPerJob AssocMaxBillingMinutesPerJob"),
     *_each(Row("min_tres_per_job",         JOB,    USER,    _one),
            qos="QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode QOSMinGRES QOSMinBilling"),
+    Row("max_jobs_accrue",             ACCRUE, USER,    _accruing, "MaxJobsAccrue", "MaxJobsAccrue"),
+    Row("grp_jobs_accrue",             ACCRUE, GROUP,   _accruing, "GrpJobsAccrue", "GrpJobsAccrue"),
     Row("max_jobs",                    START,  USER,    _running, "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit"),
     Row("max_jobs_per_account",        START,  ACCOUNT, _running, "MaxJobsPerAccount"),
     Row("grp_jobs",                    START,  GROUP,   _running, "QOSGrpJobsLimit", "AssocGrpJobsLimit"),

@@ -4,7 +4,7 @@
 `accounting.assoc.Standing` orders them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from accounting.assoc import (
@@ -131,7 +131,7 @@ def at_submit(known: Known, stands: Standing, *, ask: Asking) -> Broken | None:
         for bound in bounds(stands)
         if bound.row.when is When.SUBMIT or (stands.denies and bound.row.when is When.JOB)
     )
-    return next(_broken(found, known, ask=ask), None)
+    return first_broken(found, known, ask=ask)
 
 
 def used_up(known: Known, stands: Standing, *, ask: Asking) -> Bound | None:
@@ -154,6 +154,20 @@ def stands_in(
     return in_partition(site.book, found, part.qos if part else None)
 
 
+def first_broken(found: Iterable[Bound], known: Known, *, ask: Asking) -> Broken | None:
+    """The first of the limits that the job breaks."""
+    return next(_broken(found, known, ask=ask), None)
+
+
+def is_set(book: Book, names: Collection[str]) -> bool:
+    """Whether anybody has a limit of one of these names."""
+    found = [one.limits for one in book.qos.values()]
+    found += [one.limits for one in book.accounts.values()]
+    found += [own.limits for owned in book.associations.values() for own in owned]
+    return any(getattr(limits, name) not in (None, {}) for limits in found for name in names)
+
+
+KEEPS_WAITING = frozenset({When.JOB, When.START, When.NODES})
 ENFORCED_SHARE = "EnforceUsageThreshold"
 
 
@@ -224,7 +238,7 @@ class Keeper:
             return None
         self._count()
         ask = asking(self._site, job, partition)
-        broken = next(_broken(found, self._about, ask=ask), None)
+        broken = first_broken(found, self._about, ask=ask)
         return broken.reason if broken else None
 
     def _bounds(self, job: Job, partition: str) -> tuple[Bound, ...] | str:
@@ -236,7 +250,7 @@ class Keeper:
             return "InvalidAccount"
         except InvalidQos:
             return "InvalidQOS"
-        return tuple(bound for bound in bounds(stands) if bound.row.when is not When.SUBMIT)
+        return tuple(bound for bound in bounds(stands) if bound.row.when in KEEPS_WAITING)
 
     def started(self, job: Job, tres: Tres, *, sign: int = 1, partition: str = "") -> None:
         """The job, or one task of it, runs from now; with a sign of -1 it does not after all.

@@ -169,8 +169,9 @@ def is_set(job: Job) -> bool:
 
 
 def _age(job: Job, ranking: Ranking, now: int) -> float:
-    since = job.submitted if "ACCRUE_ALWAYS" in ranking.flags else job.eligible
-    if since is None or not ranking.max_age:
+    always = "ACCRUE_ALWAYS" in ranking.flags
+    since = job.submitted if always else job.ages_since or job.eligible
+    if since is None or not ranking.max_age or (job.idles and not always):
         return 0.0
     return min(max(now - since, 0) / ranking.max_age, 1.0)
 

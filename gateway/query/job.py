@@ -241,7 +241,8 @@ def eligible(job: Job, ctx: Context) -> int | None:
 
 
 def accrued(job: Job, ctx: Context) -> int | None:
-    at = eligible(job, ctx)
+    """Since when it grows older in its priority; None while a limit lets only others do so."""
+    at = None if job.idles else job.ages_since or eligible(job, ctx)
     return at if at is not None and at <= ctx.now else None
 
 
