@@ -48,7 +48,6 @@ BAD_STATE = (
 )
 STRUCTURED = "%P%T%f%G%E%H%u%c%m%w%z%X%Y%Z"
 """Columns that keep lines of --json apart."""
-WORD = "Unrecognized option: {}\n"
 
 StateTest = Callable[[NodeView], bool]
 
@@ -126,8 +125,6 @@ class Sinfo:
 
 async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
     options = read_options(desk, call)
-    for word in options.words[:1]:
-        raise fail(f"sinfo: error: {WORD.format(word)}")
     _check_iterate(options)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):

@@ -129,6 +129,7 @@ def test_lines_of_the_usual_listing() -> None:
 
 FILTERS = [
     (("-t", "idle"), "idle ec2-[3-4]"),
+    (("-t", "idle", "words", "beside"), "idle ec2-[3-4]"),
     (("-t", "alloc,mix"), "mix ec2-2|alloc ec2-1"),
     (("-t", "!idle"), "mix ec2-2|alloc ec2-1"),
     (("-t", "mixed&idle"), "n/a "),
@@ -177,6 +178,7 @@ def test_a_width_puts_no_lines_together(letter: str) -> None:
 
 ERRORS = [
     (("-t", "zz"), 1, 'sinfo: error: Bad state string: "zz"\n'),
+    (("-i", "x"), 1, "sinfo: error: Error: invalid entry for --iterate=x\n"),
     (("-S", "?"), 1, "sinfo: error: Invalid sort specification: ?\n"),
     (("-o", "%.3@x"), 0, "Invalid node format specification: @\n"),
     (("-O", "nosuch"), 0, "sinfo: error: Invalid job format specification: nosuch\n"),
