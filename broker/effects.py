@@ -99,9 +99,10 @@ def _stands(world: World, job: Job, nodes: tuple[Node, ...]) -> bool:
     """Whether all of its nodes are up, and those of the other components too."""
     if len(nodes) != len(job.shares):
         return False
-    if job.het is None or not job.configuring:
+    if job.het is None or not job.configuring or (job.spec.managed and job.restarts):
         return True
-    others = (world.jobs.get(job_id) for job_id in job.het.ids)
+    found = (world.jobs.get(job_id) for job_id in job.het.ids)
+    others = (one for one in found if not (job.spec.managed and (one is None or one.over)))
     return all(
         one is not None and one.shares and len(_nodes_up(world, one)) == len(one.shares)
         for one in others

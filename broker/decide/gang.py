@@ -1,4 +1,7 @@
-"""Components of a heterogeneous job share one fate: what one comes to, the others come to."""
+"""Components of a heterogeneous job share one fate: what one comes to, the others come to.
+
+Tasks of a managed group begin together as well, but each ends and starts again by itself.
+"""
 
 from accounting.ids import JobId
 from broker.decide.ending import never_ran
@@ -21,7 +24,7 @@ def members(world: World, job: Job) -> list[Job]:
 def shared_fate(world: World, fact: ev.JobEvent, now: int) -> list[ev.JobEvent]:
     """What follows for the other components from one's end or requeue."""
     job = world.jobs.get(JobId(fact.job))
-    if job is None or job.het is None:
+    if job is None or job.het is None or job.spec.managed is not None:
         return []
     others = [one for one in members(world, job) if one.id != job.id]
     if isinstance(fact, ev.Ended):

@@ -83,10 +83,21 @@ def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) 
         job_id = JobId(first.id + offset)
         place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
         value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
-        component = replace(record, id=job_id, het=place, priority=value)
+        spec = _of_group(record.spec, first.id, offset)
+        component = replace(record, id=job_id, het=place, priority=value, spec=spec)
         _judged(world, component, quote)
         facts.append(_queued(component))
     return Decision(facts, first.id)
+
+
+def _of_group(spec: TaskSpec, base: JobId, offset: int) -> TaskSpec:
+    """The tasks of a managed group are named by their places until they have ids."""
+    if spec.managed is None:
+        return spec
+    outlives = tuple(base + place for place in spec.managed.outlives)
+    root = base if offset else None
+    managed = spec.managed.model_copy(update={"outlives": outlives, "root": root})
+    return spec.model_copy(update={"managed": managed})
 
 
 def _apart(records: list[Job]) -> list[Job]:

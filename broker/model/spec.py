@@ -290,7 +290,8 @@ class Managed(Value):
     at: int = 0
     """When the whole was submitted."""
     outlives: tuple[int, ...] = ()
-    """Jobs after whose end this one ends too: the primary tasks of its group."""
+    """Jobs after whose end this one ends too: the primary tasks of its group. In a submission of
+    several components their places in it."""
     delay: int = 0
     """Seconds that it may go on then, if all of them succeeded."""
 

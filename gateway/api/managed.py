@@ -24,7 +24,14 @@ from gateway.api.launches import (
     origin,
 )
 from gateway.translate.skypilot import Task, TaskFile, read_file
-from gateway.translate.skypilot_managed import after, is_managed, joined, managed, places
+from gateway.translate.skypilot_managed import (
+    after,
+    ending_with,
+    is_managed,
+    joined,
+    managed,
+    places,
+)
 from gateway.translate.skypilot_task import Translated
 from gateway.translate.volumes import placed
 
@@ -127,21 +134,35 @@ async def _submitted(
     desk: Desk, owner: Owner, file: TaskFile, *, asked: ManagedRequest, made: list[Translated]
 ) -> list[int]:
     """Their ids in the file's order; the same for every try of one request."""
-    chained = file.kind == "pipeline" and not asked.group
+    if file.kind == "group" or asked.group:
+        return await _together(desk, owner, file, request=asked.request, made=made)
+    jobs: list[int] = []
+    for number, one in enumerate(made):
+        spec = after(joined(one.spec, root=jobs[0]), jobs[-1]) if jobs else one.spec
+        request = f"{asked.request[:56]}x{number}" if jobs else asked.request
+        command = Submit(spec=spec, owner=owner, request=request, blobs=one.blobs)
+        jobs.append(int(await desk.ask(command)))
+    return jobs
+
+
+async def _together(
+    desk: Desk, owner: Owner, file: TaskFile, *, request: str, made: list[Translated]
+) -> list[int]:
+    """The tasks of a group as components of one job: all of them begin, or none.
+
+    Those that the others end with come first.
+    """
     leads = [_leads(file, task) for task in file.tasks]
     order = sorted(range(len(made)), key=lambda number: not leads[number])
-    jobs: dict[int, int] = {}
-    for number in order:
-        one, spec = made[number], made[number].spec
-        if jobs:
-            ends = () if leads[number] else [job for n, job in jobs.items() if leads[n]]
-            spec = joined(spec, root=next(iter(jobs.values())), outlives=ends)
-        if chained and jobs:
-            spec = after(spec, jobs[number - 1])
-        request = asked.request if not jobs else f"{asked.request[:56]}x{number}"
-        command = Submit(spec=spec, owner=owner, request=request, blobs=one.blobs)
-        jobs[number] = int(await desk.ask(command))
-    return [jobs[number] for number in sorted(jobs)]
+    primary = tuple(place for place, number in enumerate(order) if leads[number])
+    first, *more = (
+        made[number].spec if leads[number] else ending_with(made[number].spec, primary)
+        for number in order
+    )
+    blobs = {digest: data for one in made for digest, data in one.blobs.items()}
+    command = Submit(spec=first, more=tuple(more), owner=owner, request=request, blobs=blobs)
+    base = int(await desk.ask(command))
+    return [base + order.index(number) for number in range(len(made))]
 
 
 def _status(job: Job) -> str:

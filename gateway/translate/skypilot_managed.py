@@ -4,7 +4,6 @@
 own that know one another's name, and of which all but the primary ones end after those.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from broker.model.errors import BadSpec
@@ -67,11 +66,19 @@ def after(spec: TaskSpec, job: int) -> TaskSpec:
     return spec.model_copy(update={"after": (Dependency(kind=DependencyKind.AFTEROK, job=job),)})
 
 
-def joined(spec: TaskSpec, *, root: int, outlives: Sequence[int] = ()) -> TaskSpec:
-    """The same as a part of what began with another job, and ends after some of its tasks."""
+def joined(spec: TaskSpec, *, root: int) -> TaskSpec:
+    """The same as a part of what began with another job."""
+    return _placed(spec, root=root)
+
+
+def ending_with(spec: TaskSpec, primary: tuple[int, ...]) -> TaskSpec:
+    """The same, ending after these components of its group."""
+    return _placed(spec, outlives=primary)
+
+
+def _placed(spec: TaskSpec, **changes: object) -> TaskSpec:
     assert spec.managed is not None
-    place = spec.managed.model_copy(update={"root": root, "outlives": tuple(outlives)})
-    return spec.model_copy(update={"managed": place})
+    return spec.model_copy(update={"managed": spec.managed.model_copy(update=changes)})
 
 
 def places(file: TaskFile, name: str | None, *, together: bool, at: int) -> list[Managed]:

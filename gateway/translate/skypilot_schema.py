@@ -367,14 +367,8 @@ HEADER_KEYS: dict[str, Schema] = {
     "execution": works(
         "serial (a pipeline) or parallel (a group).", {"enum": ["serial", "parallel"]}
     ),
-    "primary_tasks": noted(
-        "Tasks whose end ends the group.", _list(TEXT), "each task of a group ends by itself"
-    ),
-    "termination_delay": noted(
-        "How long the others may go on.",
-        _any(AMOUNT, _map(AMOUNT)),
-        "each task of a group ends by itself",
-    ),
+    "primary_tasks": works("Tasks whose end ends the group.", _list(TEXT)),
+    "termination_delay": works("How long the others may go on then.", _any(AMOUNT, _map(AMOUNT))),
     "inter_connection": noted("Names for one another's hosts.", TRUTH, "addresses are given"),
 }
 TASK = {**_group(TASK_KEYS), "$defs": {"resources": RESOURCES}}

@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 
 from accounting.ids import JobId
+from broker.model import commands as cmd
 from broker.model import reports as rep
-from broker.model.effects import Kill, Launch
+from broker.model.effects import Kill, Launch, StartStep
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.offer import MachineState, Market
-from broker.model.spec import Managed, StepSpec
-from tests.unit.broker.test_engine import ELASTIC, Bench, machine
+from broker.model.spec import Managed, StepSpec, TaskSpec
+from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
 
 TASK = Managed()
 
@@ -163,17 +164,63 @@ def test_failover_stays_in_its_region_as_long_as_that_has_others(bench: Managing
     assert (after.machine.instance_type, after.machine.zone) != pool
 
 
-def group(bench: Managing, *, delay: int) -> tuple[JobId, JobId]:
-    """A primary task, and one that ends after it."""
-    first = bench.managed(Managed(kind="group"))
-    return first, bench.managed(Managed(kind="group", outlives=(first,), delay=delay))
+def group(bench: Managing, *, delay: int = 0, restarts: int = 0) -> tuple[JobId, JobId]:
+    """A primary task, and one that ends after it: components of one job."""
+    spec = TaskSpec(
+        name="first",
+        steps=(StepSpec(name="run", nodes=1, tasks=1),),
+        managed=Managed(kind="group", max_restarts=restarts),
+        requeue=True,
+    )
+    other = Managed(kind="group", outlives=(0,), delay=delay)
+    more = (spec.model_copy(update={"name": "other", "managed": other}),)
+    (first,) = bench.step(cmd.Submit(spec=spec, more=more, owner=ALICE, request="g"), seconds=1)
+    assert isinstance(first, int), first
+    return JobId(first), JobId(first + 1)
+
+
+def running_group(bench: Managing, *, delay: int = 0, restarts: int = 0) -> tuple[JobId, JobId]:
+    """The same once both run."""
+    first, other = group(bench, delay=delay, restarts=restarts)
+    bench.up(first)
+    bench.up(other)
+    return first, other
+
+
+def test_the_tasks_of_a_group_are_one_job_and_begin_together(bench: Managing) -> None:
+    first, other = group(bench)
+    assert [bench.job(one).het is not None for one in (first, other)] == [True, True]
+    assert bench.job(other).spec.managed == Managed(kind="group", root=first, outlives=(first,))
+    launches = [one for one in bench.effects if isinstance(one, Launch)]
+    bench.step(rep.Launched(group=launches[0].group, machines=machine(launches[0], bench.now)))
+    ((name, launch),) = launches[0].nodes
+    bench.step(rep.Booted(node=name, launch=launch))
+    assert [one for one in bench.effects if isinstance(one, StartStep)] == []
+
+
+def test_a_task_of_a_group_fails_and_starts_again_by_itself(bench: Managing) -> None:
+    first, other = running_group(bench, restarts=1)
+    node = bench.node(first).name
+    bench.exits(first, 1)
+    bench.gone(first, node)
+    assert (bench.job(first).restarts, bench.state(other)) == (1, "RUNNING")
+    bench.up(first)
+    assert bench.state(first) == "RUNNING"
+    bench.exits(other, 0)
+    assert bench.state(first) == "RUNNING"
+
+
+def test_a_group_is_cancelled_by_its_first_job(bench: Managing) -> None:
+    first, other = running_group(bench)
+    bench.step(cmd.Cancel(target=cmd.Target(first), by=ALICE))
+    assert {bench.job(one).state.label for one in (first, other)} == {"CANCELLED"}
 
 
 @pytest.mark.parametrize(("code", "seconds"), [(0, 90), (1, 1)])
 def test_others_end_after_the_primary_task_at_once_if_that_failed(
     bench: Managing, code: int, seconds: int
 ) -> None:
-    first, other = group(bench, delay=90)
+    first, other = running_group(bench, delay=90)
     node = bench.node(first).name
     bench.exits(first, code)
     key = bench.job(first).key
@@ -199,7 +246,7 @@ def test_others_that_never_started_end_too(bench: Managing) -> None:
 
 
 def test_the_primary_task_is_known_as_long_as_others_outlive_it(bench: Managing) -> None:
-    first, other = group(bench, delay=5000)
+    first, other = running_group(bench, delay=5000)
     node = bench.node(first).name
     bench.exits(first, 0)
     bench.gone(first, node)

@@ -1,0 +1,65 @@
+"""Job groups as processes: one heterogeneous job, whose tasks begin together and end alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.service import Service
+from tests.e2e.terminal import CLUSTERS, Terminal
+
+pytestmark = pytest.mark.e2e
+GROUP = """\
+name: pair
+execution: parallel
+primary_tasks: [learn]
+termination_delay: 1
+---
+name: serve
+resources: {cpus: 2}
+run: |
+  echo "serve of $SKYPILOT_JOBGROUP_NAME"
+  sleep 600
+---
+name: learn
+resources: {cpus: 2}
+run: |
+  echo "learn in a job of $SLURM_HET_SIZE"
+  sleep 1
+"""
+
+
+@pytest.fixture(scope="module")
+def config() -> str:
+    return CLUSTERS
+
+
+@pytest.fixture
+def spz(served: Service, short_tmp: Path) -> Terminal:
+    return Terminal(served, short_tmp)
+
+
+def test_a_group_is_one_job_in_queue_and_past_and_ends_with_its_primary_task(
+    spz: Terminal,
+) -> None:
+    made = spz.json("jobs", "launch", "-y", "-d", spz.file("pair.yaml", GROUP))
+    root, jobs = made["root"], made["jobs"]
+    assert (made["kind"], jobs, made["primary"]) == ("group", [root + 1, root], [root])
+    shown = spz.served.run("squeue", "-h", "-o", "%i %j", "-j", str(root))
+    assert sorted(shown.out.splitlines()) == [f"{root}+0 learn", f"{root}+1 serve"]
+    spz.served.wait(root, "COMPLETED")
+    spz.served.wait(root + 1, "CANCELLED")
+    text = spz("jobs", "logs", str(root), "--no-follow")
+    assert "learn in a job of 2" in text.out, text
+    assert "serve of pair" in spz("jobs", "logs", str(root), "serve", "--no-follow").out
+    found = json.loads(spz("jobs", "queue", "-a", "-o", "json").out)
+    states = {one["name"]: (one["root"], one["status"]) for one in found}
+    assert states == {"learn": (root, "SUCCEEDED"), "serve": (root, "CANCELLED")}
+
+
+def test_a_group_is_cancelled_as_one(spz: Terminal) -> None:
+    task = GROUP.replace("sleep 1\n", "sleep 500\n")
+    made = spz.json("jobs", "launch", "-y", "-d", spz.file("long.yaml", task))
+    assert spz("jobs", "cancel", "-y", str(made["root"])).code == 0
+    for job in made["jobs"]:
+        spz.served.wait(job, "CANCELLED")
