@@ -166,7 +166,7 @@ class Session:
             self.terminal.restore()
             import seldom  # type: ignore[import-not-found]  # noqa: PLC0415 - not on the usual way
 
-            seldom.become(payload.split(b"\0")[:-1], self.command.variables)
+            seldom.become(self.command, payload.split(b"\0")[:-1])
         elif kind == self.shim.ASK:
             self.send_file(payload)
         elif kind in ORDERS:

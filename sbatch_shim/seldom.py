@@ -52,10 +52,17 @@ def alone(command: "Any") -> bool:
     return found is not None
 
 
-def become(words: "list[bytes]", variables: "list[bytes]") -> None:
-    """Turns into the site's own command. Raises RefusalError if that cannot be started."""
+def become(command: "Any", words: "list[bytes]") -> None:
+    """Turns into the site's own command. Raises RefusalError if that cannot be started.
+
+    Behind an empty word: into a prompt, with the options that stand there.
+    """
+    if not words[0]:
+        import prompt  # type: ignore[import-not-found]  # noqa: PLC0415 - for scontrol alone
+
+        posix._exit(prompt.run(command, words[1:]))
     try:
-        posix.execve(words[0], words, _environment(variables))
+        posix.execve(words[0], words, _environment(command.variables))
     except OSError as error:
         raise _not_started(words[0], error) from None
 

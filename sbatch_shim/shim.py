@@ -124,7 +124,7 @@ class Command:
             if kind == EXEC:
                 import seldom  # noqa: PLC0415
 
-                seldom.become(payload.split(b"\0")[:-1], self.variables)
+                seldom.become(self, payload.split(b"\0")[:-1])
             asked += payload != LINE
             self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)

@@ -370,3 +370,37 @@ def test_a_jobs_token_goes_along(commands: Commands) -> None:
         assert [one for one in head.split(b"\r\n") if one.startswith(b"Auth")] == (
             [line] if line else []
         )
+
+
+SESSION = (
+    # what is typed, what is printed beside the answers, what was sent, the exit status
+    (b"", b"scontrol: \n", [], 0),
+    (b"quit\n", b"scontrol: quit\n", [], 0),
+    (b"exi\nping\n", b"scontrol: exi\n", [], 0),
+    (b"ping\n\n", b"scontrol: ping\n<0>scontrol: \nscontrol: \n", ["-o ping"], 0),
+    (b"show  job 7\n!!\nquit", b"scontrol: show  job 7\n<0>scontrol: !!\n<1>scontrol: quit",
+     ["-o show job 7", "-o show job 7"], 0),
+    (b"hide\nfoo\nexit\n", b"scontrol: hide\n<0>scontrol: foo\n<1>scontrol: exit\n",
+     ["-o hide", "-o --hide foo"], 1),
+    (b"all\nhide\nx\nq\n", b"scontrol: all\n<0>scontrol: hide\n<1>scontrol: x\n<2>scontrol: q\n"
+     b"<3>scontrol: \n",
+     ["-o all", "-o --all hide", "-o --hide x", "-o --hide q"], 0),
+    (b"update n=1 reason='a b'\nexit", b"scontrol: update n=1 reason='a b'\n<0>scontrol: exit",
+     ["-o update n=1 reason=a b"], 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "printed", "sent", "code"), SESSION)
+def test_a_prompt_sends_each_line_as_a_command_of_its_own(
+    commands: Commands, typed: bytes, printed: bytes, sent: list[str], code: int
+) -> None:
+    prompt = http(frame(EXEC, b"\0-o\0"))
+    failed = [line.endswith("foo") for line in sent]
+    answers = [
+        http(frame(OUT, b"<%d>" % number) + frame(EXIT, b"1" if bad else b"0"))
+        for number, bad in enumerate(failed)
+    ]
+    with Service(commands.socket, [prompt, *answers]) as service:
+        done = commands.run("scontrol", "-o", stdin=typed)
+    assert (done.stdout, done.returncode) == (printed, code)
+    assert [" ".join(call.argv) for call in service.calls[1:]] == sent

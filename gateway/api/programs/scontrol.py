@@ -219,8 +219,6 @@ VERBS: Mapping[str, Verb] = {
     "resume": suspend,
     "reconfigure": reconfigure,
     "abort": refused,
-    "reboot": refused,
-    "setdebug": refused,
     "shutdown": refused,
     "takeover": refused,
 }

@@ -14,6 +14,7 @@ from gateway.api.programs.reading import Options, fail, finishing, read_options,
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.documents import Asker, document, pieces, values
+from gateway.query.moments import show_moment
 from gateway.query.nodes import node_views
 from gateway.query.refs import read_ref
 from gateway.query.restjob import JOB_KIND
@@ -26,7 +27,9 @@ from gateway.query.showstep import show_step
 from gateway.query.siteconfig import config_text
 from gateway.query.steps import JobStep, live_steps
 from sbatch_shim.grammar.hostlist import HostlistError, expand, fold, join
+from sbatch_shim.grammar.values import show_long
 
+TOO_MANY = "too many arguments for keyword:{}\n"
 TOO_FEW = "too few arguments for keyword:{}\n"
 BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_ENTITY = "invalid entity:{} for keyword:{}\n"
@@ -42,7 +45,6 @@ NO_SLURMD = (
 )
 NO_SCRIPT = "job script retrieval failed: {}\n"
 EMPTY_LIST = "scontrol: error: host list is empty\n"
-NOT_HERE = "scontrol: error: {} is not supported by this service\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +97,14 @@ class Show:
         snap = desk.snapshot()
         ctx = reader(desk, call, snap, options=options)
         by = await structured.asker(desk, call, options)
+        if not options.words:
+            return Answer(exec=("", *call.argv))
         words = options.words[1:]
         asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
         return await _keyword(options.words, self.keywords)(asked)
 
 
 def _keyword(words: tuple[str, ...], known: Keywords) -> View:
-    if not words:
-        raise fail(NOT_HERE.format("the prompt (scontrol without a command)"))
     found = _begins(words[0], known)
     if found is None:
         raise fail(BAD_KEYWORD.format(words[0]))
@@ -293,6 +295,8 @@ async def _config(asked: Asked) -> Answer:
 
 
 async def _ping(asked: Asked) -> Answer:
+    if asked.words:
+        raise fail(TOO_MANY.format("ping"))
     if asked.by is not None:
         ping = {"hostname": host_name(), "pinged": "UP", "latency": 0, "mode": "primary"}
         content = {"pings": [{**ping, "responding": True, "primary": True}]}
@@ -301,7 +305,30 @@ async def _ping(asked: Asked) -> Answer:
 
 
 async def _version(asked: Asked) -> Answer:
-    return Answer(out=f"slurm {asked.snap.site.version}\n")
+    told = f"slurm {asked.snap.site.version}\n"
+    if asked.words:
+        raise fail("too many arguments for version keyword\n", out=told)
+    return Answer(out=told)
+
+
+async def _completing(asked: Asked) -> Answer:
+    """Jobs that leave their nodes, and the nodes (22.05)."""
+    if asked.words:
+        raise fail(TOO_MANY.format("completing"))
+    leaving = (job for job in asked.snap.jobs.values() if job.completing)
+    lines = []
+    for job in sorted(leaving, key=lambda job: job.id):
+        end = show_moment(job.ended, asked.ctx) if job.ended is not None else "Unknown"
+        nodes = fold(share.node for share in job.shares)
+        lines.append(
+            f"JobId={job.id} EndTime={end} CompletingTime={_since(job, asked.ctx)} "
+            f"Nodes(COMPLETING)={nodes}\n"
+        )
+    return Answer(out="".join(lines))
+
+
+def _since(job: Job, ctx: Context) -> str:
+    return show_long(max(0, ctx.now - (job.ended or ctx.now)))
 
 
 def _says(out: str = "", err: str = "", code: int = 0) -> View:
@@ -369,7 +396,7 @@ KEYWORDS: Keywords = {
     "ping": (3, _ping),
     "version": (4, _version),
     "write": (5, _write),
-    "completing": (3, _says()),
+    "completing": (3, _completing),
 }
 """Least number of letters, and what it does."""
 

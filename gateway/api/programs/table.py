@@ -18,6 +18,7 @@ from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sbcast import sbcast
 from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import Show
+from gateway.api.programs.scontrol_site import SHOWN, WORDS
 from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.sdiag import sdiag
 from gateway.api.programs.seff import seff
@@ -42,8 +43,8 @@ _VERBS = {
 
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
-    shown = {"reservations": (1, scontrol_reservations.show)}
-    show = Show(settings_lines(config), LISTS, shown)
+    shown = {"reservations": (1, scontrol_reservations.show), **SHOWN}
+    show = Show(settings_lines(config), {**LISTS, **WORDS}, shown)
     known: dict[str, Program | Interactive] = {
         "sacct": Sacct(config.accounting.tres),
         "sacctmgr": Sacctmgr(config),

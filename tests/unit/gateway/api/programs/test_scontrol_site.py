@@ -1,0 +1,100 @@
+"""scontrol's words about itself and the controller, as 22.05 answers them where it can be seen."""
+
+import pytest
+
+from gateway.api.programs.scontrol_show import Show
+from gateway.api.programs.scontrol_site import SHOWN, WORDS
+from gateway.api.wire import Answer
+from tests.unit.gateway.query.desk import ask, desk_of, snapshot
+from tests.unit.gateway.query.scene import queue
+
+NOT_OURS = "scontrol: error: {} is not supported by SkyPurza: "
+NO_REBOOT = (
+    "scontrol: error: RebootProgram isn't defined\nscontrol_reboot_nodes error: Unspecified error\n"
+)
+
+
+def scontrol(line: str, uid: int = 0) -> Answer:
+    desk = desk_of(snapshot(queue()))
+    return ask(Show(lists=WORDS, entities=SHOWN), desk, ["scontrol", *line.split()], uid=uid)
+
+
+SAID = (
+    # the line, standard output, standard error (or its beginning), exit status
+    *((word, "", "", 0) for word in ("all", "hide", "details", "oneliner", "quiet", "verbose")),
+    *((word, "", "", 0) for word in ("exit", "quit", "all 1", "hide 1", "completing", "cluster")),
+    ("oneliner 1", "", "too many arguments for keyword:oneliner\n", 1),
+    ("quit 1", "", "too many arguments for keyword:quit\n", 1),
+    ("ping x", "", "too many arguments for keyword:ping\n", 1),
+    ("completing x", "", "too many arguments for keyword:completing\n", 1),
+    ("version x", "slurm 25.11.7\n", "too many arguments for version keyword\n", 1),
+    ("cluster nosuch", "", "scontrol: error: No cluster 'nosuch' known by database.\n", 1),
+    ("errnumstr", "", "one arguments required for keyword:errnumstr\n", 1),
+    ("errnumstr x", "", "numeric arguments required for keyword:errnumstr\n", 1),
+    ("errnumstr 2010", "Invalid user id\n", "", 0),
+    ("errnumstr 1", "Operation not permitted\n", "", 0),
+    ("errnumstr 99999", "Unknown error 99999\n", "", 0),
+    ("reboot", "", "Missing node list. Specify ALL|<NodeList>\n", 1),
+    ("reboot ASAP reason=x", "", "Missing node list. Specify ALL|<NodeList>\n", 1),
+    ("reboot ASAP ec2-1", "", NO_REBOOT, 1),
+    ("cancel_reboot", "", "missing argument for keyword:cancel_reboot\n", 1),
+    ("cancel_reboot ec2-1", "", "slurm_update error: Invalid node state specified\n", 1),
+    ("setdebug", "", "too few arguments for keyword:setdebug\n", 1),
+    ("setdebug bogus", "", "invalid debug level: bogus\n", 1),
+    ("setdebug 10", "", "invalid debug level: 10\n", 1),
+    ("setdebug debug3", "", NOT_OURS.format("setdebug"), 1),
+    ("setdebugflags", "", "too few arguments for keyword:setdebugflags\n", 1),
+    (
+        "setdebugflags x",
+        "",
+        "invalid debug flag: x\nUsage: setdebugflags [+|-]NAME\n",
+        1,
+    ),
+    ("setdebugflags +backfill", "", NOT_OURS.format("setdebugflags"), 1),
+    ("schedloglevel", "", "too few arguments for keyword:schedloglevel\n", 1),
+    ("schedloglevel 5", "", "invalid schedlog level: 5\n", 1),
+    (
+        "schedloglevel 1",
+        "",
+        "slurm_set_schedlog_level error: Requested operation is presently disabled\n",
+        1,
+    ),
+    ("fsdampeningfactor", "", "too few arguments for keyword:fsdampeningfactor\n", 1),
+    ("fsdampeningfactor x", "", "invalid dampening factor: x\n", 0),
+    ("fsdampeningfactor 3", "", NOT_OURS.format("fsdampeningfactor"), 1),
+    ("token", "", "Error fetching token\n", 1),
+    ("pidinfo", "", "missing argument for keyword:pidinfo\n", 1),
+    ("pidinfo x", "", "Failed to locate job for requested pid\n", 1),
+    ("getaddrs", "", "too few arguments for keyword:getaddrs\n", 1),
+    ("getaddrs ec2-[1-2]", "ec2-1: 127.0.0.1:0\nec2-2: 127.0.0.1:0\n", "", 0),
+    ("getaddrs nope", "", "scontrol: error: Unable to get addresses", 1),
+    ("show assoc_mgr", "", NOT_OURS.format("show assoc_mgr"), 1),
+    ("show burstbuffer", "", "", 0),
+    ("show dwstat", "", "", 0),
+)
+
+
+@pytest.mark.parametrize(("line", "out", "err", "code"), SAID)
+def test_words_about_the_site_are_answered_as_slurm_does(
+    line: str, out: str, err: str, code: int
+) -> None:
+    answer = scontrol(line)
+    assert (answer.out, answer.code) == (out, code)
+    assert str(answer.err).startswith(err)
+    assert bool(answer.err) is bool(err)
+
+
+@pytest.mark.parametrize("line", ["setdebug 5", "setdebugflags +x", "schedloglevel 1"])
+def test_what_is_for_operators_is_denied_to_others(line: str) -> None:
+    answer = scontrol(line, uid=2001)
+    assert answer.code == 1
+    assert "Access/permission denied" in str(answer.err)
+
+
+def test_help_has_every_command() -> None:
+    assert str(scontrol("help").out).startswith("Usage: scontrol")
+
+
+def test_without_a_command_there_is_a_prompt_with_the_options_that_were_given() -> None:
+    assert scontrol("").exec == ("",)
+    assert scontrol("-o --all").exec == ("", "-o", "--all")
