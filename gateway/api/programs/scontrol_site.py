@@ -21,7 +21,7 @@ from sbatch_shim.grammar.values import read_digits
 
 ONE_NEEDED = "missing argument for keyword:{}\n"
 NOT_OURS = "scontrol: error: {} is not supported by SkyPurza: {}\n"
-DENIED = "Access/permission denied"
+DENIED = "Permission denied"
 DEBUG_LEVELS = (
     *("quiet", "fatal", "error", "info", "verbose"),
     *("debug", "debug2", "debug3", "debug4", "debug5"),
@@ -131,7 +131,7 @@ async def _debug_flags(asked: Asked) -> Answer:
         if word[:1] not in ("+", "-"):
             raise fail(f"invalid debug flag: {word}\nUsage: setdebugflags [+|-]NAME\n")
     if not _is_admin(asked):
-        raise fail(f"slurm_set_debug_flags: {DENIED}\n")
+        raise fail(f"slurm_set_debug_flags error: {DENIED}\n")
     raise fail(NOT_OURS.format("setdebugflags", "the log has levels, log.level, and no flags"))
 
 
@@ -151,6 +151,8 @@ async def _dampening(asked: Asked) -> Answer:
         raise fail(TOO_FEW.format("fsdampeningfactor"))
     if not read_digits(asked.words[0]):
         return Answer(err=f"invalid dampening factor: {asked.words[0]}\n")
+    if not _is_admin(asked):
+        raise fail(f"slurm_set_fs_dampeningfactor error: {DENIED}\n")
     raise fail(NOT_OURS.format("fsdampeningfactor", "shares are those of the fair tree"))
 
 
@@ -169,7 +171,8 @@ async def _cancel_reboot(asked: Asked) -> Answer:
     """No node waits for one."""
     if not asked.words:
         raise fail(ONE_NEEDED.format("cancel_reboot"))
-    raise fail("slurm_update error: Invalid node state specified\n")
+    wrong = "Invalid node state specified" if _is_admin(asked) else "Invalid user id"
+    raise fail(f"slurm_update error: {wrong}\n")
 
 
 async def _token(_: Asked) -> Answer:

@@ -88,7 +88,7 @@ def test_words_about_the_site_are_answered_as_slurm_does(
 def test_what_is_for_operators_is_denied_to_others(line: str) -> None:
     answer = scontrol(line, uid=2001)
     assert answer.code == 1
-    assert "Access/permission denied" in str(answer.err)
+    assert "error: Permission denied" in str(answer.err)
 
 
 def test_help_has_every_command() -> None:
