@@ -24,7 +24,7 @@ COLUMNS_NOT_COMPARED = {
     "accruetime", "allocnodes", "allocsid", "lastschedeval", "priority", "prioritylong",
     "pendingtime", "stderr", "stdin", "stdout", "command", "sluid", "licensesalloc", "segmentsize",
     "containerid", "cronjob", "submittime", "timeleft", "cost", "costrate", "derivedec", "associd",
-    "minmemory", "reason", "reasonlist", "exit_code", "maxcpus", "maxnodes", "mcslabel", "mintime",
+    "costrateage", "minmemory", "reason", "reasonlist", "exit_code", "maxcpus", "maxnodes", "mcslabel", "mintime",
     "wait4switch", "jobarrayid", "cluster", "tres-per-task", "tres-bind", "schednodes",
     "excnodes", "extra", "userid",
     "groupid", "packjobid", "packjobidset", "packjoboffset", "prefer",

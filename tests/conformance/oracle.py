@@ -30,6 +30,8 @@ PACKAGES = ("slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge", "mariadb
 USER = "alice"
 PORTS = 40
 """Away from a Slurm that may run on this machine already."""
+FIRST_JOB = "700001"
+"""As the served site begins: a short one would be found in names of nodes."""
 LATER = "--begin=now+1hour"
 SECONDS = 20
 FOLDER = "oracle"
@@ -173,7 +175,11 @@ def main(argv: Sequence[str]) -> int:
     if asked.conf:
         return side_by_side(asked, asked.conf)
     folder = Path(tempfile.mkdtemp(prefix="spz-oracle."))
-    environ = os.environ | {"ORACLE_DIR": str(folder), "ORACLE_PORT_OFFSET": str(PORTS)}
+    environ = os.environ | {
+        "ORACLE_DIR": str(folder),
+        "ORACLE_PORT_OFFSET": str(PORTS),
+        "ORACLE_FIRST_JOB_ID": FIRST_JOB,
+    }
     try:
         started = subprocess.run(["bash", str(script)], env=environ, check=False)
         if started.returncode:
