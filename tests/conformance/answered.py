@@ -24,9 +24,9 @@ COLUMNS_NOT_COMPARED = {
     "accruetime", "allocnodes", "allocsid", "lastschedeval", "priority", "prioritylong",
     "pendingtime", "stderr", "stdin", "stdout", "command", "sluid", "licensesalloc", "segmentsize",
     "containerid", "cronjob", "submittime", "timeleft", "cost", "costrate", "derivedec", "associd",
-    "costrateage", "minmemory", "reason", "reasonlist", "exit_code", "maxcpus", "maxnodes", "mcslabel", "mintime",
+    "minmemory", "reason", "reasonlist", "exit_code", "maxcpus", "maxnodes", "mcslabel", "mintime",
     "wait4switch", "jobarrayid", "cluster", "tres-per-task", "tres-bind", "schednodes",
-    "excnodes", "extra", "userid",
+    "excnodes", "extra", "userid", "costrateage",
     "groupid", "packjobid", "packjobidset", "packjoboffset", "prefer",
 }
 NAMES = tuple(name for name in BY_LONG if name not in COLUMNS_NOT_COMPARED)
