@@ -83,7 +83,7 @@ def test_who_ran_pays_what_became_known_late() -> None:
     run.bench.step(rep.Tick(), seconds=600)
     run.end(run.told((-5, 2 * run.first)), HOUR)
     assert run.posted() == 2 * run.first
-    assert run.late() == {run.bench.world.jobs[run.job].account: run.first * 600 // HOUR}
+    assert run.late() == {run.bench.world.jobs[run.job].account: run.first}
 
 
 def test_what_it_costs_an_hour_is_what_was_told_last() -> None:
