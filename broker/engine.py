@@ -60,6 +60,8 @@ LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
 CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone, VolumeSet, VolumeGone)
 MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
+FREE = "None"
+"""The reason of a job that nobody has told yet why it waits."""
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
@@ -230,7 +232,7 @@ class Engine:
 
     def _note_room(self, fact: ev.Event, now: int) -> None:
         """A full pass is due when it might start something, or when a begin time comes."""
-        free_now = isinstance(fact, ev.Waits) and fact.reason == "None"
+        free_now = isinstance(fact, ev.Waits) and fact.reason == FREE
         back = free_now or isinstance(fact, (*LOOKS_AGAIN, ev.Requeued))
         if back and isinstance(fact, JobFact):
             job = self.world.jobs[fact.job]
@@ -244,6 +246,8 @@ class Engine:
 
         A new job that its partitions keep waiting was told so in its own step.
         """
+        if isinstance(fact, ev.Queued) and job.reason != FREE:
+            return False
         if isinstance(fact, ev.Queued) and not self.blocked.intersection(job.partitions):
             return gate(job, now) is None and not self.viewing.asks.closed(job)
         return gate(job, now) is None
@@ -327,7 +331,8 @@ class Engine:
         else:
             still = (job_id for job_id in self._batch.submitted if job_id in self.world.pending)
             fresh = (self.world.jobs[job_id] for job_id in still)
-            candidates = [job for job in fresh if not self.blocked.intersection(job.partitions)]
+            free = (job for job in fresh if job.reason == FREE)
+            candidates = [job for job in free if not self.blocked.intersection(job.partitions)]
         candidates = [job for job in candidates if job.hold is None]
         if candidates and leaves_late(self.world, now):
             self.room_made = True

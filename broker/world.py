@@ -16,7 +16,7 @@ from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
 from broker.model.reservation import Reservation, ReservationGone, ReservationSet
 from broker.model.site import Site, units, with_book
-from broker.model.spec import DependencyKind, TaskSpec
+from broker.model.spec import DependencyKind
 from broker.model.tally import Charge, Party, Used, party_of, used_by
 from broker.model.volume import NamedVolume, VolumeEvent, after
 
@@ -77,8 +77,8 @@ class World:
     runs: list[Run]
     gone: list[Node]
     _undo: _Undo
-    possible: tuple[Site, TaskSpec, object] | None = None
-    """The last task that declared nodes of this site could run, with what else decided that."""
+    last_read: object = None
+    """What the site makes of the task that was submitted last, as `broker.decide` keeps it."""
 
     def __init__(self, site: Site, *, next_job_id: int = 1, last_event: int = 0) -> None:
         self.site, self.next_job_id, self.last_event = site, next_job_id, last_event

@@ -15,7 +15,7 @@ from broker.model.spec import Gres, Resources
 from broker.schedule.demand import Demand, demand, need_for
 from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
-from broker.schedule.gates import beyond, partition_gate
+from broker.schedule.gates import barred, beyond, partition_gate
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
@@ -51,7 +51,7 @@ def must_start_somewhere(site: Site, job: Job, quote: QuoteFor) -> tuple[Partiti
     """
     partition, place = must_be_possible(site, job, quote)
     ask = demand(job.spec, partition)
-    if partition_gate(job, partition, ask.min_nodes) or beyond(site, partition, ask):
+    if barred(site, job, partition, ask=ask):
         raise BadOption("", "", NOT_AVAILABLE)
     return partition, place
 

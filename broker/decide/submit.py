@@ -3,32 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accounting.assoc import InvalidAccount, InvalidQos, Standing
 from accounting.ids import JobId
-from accounting.tres import Tres
-from broker.decide.possible import must_know_features, must_start_somewhere
+from broker.decide.possible import must_start_somewhere
+from broker.decide.reading import reading_of
 from broker.decide.reserved import must_admit, possible_here, within_reservation
 from broker.decide.rules import Decision, QuoteFor
 from broker.model import events as ev
 from broker.model.commands import StartEstimate, Submit, TestSubmit
-from broker.model.errors import BadOption, Denied, OverLimit, Refused
-from broker.model.job import ArrayPlace, ExitCode, HetPlace, Hold, Job, JobState, Owner
+from broker.model.errors import BadOption, OverLimit, Refused
+from broker.model.evolve import evolved, finish
+from broker.model.job import ArrayPlace, ExitCode, HetPlace, Job, JobState, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import (
-    cpus_for_memory,
-    demand,
-    expected_seconds,
-    need_for,
-    wanted,
-)
-from broker.schedule.gates import limit_of, must_be_let_in
-from broker.schedule.limits import asking, at_submit, known_of, stands_in
-from broker.schedule.view import TARGETS
+from broker.schedule.demand import demand, expected_seconds, need_for
+from broker.schedule.gates import gate
+from broker.schedule.limits import Bound, asking, first_broken, known_of
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
-from sbatch_shim.grammar.values import read_sampling
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 BAD_ARRAY = "Invalid job array specification"
@@ -54,25 +46,30 @@ def decide_submit(world: World, asked: Submit, now: int, *, quote: QuoteFor) -> 
         if not world.site.keep_refused_jobs:
             raise
         return Decision(_kept(record), refusal)
-    return Decision([_queued(record)], record.id)
+    return Decision([_queued(_told(world, record, now))], record.id)
+
+
+def _told(world: World, record: Job, now: int) -> Job:
+    """With the reason why it waits, where that is known before anybody looks for room."""
+    shut = reading_of(world, record.spec, record.owner).shut
+    if shut is None or record.after or record.spec.reservation or gate(record, now):
+        return record
+    return finish(record, reason=shut)
 
 
 def _judged(world: World, record: Job, quote: QuoteFor) -> None:
     """Of a held job nodes are looked for when it is released (22.05). Raises BadOption.
 
-    A loop submits the same task over and over: what its own nodes could run, they still can.
+    What declared nodes could run, they still can.
     """
     if record.hold is not None and record.spec.resources.max_nodes != 0:
         return
-    kind = record.partitions, record.account, record.qos, record.time_limit
-    known = world.possible
-    if known and known[0] is world.site and known[1] is record.spec and known[2] == kind:
+    known = reading_of(world, record.spec, record.owner)
+    if known.possible:
         return
     possible_here(world, record, quote)
-    partitions = (world.site.partition(name) for name in record.partitions)
-    elastic = any(one is not None and one.elastic is not None for one in partitions)
-    if not elastic and record.spec.reservation is None:
-        world.possible = world.site, record.spec, kind
+    elastic = any(partition.elastic for partition in known.partitions)
+    known.possible = not elastic and record.spec.reservation is None
 
 
 def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) -> Decision:
@@ -132,15 +129,6 @@ def _kept(record: Job) -> list[ev.Event]:
     return [_queued(record), ended]
 
 
-def _counted(site: Site, want: Tres) -> Tres:
-    """GPU types that no declared node has are not counted, where nothing is bought (25.11)."""
-    if any(partition.elastic for partition in site.partitions):
-        return want
-    types = {name for node in site.nodes for name, _ in node.whole.gres}
-    gres = tuple((name, count) for name, count in want.gres if name in types or ":" not in name)
-    return replace(want, gres=gres)
-
-
 def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -> Decision:
     """When and where the job would start, for `--test-only`."""
     record = _record(world, asked.spec, asked.owner, now=now)
@@ -178,87 +166,33 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     site = world.site
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
-    partitions = _partitions(site, spec, owner)
-    more = cpus_for_memory(spec.resources, partitions)
-    if more:
-        resources = spec.resources.model_copy(update=more)
-        spec = spec.model_copy(update={"resources": resources})
-    stands = _standing(site, spec, owner, partition=partitions[0])
-    must_know_features(site, spec.resources.constraint)
-    if spec.resources.prefer not in TARGETS:
-        must_know_features(site, spec.resources.prefer)
+    known = reading_of(world, spec, owner)
     _must_know_dependencies(world, spec)
-    limit = _time_limit(spec, partitions[0], now)
+    limit = known.record.time_limit
+    _must_end_in_time(spec, limit, now)
     job_id = JobId(world.next_job_id)
-    hold = Hold.USER if spec.hold else None
-    record = Job(
+    record = evolved(
+        known.record,
         id=job_id,
-        spec=spec,
-        owner=owner,
-        account=str(stands.account),
-        qos=stands.qos.name,
-        partitions=tuple(p.name for p in partitions),
         submitted=now,
-        time_limit=limit,
-        want=_counted(site, wanted(demand(spec, partitions[0]))),
         priority=priority.initial(job_id, held=spec.hold, asked=spec.priority),
-        hold=hold,
-        reason=hold.value if hold else "None",
         array=_array(job_id, spec, site),
-        after=spec.after,
         eligible=None if spec.hold or spec.after else max(now, spec.begin or now),
-        comment=spec.comment,
     )
     must_admit(world, record)
-    _must_be_sampled(site, record, partitions[0])
-    _must_be_within_limits(world, record, stands)
+    if not known.sampled:
+        raise BadOption("acctg-freq", spec.option("acctg-freq") or "", BAD_SAMPLING)
+    _must_be_within_limits(world, record, known.bounds)
     return record
 
 
-def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> list[Partition]:
-    """Those named that let the user in; one is enough (EnforcePartLimits=NO)."""
-    if not spec.partitions:
-        if site.default_partition is None:
-            raise BadOption("partition", "", "No partition specified or system default partition")
-        must_be_let_in(site, site.default_partition, owner, reservation=spec.reservation)
-        return [site.default_partition]
-    found: list[Partition] = []
-    refused: Denied | None = None
-    for name in spec.partitions:
-        partition = site.partition(name)
-        if partition is None:
-            raise BadOption(
-                "partition",
-                name,
-                "Invalid partition name specified",
-                hint="partitions here: " + ", ".join(p.name for p in site.partitions),
-            )
-        try:
-            must_be_let_in(site, partition, owner, reservation=spec.reservation)
-            found.append(partition)
-        except Denied as error:
-            refused = refused or error
-    if refused is not None and not found:
-        raise refused
-    return found
-
-
-def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:
-    try:
-        return stands_in(
-            site, owner.user, partition=partition.name, account=spec.account, qos=spec.qos
-        )
-    except InvalidAccount as error:
-        raise BadOption("account", spec.account or "", str(error)) from error
-    except InvalidQos as error:
-        raise BadOption("qos", spec.qos or "", str(error)) from error
-
-
-def _must_be_within_limits(world: World, record: Job, stands: Standing) -> None:
+def _must_be_within_limits(world: World, record: Job, bounds: tuple[Bound, ...]) -> None:
+    if not bounds:
+        return
     tasks = len(record.array.waiting) if record.array else 1
     ask = asking(world.site, record, record.partitions[0], tasks=tasks)
     known = known_of(world.site, world.tally, world.charges, now=record.submitted)
-    broken = at_submit(known, stands, ask=ask)
+    broken = first_broken(bounds, known, ask=ask)
     if broken is not None:
         raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), message=OVER_LIMIT)
 
@@ -273,28 +207,17 @@ def _must_know_dependencies(world: World, spec: TaskSpec) -> None:
             raise BadOption("dependency", f"{wish.kind.value}:{wish.job}", BAD_DEPENDENCY)
 
 
-def _time_limit(spec: TaskSpec, partition: Partition, now: int) -> Limit:
-    limit = limit_of(spec.time_limit, partition)
-    if spec.deadline is not None:
-        shortest = spec.time_min or (0 if limit == UNLIMITED else int(limit))
-        if spec.deadline <= now or now + shortest > spec.deadline:
-            raise OverLimit(
-                "deadline",
-                str(spec.deadline),
-                str(now + shortest),
-                message="Requested time limit is invalid (missing or exceeds some limit)",
-            )
-    return limit
-
-
-def _must_be_sampled(site: Site, record: Job, partition: Partition) -> None:
-    """Where memory is counted, tasks are looked at no more seldom than the site does (22.05)."""
-    text = record.spec.option("acctg-freq")
-    ask = demand(record.spec, partition)
-    counted = any(one is not None for one in (ask.mem_per_node, ask.mem_per_cpu, ask.mem_per_gpu))
-    seconds = read_sampling(text or "").get("task")
-    if counted and seconds is not None and not 0 < seconds <= site.gather_seconds:
-        raise BadOption("acctg-freq", text or "", BAD_SAMPLING)
+def _must_end_in_time(spec: TaskSpec, limit: Limit, now: int) -> None:
+    if spec.deadline is None:
+        return
+    shortest = spec.time_min or (0 if limit == UNLIMITED else int(limit))
+    if spec.deadline <= now or now + shortest > spec.deadline:
+        raise OverLimit(
+            "deadline",
+            str(spec.deadline),
+            str(now + shortest),
+            message="Requested time limit is invalid (missing or exceeds some limit)",
+        )
 
 
 def _array(job_id: JobId, spec: TaskSpec, site: Site) -> ArrayPlace | None:

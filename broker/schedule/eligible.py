@@ -12,7 +12,7 @@ from broker.model.spec import Resources, Where
 from broker.model.tally import party_of
 from broker.schedule.demand import Demand, demand
 from broker.schedule.fit import Room
-from broker.schedule.gates import beyond, partition_gate
+from broker.schedule.gates import barred
 
 
 def eligible(one: Room, job: Job, partition: Partition) -> bool:
@@ -132,8 +132,7 @@ class Asks:
         return Ask(
             partition=partition,
             demand=wants,
-            gate=partition_gate(job, partition, wants.min_nodes)
-            or beyond(self._site, partition, wants),
+            gate=barred(self._site, job, partition, ask=wants),
             signature=self._number(looks),
         )
 

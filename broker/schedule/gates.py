@@ -1,5 +1,7 @@
 """Why a job may not start now, before anybody looks for room: Slurm's reasons, in Slurm's order."""
 
+from collections.abc import Iterable
+
 from accounting.ids import AccountName
 from broker.model.errors import Denied
 from broker.model.job import OF_HELD, Job, Owner
@@ -50,6 +52,17 @@ def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
     if nodes < partition.min_nodes or nodes > (partition.max_nodes or nodes):
         return "PartitionNodeLimit"
     return None
+
+
+def barred(site: Site, job: Job, partition: Partition, *, ask: Demand) -> str | None:
+    """Either of the two: why this partition will not start it as things are."""
+    return partition_gate(job, partition, ask.min_nodes) or beyond(site, partition, ask)
+
+
+def shut(site: Site, job: Job, asks: Iterable[tuple[Partition, Demand]]) -> str | None:
+    """Why none of its partitions will, by the last of them; None if one might."""
+    reasons = [barred(site, job, partition, ask=ask) for partition, ask in asks]
+    return None if None in reasons else reasons[-1]
 
 
 def beyond(site: Site, partition: Partition, ask: Demand) -> str | None:

@@ -124,14 +124,13 @@ def _reason(row: Row, level: Level) -> str:
     return row.qos if of_qos else row.assoc
 
 
-def at_submit(known: Known, stands: Standing, *, ask: Asking) -> Broken | None:
-    """The limit for which a job is refused when it is submitted, None if it may come in."""
-    found = (
+def at_submit(stands: Standing) -> tuple[Bound, ...]:
+    """The limits for which such a job may be refused when it is submitted."""
+    return tuple(
         bound
         for bound in bounds(stands)
         if bound.row.when is When.SUBMIT or (stands.denies and bound.row.when is When.JOB)
     )
-    return first_broken(found, known, ask=ask)
 
 
 def used_up(known: Known, stands: Standing, *, ask: Asking) -> Bound | None:

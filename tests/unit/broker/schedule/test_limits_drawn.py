@@ -16,7 +16,7 @@ from broker.model.job import Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, TaskSpec
 from broker.model.tally import Charge, Party, Used, counts_of, running
-from broker.schedule.limits import Keeper, asking, at_submit, known_of, stands_in
+from broker.schedule.limits import Keeper, asking, at_submit, first_broken, known_of, stands_in
 
 NOW = 1_700_000_000
 USERS, ACCOUNTS, GRADES = ("alice", "bob"), ("lab", "sub"), ("normal", "fast")
@@ -215,7 +215,8 @@ def test_nothing_that_starts_ever_exceeds_a_limit(
             site, wish.user, partition=wish.partition, account=wish.account, qos=wish.qos
         )
         known = known_of(site, cluster.tally, cluster.charges, now=cluster.now)
-        if at_submit(known, stands, ask=asking(site, job, wish.partition)) is None:
+        ask = asking(site, job, wish.partition)
+        if first_broken(at_submit(stands), known, ask=ask) is None:
             cluster.queue(job)
         keeper = Keeper(site, cluster.tally, cluster.charges, now=cluster.now)
         for waiting in [one for one in cluster.live.values() if one.id not in cluster.running]:
