@@ -1,7 +1,7 @@
 """scancel: ends jobs or signals them, by id or by what they are."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
@@ -41,6 +41,13 @@ Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_
 """
 # fmt: on
 NO_JOB = "scancel: error: No job identification provided\n"
+NO_MATCH = "scancel: error: No active jobs match ALL job filters, including: {}\n"
+FILTERS = {
+    "account": "account", "name": "job_name", "nodelist": "nodelist", "partition": "partition",
+    "qos": "qos", "reservation": "reservation", "state": "state", "user": "user_name",
+    "me": "user_name", "wckey": "wckey",
+}  # fmt: skip
+"""Options that choose jobs, and what they are called where none is left."""
 
 Test = Callable[[Job], bool]
 
@@ -115,6 +122,14 @@ async def run(desk: Desk, call: Call) -> Answer:
     return replace(answer, out=questions)
 
 
+def _filters(asked: Query, uid: int) -> Iterator[str]:
+    """The filters as scancel tells of them, each with a blank behind it (22.05)."""
+    for long, name in FILTERS.items():
+        if long in asked.given:
+            text = str(uid) if long == "me" else _text(asked, long) or ""
+            yield f"{name}={read_job_state(text) if long == 'state' else text} "
+
+
 def confirmed(desk: Desk, chosen: list[Named], given: Given) -> tuple[list[Named], str, bool]:
     """The jobs that were answered with yes, the questions so far, whether another answer is due."""
     answers = iter(given.content.decode("utf-8", "replace").splitlines())
@@ -149,6 +164,8 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
         errors = await _done(desk, wish, chosen)
     verbose = _is_verbose(asked)
     lines, worst = [before], 0
+    if verbose and not chosen and "interactive" not in asked.given:
+        lines.append(NO_MATCH.format("".join(_filters(asked, wish.by.uid))))
     for named, error in zip(chosen, errors, strict=True):
         if verbose:
             lines.append(wish.verbose(named.text))
@@ -254,8 +271,8 @@ def _signal(asked: Query) -> tuple[int, str]:
     if text is None:
         return KILL, scope
     number = read_signal_number(text)
-    if number is None:
-        raise Wrong(f"scancel: error: Unknown job signal: {text}\n")
+    if not number:
+        raise Wrong(f"Unknown job signal: {text}\n")
     return number, scope
 
 
@@ -286,8 +303,8 @@ def _in_state(text: str) -> Test:
     state = read_job_state(text)
     if state is None:
         raise Wrong(
-            f"scancel: error: Invalid job state specified: {text}\n"
-            "scancel: error: Valid job states are PENDING, RUNNING, and SUSPENDED\n"
+            f"Invalid job state specified: {text}\n"
+            "Valid job states are PENDING, RUNNING, and SUSPENDED\n"
         )
     return lambda job: state in (job.state.label, job.shown_state)
 

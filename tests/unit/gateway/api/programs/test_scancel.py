@@ -128,14 +128,26 @@ def test_filters_choose_jobs(office: Office, argv: list[str], hit: set[int]) -> 
     assert changed == hit
 
 
+def test_filters_that_leave_no_job_are_told_where_more_is_to_be_said(office: Office) -> None:
+    words = ("-n", "zzz", "--me", "-p", "ec2", "-t", "PD")
+    assert office.run(run, *words).err == ""
+    answer = office.run(run, "-v", *words)
+    assert (answer.code, answer.err) == (
+        0,
+        "scancel: error: No active jobs match ALL job filters, including: "
+        "job_name=zzz partition=ec2 state=PENDING user_name=2001 \n",
+    )
+
+
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
         (["-u", "nosuch"], "scancel: error: Invalid user name: nosuch\n"),
         ([], "scancel: error: No job identification provided\n"),
-        (["-s", "NOSUCH", "7"], "scancel: error: Unknown job signal: NOSUCH\n"),
+        (["-s", "NOSUCH", "7"], "Unknown job signal: NOSUCH\n"),
+        (["-s", "0", "7"], "Unknown job signal: 0\n"),
         (["--nosuch"], "scancel: unrecognized option '--nosuch'\nTry \"scancel --help\""),
-        (["-t", "nosuch"], "scancel: error: Invalid job state specified: nosuch\n"),
+        (["-t", "nosuch"], "Invalid job state specified: nosuch\nValid job states are PENDING, "),
         (["-M", "other", "7"], "scancel: error: 'other' can't be reached now"),
     ],
 )
