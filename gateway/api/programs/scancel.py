@@ -1,7 +1,7 @@
 """scancel: ends jobs or signals them, by id or by what they are."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
@@ -122,12 +122,14 @@ async def run(desk: Desk, call: Call) -> Answer:
     return replace(answer, out=questions)
 
 
-def _filters(asked: Query, uid: int) -> Iterator[str]:
-    """The filters as scancel tells of them, each with a blank behind it (22.05)."""
+def _none_left(asked: Query, uid: int) -> str:
+    """That the filters leave no job; each of them with a blank behind it (22.05)."""
+    words = ""
     for long, name in FILTERS.items():
         if long in asked.given:
             text = str(uid) if long == "me" else _text(asked, long) or ""
-            yield f"{name}={read_job_state(text) if long == 'state' else text} "
+            words += f"{name}={read_job_state(text) if long == 'state' else text} "
+    return "" if "interactive" in asked.given else NO_MATCH.format(words)
 
 
 def confirmed(desk: Desk, chosen: list[Named], given: Given) -> tuple[list[Named], str, bool]:
@@ -163,9 +165,8 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
     else:
         errors = await _done(desk, wish, chosen)
     verbose = _is_verbose(asked)
-    lines, worst = [before], 0
-    if verbose and not chosen and "interactive" not in asked.given:
-        lines.append(NO_MATCH.format("".join(_filters(asked, wish.by.uid))))
+    told = verbose and not chosen
+    lines, worst = [before, _none_left(asked, wish.by.uid) if told else ""], 0
     for named, error in zip(chosen, errors, strict=True):
         if verbose:
             lines.append(wish.verbose(named.text))
