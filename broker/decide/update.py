@@ -33,7 +33,7 @@ WHENEVER = frozenset({"comment", "admin_comment"})
 WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
-WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files", "buckets"})
+WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files", "buckets", "resources.build"})
 """Fields of the spec that may be changed while a job runs."""
 
 
@@ -139,7 +139,8 @@ def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> 
         spec = patched(job.spec, patch)
     if spec.reservation != job.spec.reservation:
         must_admit(world, replace(job, spec=spec))
-    if spec.resources == job.spec.resources:
+    as_made = spec.resources.model_copy(update={"build": job.spec.resources.build})
+    if as_made == job.spec.resources:
         return {"patch": patch}
     return {"patch": patch, "want": _want(site, job, spec, partition=partition, quote=quote)}
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from accounting.ids import JobId
 from broker.decide.stopping import WAY_OUT, never_stops
 from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, Update
-from broker.model.errors import Conflict, Refused, Unknown
+from broker.model.errors import Busy, Conflict, Refused, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
 from broker.model.stopping import StartCluster, StopCluster
@@ -32,6 +32,8 @@ from gateway.api.job_views import (
 from gateway.api.launches import (
     LaunchRequest,
     Market,
+    Opening,
+    Opens,
     Planned,
     candidates,
     explained,
@@ -54,13 +56,13 @@ def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup)
     `backup` copies the store to a path that does not exist yet, and may block.
     """
     routes = APIRouter(prefix="/v1")
-    parts = (launches(market), managed_jobs(market), of_clusters, of_requests)
+    parts = (launches(market, providers), managed_jobs(market), of_clusters, of_requests)
     for part in (*parts, of_jobs, errands(providers, backup)):
         routes.include_router(part)
     return routes
 
 
-def launches(market: Market) -> APIRouter:
+def launches(market: Market, providers: Mapping[str, Provider]) -> APIRouter:
     """What makes clusters, and runs in them."""
     routes = APIRouter(default_response_class=AsciiJson)
     one_at_a_time = asyncio.Lock()
@@ -81,7 +83,7 @@ def launches(market: Market) -> APIRouter:
                 quote = market.at(desk.now())
                 offers = await desk.read(candidates, plan.spec, desk.site, quote)
             try:
-                reply = None if asked.dry_run else await _asked(desk, plan)
+                reply = None if asked.dry_run else await _asked(desk, plan, providers)
             except Refused as error:
                 raise explained(error, plan.spec, desk.site) from None
         return _launched(plan, offers, reply)
@@ -91,15 +93,27 @@ def launches(market: Market) -> APIRouter:
         """A run in an open cluster, without `setup`."""
         desk, owner = desk_of(request), await writer(request)
         plan = planned_run(asked, owner, desk.snapshot(), name=name)
-        return _launched(plan, [], await _asked(desk, plan))
+        return _launched(plan, [], await _asked(desk, plan, providers))
 
     return routes
 
 
-async def _asked(desk: Desk, plan: Planned) -> Any:
+async def _asked(desk: Desk, plan: Planned, providers: Mapping[str, Provider]) -> Any:
+    if plan.opening is not None:
+        await _open(desk, plan.opening, providers[plan.opening.provider])
     for before in plan.first:
         await desk.ask(before)
     return await desk.ask(plan.command)
+
+
+async def _open(desk: Desk, asked: Opening, provider: Provider) -> None:
+    """Raises Refused, and Busy where the provider does not answer."""
+    if not isinstance(provider, Opens):
+        return
+    try:
+        await desk.read(provider.open_ports, asked.machines, asked.ports)
+    except OSError as error:
+        raise Busy(str(error), hint="the same command again") from error
 
 
 def _launched(plan: Planned, offers: list[Json], reply: Any) -> Json:

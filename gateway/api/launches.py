@@ -1,9 +1,9 @@
 """From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,13 +14,13 @@ from broker.model.build import TIERS, USUAL, Build, tier_of
 from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
-from broker.model.offer import Need
+from broker.model.offer import Machine, Need
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Mount, TaskSpec, Value
 from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
-from gateway.api.job_views import Json, clusters, offer_view
+from gateway.api.job_views import Json, clusters, nodes_of, offer_view
 from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
@@ -28,7 +28,7 @@ from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
-from gateway.translate.skypilot_task import Translated, translate, working_directory
+from gateway.translate.skypilot_task import Translated, says_size, translate, working_directory
 from gateway.translate.volumes import must_have, placed
 
 SHOWN_CANDIDATES = 5
@@ -66,6 +66,24 @@ class LaunchRequest(BaseModel):
     dry_run: bool = False
 
 
+@runtime_checkable
+class Opens(Protocol):
+    """A provider whose machines are closed to the world but for what is opened."""
+
+    def open_ports(self, machines: Sequence[Machine], ports: tuple[str, ...]) -> None:
+        """These, and no others; safe to repeat. Raises Refused, OSError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Ports that machines which are there are to have open."""
+
+    provider: str
+    machines: tuple[Machine, ...]
+    ports: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What a request comes to."""
@@ -81,6 +99,8 @@ class Planned:
     first: tuple[Update | StartCluster, ...] = ()
     """What has to be asked before: a run needs files that the cluster does not get yet, or the
     cluster is stopped."""
+    opening: Opening | None = None
+    """What has to be done before that."""
 
     @property
     def runs(self) -> bool:
@@ -106,8 +126,37 @@ def planned(
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
         workdir = _workdir(task, where)
         return Planned(command, name, made.notes, made.spec.cwd, made.spec, workdir=workdir)
-    _must_be_big_enough(there, made, seen.site)
-    return _run_in(there, owner, asked=asked, where=where, notes=made.notes)
+    _must_be_big_enough(there, made, seen.site, sized=says_size(task))
+    plan = _run_in(there, owner, asked=asked, where=where, notes=made.notes)
+    build = _grown(there, made.spec.resources.build or USUAL)
+    if build is None:
+        return plan
+    opens = Update(target=Target(there.id), by=owner, spec=(("resources.build", asdict(build)),))
+    return replace(plan, opening=_opening(there, seen, build), first=(opens, *plan.first))
+
+
+def _grown(there: Job, asked: Build) -> Build | None:
+    """As the cluster's machines are once they have the ports open that they lack; None: all are."""
+    has = there.spec.resources.build or USUAL
+    closed = tuple(port for port in asked.ports if port not in has.ports)
+    return replace(has, ports=(*has.ports, *closed)) if closed else None
+
+
+def _opening(there: Job, seen: Snapshot, build: Build) -> Opening | None:
+    """None where nothing is closed: declared nodes are as their site has them.
+
+    Raises Conflict where others may use the same machines.
+    """
+    elastic = getattr(seen.site.partition(there.partition), "elastic", None)
+    if elastic is None:
+        return None
+    if elastic.share_users and there.spec.resources.build is None:
+        raise Conflict(
+            f"cluster {there.spec.cluster!r} shares its machines with other users",
+            hint="launch under another name: machines with ports are its own",
+        )
+    machines = tuple(node.machine for node in nodes_of(there, seen) if node.machine is not None)
+    return Opening(elastic.buy.provider, machines, build.ports)
 
 
 def _made_it(answered: str | None) -> bool:
@@ -252,7 +301,8 @@ def must_find(seen: Snapshot, owner: Owner, name: str) -> Job:
     return others[0]
 
 
-def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
+def _must_be_big_enough(there: Job, made: Translated, site: Site, *, sized: bool) -> None:
+    """With `sized` in cpus and memory too."""
     ask = demand(made.spec, site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)
     held = there.shares or there.kept
@@ -274,7 +324,7 @@ def _must_be_big_enough(there: Job, made: Translated, site: Site) -> None:
             ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
             ("GPUs", need.gpus, min(_gpus(share) for share in shares)),
         )
-        if wanted > got
+        if wanted > got and (sized or name in {"nodes", "GPUs"})
     ]
     if lacks:
         raise Conflict(
@@ -291,8 +341,6 @@ def _wishes_lacking(there: Build, asked: Build) -> Iterator[str]:
         yield f"a disk of {asked.disk_gib} GB, has {there.disk_gib or 'the usual one'}"
     if asked.disk_tier and _rank(asked) > _rank(there):
         yield f"disk tier {asked.disk_tier}, has {there.disk_tier or 'the usual one'}"
-    if closed := [port for port in asked.ports if port not in there.ports]:
-        yield f"port {', '.join(closed)}, has {', '.join(there.ports) or 'none'} open"
 
 
 def _rank(build: Build) -> int:

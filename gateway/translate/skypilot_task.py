@@ -228,6 +228,12 @@ def _cpus(candidate: Candidate) -> Cpus | None:
     return USUAL_CPUS if plain and not (candidate.accelerators or candidate.instance_type) else None
 
 
+def says_size(task: Task) -> bool:
+    """Whether the task says what machine it needs; where it does not, any that is there will do."""
+    asked = task.resources.candidates
+    return any(one.cpus or one.memory or one.accelerators or one.instance_type for one in asked)
+
+
 def _memory(candidate: Candidate, cpus: Cpus | None, *, origin: Origin, notes: list[str]) -> Memory:
     """The part that jobs may have of a machine of the size asked for; else all that it has."""
     asked = candidate.memory

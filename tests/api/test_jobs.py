@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from accounting.ids import JobId
-from broker.decide.money import accrued
 from broker.model.commands import Command
 from broker.model.errors import Denied, SpzError
 from broker.model.events import SignalAsked
@@ -24,6 +23,7 @@ from broker.model.offer import Machine, Market
 from broker.optimize.cooldown import Cooldown
 from broker.ports import HistoryQuery
 from broker.quotes import Quotes
+from broker.schedule.accrued import accrued
 from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
@@ -227,6 +227,14 @@ def test_a_cluster_that_is_too_small_is_not_reused(house: House) -> None:
     assert "spz down" in hint
 
 
+def test_a_task_that_says_no_size_goes_to_any_cluster_that_is_there(house: House) -> None:
+    house.launch("resources: {cpus: 2}\nrun: x")
+    house.wait(60)
+    for task in ("run: x", "resources: {use_spot: false}\nrun: x"):
+        assert house.launch(task)[1]["reused"] is True
+    assert house.launch("resources: {memory: 64+}\nrun: x")[0] == 409
+
+
 MADE = "{cpus: 2, disk_size: 300, disk_tier: medium, labels: {a: b}, ports: [80-90], %s}"
 
 
@@ -239,7 +247,6 @@ MADE = "{cpus: 2, disk_size: 300, disk_tier: medium, labels: {a: b}, ports: [80-
         ("ports: 80-90", None),
         ("disk_size: 400", "a disk of 400 GB, has 300"),
         ("disk_tier: best", "disk tier best, has medium"),
-        ("ports: [80-90, 95]", "port 95, has 80-90 open"),
         ("infra: aws/us-west-2, image_id: ami-2, disk_size: 9", "another image"),
     ],
 )
@@ -255,6 +262,18 @@ def test_a_cluster_that_was_made_otherwise_is_not_reused(
         assert told["error"]["message"].endswith(f"asked for {lacks}")
     (one,) = house.call("GET", "/v1/clusters")[1]["clusters"]
     assert one["ports"] == ["80-90"]
+
+
+def test_a_cluster_that_is_there_opens_the_ports_that_it_lacks(house: House) -> None:
+    house.launch("resources: {cpus: 2, ports: 80}\nrun: x")
+    house.wait(60)
+    for asked in ("[95, 80]", "95"):
+        assert house.launch(f"resources: {{cpus: 2, ports: {asked}}}\nrun: x")[0] == 200
+        (one,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+        assert one["ports"] == ["80", "95"]
+    dry = house.launch("resources: {cpus: 2, ports: 99}\nrun: x", dry_run=True)
+    assert dry[0] == 200
+    assert house.call("GET", "/v1/clusters")[1]["clusters"][0]["ports"] == ["80", "95"]
 
 
 def test_users_have_names_of_their_own(house: House) -> None:
@@ -437,7 +456,7 @@ def test_what_a_job_has_cost_so_far_is_told_from_the_first_second(house: House) 
     steps = {after - before for before, after in pairwise(told)}
     assert told[0] > 0 and min(steps) > 0 and max(steps) - min(steps) <= 2
     posted = Past(house.sim).costs([JobId(1)]).get(JobId(1), 0)
-    assert posted + accrued(house.sim.engine.snapshot, house.desk.now())[JobId(1)] == told[-1]
+    assert posted + accrued(seen.jobs.values(), seen.nodes, house.desk.now())[JobId(1)] == told[-1]
 
 
 def test_a_launch_goes_by_the_partition_that_its_task_names(house: House) -> None:

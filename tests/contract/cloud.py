@@ -185,6 +185,9 @@ class StubEc2:
     ) -> dict[str, Any]:
         return {}
 
+    def _modify_instance_attribute(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
     def _create_placement_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {}
 

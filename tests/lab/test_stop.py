@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -88,18 +89,26 @@ def test_a_cluster_is_made_of_what_its_task_wishes_and_billed_so(
         disk = told[0]["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]
         (volume,) = ec2.describe_volumes(VolumeIds=[disk])["Volumes"]
         assert volume["Size"] == 300
-        groups = [one["GroupId"] for one in told[0]["SecurityGroups"]]
-        listed = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
-        world = [
-            (rule["FromPort"], rule["ToPort"])
-            for group in listed
-            for rule in group["IpPermissions"]
-            if any(one["CidrIp"] == "0.0.0.0/0" for one in rule["IpRanges"])
-        ]
-        assert world == [(8080, 8080), (9000, 9001)]
-        lines = [f"{port}: {machine['address']}:{port}" for port in (8080, 9000, 9001)]
+        assert _open(ec2, machine["id"]) == [(8080, 8080), (9000, 9001)]
+        more = spz("launch", "-y", "-c", "wish", "--ports", "8081", "echo more")
+        assert (more.code, "more" in more.out) == (0, True), more
+        assert _open(ec2, machine["id"]) == [(8080, 8080), (8081, 8081), (9000, 9001)]
+        lines = [f"{port}: {machine['address']}:{port}" for port in (8080, 9000, 9001, 8081)]
         assert spz("status", "--endpoints", "wish").out.splitlines() == lines
         assert spz("down", "-y", "wish").code == 0
         until(lambda: not lab.living(), "the machine's end", PATIENCE)
         until(lambda: nodes_gone(gateway), "the node's end to be written down", PATIENCE)
         assert posted(gateway) == billed(lab, since)
+
+
+def _open(ec2: Any, machine: str) -> list[tuple[int, int]]:
+    """Ports of it that the world reaches."""
+    (one,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"]
+    groups = [group["GroupId"] for group in one["SecurityGroups"]]
+    rules = (
+        rule
+        for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
+        for rule in group["IpPermissions"]
+        if any(source["CidrIp"] == "0.0.0.0/0" for source in rule["IpRanges"])
+    )
+    return sorted((rule["FromPort"], rule["ToPort"]) for rule in rules)

@@ -90,6 +90,14 @@ class Networks:
             group = self._ports_group(region, found.vpc, ports)
         return replace(found, groups=(*found.groups, group))
 
+    def open(self, region: str, machine: str, ports: tuple[str, ...]) -> None:
+        """A machine that is there has these ports open, and no others. Raises AwsError,
+        NoAnswerError."""
+        groups = list(self.opened(region, ports).groups)
+        self._api.call(
+            "ec2", region, "modify_instance_attribute", InstanceId=machine, Groups=groups
+        )
+
     def forget(self, region: str) -> None:
         """What was known of it is stale."""
         with self._lock:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.build import USUAL
-from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.errors import ProviderError, Refusal, Refused, Width
 from broker.model.leftover import Leftover
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer
@@ -145,6 +145,14 @@ class Ec2Provider:
                 kinds = ", ".join(sorted({machine.instance_type for machine in there}))
                 message = f"{kinds} in {there[0].zone}: {error.code} ({error.message})"
                 raise ProviderError(refusal, width, message) from error
+
+    def open_ports(self, machines: Sequence[Machine], ports: tuple[str, ...]) -> None:
+        """To the world, and no others than these. Raises Refused, OSError."""
+        for machine in machines:
+            try:
+                self.networks.open(machine.region, machine.id, ports)
+            except AwsError as error:
+                raise Refused(f"ports {', '.join(ports)} of {machine.node}: {error}") from error
 
     def _in(
         self, machines: Sequence[Machine], states: frozenset[MachineState]

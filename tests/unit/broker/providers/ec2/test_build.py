@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.model.build import Build
-from broker.model.errors import ProviderError, Refusal, Width
+from broker.model.errors import ProviderError, Refusal, Refused, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.optimize.costs import hourly
@@ -187,6 +187,21 @@ def test_ports_are_open_to_the_world_by_a_group_of_their_own(made: Made) -> None
     assert ssh not in {opened, None}
     name = bench.params("create_security_group")["GroupName"]
     assert name == naming.ports_group(bench.provider.networks._site, ("8080", "9000-9010"))
+
+
+def test_a_machine_that_is_there_gets_other_ports_by_another_group(made: Made) -> None:
+    bench = made()
+    before = bench.launch()["NetworkInterfaces"][0]["Groups"]
+    (machine,) = bench.provider.machines()
+    bench.provider.open_ports([machine], ("80",))
+    told = bench.params("modify_instance_attribute")
+    group = bench.ec2.groups[
+        f"us-east-1 {naming.ports_group(bench.provider.networks._site, ['80'])}"
+    ]
+    assert told == {"InstanceId": machine.id, "Groups": [*before, group]}
+    bench.ec2.denied.add("modify_instance_attribute")
+    with pytest.raises(Refused, match="ports 81 of ec2-1: UnauthorizedOperation"):
+        bench.provider.open_ports([machine], ("81",))
 
 
 def test_a_group_of_ports_goes_once_no_machine_has_had_it_for_a_while(made: Made) -> None:
