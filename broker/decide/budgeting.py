@@ -11,7 +11,7 @@ from broker.model import events as ev
 from broker.model.facts import SYSTEM
 from broker.model.job import Job, JobState, Notice
 from broker.ports import Store
-from broker.schedule.budgets import Purse, Rate, covers, promised
+from broker.schedule.budgets import Ahead, Purse, Rate, covers
 from broker.world import World
 
 NOTICE_SECONDS = 120
@@ -60,11 +60,9 @@ class Budgets:
         world = self._world
         if not world.site.book.budgets:
             return None
-        running = [world.jobs[job] for job in world.active]
+        ahead = Ahead.of((world.jobs[job] for job in world.active), world.nodes, now)
         left = {
-            key: one.budget.micro_usd
-            - one.spent
-            - promised(one.budget, running, world.nodes, book=world.site.book, now=now)
+            key: one.budget.micro_usd - one.spent - ahead.promised(one.budget, world.site.book)
             for key, one in self._known.items()
         }
         return Purse(left, world.site.book, rate, now)

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from accounting.ids import JobId
 from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms
 from broker.decide.ending import region_of
-from broker.decide.placing import payer_of
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.stopping import keeper_of
 from broker.decide.volumes import holder
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Market
@@ -23,7 +20,8 @@ from broker.model.site import units
 from broker.model.stopping import NodeStarted, NodeStopped
 from broker.model.volume import VolumeGone, VolumeSet
 from broker.optimize.costs import VOLUME, moving, parts
-from broker.world import Snapshot, World
+from broker.schedule.accrued import payer_of
+from broker.world import World
 
 Posted = tuple[list[ev.Event], list[Entry]]
 
@@ -244,25 +242,6 @@ def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
     region = region_of(node) if node is not None else ""
     cost = moving(asked.data_gib or 0, asked.data_region or "", region) if region else 0
     return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
-
-
-def accrued(seen: Snapshot, now: int) -> dict[JobId, int]:
-    """Micro-dollars of each job since its machines were last posted: what `periodic` would add."""
-    held: dict[NodeName, list[Holder]] = {}
-    for job in sorted(seen.jobs.values(), key=lambda job: job.id):
-        for share in job.shares:
-            held.setdefault(share.node, []).append(Holder(payer_of(job, job.attempt), share.tres))
-    entries = (
-        entry
-        for node in seen.nodes.values()
-        for meter in ((node.meter, *node.beside) if node.meter is not None else ())
-        for entry in settle(meter, held.get(node.name, ()), now)[1]
-    )
-    found: dict[JobId, int] = {}
-    for entry in entries:
-        if entry.job is not None:
-            found[entry.job] = found.get(entry.job, 0) + entry.cost
-    return found
 
 
 def periodic(world: World, now: int) -> Posted:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accounting.ids import AccountName, JobId, UserName
+from accounting.ids import JobId
 from accounting.ledger import Payer
 from accounting.tres import Tres
 from broker.decide.arrays import split, without
@@ -15,6 +15,7 @@ from broker.model.node import Node, NodeState
 from broker.model.offer import Offer, Ranked
 from broker.model.site import Elastic
 from broker.optimize.query import warm_seconds
+from broker.schedule.accrued import payer_of
 from broker.schedule.fit import even_shares, room
 from broker.schedule.view import Buy, Plan, Start, Wait
 from broker.world import World
@@ -138,18 +139,6 @@ def schedulable(offer: Offer, elastic: Elastic) -> Tres:
     """What a machine of this offer has for jobs (HOUSE 8: 95 % of the memory by default)."""
     memory = offer.mem_mib * elastic.buy.memory_share_percent // 100
     return Tres(cpu=offer.cpus, mem_mib=memory, node=1, gres=offer.gres)
-
-
-def payer_of(job: Job, attempt: int) -> Payer:
-    """Who pays for what an attempt of the job uses."""
-    return Payer(
-        AccountName(job.account),
-        UserName(job.owner.user),
-        job.id,
-        attempt,
-        qos=job.qos,
-        partition=job.partition,
-    )
 
 
 def _why_here(start: Start) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from broker.decide.ending import NODE_FAIL_EXIT
-from broker.decide.placing import payer_of
 from broker.decide.rules import NOTHING, Decision, may_change
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
@@ -28,6 +27,7 @@ from broker.model.stopping import (
     StartCluster,
 )
 from broker.schedule import priority
+from broker.schedule.accrued import payer_of
 from broker.schedule.limits import Keeper
 from broker.world import World
 

@@ -1,15 +1,16 @@
 """What budgets still pay for in one pass: a job that would break one waits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accounting.assoc import Book
 from accounting.budget import Action, Budget, ends
-from accounting.ids import AccountName
+from accounting.ids import AccountName, JobId
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import UNLIMITED
+from broker.schedule.accrued import accrued
 
 REASON = "AssocBudgetLimit"
 HOUR = 3600
@@ -53,27 +54,30 @@ def worst(job: Job, budget: Budget, rate: int, *, now: int) -> int:
     return rate * seconds // HOUR
 
 
-def promised(
-    budget: Budget, jobs: Sequence[Job], nodes: Mapping[NodeName, Node], *, book: Book, now: int
-) -> int:
-    """Micro-dollars that running jobs may still cost the budget, and what is not posted yet."""
-    return sum(
-        worst(job, budget, rate_now(job, nodes), now=now) + _unposted(job, nodes, now)
-        for job in jobs
-        if job.shares and covers(budget, job, book, partition=job.partition)
-    )
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What jobs that run may still cost, and have cost since the ledger last heard of it."""
 
+    jobs: Sequence[Job]
+    """All that hold something."""
+    nodes: Mapping[NodeName, Node]
+    unposted: Mapping[JobId, int]
+    """Micro-dollars, as `accrued` has them."""
+    now: int
 
-def _unposted(job: Job, nodes: Mapping[NodeName, Node], now: int) -> int:
-    """Micro-dollars since the ledger last heard of its machines."""
-    total = 0
-    for share in job.shares:
-        node = nodes.get(share.node)
-        if node is not None and node.meter is not None:
-            since = max(node.meter.since, job.started or now)
-            part = share.tres.dominant_share(node.whole)
-            total += int(node.micro_usd_per_hour * part * max(0, now - since)) // HOUR
-    return total
+    @classmethod
+    def of(cls, jobs: Iterable[Job], nodes: Mapping[NodeName, Node], now: int) -> "Ahead":
+        holding = [job for job in jobs if job.shares]
+        return cls(holding, nodes, accrued(holding, nodes, now), now)
+
+    def promised(self, budget: Budget, book: Book) -> int:
+        """Micro-dollars of the jobs that the budget pays."""
+        return sum(
+            worst(job, budget, rate_now(job, self.nodes), now=self.now)
+            + self.unposted.get(job.id, 0)
+            for job in self.jobs
+            if covers(budget, job, book, partition=job.partition)
+        )
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from accounting.change import Change
 from accounting.ids import AccountName
 from broker.model.commands import ChangeBook
 from broker.model.errors import BadOption, Unknown
-from broker.schedule.budgets import promised
+from broker.schedule.budgets import Ahead
 from gateway.api.asking import AsciiJson, caller, desk_of, writer
 from gateway.api.desk import Desk
 
@@ -133,7 +133,7 @@ def _view(budget: Budget, desk: Desk) -> Json:
             partition=partition,
         )
     )
-    ahead = promised(budget, list(snap.jobs.values()), snap.nodes, book=book, now=now)
+    ahead = Ahead.of(snap.jobs.values(), snap.nodes, now).promised(budget, book)
     return {
         "scope": budget.scope.value,
         "name": budget.name,

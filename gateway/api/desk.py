@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from accounting.ids import JobId
-from broker.decide.money import accrued
 from broker.model.commands import Command, Many, Once, Repeated
 from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName, digest_of
@@ -21,6 +20,7 @@ from broker.model.job import Owner
 from broker.model.site import Site
 from broker.optimize.cooldown import Cooling
 from broker.ports import Clock, History, Reach
+from broker.schedule.accrued import accrued
 from broker.schedule.gates import in_its_groups
 from broker.world import Snapshot
 from gateway.api.auth import may_write, someone_elses
@@ -217,7 +217,8 @@ class Desk:
     async def costs(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
         """Micro-dollars of these jobs so far: what was posted, and what has run up since."""
         posted = await self.read(self.history.costs, jobs)
-        since = await self.read(accrued, self.snapshot(), self.now())
+        seen = self.snapshot()
+        since = await self.read(accrued, seen.jobs.values(), seen.nodes, self.now())
         sums = ((job, posted.get(job, 0) + since.get(job, 0)) for job in jobs)
         return {job: cost for job, cost in sums if cost}
 

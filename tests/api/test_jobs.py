@@ -456,6 +456,7 @@ def test_what_a_job_has_cost_so_far_is_told_from_the_first_second(house: House) 
     steps = {after - before for before, after in pairwise(told)}
     assert told[0] > 0 and min(steps) > 0 and max(steps) - min(steps) <= 2
     posted = Past(house.sim).costs([JobId(1)]).get(JobId(1), 0)
+    seen = house.sim.engine.snapshot
     assert posted + accrued(seen.jobs.values(), seen.nodes, house.desk.now())[JobId(1)] == told[-1]
 
 

@@ -7,7 +7,7 @@ from accounting.budget import Action, Budget, Running, Scope, Window
 from accounting.change import Change, changed
 from broker.model import commands as cmd
 from broker.model.site import Site
-from broker.schedule.budgets import REASON, promised
+from broker.schedule.budgets import REASON, Ahead
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ROOT, Bench
 
 PRICE = 36_000_000  # a node an hour
@@ -118,8 +118,9 @@ def test_a_raised_budget_is_looked_at_at_once_and_what_is_not_posted_yet_is_prom
     book_, nodes = bench.world.site.book, bench.world.nodes
     (budget,) = book_.budgets.values()
     jobs = [bench.world.jobs[running]]
-    whole = PRICE * 600 // 3600 // 4  # one of four cpus
-    assert promised(budget, jobs, nodes, book=book_, now=bench.now) == whole
+    spent = PRICE * 200 // 3600  # alone there it pays for all of the machine
+    ahead = PRICE // 4 * 400 // 3600  # one of four cpus
+    assert Ahead.of(jobs, nodes, bench.now).promised(budget, book_) == spent + ahead
     assert bench.state(waiting) == "PENDING"
     more = Change(budgets=(dollars(100),))
     bench.step(cmd.ChangeBook(change=more, basis=book_, by=ROOT, action="Set Budget"), full=False)
