@@ -33,6 +33,8 @@ from broker.stage.through import Through
 from broker.stage.upkeep import Upkeep, of
 from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
+from gateway.observe.callbacks import Callbacks, caller
+from gateway.translate.environment import unpack
 
 DAY = 86_400
 THROUGH = "s3"
@@ -49,11 +51,14 @@ class Staging:
     checkpoints: Checkpoints
     jobs: Callable[[], Mapping[JobId, Job]]
     days: int
+    callbacks: Callbacks
     _done: "SimpleQueue[Callable[[], None]]" = field(default_factory=SimpleQueue)
     _next: float = 0.0
 
     def hear(self, facts: Sequence[Event]) -> None:
-        """Hears of jobs that need their checkpoints no more, and of machines that are gone."""
+        """Hears of jobs that need their checkpoints no more, of machines that are gone, and of what
+        scripts of users are told."""
+        self.callbacks.tell(facts, self.jobs())
         for fact in facts:
             if isinstance(fact, NodeGone):
                 self._done.put(partial(self.files.forget, fact.node, fact.launch))
@@ -114,7 +119,8 @@ def staging(
         log=log,
     )
     files = Courier(sync, jobs, outputs, log, upkeep, way(config, store))
-    return Staging(files, kept, jobs, config.checkpoint_days)
+    callbacks = Callbacks(engine.store.blob, unpack, run=caller(NEAR_PYTHON, str(archive)), log=log)
+    return Staging(files, kept, jobs, config.checkpoint_days, callbacks)
 
 
 def way(config: Config, store: Objects) -> Callable[[Node, Side], Side]:

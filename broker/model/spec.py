@@ -294,6 +294,8 @@ class Managed(Value):
     several components their places in it."""
     delay: int = 0
     """Seconds that it may go on then, if all of them succeeded."""
+    callback: Digest | None = None
+    """A script that is told of each change of its state."""
 
 
 class TaskSpec(Value):

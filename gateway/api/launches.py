@@ -28,8 +28,14 @@ from gateway.translate.skypilot_files import own_buckets
 from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
-from gateway.translate.skypilot_task import Translated, says_size, translate, working_directory
-from gateway.translate.volumes import must_have, placed
+from gateway.translate.skypilot_task import (
+    Translated,
+    says_size,
+    settled,
+    translate,
+    working_directory,
+)
+from gateway.translate.volumes import must_have
 
 SHOWN_CANDIDATES = 5
 EXPECTED_SECONDS = 3600
@@ -120,7 +126,8 @@ def planned(
     name = asked.cluster or made_up_name(asked.request, owner.user)
     where = origin(asked, seen.site, task)
     made = translate(task, where, cluster=name, with_setup=asked.setup)
-    made = replace(made, spec=placed(made.spec, seen.volumes, owner.uid))
+    admin = owner.uid in seen.site.admins
+    made = settled(made, known=seen.volumes, owner=owner, admin=admin)
     there = None if _made_it(answered) else find_cluster(seen, owner, name)
     if there is None:
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)

@@ -1,7 +1,6 @@
 """Managed jobs: a task, a pipeline or a group as requeueable jobs, and their listing."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -32,8 +31,7 @@ from gateway.translate.skypilot_managed import (
     managed,
     places,
 )
-from gateway.translate.skypilot_task import Translated
-from gateway.translate.volumes import placed
+from gateway.translate.skypilot_task import Translated, settled
 
 STATES = {
     "PENDING": "PENDING",
@@ -120,8 +118,8 @@ def _made(file: TaskFile, asked: ManagedRequest, desk: Desk, *, owner: Owner) ->
         managed(task, origin(asked, desk.site, task), place=place, jobs=asked.num_jobs)
         for task, place in zip(file.tasks, found, strict=True)
     ]
-    known = desk.snapshot().volumes
-    return [replace(one, spec=placed(one.spec, known, owner.uid)) for one in made]
+    known, admin = desk.snapshot().volumes, owner.uid in desk.site.admins
+    return [settled(one, known=known, owner=owner, admin=admin) for one in made]
 
 
 def _notes(file: TaskFile, made: list[Translated]) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """A task as a managed job: an allocation that is over when its run is, and moves when it is lost.
 
-`--num-jobs` is an array, a pipeline a chain of dependencies; the tasks of a group are jobs of their
-own that know one another's name, and of which all but the primary ones end after those.
+`--num-jobs` is an array, a pipeline a chain of dependencies, a group a heterogeneous job of
+which all but the primary tasks end after those.
 """
 
 from dataclasses import replace
 
 from broker.model.errors import BadSpec
+from broker.model.ids import Digest, digest_of
 from broker.model.spec import ArraySpec, Dependency, DependencyKind, Managed, Output, TaskSpec
 from gateway.translate.skypilot import Task, TaskFile
 from gateway.translate.skypilot_run import Origin
@@ -27,6 +28,8 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     array = ArraySpec(tasks=tuple(range(jobs))) if jobs and jobs > 1 else None
     asked = [one.job_recovery for one in task.resources.candidates if one.job_recovery]
+    script = (task.event_callback or "").strip().encode("utf-8", "surrogateescape")
+    told = digest_of(script) if script else None
     spec = made.spec.model_copy(
         update={
             "name": name,
@@ -34,7 +37,7 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
             "idle_seconds": None,
             "idle_stops": False,
             "requeue": True,
-            "managed": _recovering(place, asked[0] if asked else Recovery()),
+            "managed": _recovering(place, asked[0] if asked else Recovery(), told),
             "array": array,
             "comment": comment(place),
             "output": Output(stdout=_log(origin, array), open_mode="append"),
@@ -42,15 +45,17 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
             "kill_on_invalid_dep": True,
         }
     )
-    return replace(made, spec=spec)
+    blobs = {**made.blobs, **({told: script} if told else {})}
+    return replace(made, spec=spec, blobs=blobs)
 
 
-def _recovering(place: Managed, asked: Recovery) -> Managed:
+def _recovering(place: Managed, asked: Recovery, told: Digest | None) -> Managed:
     return place.model_copy(
         update={
             "eager": asked.strategy != FAILOVER,
             "max_restarts": asked.max_restarts,
             "exit_codes": asked.exit_codes,
+            "callback": told,
         }
     )
 

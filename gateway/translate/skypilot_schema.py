@@ -176,10 +176,9 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     ),
     "labels": works("Tags of the machines and their volumes.", _map(SCALAR)),
     "autostop": works("Stops a cluster in which nothing has run for so long.", AUTOSTOP),
-    "priority": noted(
-        "-1000 to 1000.",
+    "priority": works(
+        "-1000 to 1000: what is taken off the job's nice; above 0 for administrators.",
         {"type": "integer", "minimum": -1000, "maximum": 1000},
-        "jobs wait in the order of the site's priorities",
     ),
     "priority_class": noted("A class by name.", TEXT, "it belongs to Kubernetes"),
     "volumes": refused("Disks of a machine (GCP).", _list(TREE), "there are none to attach"),
@@ -349,7 +348,7 @@ TASK_KEYS: dict[str, Schema] = {
     "pool": sensible("Workers for `jobs launch --pool`.", POOL),
     "inputs": noted("Where data comes from.", EGRESS, "egress is not in the estimate"),
     "outputs": noted("Where data goes.", EGRESS, "egress is not in the estimate"),
-    "event_callback": noted("A script for changes of state.", TEXT, "it is not called"),
+    "event_callback": works("A script that is told of a managed job's states.", TEXT),
     "api_server_access": noted(
         "Whether a job may call the service.", TRUTH, "on nodes of this host it may anyway"
     ),

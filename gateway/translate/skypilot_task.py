@@ -5,11 +5,12 @@ What cannot be done is refused by name, what is left out is said in a note.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.model.build import Build
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest, digest_of
+from broker.model.job import Owner
 from broker.model.spec import (
     ALL,
     Gres,
@@ -21,6 +22,7 @@ from broker.model.spec import (
     TaskSpec,
     Where,
 )
+from broker.model.volume import NamedVolume
 from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets, volumes
@@ -31,6 +33,7 @@ from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
 from gateway.translate.staging import Staging, read_staging
+from gateway.translate.volumes import placed
 from sbatch_shim.grammar.errors import GrammarError
 
 LOG_NAME = "%x-%j.%s.log"
@@ -77,7 +80,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         submit_host=origin.host,
         submit_dir=origin.cwd,
         cluster=cluster,
-        **({"time_limit": hard_limit(task)} | _idle(task) | slurm_fields(task.slurm)),
+        **(_limits(task) | _idle(task) | slurm_fields(task.slurm)),
     )
     blobs = {**run.blobs, digest_of(environment): environment}
     if hooks := hooks_of(task):
@@ -174,6 +177,26 @@ def hard_limit(task: Task) -> int | None:
     found = [one.autostop for one in task.resources.candidates if one.autostop]
     limits = [one.idle_seconds for one in found if one.wait_for == "none"]
     return min(limits) if limits else None
+
+
+def _limits(task: Task) -> dict[str, int | None]:
+    """Its end, and its place in the queue: SkyPilot's priority counts the other way round."""
+    asked = [one.priority for one in task.resources.candidates if one.priority is not None]
+    return {"time_limit": hard_limit(task), "nice": -max(asked) if asked else 0}
+
+
+def settled(
+    made: Translated, *, known: Mapping[str, NamedVolume], owner: Owner, admin: bool
+) -> Translated:
+    """Where its owner's volumes are; not before other people's jobs unless that may be.
+
+    Raises BadSpec.
+    """
+    spec = placed(made.spec, known, owner.uid)
+    if spec.nice >= 0 or admin:
+        return replace(made, spec=spec)
+    told = "priority: jobs of others are only passed by administrators, as with sbatch --nice"
+    return replace(made, spec=spec.model_copy(update={"nice": 0}), notes=(*made.notes, told))
 
 
 def _idle(task: Task) -> dict[str, int | bool | None]:

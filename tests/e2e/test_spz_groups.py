@@ -1,10 +1,13 @@
 """Job groups as processes: one heterogeneous job, whose tasks begin together and end alone."""
 
 import json
+import os
+import pwd
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.agents import until
 from tests.e2e.service import Service
 from tests.e2e.terminal import CLUSTERS, Terminal
 
@@ -55,6 +58,29 @@ def test_a_group_is_one_job_in_queue_and_past_and_ends_with_its_primary_task(
     found = json.loads(spz("jobs", "queue", "-a", "-o", "json").out)
     states = {one["name"]: (one["root"], one["status"]) for one in found}
     assert states == {"learn": (root, "SUCCEEDED"), "serve": (root, "CANCELLED")}
+
+
+CALLED = """\
+name: told
+envs: {{MARK: "a b", OUT: {out}}}
+resources: {{cpus: 2, priority: 10}}
+event_callback: |
+  echo "$JOB_STATUS $TASK_NAME $MARK $(id -un)" >> "$OUT"
+run: exit 3
+"""
+
+
+def test_a_managed_jobs_script_is_told_of_its_states_in_order(spz: Terminal) -> None:
+    told = spz.home / "told"
+    task = spz.file("told.yaml", CALLED.format(out=json.dumps(str(told))))
+    made = spz.json("jobs", "launch", "-y", "-d", task)
+    until(lambda: told.exists() and "FAILED" in told.read_text(), "its last call")
+    who = pwd.getpwuid(os.getuid()).pw_name
+    lines = told.read_text().splitlines()
+    states = ["SUBMITTED", "STARTING", "STARTED", "FAILED"]
+    assert lines == [f"{state} told a b {who}" for state in states]
+    shown = spz.served.run("scontrol", "show", "job", str(made["root"])).out
+    assert " Nice=-10 " in shown
 
 
 def test_a_group_is_cancelled_as_one(spz: Terminal) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import back, carry, commands, daemon, disk, keeper, order, procs, spool, wire
+from . import back, call, carry, commands, daemon, disk, keeper, order, procs, spool, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ USAGE = """usage: agent serve --dir DIR --node NAME [--wake SOCKET] [--slots DIR
                    [--notices ec2] [--commands VERSION] [--ours yes] [--foreground]
        agent ask --dir DIR [--timeout SECONDS] < one line of JSON
        agent back --dir DIR
+       agent call UID GID GROUPS SECONDS FOLDER LOG < script and variables
        agent disk VERB PATH UID GID DEVICE...
        agent carry VERB UID GID GROUPS UMASK FOLDER < what is asked
 """
@@ -177,7 +178,7 @@ def ask(options: Arguments) -> int:
     return 0 if answer else 1
 
 
-APART = {"carry": carry.main, "disk": disk.main, "keep": keeper.main}
+APART = {"call": call.main, "carry": carry.main, "disk": disk.main, "keep": keeper.main}
 COMMANDS = {"serve": serve, "ask": ask, "back": back.main}
 
 if __name__ == "__main__":

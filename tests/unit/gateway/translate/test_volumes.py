@@ -9,6 +9,7 @@ from broker.model.errors import BadSpec
 from broker.model.job import Owner
 from broker.model.spec import Attached, Resources, TaskSpec, Where
 from broker.model.volume import NamedVolume
+from gateway.translate.skypilot_task import Translated, settled
 from gateway.translate.volumes import placed, read_volume
 
 DATA = NamedVolume(
@@ -105,3 +106,14 @@ def test_what_is_no_volume_is_told(text: str, told: str) -> None:
     with pytest.raises(BadSpec) as caught:
         read_volume(text, {})
     assert told in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("nice", "admin", "left", "told"), [(-5, True, -5, 0), (-5, False, 0, 1), (5, False, 5, 0)]
+)
+def test_only_administrators_pass_the_jobs_of_others(
+    nice: int, admin: bool, left: int, told: int
+) -> None:
+    made = Translated(task().model_copy(update={"nice": nice}), {})
+    found = settled(made, known={}, owner=DATA.owner, admin=admin)
+    assert (found.spec.nice, len(found.notes)) == (left, told)
