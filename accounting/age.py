@@ -1,7 +1,8 @@
-"""How long records are kept, as slurmdbd.conf writes it: `12months`, `30days`, `48hours`."""
+"""Times as texts: how long records are kept (`12months`, as slurmdbd.conf has it), moments in UTC."""
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 HOUR, DAY = 3600, 86400
 UNITS: Mapping[str, int] = {"h": HOUR, "d": DAY, "m": 30 * DAY, "": 30 * DAY}
@@ -13,3 +14,8 @@ def read_age(text: str) -> int | None:
     """Seconds; None for what is no age, and for none at all."""
     found = AGE.fullmatch(text.strip().lower())
     return int(found[1]) * UNITS[found[2]] or None if found else None
+
+
+def in_utc(instant: int) -> str:
+    """As bills, tags and AWS write a moment: `2026-11-30T04:00:00Z`."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 
+from accounting.age import in_utc
 from broker.decide.rules import QuoteFor
 from broker.model.errors import Refusal, Width, quota_reason
 from broker.model.inbox import Message
@@ -156,7 +156,7 @@ def _pool(machine: Machine, provider: str) -> Offer:
 
 def refused_lately(entry: Cooling) -> str:
     """Why nothing is bought now, and when it is tried again."""
-    at = datetime.fromtimestamp(entry.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = in_utc(entry.until)
     return f"all that would do was refused lately: {entry.message}; next try by {at}"
 
 

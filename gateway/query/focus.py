@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
+from accounting.age import in_utc
 from accounting.ledger import Entry, Kind
 from accounting.rates import dollars
 
@@ -67,8 +68,8 @@ def _values(entry: Entry, cluster: str) -> dict[str, str]:
         "ChargeClass": "Correction" if entry.kind is Kind.CORRECTION else "",
         "ChargeDescription": f"{entry.why.value} of {entry.machine or cluster}",
         "ChargeFrequency": "Usage-Based",
-        "ChargePeriodEnd": _moment(max(entry.at, entry.since)),
-        "ChargePeriodStart": _moment(entry.since),
+        "ChargePeriodEnd": in_utc(max(entry.at, entry.since)),
+        "ChargePeriodStart": in_utc(entry.since),
         "ConsumedQuantity": str(seconds) if seconds else "",
         "ConsumedUnit": "Seconds" if seconds else "",
         "ContractedCost": cost,
@@ -110,10 +111,6 @@ def _pricing(entry: Entry, part: str) -> str:
     if not entry.machine:
         return ""
     return PRICING["on-demand"] if part else PRICING.get(entry.market, PRICING["on-demand"])
-
-
-def _moment(instant: int) -> str:
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _month(instant: int) -> tuple[str, str]:

@@ -5,10 +5,11 @@ page of an answer costs a cent. On demand and spot alike are billed as EC2 compu
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from accounting.age import in_utc
 from broker.providers.ec2.clients import Api
 
 REGION = "us-east-1"
@@ -28,7 +29,7 @@ def billed(api: Api, since: int, until: int) -> Iterator[Billed]:
             "ce",
             REGION,
             "get_cost_and_usage_with_resources",
-            TimePeriod={"Start": _moment(since), "End": _moment(until)},
+            TimePeriod={"Start": in_utc(since), "End": in_utc(until)},
             Granularity="HOURLY",
             Metrics=[METRIC],
             Filter={"Dimensions": {"Key": "SERVICE", "Values": [COMPUTE]}},
@@ -47,7 +48,3 @@ def _lines(hour: dict[str, Any]) -> Iterator[Billed]:
     for group in hour.get("Groups", ()):
         amount = Decimal(group["Metrics"][METRIC]["Amount"])
         yield group["Keys"][0], int(start.timestamp()), amount
-
-
-def _moment(instant: int) -> str:
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from accounting.age import in_utc
 from broker.model.ids import NodeName
 from broker.model.offer import Offer
 from broker.model.purpose import Purpose
@@ -74,7 +74,6 @@ class Purchase:
 def of_machines(site: Site, bought: Purchase) -> dict[str, str]:
     """The tags of machines and their volumes, in the launch call itself."""
     purpose = bought.purpose
-    deadline = datetime.fromtimestamp(bought.at + purpose.seconds, UTC)
     return {
         **dict(purpose.build.labels),
         **common(site, "node", bought.nodes[0][0]),
@@ -85,7 +84,7 @@ def of_machines(site: Site, bought: Purchase) -> dict[str, str]:
         JOB: purpose.job,
         USER: purpose.user,
         ACCOUNT: purpose.account,
-        DEADLINE: deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        DEADLINE: in_utc(bought.at + purpose.seconds),
     }
 
 
