@@ -1,4 +1,4 @@
-"""Times as texts: how long records are kept (`12months`, as slurmdbd.conf has it), moments in UTC."""
+"""Times as texts: how long records are kept (as slurmdbd.conf has it: `12months`), UTC."""
 
 import re
 from collections.abc import Mapping
