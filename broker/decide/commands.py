@@ -1,6 +1,7 @@
 """What users and operators ask of jobs that exist: cancel, signal, hold, requeue, update."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
@@ -17,6 +18,7 @@ from broker.model.errors import BadOption, Conflict, Denied, Unknown
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import SIGCONT, SIGSTOP, Life, life
+from broker.model.node import Node
 from broker.schedule import priority
 from broker.world import World
 
@@ -232,14 +234,68 @@ def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:
     node = world.nodes.get(asked.node)
     if node is None:
         raise Unknown("Invalid node name specified")
-    if asked.state == "drain" and not asked.reason:
+    return Decision(OF_NODES[asked.state](node, asked, now))
+
+
+def _kept_from_jobs(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
+    if not asked.reason:
         raise Conflict("Reason not provided")
-    fact = nev.NodeDrain(
+    return [_drain(node, asked, now, reason=asked.reason)]
+
+
+def _given_back(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
+    """One that takes jobs cannot be resumed (22.05); undraining it changes nothing."""
+    if node.drain:
+        return [_drain(node, asked, now, drain=False)]
+    if asked.state == "resume" and node.state.takes_work:
+        raise Conflict(BAD_STATE)
+    return []
+
+
+def _explained(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
+    return [
+        nev.NodeRevised(
+            node=node.name,
+            launch=node.launch,
+            at=now,
+            record=replace(node, reason=asked.reason, reason_at=now, reason_uid=asked.by.uid),
+        )
+    ]
+
+
+def _powered_down(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
+    """A bought machine is let go as soon as no job holds it; a declared one is always up."""
+    if node.declared or not node.state.takes_work:
+        raise Conflict(BAD_STATE)
+    soon = nev.NodeRevised(
+        node=node.name, launch=node.launch, at=now, record=replace(node, idle_seconds=0)
+    )
+    closed = asked.state == "power_down_asap"
+    return [soon, _drain(node, asked, now, reason=POWERED_DOWN)] if closed else [soon]
+
+
+def _drain(
+    node: Node, asked: cmd.SetNode, now: int, *, drain: bool = True, reason: str = ""
+) -> nev.NodeDrain:
+    return nev.NodeDrain(
         node=node.name,
         launch=node.launch,
         at=now,
         actor=asked.by.uid,
-        drain=asked.state in ("drain", "down"),
-        reason=asked.reason,
+        drain=drain,
+        reason=reason,
     )
-    return Decision([fact])
+
+
+BAD_STATE = "Invalid node state specified"
+POWERED_DOWN = "powered down by an administrator"
+OF_NODES: Mapping[str, Callable[[Node, cmd.SetNode, int], list[ev.Event]]] = {
+    "drain": _kept_from_jobs,
+    "down": _kept_from_jobs,
+    "resume": _given_back,
+    "undrain": _given_back,
+    "reason": _explained,
+    "power_down": _powered_down,
+    "power_down_asap": _powered_down,
+}
+"""What each state that can be asked for comes to."""

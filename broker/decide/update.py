@@ -33,6 +33,8 @@ WHENEVER = frozenset({"comment", "admin_comment"})
 WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
+SIZE = frozenset({"resources.min_nodes", "resources.max_nodes"})
+NO_RESIZE = "Requested operation not supported on this system"
 WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files", "buckets", "resources.build"})
 """Fields of the spec that may be changed while a job runs."""
 
@@ -60,11 +62,21 @@ def _must_be_allowed(
     if job.over and not (given.keys() <= WHENEVER and not asked.spec):
         raise Conflict(OVER)
     fixed = {path for path, _ in asked.spec} - WHILE_OPEN
-    if (given.keys() & WHILE_PENDING or fixed) and life(job) is not Life.PENDING:
-        raise Conflict(NOT_PENDING)
+    if life(job) is not Life.PENDING:
+        if fixed and fixed <= SIZE:
+            _must_be_its_size(job, asked)
+        elif given.keys() & WHILE_PENDING or fixed:
+            raise Conflict(NOT_PENDING)
     is_admin = asked.by.uid in site.admins
     if not is_admin and (given.keys() & ADMIN_ONLY or _raises(site, job, asked)):
         raise Denied(DENIED)
+
+
+def _must_be_its_size(job: Job, asked: cmd.Update) -> None:
+    """Machines are not given back one by one, nor added, while a job runs."""
+    counts = {count for path, count in asked.spec if path in SIZE}
+    if counts != {len(job.shares)}:
+        raise Conflict(NO_RESIZE)
 
 
 def _must_exist(site: Site, asked: cmd.Update, job: Job) -> None:

@@ -214,12 +214,12 @@ class FinishAllocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetNode:
-    """`scontrol update node`: drain, resume, down. Administrators only."""
+    """`scontrol update node`: drain, resume, down, powered down. Administrators only."""
 
     node: NodeName
     by: Owner
     state: str
-    """`drain`, `resume` or `down`."""
+    """`drain`, `down`, `resume`, `undrain`; `reason` alone; `power_down`, `power_down_asap`."""
     reason: str = ""
 
 

@@ -11,7 +11,10 @@ OPTIONS = "options."
 
 
 def patch_of(changes: Mapping[str, object]) -> str:
-    """Dotted names of fields with their new values; `options.LONG` is an option's text."""
+    """Dotted names of fields with their new values; `options.LONG` is an option's text.
+
+    None takes an option away.
+    """
     return json.dumps(changes, default=_plain) if changes else ""
 
 
@@ -25,7 +28,9 @@ def patched(spec: TaskSpec, patch: str) -> TaskSpec:
     """The spec with the changes of `patch_of`. Raises BadOption for what a field cannot have."""
     data, options = spec.model_dump(), dict(spec.options)
     for path, value in json.loads(patch or "{}").items():
-        if path.startswith(OPTIONS):
+        if path.startswith(OPTIONS) and value is None:
+            options.pop(path.removeprefix(OPTIONS), None)
+        elif path.startswith(OPTIONS):
             options[path.removeprefix(OPTIONS)] = str(value)
         else:
             _set(data, path, value)

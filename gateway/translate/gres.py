@@ -132,8 +132,12 @@ def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
 
 
 def tres_per_task(part: Part) -> dict[str, int]:
+    """Of `--tres-per-task`."""
+    return counts_of((part["tres-per-task"].text or "") if "tres-per-task" in part else "")
+
+
+def counts_of(text: str) -> dict[str, int]:
     """`cpu=2,gres/gpu:1` as counts by name; what has no count does nothing (25.11)."""
-    text = (part["tres-per-task"].text or "") if "tres-per-task" in part else ""
     found = {}
     for token in text.split(","):
         name, equals, count = token.partition("=")

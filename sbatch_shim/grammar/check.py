@@ -158,12 +158,20 @@ def _signal(opt: Opt, text: str, rules: Rules) -> values.Signal:
 
 def _mail(opt: Opt, text: str, rules: Rules) -> tuple[str, ...]:
     """Known names, in Slurm's order; unknown ones are dropped while one is known."""
+    found = mail_types(text)
+    if found is None:
+        raise _specification(opt, rules)
+    return found
+
+
+def mail_types(text: str) -> tuple[str, ...] | None:
+    """The same for any command; None where none is known."""
     names = [name.upper() for name in text.split(",")]
     known = {name for name in names if name in MAIL_NAMES}
     if "ALL" in names:
         known.update(MAIL_ALL)
     if not known and "NONE" not in names:
-        raise _specification(opt, rules)
+        return None
     return tuple(name for name in MAIL_NAMES if name in known)
 
 

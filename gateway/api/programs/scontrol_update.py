@@ -1,14 +1,17 @@
 """`scontrol update`: KEY=VALUE words to changes of jobs and nodes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from broker.model.commands import Command, SetHold, SetNode, Update, UpdateStep
+from broker.model.commands import Command, SetHold, Update, UpdateStep
 from broker.model.errors import SpzError
-from broker.model.ids import NodeName, StepId
+from broker.model.ids import StepId
 from broker.model.job import Hold, Job
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
 from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
+from gateway.api.programs.scontrol_nodes import NO_CHANGE, UNSUPPORTED
+from gateway.api.programs.scontrol_nodes import change as _nodes
 from gateway.api.programs.scontrol_reservations import change as _reservation
 from gateway.api.programs.scontrol_spec import Context, Reader, WrongValue, reader_of
 from gateway.api.programs.scontrol_words import BadValue, Word, read_word
@@ -16,7 +19,6 @@ from gateway.api.programs.targets import Named
 from gateway.api.wire import Answer
 from gateway.translate.gres import Spelling
 from sbatch_shim.grammar.dependencies import DependencyError, read_dependencies
-from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.values import read_digits, read_time_limit
 
@@ -26,8 +28,7 @@ NO_ENTITY = (
     'or "SlurmctldDebug"\n'
 )
 TOO_FEW = "too few arguments for update keyword\n"
-NO_CHANGE = "No changes specified\n"
-UNSUPPORTED = "Update of this parameter is not supported: {}\nRequest aborted\n"
+BARE = "Invalid input: {}\nRequest aborted\n"
 BARE_NICE = 100
 MINUTE = 60
 HELD = "Job is in held state, pending scheduler release"
@@ -110,9 +111,11 @@ def _setter(word: Word, asked: Asked) -> Setter:
     reader = reader_of(word.key)
     if reader is not None:
         return _field(reader)
-    if not asked.admin and any(key.startswith(word.key) for key in OPERATORS_ONLY):
-        return _denied
-    raise BadValue(UNSUPPORTED.format(word.text))
+    raise BadValue((UNSUPPORTED if word.value is not None else BARE).format(word.text))
+
+
+def _instant(asked: Asked, text: str) -> int:
+    return read_instant(text, asked.desk.now(), offset=asked.desk.zone(asked.call))
 
 
 def _field(reader: Reader) -> Setter:
@@ -122,9 +125,12 @@ def _field(reader: Reader) -> Setter:
         job = asked.job(change.target)
         if job is None:
             raise BadValue(f"Invalid job id specified for job {change.target.job}\n")
-        spelling = Spelling(asked.desk.site, asked.desk.gpu_types)
+        site, desk = asked.desk.site, asked.desk
+        ctx = Context(
+            job, site, Spelling(site, desk.gpu_types), asked.admin, partial(_instant, asked)
+        )
         try:
-            read = reader(_text(word), Context(job, asked.desk.site, spelling))
+            read = reader(_text(word), ctx)
         except WrongValue as wrong:
             raise BadValue(str(wrong)) from None
         return replace(change, spec=(*change.spec, *read))
@@ -138,7 +144,7 @@ def _denied(asked: Asked, word: Word, change: Update) -> Update:
 
 def _text(word: Word) -> str:
     if word.value is None:
-        raise BadValue(UNSUPPORTED.format(word.text))
+        raise BadValue(BARE.format(word.text))
     return word.value
 
 
@@ -203,11 +209,22 @@ def _throttle(asked: Asked, word: Word, change: Update) -> Update:
 
 
 def _begin(asked: Asked, word: Word, change: Update) -> Update:
+    return replace(change, begin=_moment(asked, word))
+
+
+def _moment(asked: Asked, word: Word) -> int:
     try:
-        at = read_instant(_text(word), asked.desk.now(), offset=asked.desk.zone(asked.call))
+        return _instant(asked, _text(word))
     except InstantError as error:
-        raise BadValue(error.complaint()) from None
-    return replace(change, begin=at)
+        raise BadValue(error.complaint() + NO_CHANGE) from None
+
+
+def _end(asked: Asked, word: Word, change: Update) -> Update:
+    """Of a running job: its limit becomes what it has had until then."""
+    at, job = _moment(asked, word), asked.job(change.target)
+    if job is None or not job.state.holds_nodes or job.started is None:
+        raise BadValue(f"Job is not running for job {change.target.job}\n")
+    return replace(change, time_limit=max(0, at - job.started - job.suspended_for))
 
 
 def _dependency(asked: Asked, word: Word, change: Update) -> Update:
@@ -249,6 +266,7 @@ SETTERS: tuple[tuple[str, int, Setter], ...] = (
     ("comment", 3, _string("comment")),
     ("dependency", 3, _dependency),
     ("eligibletime", 3, _begin),
+    ("endtime", 3, _end),
     ("jobname", 4, _string("name")),
     ("name", 2, _string("name")),
     ("nice", 2, _nice),
@@ -261,50 +279,6 @@ SETTERS: tuple[tuple[str, int, Setter], ...] = (
     ("userid", 3, _unchanged),
 )
 """Keys of a job, the letters that are enough, and what they set."""
-OPERATORS_ONLY = ("oversubscribe", "shared", "contiguous", "deadline")
-NODE_STATES: Mapping[str, str] = {
-    "drain": "drain",
-    "down": "down",
-    "fail": "drain",
-    "resume": "resume",
-    "idle": "resume",
-    "undrain": "resume",
-}
-NEEDS_REASON = ("drain", "down", "fail")
-NO_REASON = "You must specify a reason when DOWNING or DRAINING a node. Request denied\n"
-
-
-async def _nodes(asked: Asked, words: list[Word]) -> Answer:
-    values = {word.key: word.value or "" for word in words}
-    names = next(word.value or "" for word in words if _names(word, "nodename"))
-    state = values.get("state", "").lower()
-    others = [w for w in words if w.key not in ("state", "reason") and not _names(w, "nodename")]
-    if others or "state" not in values:
-        raise BadValue(UNSUPPORTED.format(others[0].text) if others else NO_CHANGE)
-    if state not in NODE_STATES:
-        raise BadValue(
-            f"Invalid input: {values['state']}\nRequest aborted\n"
-            f"Valid states here: {', '.join(sorted(NODE_STATES))}\n"
-        )
-    if state in NEEDS_REASON and not values.get("reason"):
-        raise BadValue(NO_REASON)
-    if not asked.admin:
-        raise BadValue("slurm_update error: Invalid user id\n")
-    change = NODE_STATES[state]
-    return await _each_node(asked, names, change, reason=values.get("reason", ""))
-
-
-async def _each_node(asked: Asked, names: str, state: str, *, reason: str) -> Answer:
-    try:
-        for name in expand(names):
-            await asked.desk.ask_once(
-                asked.call, SetNode(node=NodeName(name), by=asked.by, state=state, reason=reason)
-            )
-    except HostlistError:
-        raise BadValue("slurm_update error: Invalid node name specified\n") from None
-    except SpzError as error:
-        raise BadValue(f"slurm_update error: {error.message}\n") from None
-    return Answer()
 
 
 async def _partitions(asked: Asked, words: list[Word]) -> Answer:

@@ -8,6 +8,7 @@ from gateway.api.programs import (
     scancel,
     scontrol,
     scontrol_jobs,
+    scontrol_nodes,
     scontrol_reservations,
     srun,
 )
@@ -36,6 +37,7 @@ from gateway.query.siteconfig import settings_lines
 _VERBS = {
     **scontrol.VERBS,
     **scontrol_jobs.VERBS,
+    **scontrol_nodes.VERBS,
     **scontrol_reservations.VERBS,
     "update": update,
 }

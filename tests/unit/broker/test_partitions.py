@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 
 from broker.model import commands as cmd
+from broker.model import reports as rep
+from broker.model.effects import Launch
 from broker.model.errors import BadOption, Denied, SpzError
 from broker.model.job import ExitCode, Owner
+from broker.model.node import NodeState
 from broker.model.offer import BuyPolicy
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Gres, Resources
-from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, NODES, ROOT, Bench
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, NODES, ROOT, Bench, machine
 
 FIRST = DECLARED.partitions[0]
 LAB = 3003
@@ -237,3 +240,22 @@ def test_a_job_may_run_so_far_beyond_its_limit(
     assert bench.state(job) == "RUNNING"
     bench.step(seconds=1)
     assert bench.world.jobs[job].reason == "TimeLimit"
+
+
+def test_a_machine_that_is_powered_down_goes_when_no_job_holds_it() -> None:
+    bench = Bench(ELASTIC)
+    job = bench.submit()
+    (launch,) = [effect for effect in bench.effects if isinstance(effect, Launch)]
+    bench.step(rep.Launched(group=launch.group, machines=machine(launch, bench.now)))
+    name = bench.world.jobs[job].shares[0].node
+    node = bench.world.nodes[name]
+    bench.step(rep.Booted(node=name, launch=node.launch))
+    for state in ("power_down", "power_down_asap"):
+        (reply,) = bench.step(cmd.SetNode(node=name, by=ROOT, state=state))
+        assert reply is None
+    assert bench.world.nodes[name].drain
+    assert bench.world.nodes[name].state is NodeState.UP
+    bench.run(job)
+    bench.journal(name, {"kind": "gone", "attempt": bench.world.jobs[job].key})
+    bench.step(seconds=1)
+    assert bench.world.nodes[name].state is NodeState.TERMINATING

@@ -2,13 +2,18 @@
 
 import pytest
 
+from accounting.tres import Tres
 from broker.model.commands import SetNode, Update
-from broker.model.job import Hold, Job, JobState, Owner
-from broker.model.spec import UNLIMITED, ArraySpec
+from broker.model.ids import NodeName
+from broker.model.job import Hold, Job, JobState, Owner, Share
+from broker.model.spec import UNLIMITED, ArraySpec, Gres
 from gateway.api.desk import Desk
 from gateway.api.programs.scontrol import VERBS, program
+from gateway.api.programs.scontrol_nodes import VERBS as OF_NODES
+from gateway.api.programs.scontrol_spec import Context, reader_of
 from gateway.api.programs.scontrol_update import update
 from gateway.api.wire import Answer, Call
+from gateway.translate.gres import Spelling
 from tests.unit.gateway.api.office import ALICE, BOB, ROOT, START, Office
 
 
@@ -16,7 +21,7 @@ async def show(desk: Desk, call: Call) -> Answer:
     return Answer(out="shown " + " ".join(call.argv))
 
 
-RUN = program(show, {**VERBS, "update": update})
+RUN = program(show, {**VERBS, **OF_NODES, "update": update})
 
 
 class Counter(Office):
@@ -212,6 +217,16 @@ NO_ENTITY = (
         ("StdErr=", "output.stderr", None),
         ("WorkDir=/tmp", "cwd", "/tmp"),
         ("TimeMin=1:00", "time_min", 60),
+        ("NumCPUs=2-4", "resources.cpus_per_task", 2),
+        ("TresPerTask=cpu=2", "resources.cpus_per_task", 2),
+        ("TresPerTask=x", "resources.cpus_per_task", None),
+        ("CpusPerTres=gres/gpu:2", "resources.cpus_per_gpu", 2),
+        ("ReqSockets=1", "resources.sockets", 1),
+        (
+            "MailType=all,nosuch",
+            "mail_types",
+            ("INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT"),
+        ),
     ],
 )
 def test_an_update_changes_what_the_job_asks_for(
@@ -223,6 +238,75 @@ def test_an_update_changes_what_the_job_asks_for(
     for name in path.split("."):
         found = getattr(found, name)
     assert found == value
+
+
+GPU = (Gres(name="gpu", count=2),)
+OF_GPUS = (
+    ("tresperjob", "gres/gpu:2", (("resources.gpus", GPU), ("options.gpus", "2"))),
+    ("trespernode", "gres/gpu:2", (("resources.gres", GPU), ("options.gres", "gpu:2"))),
+    ("trespersocket", "gpu:2", (("resources.gres", GPU), ("options.gres", "gpu:2"))),
+    (
+        "trespertask",
+        "cpu=3,gres/gpu=2",
+        (
+            ("options.tres-per-task", "cpu=3,gres/gpu=2"),
+            ("resources.cpus_per_task", 3),
+            ("resources.gpus_per_task", GPU),
+        ),
+    ),
+    ("tresbind", "gres/gpu:closest", (("options.gpu-bind", "closest"),)),
+    ("tresfreq", "gpu:low", (("options.gpu-freq", "low"),)),
+)
+
+
+@pytest.mark.parametrize(("key", "text", "fields"), OF_GPUS)
+def test_gpus_are_asked_for_anew(office: Counter, key: str, text: str, fields: object) -> None:
+    reader = reader_of(key)
+    assert reader is not None
+    site = office.desk.site
+    assert reader(text, Context(office.record, site, Spelling(site))) == fields
+
+
+FOR_OPERATORS = (
+    "OverSubscribe=yes",
+    "Shared=1",
+    "Contiguous=1",
+    "Deadline=now+2hours",
+    "CoreSpec=1",
+    "ThreadSpec=1",
+    "Reboot=1",
+    "SiteFactor=5",
+)
+FIXED = ("SystemComment", "GroupID", "Power", "CPUs", "NtasksPerNode", "Rotate", "Network", "State")
+"""Keys of a job's record that nobody changes."""
+DENIED = "Access/permission denied for job JOB\n"
+NEVER = "Update of this parameter is not supported: {}=1\nRequest aborted\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "value"),
+    [
+        ("Contiguous=1", "resources.contiguous", True),
+        ("OverSubscribe=yes", "options", (("oversubscribe", ""),)),
+        ("Shared=0", "options", ()),
+        ("Deadline=now+2hours", "deadline", START + 7200),
+    ],
+)
+def test_an_operator_changes_more(office: Counter, words: str, path: str, value: object) -> None:
+    assert office.scontrol(f"update job=JOB {words}") != Answer()
+    assert office.scontrol(f"update job=JOB {words}", by=ROOT) == Answer()
+    found: object = office.record.spec
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == value
+
+
+@pytest.mark.parametrize("word", ["Reboot=1", "SiteFactor=5"])
+def test_what_a_job_has_not_here_is_refused_by_name(office: Counter, word: str) -> None:
+    answer = office.scontrol(f"update job=JOB {word}", by=ROOT)
+    key = word.partition("=")[0]
+    said = f"scontrol: error: {key} of a job is not supported by SkyPurza\n"
+    assert (answer.err, answer.code) == (said, 1)
 
 
 def test_more_nodes_and_tasks_are_wanted_after_an_update(office: Counter) -> None:
@@ -280,7 +364,44 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
         ),
         ("JobId=JOB Features=nosuch", "Invalid feature specification for job JOB\n"),
         ("JobId=JOB Gres=foo:1", "Invalid generic resource (gres) specification\n"),
-        ("JobId=JOB OverSubscribe=yes", "Access/permission denied for job JOB\n"),
+        *(
+            (f"JobId=JOB {word}", "Access/permission denied for job JOB\n")
+            for word in FOR_OPERATORS
+        ),
+        ("JobId=JOB Contiguous=x", "scontrol: error: Invalid Contiguous value: x\n"),
+        ("JobId=JOB Shared=maybe", "scontrol: error: Invalid OverSubscribe value: maybe\n"),
+        ("JobId=JOB Deadline=x", "Invalid time specification (pos=0): x\nNo changes specified\n"),
+        ("JobId=JOB StartTime=x", "Invalid time specification (pos=0): x\nNo changes specified\n"),
+        ("JobId=JOB EndTime=now+60", "Job is not running for job JOB\n"),
+        ("JobId=JOB NumNodes=0", "Node count specification invalid for job JOB\n"),
+        ("JobId=JOB NumNodes=3-2", "scontrol: error: Invalid NumNodes value: 3-2\n"),
+        ("JobId=JOB NumCPUs=4-2", "scontrol: error: Invalid NumCPUs value: 4-2\n"),
+        (
+            "JobId=JOB BurstBuffer=x",
+            "Requested operation not supported on this system for job JOB\n",
+        ),
+        ("JobId=JOB Clusters=x", "Not a valid federated job for job JOB\n"),
+        ("JobId=JOB ClusterFeatures=x", "Not a valid federated job for job JOB\n"),
+        (
+            "JobId=JOB MemPerTres=gpu:100",
+            "Invalid generic resource (gres) specification for job JOB\n",
+        ),
+        ("JobId=JOB TresBind=x", "Invalid Trackable RESource (TRES) specification for job JOB\n"),
+        ("JobId=JOB TresFreq=x", "Invalid Trackable RESource (TRES) specification for job JOB\n"),
+        ("JobId=JOB MailType=bogus", "Invalid MailType: bogus\n"),
+        (
+            "JobId=JOB TimeMin=9-0",
+            "Invalid time-min specification (exceeds job's time or other limits) for job JOB\n",
+        ),
+        ("JobId=JOB Comment=x Exclusive", "Invalid input: Exclusive\nRequest aborted\n"),
+        ("JobId=JOB Comment", "Invalid input: Comment\nRequest aborted\n"),
+        *(
+            (
+                f"JobId=JOB {word}=1",
+                f"Update of this parameter is not supported: {word}=1\nRequest aborted\n",
+            )
+            for word in FIXED
+        ),
         ("JobId=JOB AdminComment=x", "Access/permission denied for job JOB\n"),
         ("JobId=JOB Nice=-5", "Access/permission denied for job JOB\n"),
         ("JobId=1 TimeLimit=5", "Invalid job id specified for job 1\n"),
@@ -294,6 +415,26 @@ def test_an_update_that_cannot_be_changes_nothing(office: Counter, words: str, e
     answer = office.scontrol(f"update {words}")
     assert (answer.err, answer.code) == (err.replace("JOB", str(office.id)), 1)
     assert office.record == before
+
+
+def test_an_end_makes_a_running_jobs_limit(office: Counter) -> None:
+    office.change(office.id, state=JobState.RUNNING, hold=None, time_limit=600, started=START - 60)
+    assert office.scontrol("update job=JOB EndTime=now+120").code == 0
+    assert office.record.time_limit == 180
+    answer = office.scontrol("update job=JOB EndTime=now+1hour")
+    assert answer.err == f"Access/permission denied for job {office.id}\n"
+
+
+def test_a_running_job_keeps_the_number_of_its_nodes(office: Counter) -> None:
+    share = Share(NodeName("ec2-1"), 0, Tres(cpu=1, node=1))
+    office.change(office.id, state=JobState.RUNNING, hold=None, shares=(share,), started=START)
+    assert office.scontrol("update job=JOB NumNodes=1").code == 0
+    for words, said in (
+        ("NumNodes=2", "Requested operation not supported on this system"),
+        ("NumCPUs=2", "Job is no longer pending execution"),
+    ):
+        answer = office.scontrol(f"update job=JOB {words}")
+        assert answer.err == f"{said} for job {office.id}\n"
 
 
 def test_a_running_job_gets_less_time_but_not_more_from_its_user(office: Counter) -> None:
@@ -327,3 +468,42 @@ def test_nodes_are_drained_with_a_reason_and_resumed(office: Counter) -> None:
     assert not any(node.drain for node in office.engine.snapshot.nodes.values())
     unknown = office.scontrol("update node=nosuch state=resume", by=ROOT)
     assert (unknown.err, unknown.code) == ("slurm_update error: Invalid node name specified\n", 1)
+
+
+OF_NODES_WRONG = (
+    # what is typed, what is said (or how it begins)
+    ("update node=ec2-1", "No changes specified\n"),
+    ("update node=ec2-1 state=bogus", "Invalid input: state=bogus\nRequest aborted\nValid states"),
+    ("update node=ec2-1 bogus=1", "Update of this parameter is not supported: bogus=1\n"),
+    ("update node=ec2-1 state=power_down", "slurm_update error: Invalid node state specified\n"),
+    ("update node=ec2-1 state=resume", "slurm_update error: Invalid node state specified\n"),
+    ("update node=ec2-1 state=power_up", "scontrol: error: State=power_up of a node is not"),
+    ("update node=ec2-1 state=future", "scontrol: error: State=future of a node is not"),
+    ("update node=ec2-1 weight=5", "scontrol: error: weight of a node is not supported by Sky"),
+    ("update node=ec2-1 Features=a", "scontrol: error: Features of a node is not supported by"),
+    ("power", "too few arguments for keyword:power\n"),
+    ("power down", "too few arguments for keyword:power\n"),
+    ("power bogus ec2-1", "invalid power argument:bogus\n"),
+    ("power up ec2-1", "scontrol: error: power up of a node is not supported by SkyPurza"),
+    ("power down force ec2-1", "scontrol: error: power down of a node is not supported by Sky"),
+    ("power down ec2-1", "slurm_update error: Invalid node state specified\n"),
+    ("power down nosuch", "slurm_update error: Invalid node name specified\n"),
+)
+
+
+@pytest.mark.parametrize(("line", "said"), OF_NODES_WRONG)
+def test_what_cannot_be_done_to_nodes_is_told(office: Counter, line: str, said: str) -> None:
+    answer = office.scontrol(line, by=ROOT)
+    assert answer.code == 1
+    assert str(answer.err).startswith(said)
+
+
+def test_a_node_gets_a_reason_and_a_drained_one_is_given_back_in_two_words(office: Counter) -> None:
+    assert office.scontrol("update node=ec2-1 reason=looked~at", by=ROOT) == Answer()
+    node = next(n for name, n in office.engine.snapshot.nodes.items() if name == "ec2-1")
+    assert (node.reason, node.reason_uid, node.drain) == ("looked at", 0, False)
+    assert office.scontrol("update node=ec2-1 state=undrain", by=ROOT) == Answer()
+    assert office.scontrol("update node=ALL state=drain reason=x", by=ROOT) == Answer()
+    assert all(node.drain for node in office.engine.snapshot.nodes.values())
+    assert office.scontrol("update node=ALL state=undrain", by=ROOT) == Answer()
+    assert not any(node.drain for node in office.engine.snapshot.nodes.values())
