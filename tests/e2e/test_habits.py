@@ -215,3 +215,22 @@ def test_the_end_of_a_job_is_the_end_of_sbatch_wait(shell: Shell) -> None:
         """
     )
     assert told.out.split() == ["0", "7", "FAILED|0:9"]
+
+
+def test_a_prompt_takes_commands_until_it_is_left(shell: Shell) -> None:
+    told = shell.run(
+        r"""
+        job=$(sbatch --parsable -H --wrap true)
+        printf 'oneliner\nupdate job %s comment="two words" timelimit=7\n!!\nquit\n' $job |
+          scontrol > typed
+        printf 'show job %s\nfoo\n' $job | scontrol -o > shown || echo status=$?
+        """
+    )
+    assert told.out == "status=1\n"
+    assert told.err == "invalid keyword: foo\n"
+    typed = shell.file("typed", "quit")
+    assert typed.count("scontrol: ") == 4
+    assert typed.startswith("scontrol: oneliner\nscontrol: update job ")
+    shown = shell.file("shown", "foo")
+    assert "TimeLimit=00:07:00" in shown
+    assert "Comment=two words" in shown

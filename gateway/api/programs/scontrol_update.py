@@ -36,9 +36,9 @@ HELD = "Job is in held state, pending scheduler release"
 
 async def update(asked: Asked) -> Answer:
     """Exit status 1 and Slurm's words for what cannot be changed; all or nothing per job."""
-    words = [read_word(text) for text in asked.words]
-    if not words:
+    if not asked.words:
         return Answer(err=TOO_FEW, code=1)
+    words = [read_word(text) for text in _joined(asked.words)]
     try:
         for keys, change in ENTITIES:
             if any(_names(word, keys) for word in words):
@@ -50,9 +50,21 @@ async def update(asked: Asked) -> Answer:
     return Answer(err=NO_ENTITY, code=1)
 
 
+def _joined(words: tuple[str, ...]) -> tuple[str, ...]:
+    """`job 7 name=x` is `job=7 name=x` (22.05)."""
+    first = words[0].lower()
+    if len(words) > 1 and len(first) >= LEAST and "jobid".startswith(first):
+        return f"{first}={words[1]}", *words[2:]
+    return words
+
+
+LEAST = 3
+"""Letters that are enough for an entity."""
+
+
 def _names(word: Word, entity: str) -> bool:
     """Slurm takes any beginning of three letters or more."""
-    return len(word.key) >= 3 and entity.startswith(word.key) and word.value is not None
+    return len(word.key) >= LEAST and entity.startswith(word.key) and word.value is not None
 
 
 async def _jobs(asked: Asked, words: list[Word]) -> Answer:

@@ -128,6 +128,8 @@ def test_a_running_job_is_requeued_unless_it_does_not_want_to(office: Counter, h
 
 UPDATES = {
     "TimeLimit=5": {"time_limit": 300},
+    "job JOB TimeLimit=5": {"time_limit": 300},
+    "JobId JOB TimeLimit=5": {"time_limit": 300},
     "timelimit=+10": {"time_limit": 4200},
     "TimeLimit=-10": {"time_limit": 3000},
     "TimeLimit+=10": {"time_limit": 4200},
@@ -142,7 +144,8 @@ UPDATES = {
 
 @pytest.mark.parametrize("words", UPDATES)
 def test_an_update_changes_the_job(office: Counter, words: str) -> None:
-    answer = office.scontrol(f"update JobId=JOB {words}")
+    named = "" if " JOB " in words else "JobId=JOB "
+    answer = office.scontrol(f"update {named}{words}")
     assert (answer.err, answer.code) == ("", 0)
     changed = {name: getattr(office.record, name) for name in UPDATES[words]}
     assert changed == UPDATES[words]
