@@ -84,6 +84,15 @@ spz_send() {  # FROM BUCKET
   else aws s3 cp --only-show-errors "$1" "s3://$2/"; fi
 }
 """
+FORGET_S3 = """\
+spz_forget() {  # BUCKET
+  command -v aws >/dev/null || return 0
+  local who="TagSet[?Key=='ManagedBy'].Value"
+  who=$(aws s3api get-bucket-tagging --bucket "$1" --query "$who" --output text 2>/dev/null)
+  if [ "$who" = skypurza ]; then aws s3 rb --force "s3://$1" >/dev/null; fi
+}
+"""
+"""Deletes a bucket that a task made."""
 CLONE = """\
 spz_clone() {  # URL REF
   local url=$1
@@ -137,6 +146,13 @@ def own_buckets(task: Task) -> tuple[OwnBucket, ...]:
         for one in named
         if one.name is not None and next(_remote(one), None) is None
     )
+
+
+def forgetting(task: Task) -> str | None:
+    """A script for the end of the task's machines: buckets that are not to outlive them go."""
+    passing = [one.name for one in own_buckets(task) if not one.persistent]
+    calls = "".join(f"{shlex.join(['spz_forget', name])}\n" for name in passing)
+    return FORGET_S3 + calls if calls else None
 
 
 def volume_of(wanted: str | Tree) -> str | None:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.translate.skypilot import Task
+from gateway.translate.skypilot_files import forgetting
 
 EVENTS: Final = ("stop", "preemption", "down")
 USUAL_SECONDS: Final = 3600
+FORGET_SECONDS: Final = 600
 LONGEST: Final = 24 * 3600
 KEEPER: Final = """\
 hooks() {{
@@ -44,8 +46,13 @@ class Hook:
 
 
 def hooks_of(task: Task) -> tuple[Hook, ...]:
-    """All that the task has, in any of the places where SkyPilot's versions have them."""
-    return tuple(dict.fromkeys(_found(task)))
+    """All that the task has, in any of the places where SkyPilot's versions have them.
+
+    The last of all is for buckets that go with it.
+    """
+    script = forgetting(task)
+    ours = () if script is None else (Hook(script, ("down",), FORGET_SECONDS),)
+    return (*dict.fromkeys(_found(task)), *ours)
 
 
 def _found(task: Task) -> Iterator[Hook]:

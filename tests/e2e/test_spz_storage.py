@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.agents import until
 from tests.e2e.service import Service
 from tests.e2e.terminal import CLUSTERS, Terminal
 from tests.lab.running import CREDENTIALS, Ways, here
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.e2e
 AWS = """\
 #!/bin/sh
 # Stands for AWS's command: the bucket is there already, and empty.
-exit 0
+echo "$*" >> "$HOME/asked"
+case "$*" in *get-bucket-tagging*of-a-task*) echo skypurza ;; esac
 """
 TASK = """\
 resources: {{cpus: 2+}}
@@ -92,3 +94,13 @@ def test_without_an_s3_that_answers_what_tasks_named_is_listed(spz: Terminal) ->
     assert (told.code, "UNKNOWN" in told.out, "is not known" in told.err) == (0, True, True), told
     assert os.environ.get("AWS_ENDPOINT_URL") is None
     assert spz("down", "-y", "dark").code == 1, "what was to go with it could not be deleted"
+
+
+def test_a_passing_bucket_goes_with_its_machine_also_where_nobody_says_down(spz: Terminal) -> None:
+    task = spz.file("v.yaml", TASK.format(kept="stays", passing="of-a-task"))
+    made = spz("launch", "-y", "-c", "idle", "-i", "0", "--down", task)
+    assert made.code == 0, made
+    asked = spz.home / "asked"
+    gone = ["s3 rb --force s3://of-a-task", "s3 rb --force s3://of-a-task-before"]
+    removed = lambda: [one for one in asked.read_text().splitlines() if " rb " in one]  # noqa: E731
+    until(lambda: removed() == gone, "the buckets to be deleted")

@@ -75,6 +75,11 @@ def log(given: Values, counter: Counter) -> int:
 
 
 def cancel(given: Values, counter: Counter) -> int:
+    """Raises Refused where nothing is named."""
+    if not given["words"] and not (given["all"] or given["all_users"]):
+        raise Refused("no request named", hint="`spz jobs queue` and `spz queue` list what runs")
+    if not given["words"]:
+        print("No request waits.")
     for request in given["words"]:
         told = counter.service.get(f"/v1/requests/{request}")
         if told["run"] is None or not told["cluster"]:

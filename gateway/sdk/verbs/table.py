@@ -238,8 +238,12 @@ REST = (
         "api cancel",
         "service:cancel",
         "End what a request began.",
-        "REQUEST...",
-        (YES,),
+        "[REQUEST...]",
+        (
+            Opt("-a --all", FLAG, "All that wait: none does, they are answered at once."),
+            EVERYBODY,
+            YES,
+        ),
     ),
     Verb("dashboard", "service:dashboard", "Where the pages are.", "", ()),
     Verb(
@@ -254,7 +258,11 @@ REST = (
         "storage:delete",
         "Delete such buckets with all that is in them.",
         "[NAME...]",
-        (ALL_OF_MINE, YES),
+        (
+            ALL_OF_MINE,
+            Opt("--async", PAIR, "Come back at once.", "", "they are gone when this returns"),
+            YES,
+        ),
     ),
     *VOLUMES,
     *(

@@ -16,6 +16,14 @@ from gateway.translate.skypilot_task import translate
 from .test_skypilot import ORIGIN
 
 
+def test_buckets_that_are_not_to_stay_go_after_all_hooks() -> None:
+    text = "config: {hooks: [{run: a}]}\nfile_mounts:\n  /a: {name: kept}\n"
+    (task,) = read(text + "  /b: {name: passing, persistent: false}\n")
+    first, last = hooks_of(task)
+    assert (first.script, last.events, last.seconds) == ("a", ("down",), 600)
+    assert last.script.endswith("\nspz_forget passing\n")
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
