@@ -1,7 +1,7 @@
 """One inbox, one writer: a step takes messages, decides, commits and says what is to be done."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from accounting.ids import JobId
@@ -40,12 +40,14 @@ from broker.model.inbox import Message
 from broker.model.job import Job
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.reservation import folded as folded_reservations
+from broker.model.site import Site
 from broker.model.volume import VolumeGone, VolumeSet
 from broker.model.volume import folded as folded_volumes
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.plan import plan
 from broker.schedule.view import FOREVER
+from broker.seen import Seen
 from broker.world import Snapshot, World
 
 ENDS_SOMETHING = (
@@ -109,7 +111,7 @@ class Engine:
         self.overrunning = Overrunning(world)
         self.accruing = Accruing(world)
         self.next_begin = FOREVER
-        self.snapshot: Snapshot = world.snapshot(at=started_at, started_at=started_at)
+        self._seen = Seen(world, started_at)
         self._last_due = 0
         self._last_settled = started_at
         self._batch = _Batch()
@@ -132,6 +134,22 @@ class Engine:
         engine.budgets.note((), now)
         engine.answers = Answers(store.replies(now - 86_400))
         return engine
+
+    # --- what readers see, from any thread
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The latest that was committed."""
+        return self._seen.snapshot()
+
+    @property
+    def site(self) -> Site:
+        """That of the latest snapshot, without making one."""
+        return self._seen.site
+
+    def publish(self, now: int) -> None:
+        """Shows readers the world as it is, which has to be on disk."""
+        self._seen.publish(now, self.ranked.at(now).shares)
 
     # --- one step
 
@@ -160,9 +178,8 @@ class Engine:
         self.answers.settle()
         fading.note(self.world, self._batch.entries)
         self.budgets.note(self._batch.entries, now)
-        if changed or now != self.snapshot.at:
-            made = self.world.snapshot(at=now, started_at=self.started_at)
-            self.snapshot = replace(made, shares=self.ranked.at(now).shares)
+        if changed or now != self._seen.at:
+            self.publish(now)
         return Outcome(effects=effects_due(self.world), replies=replies)
 
     def _handle(self, message: Message, now: int) -> Any:
@@ -368,7 +385,7 @@ class Engine:
         self.answers.fresh = {}
         self._apply(configured_nodes(self.world, now), now)
         self._commit()
-        self.snapshot = self.world.snapshot(at=now, started_at=self.started_at)
+        self._seen.publish(now, {})
 
     def _commit(self) -> bool:
         """Writes the step; False if there was nothing to write."""

@@ -76,6 +76,9 @@ class World:
     facts: list[tuple[int, ev.Event]]
     runs: list[Run]
     gone: list[Node]
+    moved_jobs: dict[JobId, None]
+    """Those that readers have not seen as they are now, the last one changed at the end."""
+    moved_nodes: dict[NodeName, None]
     _undo: _Undo
     last_read: object = None
     """What the site makes of the task that was submitted last, as `broker.decide` keeps it."""
@@ -109,6 +112,7 @@ class World:
         """What the past jobs of each used."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
+        self.moved_jobs, self.moved_nodes = {}, {}
         self.begin()
 
     # --- one step: begin, apply..., then accept or roll back
@@ -229,6 +233,8 @@ class World:
 
     def _put_job(self, job_id: JobId, job: Job | None) -> None:
         before = self.jobs.pop(job_id, None)
+        self.moved_jobs.pop(job_id, None)
+        self.moved_jobs[job_id] = None
         if before is not None:
             self._unindex(before)
         if job is not None:
@@ -292,6 +298,8 @@ class World:
 
     def _put_node(self, name: NodeName, node: Node | None) -> None:
         self.nodes.pop(name, None)
+        self.moved_nodes.pop(name, None)
+        self.moved_nodes[name] = None
         self.todo_nodes.discard(name)
         if node is None:
             return
@@ -327,20 +335,6 @@ class World:
     def running_elements(self, base: JobId) -> int:
         """Elements that hold nodes, for the array's % limit."""
         return sum(1 for job in self.elements.get(base, ()) if job in self.active)
-
-    def snapshot(self, *, at: int, started_at: int) -> Snapshot:
-        return Snapshot(
-            version=self.last_event,
-            at=at,
-            jobs=self.jobs.copy(),
-            nodes=self.nodes.copy(),
-            next_job_id=self.next_job_id,
-            site=self.site,
-            started_at=started_at,
-            reservations=self.reservations,
-            volumes=self.volumes,
-            sites=self.sites,
-        )
 
 
 def has_work_outside(job: Job) -> bool:

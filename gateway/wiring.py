@@ -224,6 +224,7 @@ def build(paths: Paths, config: Config) -> Service:
     desk = Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
+        present=lambda: engine.site,
         history=store.history,
         clock=clock,
         wake=heart.wake,
@@ -237,17 +238,13 @@ def build(paths: Paths, config: Config) -> Service:
     desk.archive = old = aging(store, clock, config)
     sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins(), old)
     heart.sweep, workers.missed = sweep, sweep.doubt
-    known = Commands(_programs(config))
+    known, back = Commands(_programs(config)), ways(desk, orders.seal, log)
     routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
     app = build_app(desk, known.standing(), log=log, routers=routers, key=config.http.key())
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=orders, commands=known
     )
-    return Service(
-        *(heart, workers, store, app, site, outside.providers, reread),
-        ways=ways(desk, orders.seal, log),
-        stop=ends.close,
-    )
+    return Service(heart, workers, store, app, site, outside.providers, reread, back, ends.close)
 
 
 def _market(shelf: Shelf, config: Config) -> Quotes:
@@ -328,7 +325,7 @@ def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]
         return said
     past = engine.store.jobs_named
     post = Post(lambda mail: send(program, mail), log, past=lambda base: past([base]))
-    return both(said, lambda facts: post.tell(facts, engine.snapshot.jobs))
+    return both(said, lambda facts: post.tell(facts, engine.world.jobs))
 
 
 def _plugins() -> list[Consumer]:

@@ -157,6 +157,8 @@ class Desk:
     """The latest that was committed."""
     history: History
     clock: Clock
+    present: Callable[[], Site] | None = None
+    """The snapshot's site, where it is to be had without a snapshot; else that is made for it."""
     wake: Callable[[NodeName], None] = lambda node: None
     """Called when a node's agent has news; must not block."""
     reach: Reach | None = None
@@ -191,7 +193,8 @@ class Desk:
 
     @property
     def site(self) -> Site:
-        return self.snapshot().site
+        """That of the latest snapshot."""
+        return self.snapshot().site if self.present is None else self.present()
 
     def now(self) -> int:
         """Whole seconds UTC."""

@@ -39,7 +39,7 @@ def test_a_purchase_bears_the_wishes_and_is_billed_for_its_volume() -> None:
     submit(bench, LABELLED)
     up(bench)
     (node,) = bench.world.nodes.values()
-    seen = bench.world.snapshot(at=bench.now, started_at=0)
+    seen = bench.engine.snapshot
     asked = purpose([node.identity], seen, Lifetimes(spare=60, unlimited=60))
     assert (node.build, asked.build) == (LABELLED, LABELLED)
     (volume,) = (one for one in node.beside if one.part == "volume")

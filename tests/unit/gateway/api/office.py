@@ -127,7 +127,7 @@ class Office:
         """Puts a record as if something had happened to it."""
         changed = replace(self.job(job), **fields)
         self.engine.world.load([changed], [])
-        self.engine.snapshot = self.engine.world.snapshot(at=self.clock.at, started_at=START)
+        self.engine.publish(self.clock.at)
 
     def states(self) -> dict[int, str]:
         return {job.id: job.shown_state for job in self.engine.snapshot.jobs.values()}

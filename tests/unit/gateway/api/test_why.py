@@ -7,6 +7,7 @@ import pytest
 from broker.decide.telling import decide_kept
 from broker.model.recovery import Artifact, ArtifactsDone, ArtifactsStored, Fetched
 from broker.model.site import Site
+from broker.seen import Seen
 from broker.world import World
 from gateway.api.why import why
 from gateway.store.records import event, event_text
@@ -28,4 +29,4 @@ def test_results_that_were_stored_and_lost_are_told(results: Fetched, line: str)
     (fact,) = decide_kept(world, ArtifactsDone(job=job.id, attempt=1, results=results), 5).facts
     assert isinstance(fact, ArtifactsStored)
     kept = event("ArtifactsStored", event_text(fact), None)
-    assert line in why(job, seen=world.snapshot(at=5, started_at=0), events=[kept], cost=None)
+    assert line in why(job, seen=Seen(world, 5).snapshot(), events=[kept], cost=None)
