@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from broker.model.commands import Command, Requeue, SetHold, Suspend, Target
 from broker.model.errors import Denied, SpzError
-from broker.model.job import Hold, Job, Owner
+from broker.model.job import Hold, Job, JobState, Owner
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
 from gateway.api.programs.targets import Named, read_jobs
@@ -107,16 +107,16 @@ def told(asked: Asked, error: SpzError, target: Target) -> str:
 
 
 def find_jobs(asked: Asked, words: tuple[str, ...]) -> tuple[list[Named], str]:
-    """The jobs that words name, also as `jobname=NAME`; and what is wrong with them."""
+    """The jobs that words name, also as `jobname=NAME`; and what is wrong with them.
+
+    A name that nothing bears is no error (22.05).
+    """
     site = asked.desk.site
     named: list[Named] = []
     for word in words:
         key, equals, value = word.partition("=")
         if equals and key.lower() in NAME_KEYS:
-            found = by_name(asked, value)
-            if not found:
-                return named, f"{NO_JOB} for job {value}\n"
-            named += found
+            named += by_name(asked, value)
             continue
         more, wrong = read_jobs((value if equals else word,), site.max_array_size)
         named += more
@@ -135,15 +135,18 @@ def by_name(asked: Asked, name: str) -> list[Named]:
     return [Named(str(j.id), Target(j.id)) for j in mine if j.spec.name == name and not j.over]
 
 
-async def each_job(asked: Asked, make: Callable[[Named], Command]) -> Answer:
-    """Asks the engine for every job named; says Slurm's words for those it refused."""
+async def each_job(asked: Asked, make: Callable[[Named], Command | None]) -> Answer:
+    """Asks the engine for every job named that is not left out; tells what was refused."""
     if not asked.words:
         return Answer(err=TOO_FEW.format(asked.keyword), code=1)
     named, wrong = find_jobs(asked, asked.words)
     lines, failed = [], bool(wrong)
     for one in named:
+        command = make(one)
+        if command is None:
+            continue
         try:
-            await asked.desk.ask_once(asked.call, make(one))
+            await asked.desk.ask_once(asked.call, command)
         except SpzError as error:
             text = told(asked, error, one.target)
             lines.append(f"{text} for job {one.text}\n{_again(asked, text)}")
@@ -175,8 +178,30 @@ async def release(asked: Asked) -> Answer:
 
 
 async def requeue(asked: Asked) -> Answer:
-    held = asked.keyword == "requeuehold"
-    return await each_job(asked, lambda one: Requeue(target=one.target, by=asked.by, hold=held))
+    """`requeue [incomplete] JOBS`: with the word none that has COMPLETED."""
+    held, words = asked.keyword == "requeuehold", list(asked.words)
+    unfinished = bool(words) and len(words) > 1 and is_short_for(words[0], INCOMPLETE)
+    if unfinished:
+        del words[0]
+    if held and len(words) > 1 and words[0].lower() == SPECIAL:
+        return Answer(err=NOT_YET.format(f"requeuehold {words[0]}", ""), code=1)
+    asked = replace(asked, words=tuple(words))
+
+    def make(one: Named) -> Command | None:
+        job = asked.job(one.target)
+        if unfinished and job is not None and job.state is JobState.COMPLETED:
+            return None
+        return Requeue(target=one.target, by=asked.by, hold=held)
+
+    return await each_job(asked, make)
+
+
+INCOMPLETE, SPECIAL = "incomplete", "state=specialexit"
+
+
+def is_short_for(word: str, name: str) -> bool:
+    """Whether two letters or more of a word begin the name, in any case."""
+    return len(word) >= 2 and name.startswith(word.lower())
 
 
 async def suspend(asked: Asked) -> Answer:

@@ -1,6 +1,6 @@
 """scontrol: create, update, delete and show reservations, in Slurm's words (22.05)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from broker.model.errors import SpzError
@@ -222,9 +222,41 @@ async def create(asked: Asked) -> Answer:
     if not asked.words:
         return Answer(err=TOO_FEW.format(asked.keyword), code=1)
     words = [read_word(text) for text in asked.words]
-    if not any(len(words[0].key) >= 3 and one.startswith(words[0].key) for one in ENTITY):
-        return Answer(err=f"Invalid creation entity: {words[0].text}\n", code=1)
+    if not _is_one_of(words[0], ENTITY):
+        return _other_creation(asked, words[0])
     return await _change(asked, words if words[0].value else words[1:], make=True)
+
+
+def _is_one_of(word: Word, names: Iterable[str]) -> bool:
+    return any(len(word.key) >= 3 and one.startswith(word.key) for one in names)
+
+
+def _other_creation(asked: Asked, word: Word) -> Answer:
+    """Partitions and nodes are the configuration's (texts are 22.05's)."""
+    kind = next((kind for kind, names in CONFIGURED.items() if _is_one_of(word, names)), None)
+    if kind is None:
+        err = error_line("scontrol", f"Invalid creation entity: {word.text}")
+    elif not asked.admin:
+        err = f"Error creating the {kind}: {FOREIGN}\n"
+    else:
+        err = error_line("scontrol", IN_THE_FILE.format(f"creating a {kind.removesuffix('(s)')}"))
+    return Answer(err=err, code=1)
+
+
+def _other_deletion(asked: Asked, word: Word) -> Answer:
+    kind = next((kind for kind, names in CONFIGURED.items() if _is_one_of(word, names)), None)
+    if kind is None:
+        return Answer(err=f"Invalid deletion entity: {word.text}\n", code=1)
+    kind = kind.removesuffix("(s)")
+    if not asked.admin:
+        return Answer(err=f"delete_{kind} {asked.words[0]}: {FOREIGN}\n", code=1)
+    return Answer(err=error_line("scontrol", IN_THE_FILE.format(f"deleting a {kind}")), code=1)
+
+
+FOREIGN = "Invalid user id"
+IN_THE_FILE = "{} is not supported by SkyPurza: change the configuration, then scontrol reconfigure"
+CONFIGURED = {"partition": ("partitionname",), "node(s)": ("nodename",)}
+"""What Slurm creates and deletes too, as it calls it, and the keys."""
 
 
 async def change(asked: Asked, words: list[Word]) -> Answer:
@@ -293,11 +325,11 @@ async def delete(asked: Asked) -> Answer:
     if not asked.words:
         return Answer(err=f"too few arguments for {asked.keyword} keyword\n", code=1)
     word = read_word(asked.words[0])
-    if not any(len(word.key) >= 3 and one.startswith(word.key) for one in ENTITY):
-        return Answer(err=f"Invalid deletion entity: {word.text}\n", code=1)
     name = word.value if word.value is not None else "".join(asked.words[1:2])
     if not name:
         return Answer(err=error_line("scontrol", DELETE_FORM), code=1)
+    if not _is_one_of(word, ENTITY):
+        return _other_deletion(asked, word)
     try:
         await asked.desk.ask_once(asked.call, DropReservation(name=name, by=asked.by))
     except SpzError as error:

@@ -61,6 +61,7 @@ def test_a_hold_is_the_users_and_release_takes_it_away(office: Counter) -> None:
         assert office.scontrol(f"release {free} JOB").code == 0
         assert office.job(free).hold is None
     assert office.scontrol("hold jobname=wrap").code == 0
+    assert office.scontrol("hold jobname=nosuch") == Answer()
     assert office.job(free).hold is office.record.hold is Hold.USER
 
 
@@ -124,6 +125,20 @@ def test_a_running_job_is_requeued_unless_it_does_not_want_to(office: Counter, h
     office.change(stays, state=JobState.RUNNING, hold=None)
     answer = office.scontrol(f"{keyword} {stays}")
     assert answer.err == f"Requested operation is presently disabled for job {stays}\n"
+
+
+def test_of_several_only_those_that_did_not_complete_are_requeued(office: Counter) -> None:
+    jobs = [office.submit() for _ in range(2)]
+    for job, state in zip(jobs, (JobState.COMPLETED, JobState.FAILED), strict=True):
+        office.change(job, state=state, hold=None, ended=START)
+    assert office.scontrol(f"requeue Incomplete {jobs[0]} {jobs[1]}") == Answer()
+    assert [office.job(job).restarts for job in jobs] == [0, 1]
+    assert office.scontrol(f"requeue {jobs[0]}") == Answer()
+    assert office.job(jobs[0]).restarts == 1
+    answer = office.scontrol(f"requeuehold State=SpecialExit {jobs[1]}")
+    assert answer.err == (
+        "scontrol: error: requeuehold State=SpecialExit is not supported by SkyPurza\n"
+    )
 
 
 UPDATES = {

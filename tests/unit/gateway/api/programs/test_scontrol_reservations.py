@@ -184,6 +184,38 @@ def test_changes_and_deletions_are_refused_in_slurms_words(
     assert (answer.err, answer.code) == (said, 1)
 
 
+FILE = "is not supported by SkyPurza: change the configuration, then scontrol reconfigure\n"
+OF_THE_FILE = (
+    # the words, what administrators are told, what others are (None: the same)
+    ("create x=1", "scontrol: error: Invalid creation entity: x=1\n", None),
+    ("delete bogus x", "Invalid deletion entity: bogus\n", None),
+    (
+        "create PartitionName=p",
+        f"scontrol: error: creating a partition {FILE}",
+        "Error creating the partition: Invalid user id\n",
+    ),
+    (
+        "create NodeName=n",
+        f"scontrol: error: creating a node {FILE}",
+        "Error creating the node(s): Invalid user id\n",
+    ),
+    (
+        "delete PartitionName=down",
+        f"scontrol: error: deleting a partition {FILE}",
+        "delete_partition PartitionName=down: Invalid user id\n",
+    ),
+)
+
+
+@pytest.mark.parametrize(("words", "told", "others"), OF_THE_FILE)
+def test_partitions_and_nodes_are_the_configurations(
+    room: Room, words: str, told: str, others: str | None
+) -> None:
+    answer = room.scontrol(words)
+    assert (answer.err, answer.code) == (told, 1)
+    assert room.scontrol(words, by=ALICE).err == (others or told)
+
+
 def test_updates_add_and_take_away(room: Room) -> None:
     room.made("res=one starttime=now+1hour duration=30 users=alice nodes=ec2-1")
     for words in ("users+=bob", "users-=alice", "flags=flex", "starttime=now+2hours", "nodes=ALL"):
