@@ -309,7 +309,7 @@ def _exited(
         code = ExitCode(int(record.get("code") or 0), int(record.get("signal") or 0))
         return facts if lost_node else [*facts, ev.ExitSeen(job=job.id, at=now, exit=code)]
     held = [world.nodes[share.node] for share in job.shares if share.node in world.nodes]
-    cleans = bool(world.site.epilog or world.site.tmpdir or kindred(held))
+    cleans = bool(world.site.epilog or world.site.tmpdir or kindred(held) or job.in_containers)
     return facts + _job_end(job, result, cleans=cleans, now=now)
 
 

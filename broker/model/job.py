@@ -352,6 +352,12 @@ class Job:
         return "CONFIGURING" if self.configuring else self.state.label
 
     @property
+    def in_containers(self) -> bool:
+        """Whether anything of it runs, or ran, in a container."""
+        specs = (self.spec.batch, *(step.spec for step in self.steps))
+        return any(spec is not None and spec.container is not None for spec in specs)
+
+    @property
     def runs_batch(self) -> bool:
         """Whether a script runs in it: of a heterogeneous job's components only in the first."""
         return self.spec.batch is not None and (self.het is None or self.het.offset == 0)

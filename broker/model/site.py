@@ -56,6 +56,8 @@ class Partition:
     nodes: tuple[NodeName, ...] = ()
     """Declared ones, in order."""
     elastic: Elastic | None = None
+    containers: bool = True
+    """Whether its jobs may use them."""
     max_time: Limit = UNLIMITED
     default_time: Limit | None = None
     min_nodes: int = 0
@@ -124,7 +126,7 @@ class Site:
     constrain_memory: bool = False
     """Whether nodes hold steps to their memory."""
     containers: bool = False
-    """Whether sbatch and srun take the options of containers."""
+    """Whether sbatch and srun know the options of containers."""
     kill_on_bad_exit: bool = False
     """Whether a failed task ends its step where srun does not say."""
     wait_time: int = 0

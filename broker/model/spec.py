@@ -141,6 +141,8 @@ class Phase(Value):
     name: Literal["setup", "run"] = "run"
     script: Digest | None = None
     argv: tuple[str | None, ...] = (None,)
+    inside: int | None = 0
+    """From which word of `argv` on it runs in the step's container, where it has one; None: not."""
 
 
 class Output(Value):
@@ -162,14 +164,30 @@ class Program(Value):
 class Container(Value):
     """What a step's programs run in."""
 
-    image: str
-    """As pyxis has it: `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file's path."""
+    image: str | None = None
+    """As pyxis has it: `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file's path; None: by its name."""
     mounts: tuple[tuple[str, str, str], ...] = ()
-    """Source, destination, flags joined by `+`."""
+    """Source (a path, or `tmpfs`), destination, flags joined by `+`."""
     workdir: str | None = None
     """None: the step's own, which then is seen there."""
     home: bool = False
-    """Whether the user's home is seen there."""
+    """Whether the user's home is seen there, and the step's folder whatever the workdir is."""
+    name: str | None = None
+    """By which it is kept on its node, for as long as the job."""
+    reuse: Literal["auto", "create", "exec"] = "auto"
+    """Whether one of that name may, must not, or must be there already."""
+    save: str | None = None
+    """Path of a file that it becomes at the step's end."""
+    root: bool = False
+    """Whether the user is root in it."""
+    entrypoint: bool = False
+    """Whether the image's own program comes first."""
+    writable: bool | None = None
+    """None: as the runtime has it."""
+    env: tuple[str, ...] = ()
+    """Variables of the step that win over the image's."""
+    credentials: tuple[str, str, str] | None = None
+    """Variables that say by which name and secret its registry is entered, and which that is."""
 
 
 class StepSpec(Value):

@@ -72,6 +72,8 @@ class Phase:
     """`setup` or `run`."""
     argv: tuple[bytes | None, ...]
     script: bytes | None = None
+    inside: int | None = 0
+    """From which word on it runs in the step's container; None: not."""
 
 
 RELAYED: Literal[True] = True
@@ -148,6 +150,10 @@ class StepOrder:
     append: bool = False
     time_limit: int | None = None
     """Seconds from the start of the first phase; None is no limit."""
+    over_time: int = 0
+    """Seconds beyond its time limit that it may run."""
+    unkillable_timeout: int = 60
+    """Seconds after SIGKILL when it is told that processes are left all the same."""
     kill_wait: int = 30
     """Seconds between SIGTERM and SIGKILL."""
     hears_why: bool = False
@@ -335,6 +341,8 @@ def _step(order: StepOrder) -> dict[str, object]:
         "stderr": _base64(order.stderr),
         "open_mode": "append" if order.append else "truncate",
         "time_limit": order.time_limit,
+        "over_time": order.over_time,
+        "unkillable_timeout": order.unkillable_timeout,
         "kill_wait": order.kill_wait,
         "hears_why": order.hears_why,
         "warn": _warning(order.warn),
@@ -367,7 +375,8 @@ def _step(order: StepOrder) -> dict[str, object]:
 
 def _phase(phase: Phase) -> dict[str, object]:
     argv = [None if item is None else _text(item) for item in phase.argv]
-    return {"name": phase.name, "argv": argv, "script": _base64(phase.script)}
+    script, inside = _base64(phase.script), phase.inside
+    return {"name": phase.name, "argv": argv, "script": script, "inside": inside}
 
 
 def _task(task: Task) -> dict[str, object]:

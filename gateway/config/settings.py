@@ -158,6 +158,11 @@ class Partition(Settings):
     )
     nodes: Hosts | None = Field(None, description="Declared nodes in it, or ALL.")
     elastic: Elastic | None = Field(None, description="Nodes that are bought for it.")
+    containers: bool | None = Field(
+        None,
+        description="Whether its jobs may use --container-image and its kin; absent: as the "
+        "site's `containers` says.",
+    )
     max_time: Time = Field("UNLIMITED", description="Longest time limit of a job.")
     default_time: Time | None = Field(None, description="Of a job that has none; absent: max_time.")
     over_time_limit: Count | None = Field(

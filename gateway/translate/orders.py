@@ -117,6 +117,7 @@ class OrderBook:
         return replace(
             plain,
             time_limit=limit,
+            over_time=self.site.over_time_of(job.partition),
             hold=spec is None,
             hears_why=job.spec.keeper is not None,
             label=f"JOB {job.id}",
@@ -169,6 +170,7 @@ class OrderBook:
             stderr=stderr,
             append=bool(further) or job.spec.output.open_mode == "append",
             kill_wait=self.site.kill_wait,
+            unkillable_timeout=self.site.unkillable_timeout,
             warn=_warn(job),
             label=f"STEP {job.id}.{step}",
             in_batch=step != BATCH and job.spec.batch is not None,
@@ -191,7 +193,7 @@ class OrderBook:
     def _phase(self, phase: Phase) -> launch.Phase:
         script = None if phase.script is None else self.blob(phase.script)
         argv = tuple(None if word is None else raw(word) for word in phase.argv)
-        return launch.Phase(phase.name, argv, script)
+        return launch.Phase(phase.name, argv, script, phase.inside)
 
     @staticmethod
     def _files(job: Job, around: Surroundings) -> tuple[bytes | None, bytes | None, bytes | None]:

@@ -340,7 +340,9 @@ class _Desk:
         if len(content) > MOST_BYTES:
             raise self._asking().refuse(refusals.TOO_LONG)
         phase = Phase(script=self._keep(content), argv=(None, *self.seen.args))
-        box = container(self.part, PROGRAM)
+        asked = self.part.get("partition")
+        names = None if asked is None else asked.text
+        box = container(self.part, PROGRAM, site=self.setting.site, partitions=names)
         return StepSpec(name="batch", phases=(phase,), container=box)
 
     def _keep(self, content: bytes) -> Digest:

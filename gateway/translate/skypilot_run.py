@@ -11,7 +11,7 @@ from broker.model.ids import Digest, digest_of
 from broker.model.spec import Gres, Mount, StepSpec
 from gateway.translate.environment import pack
 from gateway.translate.skypilot import Git, Task
-from gateway.translate.skypilot_container import image_of, inside
+from gateway.translate.skypilot_container import container_of
 from gateway.translate.skypilot_files import Files
 
 GIT_KEYS = ("GIT_TOKEN", "GIT_SSH_KEY_PATH")
@@ -104,8 +104,8 @@ def run_of(
     once = digest_of(_bytes(task.setup or "") + own)[:SHORT]
     scripts = (
         ("setup", files.script(mounts=with_setup), ""),
-        ("setup", _placed(task, task.setup if with_setup else None), once),
-        ("run", _placed(task, task.run), ""),
+        ("setup", task.setup if with_setup else None, once),
+        ("run", task.run, ""),
     )
     given = [(phase, text, once) for phase, text, once in scripts if text is not None]
     if all(phase == "setup" for phase, *_ in given) and not with_setup:
@@ -120,18 +120,13 @@ def run_of(
                 for phase, text, once in given
             ),
             "environment": digest_of(own),
+            "container": container_of(task, where.folder),
             **_spread(task.num_nodes),
             **where.part(task),
         }
     )
     seen = origin.provider == LOCAL or not with_setup
     return Run(step, blobs, brought=() if seen else files.brought(key))
-
-
-def _placed(task: Task, text: str | None) -> str | None:
-    """The script itself, or one that runs it in the task's container."""
-    image = image_of(task)
-    return text if text is None or image is None else inside(text, image)
 
 
 def _spread(nodes: int) -> dict[str, int]:
@@ -141,19 +136,19 @@ def _spread(nodes: int) -> dict[str, int]:
     return {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1, "kill_on_bad_exit": True}
 
 
-THEN = '"$1" "$2"; code=$?; set -- "$3"; {} exit $code'
+THEN = '"${{@:2}}"; code=$?; set -- "$1"; {} exit $code'
 """Runs a script, then something more, and exits as the script did."""
 ONCE = """\
-mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$3
+mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$1
 if [ -e "$mark" ]; then echo "spz: setup is as it was and is left out"; exit 0; fi
-"$1" "$2"; code=$?
+"${@:2}"; code=$?
 if [ "$code" -eq 0 ]; then mkdir -p "${mark%/*}" && : > "$mark"; fi
 exit "$code"
 """
 """Runs a script unless the same has succeeded on this node of this cluster."""
 SHORT = 16
 Wrapped = tuple[str, str]
-"""A script around another, and its third word; two empty texts where there is none."""
+"""A script around another, and its first word; two empty texts where there is none."""
 
 
 def _around(files: Files, cluster: str, once: str) -> dict[str, Wrapped]:
@@ -168,13 +163,13 @@ def _around(files: Files, cluster: str, once: str) -> dict[str, Wrapped]:
 def _phase(
     phase: str, text: str, *, folder: str | None, around: Mapping[str, Wrapped]
 ) -> dict[str, object]:
-    """A script for bash, in its folder."""
+    """A script for bash, in its folder; what lays out files is in no container."""
     chdir = () if folder is None else (ENV, f"--chdir={folder}")
     wrapper, word = around[phase]
-    argv: tuple[str | None, ...] = (BASH, None)
-    if wrapper:
-        argv = (BASH, "-c", wrapper, BASH, BASH, None, word)
-    return {"name": phase, "script": digest_of(_bytes(text)), "argv": (*chdir, *argv)}
+    outer = (*chdir, BASH, "-c", wrapper, BASH, word) if wrapper else chdir
+    inside = len(outer) if wrapper or phase == "run" else None
+    argv = (*outer, BASH, None)
+    return {"name": phase, "script": digest_of(_bytes(text)), "argv": argv, "inside": inside}
 
 
 def _bytes(text: str) -> bytes:

@@ -140,7 +140,9 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if program == "srun" and not argv:
         raise fatal(program, NO_COMMAND)
     must_be_ours(part, setting.site, program)
-    container(part, program)  # a refusal comes before anything is allocated
+    asked = part.get("partition")
+    names = None if asked is None else asked.text
+    container(part, program, site=setting.site, partitions=names)  # before anything is allocated
     programs = _programs(part, argv, typed) if "multi-prog" in part else ()
     if programs and "ntasks" not in part:
         tasks = 1 + max(rank for one in programs for rank in one.ranks)
@@ -323,7 +325,9 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         keep_counts=request.has("preserve-env"),
         wait=request.number("wait") if request.has("wait") else site.wait_time or None,
         submit_line=" ".join(("srun", *request.typed.argv)),
-        container=container(request.part, request.program),
+        container=container(
+            request.part, request.program, site=site, partitions=job.partition or job.partitions[0]
+        ),
     )
 
 

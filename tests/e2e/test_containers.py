@@ -6,9 +6,11 @@ from tests.e2e.service import CONFIG, Service, script
 
 pytestmark = pytest.mark.e2e
 RUNTIME = """#!/bin/sh
+[ "$1" = run ] || exit 0
 printf '<%s>\\n' "$@"
 """
 INSIDE = """#!/bin/sh
+[ "$1" = run ] || exit 0
 while [ "$1" != --entrypoint ]; do shift; done
 shift 3
 exec "$@"
@@ -23,7 +25,7 @@ def config() -> str:
 def test_a_batch_script_runs_by_the_nodes_runtime_and_no_shell_reads_its_words(
     served: Service,
 ) -> None:
-    script(served.work, "docker", RUNTIME)
+    script(served.work, "podman", RUNTIME)
     path = {"PATH": f"{served.work}:/usr/bin:/bin"}
     words = ["--container-image=x#a/b:1", "--container-mounts=/a b:/$(touch y)"]
     job = served.wrap("true", *words, env=path)
@@ -37,7 +39,7 @@ def test_a_batch_script_runs_by_the_nodes_runtime_and_no_shell_reads_its_words(
 
 
 def test_exit_codes_and_output_pass_through(served: Service) -> None:
-    script(served.work, "docker", INSIDE)
+    script(served.work, "podman", INSIDE)
     path = {"PATH": f"{served.work}:/usr/bin:/bin"}
     argv = ("srun", "-n2", "-l", "--container-image=x", "sh", "-c", "echo in; exit 3")
     ran = served.run(*argv, env=path)
@@ -46,7 +48,7 @@ def test_exit_codes_and_output_pass_through(served: Service) -> None:
 
 
 def test_a_node_without_a_runtime_says_which_it_could_use(served: Service) -> None:
-    (served.work / "docker").unlink(missing_ok=True)
+    (served.work / "podman").unlink(missing_ok=True)
     ran = served.run("srun", "--container-image=./x.sqsh", "true", env={"PATH": "/usr/bin:/bin"})
     assert ran.code == 1
     assert "container: ./x.sqsh" in ran.err

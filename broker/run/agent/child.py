@@ -1,7 +1,6 @@
 """From fork to exec: the process that becomes a step's shell. It never returns to its maker."""
 
 import array
-import base64
 import contextlib
 import errno
 import fcntl
@@ -13,7 +12,7 @@ import termios
 import time
 import traceback
 
-from . import container, identity, kit, wire, words
+from . import container, identity, kit, runtimes, wire, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class Phase:
             argv = container.wrapped(self.step, self.argv, environment)
             path = locate(argv[0], environment)
             os.execve(path, [path, *argv[1:]], environment)  # its name is where it was found
-        except container.ContainerError as error:
+        except runtimes.ContainerError as error:
             _say(b"container: " + wire.text(str(error)))
             os._exit(1)
         except OSError as error:
@@ -176,11 +175,7 @@ class Phase:
             os.chdir("/tmp")
 
     def _environment(self) -> "dict[bytes, bytes]":
-        values = {}  # type: dict[bytes, bytes]
-        for entry in base64.b64decode(self.step.get("env") or "").split(b"\0"):
-            name, equals, value = entry.partition(b"=")
-            if name and equals:
-                values.setdefault(name, value)  # getenv finds the first of two
+        values = wire.variables(self.step)
         for entry in self.program.variables.split(b"\0"):
             name, equals, value = entry.partition(b"=")
             if name and equals:

@@ -1,11 +1,15 @@
-"""A task's program in a container, by whichever runtime its node has; nothing passes a shell."""
+"""A task's program in a container, by whichever runtime its node has; nothing passes a shell.
+
+A container is the task's own, or one that stays: until the step's end where it is to be saved,
+until the job's where it has a name.
+"""
 
 import fcntl
-import hashlib
 import os
-import subprocess
 
-from . import wire
+from . import identity, programs, runtimes, wire
+from .box import Box
+from .runtimes import ContainerError, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,156 +17,81 @@ if TYPE_CHECKING:
 
     Environment = dict[bytes, bytes]
 
-SYSTEM_PATH = b"/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-OF_THE_IMAGE = frozenset(
-    b"PATH HOME SHELL USER LOGNAME PWD OLDPWD SHLVL HOSTNAME LD_LIBRARY_PATH _".split()
-)
-"""Variables that a container has of its own."""
-SCRIPT = b"/slurm_script"
-ENTER = b'cd "$1" && shift && exec "$@"'
-"""Run by a shell in the container, where its runtime cannot be told a folder to begin in."""
-GPU = "/dev/nvidia0"
-
-
-class ContainerError(Exception):
-    """The container cannot be run; in words for the user."""
-
-
-class Box:
-    """What is to be run, in which image, with what of the host."""
-
-    def __init__(self, step: "dict[str, Any]", argv: "list[bytes]", environment: "Environment"):
-        asked = step["container"]
-        self.step = step
-        self.argv = argv
-        self.environment = environment
-        self.image = asked["image"]
-        self.cwd = wire.text(asked.get("workdir") or step.get("cwd") or "/")
-        self.home = bool(asked.get("home"))
-        self.program = b""
-        """The runtime's own path."""
-        named = [
-            (wire.text(one[0]), wire.text(one[1]), wire.text(one[2])) for one in asked["mounts"]
-        ]
-        own = [] if asked.get("workdir") else [(self.cwd, self.cwd, b"")]
-        script = [(word, word, b"ro") for word in argv[:1] if word.endswith(SCRIPT)]
-        home = environment.get(b"HOME", b"")
-        self.mounts = [*named, *own, *script, *([(home, home, b"")] if self.home and home else [])]
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the image is a file of the node's and none of a registry."""
-        return bool(self.image.startswith(("/", "./", "../")))
-
-    @property
-    def name(self) -> bytes:
-        """For runtimes that take docker's names: pyxis has `#` behind the registry."""
-        return wire.text(self.image.rpartition("@")[2].replace("#", "/"))
-
-    def passed(self) -> "list[bytes]":
-        return sorted(set(self.environment) - OF_THE_IMAGE)
-
-    def wants_gpus(self) -> bool:
-        return bool(self.environment.get(b"CUDA_VISIBLE_DEVICES")) and os.path.exists(GPU)
+NO_SUCH = 'a container with name "{}" does not exist, and --container-image is not set'
 
 
 def wrapped(
     step: "dict[str, Any]", argv: "list[bytes]", environment: "Environment"
 ) -> "list[bytes]":
-    """What is to be run for `argv`: itself, where the step is in no container.
-
-    Raises ContainerError.
+    """What is to be run for `argv`: itself, where the step is in no container; else the words from
+    `inside` on are run in one. Raises ContainerError.
     """
-    if not step.get("container"):
+    begin = step.get("inside", 0)
+    if not step.get("container") or begin is None:
         return argv
-    box = Box(step, argv, environment)
-    for name, wrap in RUNTIMES:
-        program = _found(name, environment)
+    box = Box(step, argv[begin:], environment)
+    runtime = _runtime(box)
+    if not box.stays:
+        return [*argv[:begin], *runtime.own()]
+    used = Lock(box.place(box.name, b"used"), fcntl.LOCK_SH)
+    os.set_inheritable(used.fd, True)  # as long as the task lives
+    with Lock(box.place(box.name, b"lock")):  # another task may be at it
+        _begun(box, runtime)
+    return [*argv[:begin], *runtime.within()]
+
+
+def _begun(box: Box, runtime: "runtimes.Runtime") -> None:
+    there, how = runtime.there(), box.asked.get("reuse") or "auto"
+    if how == "create" and there:
+        raise ContainerError("a container with name {!r} is there already".format(_said(box)))
+    if not there and (how == "exec" or not box.image):
+        raise ContainerError(NO_SUCH.format(_said(box)))
+    runtime.begin(there)
+
+
+def _said(box: Box) -> str:
+    return str(box.asked.get("name"))
+
+
+def _runtime(box: Box) -> "runtimes.Runtime":
+    for name, make in runtimes.BY_NAME:
+        program = programs.located(name, box.environment)
         if program:
             box.program = program
-            return wrap(box)
-    names = ", ".join(name.decode("ascii") for name, _ in RUNTIMES)
+            return make(box)
+    names = ", ".join(name.decode("ascii") for name, _ in runtimes.BY_NAME)
     raise ContainerError("{} cannot be run: none of {} is here".format(box.image, names))
 
 
-def _found(name: bytes, environment: "Environment") -> bytes:
-    path = environment.get(b"PATH", b"") + b":" + SYSTEM_PATH
-    for folder in path.split(b":"):
-        program = os.path.join(folder, name)
-        if folder and os.access(program, os.X_OK) and os.path.isfile(program):
-            return program
-    return b""
+# ---------------------------------------------------------------- behind a step, behind a job
+
+UNTIDY = b"container: what was to be left of it could not be saved, or not ended"
 
 
-def _joined(mount: "tuple[bytes, bytes, bytes]", glue: bytes = b",") -> bytes:
-    source, target, flags = mount
-    return b":".join([source, target, flags.replace(b"+", glue)] if flags else [source, target])
+def tidy(step: "dict[str, Any]") -> bool:
+    """Behind a step's last task, as its user: what is to be saved is, what it left is ended."""
+    identity.become(step)
+    box = Box(step, [], wire.variables(step))
+    runtime = _runtime(box)
+    if box.stays and box.asked.get("save"):
+        runtime.save(os.path.join(box.here, wire.text(box.asked["save"])))
+    if not box.stays:
+        runtime.clear(b"step", box.key)
+        return True
+    try:
+        with Lock(box.place(box.name, b"used"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+            runtime.rest(for_good=not box.asked.get("name"))
+    except BlockingIOError:
+        return True  # another step is in it
+    return True
 
 
-# ---------------------------------------------------------------- the runtimes
-
-
-def _apptainer(box: Box) -> "list[bytes]":
-    image = wire.text(box.image) if box.is_file else b"docker://" + box.name
-    binds = [word for mount in box.mounts for word in (b"--bind", _joined(mount))]
-    home = [] if box.home else [b"--no-home"]
-    gpus = [b"--nv"] if box.wants_gpus() else []
-    return [box.program, b"exec", *home, *gpus, *binds, b"--pwd", box.cwd, image, *box.argv]
-
-
-def _enroot(box: Box) -> "list[bytes]":
-    mounts = [word for mount in box.mounts for word in (b"--mount", _joined(mount))]
-    given = [word for name in box.passed() for word in (b"--env", name)]
-    inside = [b"/bin/sh", b"-c", ENTER, b"sh", box.cwd, *box.argv]
-    return [box.program, b"start", *mounts, *given, _enroot_image(box), *inside]
-
-
-def _enroot_image(box: Box) -> bytes:
-    """A file; of a registry's image one that is brought once for a job. Raises ContainerError."""
-    if box.is_file:
-        return wire.text(box.image)
-    folder = box.environment.get(b"SLURM_TMPDIR") or box.environment.get(b"TMPDIR") or b"/tmp"
-    job = box.environment.get(b"SLURM_JOB_ID", b"0")
-    mark = hashlib.sha256(wire.text(box.image)).hexdigest()[:16].encode("ascii")
-    path = os.path.join(folder, b"spz-%b-%b.sqsh" % (job, mark))
-    lock = os.open(path + b".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # another task may be at it
-    if not os.path.exists(path):
-        argv = [box.program, b"import", b"--output", path, b"docker://" + wire.text(box.image)]
-        if subprocess.call(argv, env=box.environment, stdin=subprocess.DEVNULL):
-            raise ContainerError("{} cannot be imported".format(box.image))
-    os.close(lock)
-    return path
-
-
-def _podman(box: Box) -> "list[bytes]":
-    gpus = [b"--device", b"nvidia.com/gpu=all"] if box.wants_gpus() else []
-    return _like_docker(box, [b"--userns=keep-id", *gpus])
-
-
-def _docker(box: Box) -> "list[bytes]":
-    user = b"%d:%d" % (box.step["uid"], box.step["gid"])
-    gpus = [b"--gpus", b"all"] if box.wants_gpus() else []
-    return _like_docker(box, [b"--user", user, *gpus])
-
-
-def _like_docker(box: Box, own: "list[bytes]") -> "list[bytes]":
-    if box.is_file:
-        text = "{} is a file: it takes apptainer or enroot, which are not here"
-        raise ContainerError(text.format(box.image))
-    mounts = [word for mount in box.mounts for word in (b"--volume", _joined(mount))]
-    given = [word for name in box.passed() for word in (b"--env", name)]
-    terminal = [b"--tty"] if box.step.get("pty") else []
-    common = [b"--rm", b"--interactive", b"--init", b"--network=host", b"--ipc=host", *terminal]
-    words = [*common, *own, *mounts, *given, b"--workdir", box.cwd, b"--entrypoint", b""]
-    return [box.program, b"run", *words, box.name, *box.argv]
-
-
-RUNTIMES = (
-    (b"apptainer", _apptainer),
-    (b"singularity", _apptainer),
-    (b"enroot", _enroot),
-    (b"podman", _podman),
-    (b"docker", _docker),
-)
-"""In this order; the first that is there is used."""
+def drop(facts: "dict[str, Any]", attempt: str) -> bool:
+    """Behind a job, in a process of its own, which becomes the job's user."""
+    step = dict(facts, attempt=attempt, container={"image": "", "mounts": []})
+    identity.become(step)
+    box = Box(step, [], wire.variables(step))
+    runtime = _runtime(box)
+    runtime.clear(b"attempt", box.attempt)
+    runtime.discard(box.place())
+    return True

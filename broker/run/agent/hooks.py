@@ -12,20 +12,21 @@ import shutil
 import signal
 import subprocess
 
-from . import etc, journal, kit, programs, scratch, spool, trouble
+from . import container, etc, journal, kit, programs, scratch, spool, trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, Optional
 
 LOG = "hooks.log"
 LOCK = "hooks.lock"
 SETUP = "setup.done"
 AFTER = "after"
 BEFORE = "before"
+REMEMBERED = ("epilog", "tmpdir", "env", "uid", "gid", "user", "groups")
 SHELL = "/bin/sh"
 NAMES = ("setup", "prolog", "tmpdir", "kin")
-AFTERWARDS = ("epilog", "tmpdir", "kin")
+AFTERWARDS = ("epilog", "tmpdir", "kin", "container")
 
 
 def wanted(step: "dict[str, Any]") -> bool:
@@ -36,6 +37,13 @@ def wanted(step: "dict[str, Any]") -> bool:
 def fork_before(step: "dict[str, Any]", key: str) -> int:
     """The process that does it; it ends with 0 if the step may begin."""
     return _fork(lambda: _before(step, spool.attempt_of(key)))
+
+
+def fork_tidy(step: "dict[str, Any]") -> "Optional[int]":
+    """The process that does, as the step's user, what is to be done behind its last task."""
+    if not step.get("container"):
+        return None
+    return _fork(lambda: container.tidy(step))
 
 
 def _fork(act: "Callable[[], bool]") -> int:
@@ -160,8 +168,11 @@ def remember(step: "dict[str, Any]", key: str) -> None:
     if not any(step.get(name) for name in AFTERWARDS):
         return
     os.makedirs(AFTER, 0o700, exist_ok=True)
-    facts = {name: step.get(name) for name in ("epilog", "tmpdir", "env")}
-    journal.save(_after(spool.attempt_of(key)), facts)
+    after = _after(spool.attempt_of(key))
+    facts = {name: step.get(name) for name in REMEMBERED}
+    before = journal.load(after) or {}
+    facts["container"] = bool(step.get("container") or before.get("container"))
+    journal.save(after, facts)
 
 
 def _after(attempt: str) -> str:
@@ -197,6 +208,8 @@ def _behind(facts: "dict[str, Any]", attempt: str) -> bool:
     etc.drop_hosts(attempt)
     if facts.get("epilog"):
         done = _run([facts["epilog"]], _variables(facts, "epilog_slurmd")) == 0
+    if facts.get("container"):
+        os.waitpid(_fork(lambda: container.drop(facts, attempt)), 0)
     if facts.get("tmpdir"):
         _drop_folder(facts["tmpdir"])
     return done

@@ -82,6 +82,7 @@ def complete(step: "dict[str, Any]", attempt: str, *, ours: bool) -> None:
     if commands.there():
         found.append(os.path.abspath(commands.BIN))
     step["path"] = found
+    step["attempt"] = attempt
     step["ours"] = ours
 
 

@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 
-from . import gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
+from . import container, gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
 from .clock import Clock
 from .loop import Loop
 from .order import Order
@@ -42,6 +42,8 @@ class Supervisor:
         self.childless = True
         self.hook = None  # type: Optional[int]
         """The process that prepares the node."""
+        self.tidying = None  # type: Optional[int]
+        """The process that sees to what a container leaves."""
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.inbox = b""
@@ -123,6 +125,7 @@ class Supervisor:
             self.note_start([os.getpid()])
             return
         self.number += 1
+        self.step["inside"] = self.phases[self.number].get("inside", 0)
         try:
             common = self.arguments(self.phases[self.number])
             if self.number == 0:
@@ -246,7 +249,11 @@ class Supervisor:
         return self.order.key.endswith("/batch")
 
     def everything(self) -> "set[int]":
-        return procs.descendants(os.getpid())
+        """All of the step's, without what tidies up behind it."""
+        found = procs.descendants(os.getpid())
+        if self.tidying is not None:
+            found -= {self.tidying} | procs.descendants(self.tidying)
+        return found
 
     def shell(self) -> "set[int]":
         return self.crew.leaders() if self.is_batch() else set()
@@ -304,8 +311,17 @@ class Supervisor:
     def sweep(self) -> None:
         """SIGKILL to all that is left, until nothing is."""
         procs.end_all(self.everything)
+        wait = self.step.get("unkillable_timeout", 60)
+        self.loop.after("unkillable", wait, self.tell_unkillable)
         self.loop.after("sweep", self.sweep_again, self.sweep)
         self.sweep_again = min(2 * self.sweep_again, LONGEST_SWEEP)
+
+    def tell_unkillable(self) -> None:
+        """The agent passes it on; it is tried on and on all the same."""
+        left = {"pids": sorted(self.everything())}
+        if left["pids"]:
+            trouble.patiently(lambda: journal.save(self.order.file("unkillable"), left))
+            wire.poke(self.order.agent_socket, self.order.key)
 
     def reap(self) -> None:
         """Every descendant ends up as our child, so no child left means none left at all."""
@@ -319,6 +335,8 @@ class Supervisor:
                 return
             if pid == self.hook:
                 self.prepared(status)
+            if pid == self.tidying:
+                self.tidied(status)
             task = self.crew.find(pid)
             if task is not None:
                 self.task_ended(task, status)
@@ -348,6 +366,15 @@ class Supervisor:
             return
         self.outcome = LAUNCH_FAILED if self.cause == "launch_failed" else outcome
         self.loop.forget("limit", "warn", "wait")
+        if self.started is not None:
+            self.tidying = hooks.fork_tidy(self.step)
+        if not self.cause and self.tidying is None:
+            self.loop.after("sweep", 0, self.sweep)
+
+    def tidied(self, status: int) -> None:
+        self.tidying, self.childless = None, False
+        if status:
+            self.write(words.error(container.UNTIDY, time.time()))
         if not self.cause:
             self.loop.after("sweep", 0, self.sweep)
 

@@ -1,5 +1,6 @@
 """Lines of JSON over Unix sockets, also in folders whose names are too long for one."""
 
+import base64
 import json
 import os
 import socket
@@ -20,6 +21,16 @@ class TooLongError(Exception):
 def text(value: str) -> bytes:
     """The bytes that a JSON text stands for; lone surrogates are bytes that are no UTF-8."""
     return value.encode("utf-8", "surrogateescape")
+
+
+def variables(step: "dict[str, Any]") -> "dict[bytes, bytes]":
+    """A step's environment as its order has it."""
+    values = {}  # type: dict[bytes, bytes]
+    for entry in base64.b64decode(step.get("env") or "").split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if name and equals:
+            values.setdefault(name, value)  # getenv finds the first of two
+    return values
 
 
 def reach(act: "Callable[[str], object]", path: str) -> None:

@@ -1,82 +1,12 @@
-"""Scripts of tasks in containers, run by bash with a stand-in for docker."""
-
-import subprocess
-from pathlib import Path
+"""Which image a task runs in, and what of it does."""
 
 import pytest
 
 from gateway.translate.skypilot import read
-from gateway.translate.skypilot_container import image_of, inside
+from gateway.translate.skypilot_container import CREDENTIALS, image_of
+from gateway.translate.skypilot_run import run_of
 
-DOCKER = """\
-#!/bin/bash
-echo "$1 ${*: -1}" >> "$CALLS"
-case $1 in
-  inspect) [ -e "$CALLS.up" ] && echo true || exit 1 ;;
-  run) echo "$@" >> "$CALLS"; touch "$CALLS.up" ;;
-  login) cat > "$CALLS.login" ;;
-  exec)
-    shift; names=
-    while :; do
-      case $1 in
-        -i) shift ;;
-        -e) names="$names $2"; shift 2 ;;
-        -w) cd "$2" && shift 2 ;;
-        *) shift; break ;;
-      esac
-    done
-    echo "passed$names" >> "$CALLS.passed"
-    exec "$@" ;;
-esac
-"""
-
-
-def ran(folder: Path, text: str, *, docker: bool = True, **environ: str) -> tuple[int, str, str]:
-    bin_ = folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    if docker:
-        (bin_ / "docker").write_text(DOCKER)
-        (bin_ / "docker").chmod(0o755)
-    done = subprocess.run(
-        ["/bin/bash", "-c", inside(text, "busybox:1")],
-        env={
-            "PATH": f"{bin_}:/usr/bin:/bin",
-            "CALLS": str(folder / "calls"),
-            "HOME": str(folder),
-            "SLURM_JOB_ID": "7",
-            "SLURMD_NODENAME": "n1",
-            **environ,
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_a_script_runs_in_one_container_of_the_cluster(tmp_path: Path) -> None:
-    text = 'echo "$A {x}" in "$PWD"\nexit 3'
-    for _ in range(2):
-        assert ran(tmp_path, text, A="a\nb") == (3, f"a\nb {{x}} in {tmp_path}\n", "")
-    calls = (tmp_path / "calls").read_text()
-    assert calls.count("run -d --name spz-7-n1 --network host --ipc host") == 1
-    assert "busybox:1 -c sleep infinity" in calls
-    passed = (tmp_path / "calls.passed").read_text()
-    assert " A" in passed and " PATH" not in passed and " HOME" not in passed
-
-
-def test_a_registry_gets_its_password_and_gpus_are_handed_on(tmp_path: Path) -> None:
-    secret = {"SKYPILOT_DOCKER_USERNAME": "me", "SKYPILOT_DOCKER_PASSWORD": "hush"}
-    assert ran(tmp_path, "true", CUDA_VISIBLE_DEVICES="0", **secret)[0] == 0
-    assert (tmp_path / "calls.login").read_text() == "hush"
-    assert "--gpus all" in (tmp_path / "calls").read_text()
-
-
-def test_a_node_without_docker_says_so(tmp_path: Path) -> None:
-    code, _, err = ran(tmp_path, "true", docker=False, PATH=str(tmp_path / "none"))
-    assert code == 127
-    assert "neither docker nor podman" in err
+from .test_skypilot import ORIGIN
 
 
 @pytest.mark.parametrize(
@@ -94,3 +24,26 @@ def test_a_node_without_docker_says_so(tmp_path: Path) -> None:
 def test_the_image_is_the_first_alternatives(resources: str, image: str | None) -> None:
     (task,) = read(f"resources: {resources}")
     assert image_of(task) == image
+
+
+TASK = """
+resources: {image_id: 'docker:debian'}
+file_mounts: {/data: /src}
+setup: echo setup
+run: echo run
+"""
+
+
+def test_setup_and_run_are_inside_and_what_lays_out_files_is_not() -> None:
+    (task,) = read(TASK)
+    step = run_of(task, cluster="c", origin=ORIGIN).step
+    assert step.container is not None
+    assert (step.container.image, step.container.credentials) == ("debian", CREDENTIALS)
+    assert step.container.home and step.container.root
+    inner = [one.argv[one.inside :] if one.inside is not None else None for one in step.phases]
+    assert inner == [None, ("/bin/bash", None), ("/bin/bash", None)]
+
+
+def test_a_task_on_machines_as_they_are_has_no_container() -> None:
+    (task,) = read("run: echo run")
+    assert run_of(task, cluster="c", origin=ORIGIN).step.container is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.run.agent import container
+from broker.run.agent import container, programs, runtimes
 
 ASKED: dict[str, Any] = {
     "image": "registry.example#team/pytorch:24.01",
@@ -14,14 +14,19 @@ ASKED: dict[str, Any] = {
     "workdir": None,
     "home": False,
 }
-STEP: dict[str, Any] = {"container": ASKED, "cwd": "/work", "uid": 7, "gid": 8}
+STEP: dict[str, Any] = {
+    "container": ASKED,
+    "cwd": "/work",
+    "attempt": "7/1",
+    "key": "7/1/0",
+}
 ARGV = [b"/spool/steps/7.1.batch/slurm_script", b"$(touch x); 'a b'"]
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder on PATH that runtimes can be put into; the host's own are not seen."""
-    monkeypatch.setattr(container, "SYSTEM_PATH", b"")
+    monkeypatch.setattr(programs, "PATH", "")
     return tmp_path
 
 
@@ -41,19 +46,21 @@ BINDS = ["/data:/mnt/data:ro,rslave", "/x:/x", "/work:/work"]
 SCRIPT = "/spool/steps/7.1.batch/slurm_script:/spool/steps/7.1.batch/slurm_script:ro"
 
 
+IDS = f"{os.geteuid()}:{os.getegid()}"
+LABELS = ["--label", "spz.step=7/1/0", "--label", "spz.attempt=7/1"]
+
+
 def expected(name: str) -> list[str]:
-    common = ["--rm", "--interactive", "--init", "--network=host", "--ipc=host"]
-    volumes = [word for bind in [*BINDS, SCRIPT] for word in ("--volume", bind)]
-    ends = ["--env", "A", "--workdir", "/work", "--entrypoint", ""]
     image = "registry.example/team/pytorch:24.01"
     binds = [word for bind in [*BINDS, SCRIPT] for word in ("--bind", bind)]
     apptainer = ["exec", "--no-home", *binds, "--pwd", "/work", f"docker://{image}"]
-    return {
-        "apptainer": apptainer,
-        "singularity": apptainer,
-        "podman": ["run", *common, "--userns=keep-id", *volumes, *ends, image],
-        "docker": ["run", *common, "--user", "7:8", *volumes, *ends, image],
-    }[name]
+    rootless = ["--userns=keep-id"]
+    users = {"docker": ["--user", IDS], "podman": rootless if os.geteuid() else ["--user", IDS]}
+    volumes = [word for bind in [*BINDS, SCRIPT] for word in ("--volume", bind)]
+    shared = ["--network=host", "--ipc=host", "--pid=host", *users.get(name, []), *LABELS, *volumes]
+    ends = ["--env", "A", "--rm", "--workdir", "/work", "--entrypoint", ""]
+    docker = ["run", "--interactive", *shared, *ends, image]
+    return docker if name in users else apptainer
 
 
 @pytest.mark.parametrize("name", ["apptainer", "singularity", "podman", "docker"])
@@ -81,12 +88,12 @@ def test_enroot_brings_an_image_once_for_a_job(node: Path) -> None:
     assert first[:2] == [program, b"start"]
     place = first.index(b"/bin/sh")
     assert first[place - 1].startswith(os.fsencode(node) + b"/spz-7-")
-    assert first[place:] == [b"/bin/sh", b"-c", container.ENTER, b"sh", b"/work", *ARGV]
+    assert first[place:] == [b"/bin/sh", b"-c", runtimes.ENTER, b"sh", b"/work", *ARGV]
 
 
 def test_an_image_that_cannot_be_brought_is_named(node: Path) -> None:
     put(node, "enroot", "#!/bin/sh\nexit 1\n")
-    with pytest.raises(container.ContainerError, match=r"team/pytorch:24.01 cannot be imported"):
+    with pytest.raises(runtimes.ContainerError, match=r"team/pytorch:24.01: enroot import failed"):
         wrapped(node, TMPDIR=str(node))
 
 
@@ -98,21 +105,113 @@ def test_the_first_runtime_of_several_is_used_and_files_are_images_too(node: Pat
     put(node, "docker")
     program = put(node, "apptainer")
     step = changed(image="/images/own.sif", workdir="/in", mounts=[], home=True)
-    words = ["exec", "--bind", SCRIPT, "--bind", "/home/u:/home/u", "--pwd", "/in"]
+    binds = [
+        word for bind in ("/work:/work", "/home/u:/home/u", SCRIPT) for word in ("--bind", bind)
+    ]
+    words = ["exec", *binds, "--pwd", "/in"]
     told = [word.encode() for word in [*words, "/images/own.sif"]]
     assert wrapped(node, step) == [program, *told, *ARGV]
 
 
 def test_a_file_is_no_image_for_docker(node: Path) -> None:
     put(node, "docker")
-    with pytest.raises(container.ContainerError, match="it takes apptainer or enroot"):
+    with pytest.raises(runtimes.ContainerError, match="it takes apptainer or enroot"):
         wrapped(node, changed(image="./own.sqsh"))
 
 
 def test_a_node_without_any_says_so(node: Path) -> None:
-    with pytest.raises(container.ContainerError, match=r"none of apptainer, .*docker is here"):
+    with pytest.raises(runtimes.ContainerError, match=r"none of apptainer, .*docker is here"):
         wrapped(node)
 
 
 def test_what_is_in_no_container_is_left_as_it_is(node: Path) -> None:
     assert wrapped(node, {"container": None}) == ARGV
+
+
+RECORDS = """#!/bin/sh
+for word in "$@"; do printf '<%s>' "$word"; done >> "${0%/*}/said"
+echo >> "${0%/*}/said"
+"""
+
+
+def told(node: Path) -> list[list[str]]:
+    """What a stand-in was told, call by call."""
+    lines = (node / "said").read_text().splitlines()
+    return [line[1:-1].split("><") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "words"),
+    [
+        ({"root": True}, "docker", "--user 0:0"),
+        ({"writable": False}, "docker", "--read-only"),
+        ({"mounts": [["tmpfs", "/t", "size=1m"]]}, "docker", "--tmpfs /t:size=1m"),
+        ({"mounts": [["../d", "./e", "ro"]]}, "docker", "--volume /d:/e:ro"),
+        ({"mounts": [["tmpfs", "/t", ""]]}, "apptainer", "--scratch /t"),
+        ({"root": True}, "apptainer", "--fakeroot"),
+        ({"writable": True}, "apptainer", "--writable-tmpfs"),
+        ({"env": ["A", "NONE"]}, "apptainer", "--env A=1"),
+        ({"entrypoint": True}, "apptainer", "run"),
+        ({"root": True}, "enroot", "--root"),
+        ({"writable": True}, "enroot", "--rw"),
+    ],
+)
+def test_each_wish_has_its_words(
+    node: Path, changes: dict[str, Any], name: str, words: str
+) -> None:
+    put(node, name)
+    made = wrapped(node, changed(image="/i.sif" if name != "docker" else "i", **changes))
+    assert words.encode() in b" ".join(made)
+
+
+def test_an_entry_point_is_left_out_unless_it_is_asked_for(node: Path) -> None:
+    put(node, "docker")
+    assert b"--entrypoint" in wrapped(node)
+    assert b"--entrypoint" not in wrapped(node, changed(entrypoint=True))
+
+
+IMAGES = """#!/bin/sh
+case "$1 $2" in "image inspect") echo '["PATH=/x", "A=theirs", "B=theirs"]' ;; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "passed"), [([], [b"C"]), (["B", "PATH"], [b"B", b"C", b"PATH"])]
+)
+def test_an_images_own_variables_win_over_all_but_those_asked_for(
+    node: Path, asked: list[str], passed: list[bytes]
+) -> None:
+    put(node, "docker", IMAGES)
+    made = wrapped(node, changed(env=asked), B="2", C="3")
+    assert [made[at + 1] for at, word in enumerate(made) if word == b"--env"] == passed
+
+
+def test_what_is_around_the_command_stays_outside(node: Path) -> None:
+    put(node, "docker")
+    argv = wrapped(node, {**STEP, "inside": 1})
+    assert argv[0] == ARGV[0]
+    assert argv[-1] == ARGV[1]
+    assert b"run" in argv
+    assert wrapped(node, {**STEP, "inside": None}) == ARGV
+
+
+def test_one_that_has_a_name_is_made_once_and_entered(node: Path) -> None:
+    put(node, "enroot", RECORDS + '[ "$1" = list ] && /bin/cat "${0%/*}/there" 2>/dev/null; :\n')
+    step = changed(name="kept", image="/i.sqsh")
+    variables = {"TMPDIR": str(node), "SLURM_JOB_ID": "7"}
+    argv = wrapped(node, step, **variables)
+    assert [call[0] for call in told(node)] == ["list", "create"]
+    assert argv[argv.index(b"/bin/sh") - 1] == b"spz_7_kept"
+    (node / "there").write_text("other\nspz_7_kept\n")
+    assert wrapped(node, step, **variables) == argv
+    assert [call[0] for call in told(node)] == ["list", "create", "list"]
+    with pytest.raises(runtimes.ContainerError, match="is there already"):
+        wrapped(node, changed(name="kept", image="/i.sqsh", reuse="create"), **variables)
+
+
+@pytest.mark.parametrize("reuse", ["auto", "exec"])
+def test_one_that_is_not_there_cannot_be_entered(node: Path, reuse: str) -> None:
+    put(node, "enroot")
+    step = changed(name="kept", image=None, reuse=reuse)
+    with pytest.raises(runtimes.ContainerError, match='name "kept" does not exist'):
+        wrapped(node, step, TMPDIR=str(node))
