@@ -1,6 +1,5 @@
 """The only place that builds adapters and joins them."""
 
-import contextlib
 import grp
 import os
 import platform
@@ -8,6 +7,7 @@ import pwd
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any, cast
@@ -210,8 +210,7 @@ def build(paths: Paths, config: Config) -> Service:
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
     outside = _outside(paths, config, local=local, orders=orders, files=staged.files)
-    heart.tell, tidy = both(heart.tell, staged.hear), [local.sweep, staged.tidy]
-    ends = contextlib.ExitStack()
+    ends, heart.tell, tidy = ExitStack(), both(heart.tell, staged.hear), [local.sweep, staged.tidy]
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
