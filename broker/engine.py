@@ -8,7 +8,7 @@ from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.decide import fading, money
 from broker.decide.accruing import Accruing
-from broker.decide.answers import Answers, reply_of
+from broker.decide.answers import ANSWERED_ONCE, Answers, reply_of
 from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
@@ -64,6 +64,8 @@ CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone, VolumeSet, Vol
 MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 FREE = "None"
 """The reason of a job that nobody has told yet why it waits."""
+FREES_NODES = (ev.Released, ev.Unplaced)
+CALLS_FOR_A_PASS = frozenset((ev.Waits, ev.Requeued, *LOOKS_AGAIN, *MAKES_ROOM))
 SETTLE_SECONDS = 300
 """How often the cost of running machines is brought up to date."""
 
@@ -201,7 +203,7 @@ class Engine:
             self._batch.entries += decision.entries
         except SpzError as error:
             return error
-        if isinstance(message, cmd.Submit | cmd.AddStep):
+        if isinstance(message, ANSWERED_ONCE):
             self._note(message, decision.reply)
         return decision.reply
 
@@ -236,7 +238,7 @@ class Engine:
     def _apply(self, facts: Iterable[ev.Event], now: int) -> None:
         """Makes facts so, posting what their coming true costs whom."""
         for fact in facts:
-            freed = self._freed(fact)
+            freed = self._freed(fact) if isinstance(fact, FREES_NODES) else []
             meters, entries = money.before(self.world, fact, min(now, fact.at))
             for meter in meters:
                 self.world.apply(meter)
@@ -244,7 +246,8 @@ class Engine:
             self.world.apply(fact)
             for meter in money.after(self.world, fact):
                 self.world.apply(meter)
-            self._note_room(fact, now)
+            if type(fact) in CALLS_FOR_A_PASS:
+                self._note_room(fact, now)
             self._note_idle(freed, now)
 
     def _note_room(self, fact: ev.Event, now: int) -> None:
@@ -269,11 +272,10 @@ class Engine:
             return gate(job, now) is None and not self.viewing.asks.closed(job)
         return gate(job, now) is None
 
-    def _freed(self, fact: ev.Event) -> list[NodeName]:
+    def _freed(self, fact: ev.Released | ev.Unplaced) -> list[NodeName]:
         """Nodes that the fact takes from a job."""
-        if not isinstance(fact, ev.Released | ev.Unplaced) or fact.job not in self.world.jobs:
-            return []
-        return [share.node for share in self.world.jobs[fact.job].shares]
+        job = self.world.jobs.get(fact.job)
+        return [] if job is None else [share.node for share in job.shares]
 
     def _note_idle(self, names: Iterable[NodeName], now: int) -> None:
         """Elastic nodes that nobody holds any more stand idle from now."""

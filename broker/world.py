@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model import nodeevents as nev
+from broker.model.facts import JobFact
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, Step, StepState
 from broker.model.left import left_behind
@@ -141,7 +142,9 @@ class World:
     def apply(self, event: ev.Event) -> None:
         """Numbers the event and makes it so. Raises IllegalTransition and changes nothing then."""
         number = self.last_event + 1
-        if isinstance(event, nev.NodeEvent):
+        if isinstance(event, JobFact):
+            self._apply_job(event, number)
+        elif isinstance(event, nev.NodeEvent):
             self._apply_node(event)
         elif isinstance(event, ev.BookChanged):
             self.site = with_book(self.site, changed(self.site.book, event.change))
@@ -152,8 +155,6 @@ class World:
             self.reservations = {name: one for name, one in others if name != event.name}
         elif isinstance(event, VolumeEvent):
             self.volumes = after(self.volumes, event)
-        else:
-            self._apply_job(event, number)
         self.last_event = number
         self.facts.append((number, event))
 

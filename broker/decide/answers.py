@@ -9,6 +9,8 @@ from broker.model.errors import Conflict, SpzError
 from broker.model.ids import StepId
 from broker.model.inbox import Message
 
+ANSWERED_ONCE = (cmd.Submit, cmd.AddStep)
+"""Commands that name the request which they came with."""
 MOST_ANSWERS = 20_000
 """A request is asked again within seconds, or not at all."""
 DONE = "done "
@@ -34,7 +36,7 @@ class Answers:
 
     def known(self, message: Message) -> JobId | StepId | Conflict | None:
         """What the same request was answered with before."""
-        if not isinstance(message, cmd.Submit | cmd.AddStep):
+        if not isinstance(message, ANSWERED_ONCE):
             return None
         known = self.find(message.request)
         if known is None:

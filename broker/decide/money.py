@@ -1,7 +1,8 @@
 """Machines' cost goes to the ledger just before it changes who pays: pure, from records alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms
@@ -30,38 +31,56 @@ CHANGES_HOLDERS = (ev.Placed, ev.Released, ev.Unplaced, ev.Resized)
 
 def before(world: World, fact: ev.Event, now: int) -> Posted:
     """What has to be posted before the fact changes holders or cost: meters to keep, entries."""
-    if isinstance(fact, CHANGES_HOLDERS):
-        return _before_holders(world, fact, now)
-    if isinstance(fact, ev.Started):
-        return [], _data_brought(world, world.jobs[fact.job], now)
-    if isinstance(fact, nev.NodeBooted):
-        return _settled(world, world.nodes[fact.node], now)
-    if isinstance(fact, NodeStopped):
-        return _halted(world, world.nodes[fact.node], fact.machine, now=now)
-    if isinstance(fact, NodeStarted):
-        return _settled(world, world.nodes[fact.node], fact.machine.running_at or now)
-    if isinstance(fact, nev.NodeGone):
-        return _closed(world, world.nodes[fact.node], fact.machine, now=now)
-    if isinstance(fact, VolumeGone):
-        gone = world.volumes.get(fact.name)
-        closed = close(gone.meter, [holder(gone)], now)[1] if gone and gone.meter else ()
-        return [], list(closed)
-    return [], []
+    found = BEFORE.get(type(fact))
+    return ([], []) if found is None else found(world, fact, now)
 
 
 def after(world: World, fact: ev.Event) -> list[ev.Event]:
     """Meters that begin or learn something by the fact."""
-    if isinstance(fact, nev.MachineBought | nev.NodeBooted):
-        node = world.nodes.get(fact.node)
-        meter = _meter(world, node) if node is not None else None
-        if node is not None and meter is not None and meter != node.meter:
-            return [_metered(node, meter, _beside(world, node, meter), now=fact.at)]
-    if isinstance(fact, NodeStarted):
-        node = world.nodes[fact.node]
-        again = _meter(world, replace(node, meter=None))
-        if again is not None:
-            return [_metered(node, again, _beside(world, node, again), now=fact.at)]
-    return []
+    found = AFTER.get(type(fact))
+    return [] if found is None else found(world, fact)
+
+
+def _before_start(world: World, fact: ev.Started, now: int) -> Posted:
+    return [], _data_brought(world, world.jobs[fact.job], now)
+
+
+def _before_boot(world: World, fact: nev.NodeBooted, now: int) -> Posted:
+    return _settled(world, world.nodes[fact.node], now)
+
+
+def _before_stop(world: World, fact: NodeStopped, now: int) -> Posted:
+    return _halted(world, world.nodes[fact.node], fact.machine, now=now)
+
+
+def _before_restart(world: World, fact: NodeStarted, now: int) -> Posted:
+    return _settled(world, world.nodes[fact.node], fact.machine.running_at or now)
+
+
+def _before_end(world: World, fact: nev.NodeGone, now: int) -> Posted:
+    return _closed(world, world.nodes[fact.node], fact.machine, now=now)
+
+
+def _before_volume_goes(world: World, fact: VolumeGone, now: int) -> Posted:
+    gone = world.volumes.get(fact.name)
+    closed = close(gone.meter, [holder(gone)], now)[1] if gone and gone.meter else ()
+    return [], list(closed)
+
+
+def _after_boot(world: World, fact: nev.MachineBought | nev.NodeBooted) -> list[ev.Event]:
+    node = world.nodes.get(fact.node)
+    meter = _meter(world, node) if node is not None else None
+    if node is None or meter is None or meter == node.meter:
+        return []
+    return [_metered(node, meter, _beside(world, node, meter), now=fact.at)]
+
+
+def _after_restart(world: World, fact: NodeStarted) -> list[ev.Event]:
+    node = world.nodes[fact.node]
+    again = _meter(world, replace(node, meter=None))
+    if again is None:
+        return []
+    return [_metered(node, again, _beside(world, node, again), now=fact.at)]
 
 
 def _meter(world: World, node: Node) -> Meter | None:
@@ -159,6 +178,22 @@ def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:
     if job is not None and isinstance(fact, ev.Released):
         entries += _used(world, job, now)
     return facts, entries
+
+
+BEFORE: Mapping[type, Callable[[World, Any, int], Posted]] = {
+    **dict.fromkeys(CHANGES_HOLDERS, _before_holders),
+    ev.Started: _before_start,
+    nev.NodeBooted: _before_boot,
+    NodeStopped: _before_stop,
+    NodeStarted: _before_restart,
+    nev.NodeGone: _before_end,
+    VolumeGone: _before_volume_goes,
+}
+AFTER: Mapping[type, Callable[[World, Any], list[ev.Event]]] = {
+    nev.MachineBought: _after_boot,
+    nev.NodeBooted: _after_boot,
+    NodeStarted: _after_restart,
+}
 
 
 def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:

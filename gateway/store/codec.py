@@ -69,6 +69,21 @@ def record(of: type) -> Codec:
     return Codec(_dump_fields(rows), _load_fields(of, loads))
 
 
+def _part(of: type) -> Codec:
+    """A record within another: those written together often share one, as jobs do an owner."""
+    whole = record(of)
+    last: tuple[Any, Any] = (MISSING, None)
+
+    def dump(value: Any) -> Any:
+        nonlocal last
+        known = last
+        if known[0] is not value:
+            last = known = value, whole.dump(value) if whole.dump else value
+        return known[1]
+
+    return Codec(dump, whole.load)
+
+
 def _default(field: Field[Any]) -> object:
     """MISSING where there is none."""
     return field.default if field.default_factory is MISSING else field.default_factory()
@@ -178,5 +193,5 @@ MAKERS: tuple[tuple[Callable[[type], bool], Callable[[Any], Codec]], ...] = (
     (lambda of: issubclass(of, StrEnum), _text_enum),
     (lambda of: issubclass(of, Enum), _enum),
     (lambda of: issubclass(of, Value), _value),
-    (is_dataclass, record),
+    (is_dataclass, _part),
 )

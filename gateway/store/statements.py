@@ -1,9 +1,11 @@
 """Every statement of the store by name, built once from expressions for one database's dialect."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -66,11 +68,18 @@ class Write:
         for name, turn in self.turns:
             for row in rows:
                 row[name] = turn(row[name])
-        at_once = MOST_ROWS if ROW.search(self.sql) else 1
+        at_once, places = MOST_ROWS if ROW.search(self.sql) else 1, _places(self.names)
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
-            values = [row[name] for row in some for name in self.names]
+            values = list(chain.from_iterable(map(places, some)))
             cursor.execute(_repeated(self.sql, len(some)), values)
+
+
+@cache
+def _places(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Sequence[Any]]:
+    """What takes the values out of a row."""
+    take = itemgetter(*names)
+    return take if len(names) > 1 else lambda row: (take(row),)
 
 
 @lru_cache(1024)
@@ -79,6 +88,8 @@ def _repeated(sql: str, count: int) -> str:
     return ROW.sub(lambda row: ", ".join([row[0]] * count), sql) if count > 1 else sql
 
 
+OF_ITS_SUBMISSION = ("array_base", "user", "uid", "submitted")
+"""What of a job never changes."""
 PURGED = (t.jobs, t.runs, t.events, t.ledger)
 
 
@@ -93,7 +104,7 @@ class Writes:
         self.add_blobs = self._once(t.blobs)
         self.add_entries = self._once(t.ledger)
         self.add_requests = self._once(t.requests)
-        self.put_jobs = self._upsert(t.jobs)
+        self.put_jobs = self._upsert(t.jobs, fixed=OF_ITS_SUBMISSION)
         self.put_runs = self._upsert(t.runs)
         self.put_nodes = self._upsert(t.nodes)
         self.put_counters = self._upsert(t.counters)
@@ -117,11 +128,13 @@ class Writes:
         key = list(table.primary_key)
         return self._ready(statement.on_conflict_do_nothing(index_elements=key), table)
 
-    def _upsert(self, table: Table) -> Write:
+    def _upsert(self, table: Table, *, fixed: Collection[str] = ()) -> Write:
+        """`fixed` are columns that keep their first value, and so do their indexes."""
         statement = self._insert(table)
+        kept = (*table.primary_key.columns.keys(), *fixed)
         statement = statement.on_conflict_do_update(
             index_elements=list(table.primary_key),
-            set_={c.name: statement.excluded[c.name] for c in table.c if not c.primary_key},
+            set_={c.name: statement.excluded[c.name] for c in table.c if c.name not in kept},
         )
         return self._ready(statement, table)
 
@@ -144,7 +157,8 @@ class Writes:
             for name, column in columns.items()
             if name in compiled.positiontup and isinstance(table.c[column].type, t.AnyText)
         }
-        usable = tuple((name, turn) for name, turn in turns.items() if turn)
+        # Rows that are written together mostly have the same users, accounts and names.
+        usable = tuple((name, lru_cache(1024)(turn)) for name, turn in turns.items() if turn)
         return Write(str(compiled), tuple(compiled.positiontup), usable)
 
 

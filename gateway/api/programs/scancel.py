@@ -25,7 +25,7 @@ from sbatch_shim.grammar.values import read_signal_number
 KILL = 9
 IGNORED_WHEN_KILLING = (2017, 2021)
 """Unknown and finished jobs: passed over when they were to be ended (25.11)."""
-TOGETHER = 1000
+TOGETHER = 2500
 """Jobs that are ended by one commit."""
 INVALID_USER = 2010
 NOT_FEDERATED = "Not a valid federated job"
