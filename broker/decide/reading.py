@@ -55,11 +55,13 @@ def reading_of(world: World, spec: TaskSpec, owner: Owner) -> Reading:
 
 
 def _read(site: Site, spec: TaskSpec, owner: Owner) -> Reading:
-    asked, partitions = spec, _partitions(site, spec, owner)
+    asked, (partitions, refused) = spec, _partitions(site, spec, owner)
     more = cpus_for_memory(spec.resources, partitions)
     if more:
         spec = spec.model_copy(update={"resources": spec.resources.model_copy(update=more)})
     stands = _standing(site, spec, owner, partition=partitions[0])
+    if refused is not None:
+        raise refused
     must_know_features(site, spec.resources.constraint)
     if spec.resources.prefer not in TARGETS:
         must_know_features(site, spec.resources.prefer)
@@ -109,32 +111,37 @@ def _counted(site: Site, want: Tres) -> Tres:
     return replace(want, gres=gres)
 
 
-def _partitions(site: Site, spec: TaskSpec, owner: Owner) -> tuple[Partition, ...]:
-    """Those named that let the user in; one is enough (EnforcePartLimits=NO)."""
-    if not spec.partitions:
-        if site.default_partition is None:
-            raise BadOption("partition", "", "No partition specified or system default partition")
-        must_be_let_in(site, site.default_partition, owner, reservation=spec.reservation)
-        return (site.default_partition,)
-    found: list[Partition] = []
+def _partitions(
+    site: Site, spec: TaskSpec, owner: Owner
+) -> tuple[tuple[Partition, ...], Denied | None]:
+    """Those named that let the user in: one is enough (EnforcePartLimits=NO). With none that does
+    all of them, and why; accounts and QOS are looked at before that counts (22.05).
+    """
+    named = [site.partition(name) for name in spec.partitions] or [site.default_partition]
+    let_in: list[Partition] = []
     refused: Denied | None = None
-    for name in spec.partitions:
-        partition = site.partition(name)
+    for name, partition in zip(spec.partitions or ("",), named, strict=True):
         if partition is None:
-            raise BadOption(
-                "partition",
-                name,
-                "Invalid partition name specified",
-                hint="partitions here: " + ", ".join(p.name for p in site.partitions),
-            )
+            raise _no_partition(site, name)
         try:
             must_be_let_in(site, partition, owner, reservation=spec.reservation)
-            found.append(partition)
+            let_in.append(partition)
         except Denied as error:
             refused = refused or error
-    if refused is not None and not found:
-        raise refused
-    return tuple(found)
+    if let_in:
+        return tuple(let_in), None
+    return tuple(filter(None, named)), refused
+
+
+def _no_partition(site: Site, name: str) -> BadOption:
+    if not name:
+        return BadOption("partition", "", "No partition specified or system default partition")
+    return BadOption(
+        "partition",
+        name,
+        "Invalid partition name specified",
+        hint="partitions here: " + ", ".join(p.name for p in site.partitions),
+    )
 
 
 def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:

@@ -27,6 +27,7 @@ from sbatch_shim.grammar.parse import (
     Given,
     Look,
     Script,
+    behind,
     check_line,
     completions,
     look,
@@ -175,9 +176,12 @@ def translate(typed: Typed, setting: Setting) -> Submission | Early:
     if part.get("gres") and part["gres"].text == "help":
         return Early("gres", gres.help_text(spelling))
     desk = _Desk(seen, typed, setting, part=part, spelling=spelling)
-    submission = desk.submission(text, found, [*request.notes, *ignored(part, setting)])
-    others = [replace(desk, part=one) for one in parts[1:]]
-    return replace(submission, more=tuple(other.spec(text, found) for other in others))
+    try:
+        submission = desk.submission(text, found, [*request.notes, *ignored(part, setting)])
+        others = [replace(desk, part=one) for one in parts[1:]]
+        return replace(submission, more=tuple(other.spec(text, found) for other in others))
+    except GrammarError as error:
+        raise behind(request.notes, error, warnings="quiet" not in part) from None
 
 
 # ---------------------------------------------------------------- the script

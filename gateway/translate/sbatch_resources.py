@@ -13,12 +13,14 @@ from gateway.translate import gres
 from gateway.translate.refusals import (
     BAD_FEATURE,
     BAD_NODE,
+    BAD_PARTITION,
     BAD_TRES,
+    FIRST_LINES,
     NO_NODES,
 )
 from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError, error_line, failed, fatal
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
-from sbatch_shim.grammar.parse import Given
+from sbatch_shim.grammar.parse import COMMAND_LINE, Given
 
 Part = Mapping[str, Given]
 Refuse = Callable[[str], GrammarError]
@@ -206,7 +208,7 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
         names = expand(text)
     except HostlistError:
         raise fatal(asked.program, "Invalid node list specified") from None
-    return _known(asked, names)
+    return tuple(sorted_names(set(names)))
 
 
 def _nodefile(asked: Asking, file: str) -> str:
@@ -225,7 +227,7 @@ def _exclude(asked: Asking, nodelist: Iterable[str]) -> tuple[str, ...]:
     if not text:
         return ()
     try:
-        names = _known(asked, expand(text))
+        names = tuple(sorted_names(set(expand(text))))
     except HostlistError:
         raise asked.refuse(BAD_NODE) from None
     if set(names) & set(nodelist):
@@ -233,13 +235,25 @@ def _exclude(asked: Asking, nodelist: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _known(asked: Asking, names: Iterable[str]) -> tuple[str, ...]:
-    """The names, sorted, each once. Refuses one that the site has not."""
-    declared = {node.name for node in asked.site.nodes}
-    for name in names:
+def must_know(asked: Asking) -> None:
+    """Refuses nodes, then partitions that the site has not: the controller's order (22.05)."""
+    wanted = (*_nodelist(asked), *_exclude(asked, ()))
+    declared = {node.name for node in asked.site.nodes} if wanted else set()
+    for name in wanted:
         if name not in declared and not _elastic(asked.site, name):
             raise asked.refuse(BAD_NODE)
-    return tuple(sorted_names(set(names)))
+    text = asked.text("partition")
+    names = [name for name in (text or "").split(",") if name]
+    if _is_blank(asked) or any(asked.site.partition(name) is None for name in names):
+        line = error_line(asked.program, FIRST_LINES["partition"].format(text or "(null)"))
+        refusal = asked.refuse(BAD_PARTITION)
+        raise GrammarError(line + refusal.stderr, refusal.code)
+
+
+def _is_blank(asked: Asking) -> bool:
+    """Whether the command line names no partition behind -p; in a script that is taken (22.05)."""
+    given = asked.part.get("partition")
+    return given is not None and not given.text and given.source == COMMAND_LINE
 
 
 def _elastic(site: Site, name: str) -> bool:

@@ -22,7 +22,7 @@ from sbatch_shim.grammar.errors import (
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import MAIL, NO, OLD, REPEAT, REQ, SIGNAL, SPECIALIZE
+from sbatch_shim.grammar.table import GEOMETRY, MAIL, NO, OLD, REPEAT, REQ, SIGNAL, SPECIALIZE
 from sbatch_shim.grammar.values import NodeCount, Signal
 
 Given = namedtuple("Given", "text value source")
@@ -134,16 +134,25 @@ def settle(
         head = script.read_head(batch.text, batch.name, rules.program)
     notes: list[str] = list(head.notes)
     parts: list[Part] = []
-    for number in range(max(len(seen.parts), len(head.parts))):
-        desk = Desk(notes, rules)
-        if number < len(head.parts):
-            desk.put_directives(head.parts[number])
-        if batch is not None and not number and not _ignores_pbs(desk.given, seen, environ):
-            desk.put_foreign(batch)
-        desk.put_all(_said_in(environ, rules.program), ENVIRONMENT)
-        desk.put_all(seen.parts[min(number, len(seen.parts) - 1)], COMMAND_LINE)
-        parts.append(judged(desk.given, notes, rules.program))
+    try:
+        for number in range(max(len(seen.parts), len(head.parts))):
+            desk = Desk(notes, rules)
+            if number < len(head.parts):
+                desk.put_directives(head.parts[number])
+            if batch is not None and not number and not _ignores_pbs(desk.given, seen, environ):
+                desk.put_foreign(batch)
+            desk.put_all(_said_in(environ, rules.program), ENVIRONMENT)
+            desk.put_all(seen.parts[min(number, len(seen.parts) - 1)], COMMAND_LINE)
+            parts.append(judged(desk.given, notes, rules.program))
+    except GrammarError as error:
+        raise behind(notes, error) from None
     return Request(parts, notes)
+
+
+def behind(notes: Sequence[str], error: GrammarError, *, warnings: bool = False) -> GrammarError:
+    """The refusal with the errors, and warnings, that were told before it came to that."""
+    told = "".join(note for note in notes if warnings or ": error: " in note)
+    return GrammarError(told + error.stderr, error.code)
 
 
 def _ignores_pbs(given: Part, seen: Look, environ: Mapping[str, str]) -> bool:
@@ -190,6 +199,8 @@ class Desk:
         if before is not None and opt.kind in SUMS:
             value = SUMS[opt.kind](before.value, value)
         self.given[opt.long] = Given(said.text, value, source)
+        for long in SHAPE if opt.kind == GEOMETRY else ():
+            self.given.pop(long, None)
         if opt.kind == SPECIALIZE:
             word = "-S" if opt.short else f"--{opt.long}"
             self.notes.append(error_line(self.rules.program, NO_SPECIALIZING.format(word)))
@@ -198,6 +209,8 @@ class Desk:
             self.notes.append(warning_line(self.rules.program, told))
 
 
+SHAPE = ("sockets-per-node", "cores-per-socket", "threads-per-core")
+"""What was said by these of a node's shape before -B counts no more (22.05)."""
 NO_SPECIALIZING = (
     "Ignoring {} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
 )

@@ -290,15 +290,78 @@ def test_refusals_of_the_controller_take_the_status_that_the_user_chose(sbatch: 
 
 
 def test_refusals_of_the_engine_are_worded_as_slurm_does(sbatch: Submit) -> None:
-    made = sbatch("-p", "a,b", "--wrap", "true")
+    made = sbatch("-p", "ec2,debug", "--wrap", "true")
     assert isinstance(made, Submission)
-    assert made.refused(BadOption("partition", "a", "Invalid partition name specified")) == (
-        "sbatch: error: invalid partition specified: a,b\n"
+    assert made.refused(BadOption("partition", "ec2", "Invalid partition name specified")) == (
+        "sbatch: error: invalid partition specified: ec2,debug\n"
         "sbatch: error: Batch job submission failed: Invalid partition name specified\n",
         1,
     )
     over = OverLimit("QOSMaxWallDurationPerJobLimit", "7200", "3600", message="Job violates policy")
     assert made.refused(over)[0].startswith("sbatch: error: QOSMaxWallDurationPerJobLimit\n")
+
+
+WRONG = (
+    ("--gres=gpu:x:y:z", "Trackable RESource"),
+    ("--nice=-5", "Invalid --nice value"),
+    ("-a 9-1", "Invalid job array specification"),
+    ("-w nosuch", "Invalid node name specified"),
+    ("-p nosuch", "Invalid partition name specified"),
+    ("--time-min=9-0", "Invalid time-min specification"),
+    ("-L nosuch", "Invalid license specification"),
+    ("-d x", "Job dependency problem"),
+)
+"""Options that are refused, in the order in which the controller looks at them (22.05)."""
+
+
+@pytest.mark.parametrize("place", range(len(WRONG) - 1))
+def test_of_several_wrong_options_the_first_that_slurm_looks_at_is_told(
+    sbatch: Submit, place: int
+) -> None:
+    first, text = WRONG[place]
+    for other, _ in WRONG[place + 1 :]:
+        with pytest.raises(GrammarError, match=text):
+            sbatch(*other.split(), *first.split(), "--wrap", "true")
+
+
+def test_an_unknown_partition_is_named_in_a_line_of_its_own(sbatch: Submit) -> None:
+    for words, named in (
+        (("-p", "ec2,nosuch"), "ec2,nosuch"),
+        (("--test-only", "-p", "x"), "x"),
+        (("--partition=",), "(null)"),
+    ):
+        with pytest.raises(GrammarError) as refused:
+            sbatch(*words, "--wrap", "true")
+        first, last = refused.value.stderr.splitlines()
+        assert first == f"sbatch: error: invalid partition specified: {named}"
+        assert last.endswith("Invalid partition name specified")
+
+
+def test_what_is_passed_over_is_told_before_a_refusal(sbatch: Submit) -> None:
+    told = "sbatch: error: Ignoring -S since it's not allowed by configuration"
+    for words in (("--mem=1", "--mem-per-cpu=1"), ("--nodefile=/nosuch",), ("--time-min=9-0",)):
+        with pytest.raises(GrammarError) as refused:
+            sbatch("-S1", *words, "--wrap", "true")
+        assert refused.value.stderr.startswith(told)
+        assert refused.value.stderr.count("\n") >= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "shape"),
+    [
+        (("--sockets-per-node=2", "-B", "1"), (1, None, None)),
+        (("-B", "1", "--sockets-per-node=2"), (2, None, None)),
+        (("--cores-per-socket=9", "-B", "1:2"), (1, 2, None)),
+        (("--threads-per-core=2", "-B", "1:2:1"), (1, 2, 1)),
+    ],
+)
+def test_of_a_shape_said_twice_the_last_counts(
+    sbatch: Submit, words: tuple[str, ...], shape: tuple[int | None, ...]
+) -> None:
+    made = sbatch(*words, "--wrap", "true")
+    assert isinstance(made, Submission)
+    need = made.spec.resources
+    assert (need.sockets, need.cores_per_socket, need.threads_per_core) == shape
 
 
 def test_only_operators_raise_priority(sbatch: Submit) -> None:
