@@ -59,7 +59,8 @@ def main() -> int:
 
 def serve(asked: argparse.Namespace, state: Path) -> None:
     hosts = Hosts(state, asked.ssh_port, private=asked.private)
-    delays = Delays(asked.boot, asked.ssh, asked.stop, asked.visible, asked.listed, asked.speed)
+    named = ("boot", "ssh", "stop", "visible", "listed", "speed")
+    delays = Delays(**{name: getattr(asked, name) for name in named})
     weather = Weather(asked.seed, asked.refuse, asked.throttle, asked.lose, asked.hang)
     box = new_box(hosts, time.time, delays, weather=weather, wares=Wares.bundled())
     box.luck.seed(asked.seed)
