@@ -122,9 +122,9 @@ def lost(job: Job, node: Node, *, now: int, why: str, requeue: bool) -> list[ev.
     return [*_cut(job, hit, now), *facts, ev.NodeCleared(job=job.id, at=now, node=node.name)]
 
 
-def region_of(node: Node) -> str:
+def region_of(node: Node) -> str | None:
     """Where its machine is, or was."""
-    return node.machine.region if node.machine else ""
+    return node.machine.region if node.machine else None
 
 
 def _cut(job: Job, steps: Iterable[Step], now: int) -> list[ev.JobEvent]:

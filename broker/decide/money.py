@@ -274,8 +274,10 @@ def _closed(world: World, node: Node, machine: Machine | None, *, now: int) -> P
 def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
     """What it costs to bring a job's data from the region where it lies, once for each attempt."""
     asked, node = job.spec.resources, world.nodes.get(job.shares[0].node) if job.shares else None
-    region = region_of(node) if node is not None else ""
-    cost = moving(asked.data_gib or 0, asked.data_region or "", region) if region else 0
+    region = region_of(node) if node is not None else None
+    if region is None:
+        return []
+    cost = moving(asked.data_gib or 0, asked.data_region or "", region)
     return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
 
 

@@ -31,7 +31,7 @@ def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.E
     return facts
 
 
-def _pushed_out(world: World, job: Job, region: str, *, now: int) -> list[ev.Event]:
+def _pushed_out(world: World, job: Job, region: str | None, *, now: int) -> list[ev.Event]:
     if life(job) not in {Life.RUNNING, Life.CONFIGURING}:
         return []
     if may_requeue(world, job):

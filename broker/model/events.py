@@ -178,7 +178,7 @@ class Requeued(JobFact):
     not_before: int | None = None
     kill_cause: str = ""
     priority: int = 0
-    region: str = ""
+    region: str | None = None
     """Where a machine of it was lost."""
     failed: bool = False
     """Whether it counts as one of the failures after which it may start again."""

@@ -293,7 +293,7 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     return replace(back, **_clean(back)) if job.over else back
 
 
-def _lost(before: tuple[str, ...], region: str) -> tuple[str, ...]:
+def _lost(before: tuple[str, ...], region: str | None) -> tuple[str, ...]:
     return (*(one for one in before if one != region), region) if region else before
 
 

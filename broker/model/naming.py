@@ -23,7 +23,11 @@ def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:
 
 
 def checkpoint_folder(job: Job, asked: Checkpoint) -> str:
-    """The job's own; a job's name with `/`, or of dots alone, leads to no other place."""
+    """The job's own; a job's name with `/`, or of dots alone, leads to no other place.
+
+    Components of a heterogeneous job have folders of their own in the one that they share.
+    """
     facts = file_job(job, "")
     name = facts.name.replace("/", "_")
-    return fill(asked.folder, facts._replace(name=name if name.strip(".") else "_"))
+    folder = fill(asked.folder, facts._replace(name=name if name.strip(".") else "_"))
+    return folder if job.het is None else f"{folder.rstrip('/')}/het-{job.het.offset}"

@@ -144,7 +144,7 @@ class Need:
     """Data that has to be where the job runs."""
     data_region: str = ""
     """Where it lies now; "" where that makes no difference."""
-    first_region: str = ""
+    first_region: str | None = None
     """Before all others, whatever they cost; "": none."""
     last_regions: tuple[str, ...] = ()
     """Behind all others, the last one last."""

@@ -78,12 +78,21 @@ class Decided(JobFact):
         return f"{self.failure}: {self.action} ({self.evidence}; policy {self.policy})"
 
 
+class Copy(StrEnum):
+    """What becomes of checkpoints."""
+
+    SAVED = "saved"
+    RESTORED = "restored"
+    """In place for another attempt."""
+    QUARANTINED = "quarantined"
+    """Found corrupt and put aside."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed(JobFact):
-    """A checkpoint was saved, restored for an attempt, or found corrupt and put aside."""
+    """What became of a checkpoint."""
 
-    what: str
-    """`saved`, `restored` or `quarantined`."""
+    what: Copy
     number: int
     detail: str = ""
 
@@ -102,11 +111,11 @@ class ArtifactsStored(JobFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointDone:
-    """A checkpoint was `saved`, `restored`, or found corrupt and `quarantined`."""
+    """What became of a checkpoint."""
 
     job: JobId
     attempt: int
-    what: str
+    what: Copy
     number: int
     detail: str
 

@@ -252,11 +252,11 @@ def need_for(job: Job, ask: Demand) -> Need:
     return replace(need, first_region=first, last_regions=last) if first or last else need
 
 
-def regions(job: Job) -> tuple[str, tuple[str, ...]]:
+def regions(job: Job) -> tuple[str | None, tuple[str, ...]]:
     """The region that goes before all others, and those that go behind."""
     if job.spec.managed is None or not job.lost_regions:
-        return "", ()
-    return ("", job.lost_regions) if job.spec.managed.eager else (job.lost_regions[-1], ())
+        return None, ()
+    return (None, job.lost_regions) if job.spec.managed.eager else (job.lost_regions[-1], ())
 
 
 def expected_seconds(job: Job) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from accounting.ids import JobId
+from broker.model.recovery import Copy
 from broker.stage.objects import Objects
 from broker.stage.pieces import asked, header, read, written
 from broker.stage.plan import PART, Entry, Move, Piece, alike, batches
@@ -62,8 +63,7 @@ Progress = dict[str, tuple[Entry, list[str]]]
 class News:
     """What became of a checkpoint."""
 
-    what: str
-    """`saved`, `restored` or `quarantined`."""
+    what: Copy
     number: int
     text: str
 
@@ -152,7 +152,7 @@ class Checkpoints:
         self.objects.put(owned.record(number), io.BytesIO(new.text()))
         self._latest[owned.home] = new
         del self._progress[owned.home]
-        self.tell(owned, News("saved", number, f"{len(kept)} files, {new.size} bytes"))
+        self.tell(owned, News(Copy.SAVED, number, f"{len(kept)} files, {new.size} bytes"))
         self._prune(owned, new)
         return new
 
@@ -181,7 +181,7 @@ class Checkpoints:
         found = next(self._restored(owned, side), None)
         self.objects.put(mark, io.BytesIO(b"" if found is None else b"%d" % found.number))
         if found is not None:
-            self.tell(owned, News("restored", found.number, f"of attempt {found.attempt}"))
+            self.tell(owned, News(Copy.RESTORED, found.number, f"of attempt {found.attempt}"))
         return found
 
     def _restored(self, owned: Owned, side: Side) -> Iterator[Saved]:
@@ -236,7 +236,7 @@ class Checkpoints:
             self.objects.put(aside, io.BytesIO(text))
         self.objects.drop([owned.record(number)])
         self._latest.pop(owned.home, None)
-        self.tell(owned, News("quarantined", number, why))
+        self.tell(owned, News(Copy.QUARANTINED, number, why))
 
     # --- the store
 

@@ -3,7 +3,7 @@
 import pytest
 
 from accounting.ids import JobId
-from broker.model.job import ArrayPlace
+from broker.model.job import ArrayPlace, HetPlace
 from broker.model.naming import checkpoint_folder
 from broker.model.spec import Checkpoint, TaskSpec
 from tests.contract import records
@@ -24,3 +24,9 @@ def test_the_folder_is_the_jobs_own(pattern: str, name: str, folder: str) -> Non
     place = ArrayPlace(JobId(7), 3)
     job = records.job(9, spec=TaskSpec(name=name), array=place)
     assert checkpoint_folder(job, Checkpoint(folder=pattern)) == folder
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_components_of_a_heterogeneous_job_have_a_folder_each(offset: int) -> None:
+    job = records.job(9 + offset, het=HetPlace(JobId(9), offset, 2))
+    assert checkpoint_folder(job, Checkpoint(folder="/w/c/")) == f"/w/c/het-{offset}"
