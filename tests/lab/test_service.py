@@ -1,4 +1,4 @@
-"""A service whose EC2 is the box: refusals, gangs, how long things take, losses, money."""
+"""A service whose EC2 is the box: refusals, gangs, reservations, losses, money."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,6 @@ from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SPEED = 10
-SIMULATED_SECONDS = (17 + 3) / SPEED
-"""What the box lets a machine boot, and its sshd come up."""
 
 
 @pytest.fixture(scope="module")
@@ -48,28 +46,19 @@ def launches(lab: Running, since: float) -> list[dict[str, Any]]:
     return [c for c in lab.get("calls") if c["at"] >= since and c["action"] in made]
 
 
-def slowdown() -> float:
-    """How much longer than alone a computation takes here now: others use this host too."""
-    began, spent = time.monotonic(), time.process_time()
-    while time.process_time() - spent < 0.2:
-        pass
-    return max(1.0, (time.monotonic() - began) / (time.process_time() - spent))
-
-
 def settle(found: Callable[[], Any], what: str) -> Any:
     return until(found, what, PATIENCE)
 
 
-@pytest.mark.parametrize("regions", [3])
 def test_a_job_starts_in_the_next_region_when_capacity_is_refused_in_several(
-    preloaded: Preloaded, lab: Running, regions: int
+    preloaded: Preloaded, lab: Running
 ) -> None:
     buy = "instance_types: [m7i.large], regions: [us-east-1, us-east-2, us-west-2, eu-west-1]"
     with served(preloaded, lab, buy) as gateway:
         warm = gateway.wrap("true")
         gateway.wait(warm, "COMPLETED")
         settle(lambda: not lab.living(), "idle machines to be let go")
-        refused = ["us-east-1", "us-east-2", "us-west-2"][:regions]
+        refused = ["us-east-1", "us-east-2", "us-west-2"]
         for region in refused:
             lab.set("rule", region=region)
         began = time.time()
@@ -77,10 +66,6 @@ def test_a_job_starts_in_the_next_region_when_capacity_is_refused_in_several(
         gateway.wait(job, "COMPLETED")
         calls = launches(lab, began)
         assert [c["region"] for c in calls] == [*refused, "eu-west-1"]
-        all_calls = [c for c in lab.get("calls") if calls[0]["at"] <= c["at"] <= calls[-1]["at"]]
-        span = calls[-1]["at"] - calls[0]["at"]
-        own = span - sum(c["took"] for c in all_calls[:-1])
-        assert own / regions < 0.2 * slowdown(), (span, all_calls)
         said = gateway.run("scontrol", "show", "job", str(job)).out
         assert "JobState=COMPLETED" in said
 
@@ -112,25 +97,6 @@ def test_a_job_goes_into_a_reservation_that_its_partition_names(
         assert lab.get("bill")["lines"][-1]["micro_usd_per_hour"] == 0
         said = gateway.run(SPZ, "why", str(job), env=gateway.variables()).out
         assert "paid for already: cr-0a1" in said
-
-
-def test_from_plan_to_start_it_takes_two_seconds_beside_the_boot(
-    preloaded: Preloaded, lab: Running
-) -> None:
-    with served(preloaded, lab, "instance_types: [m7i.large], regions: [us-east-1]") as gateway:
-        gateway.wait(gateway.wrap("true"), "COMPLETED")
-        settle(lambda: not lab.living(), "idle machines to be let go")
-        spent = []
-        for number in range(3):
-            began = time.time()
-            job = gateway.wrap(f"date +%s.%N > began{number}", "--exclusive")
-            gateway.wait(job, "COMPLETED")
-            own = float(gateway.file(f"began{number}")) - began - SIMULATED_SECONDS
-            spent.append((own, slowdown()))
-            settle(lambda: not lab.living(), "idle machines to be let go")
-        told = ", ".join(f"{own:.2f} s ({slow:.1f})" for own, slow in spent)
-        print(f"beside {SIMULATED_SECONDS:g} s of boot (how much slower this host is): {told}")
-        assert any(own < 2.0 * slow for own, slow in spent), told
 
 
 def test_a_job_on_a_machine_that_is_taken_back_runs_again_elsewhere(
