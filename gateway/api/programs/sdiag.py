@@ -20,6 +20,7 @@ from gateway.query.documents import values
 from gateway.query.moments import headline
 from gateway.query.shape import number
 
+NO_RESET = "slurm_reset_statistics: Access/permission denied\n"
 RULE = "*" * 55 + "\n"
 
 
@@ -27,9 +28,10 @@ RULE = "*" * 55 + "\n"
 async def sdiag(desk: Desk, call: Call) -> Answer:
     """The command."""
     options = read_options(desk, call)
-    if options.has("reset"):
-        raise fail(NOT_YET.format("sdiag", "reset"))
     snap = desk.snapshot()
+    if options.has("reset"):
+        admin = call.peer.uid in snap.site.admins
+        raise fail(NOT_YET.format("sdiag", "reset")) if admin else fail(NO_RESET, code=255)
     cluster_line(options, call, snap)
     ctx = reader(desk, call, snap, options=options)
     by = await structured.asker(desk, call, options)

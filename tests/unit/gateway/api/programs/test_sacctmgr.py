@@ -128,6 +128,14 @@ def test_a_change_that_is_denied_is_shown_all_the_same() -> None:
     assert text(answer.out).startswith(" Adding User(s)\n  x\n")
 
 
+def test_only_administrators_set_the_counts_of_sdiag_to_zero() -> None:
+    answer = said("sdiag", "-r")
+    assert (answer.err, answer.code) == (
+        "slurm_reset_statistics: Access/permission denied\n",
+        255,
+    )
+
+
 def test_a_question_is_asked_before_anything_is_changed() -> None:
     answer = said("sacctmgr", "add", "account", "x", uid=0)
     assert answer.ask == LINE
