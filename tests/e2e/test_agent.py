@@ -18,7 +18,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.ports import Place
 from broker.run import launch
-from broker.run.agent import version
+from broker.run.agent import journal, version, wire
 from broker.run.bootstrap import ARCHIVE, bring_up
 from broker.run.launch import Phase, Warn
 from broker.run.local import LocalChannel
@@ -323,6 +323,29 @@ def test_time_runs_out_with_a_warning_before(agent: RunningAgent, work: Path) ->
     assert exited(agent) == (7, 0, "time_limit")
     line = rf"{STAMP}\*\*\* JOB 1 ON ec2-1 CANCELLED AT {MOMENT} DUE TO TIME LIMIT \*\*\*\n"
     assert re.fullmatch(f"up\ngot USR1\n{line}got TERM\n", _read(work / "out"))
+
+
+def test_a_step_may_run_over_its_limit_and_is_warned_before_that(
+    agent: RunningAgent, work: Path
+) -> None:
+    warn = Warn(int(signal.SIGUSR1), 1, batch=True)
+    begun = time.monotonic()
+    started(agent, work, time_limit=2, over_time=1, kill_wait=5, warn=warn)
+    assert exited(agent) == (7, 0, "time_limit")
+    assert time.monotonic() - begun >= 3
+    assert _read(work / "out").startswith("up\ngot USR1\n")
+
+
+def test_processes_that_outlive_sigkill_are_told_once(agent: RunningAgent, work: Path) -> None:
+    """None can be made here that does: the supervisor's word for it is written in its place."""
+    started(agent, work, "echo up; sleep 300")
+    journal.save(str(agent.home / "steps" / "1.1.batch" / "unkillable"), {"pids": [4711]})
+    for _ in range(2):
+        wire.poke(str(agent.home / "agent.sock"), KEY)
+    assert agent.wait("unkillable", KEY)["pids"] == [4711]
+    agent.ask(launch.kill("1/1", grace=0, cause="cancelled"))
+    assert exited(agent)[2] == "cancelled"
+    assert agent.count("unkillable", KEY) == 1
 
 
 def test_time_runs_out_though_no_agent_lives(agent: RunningAgent, work: Path) -> None:
