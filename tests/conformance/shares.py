@@ -27,7 +27,7 @@ from accounting.tres import Tres, gres_counts
 from broker.model.job import Job, Owner
 from broker.model.site import with_book
 from broker.model.spec import Resources, TaskSpec
-from broker.schedule.priority import Ranks, scale_of
+from broker.schedule.priority import Ranks, initial, scale_of
 from gateway.config.load import load
 from gateway.config.site import site
 
@@ -40,7 +40,12 @@ PEOPLE = {"alice": 2001, "bob": 2002}
 """Users whom the host knows, for jobs."""
 STRANGERS = tuple(f"u{number}" for number in range(5))
 COLUMNS = ("NormShares", "NormUsage", "EffectvUsage", "FairShare", "LevelFS")
-FACTORS = ("fairshare", "size", "partition", "qos")
+FACTORS = ("age", "fairshare", "size", "partition", "qos", "assoc")
+LETTERS = "%i|%a|%f|%j|%p|%q|%b|%N|%Y|%t"
+GRADES = ("normal", "high")
+WEIGHT = "PriorityWeightAssoc"
+WEIGHED = 500
+"""Slurm reckons a factor only if it has a weight, and a site of 22.05 has none for this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +60,19 @@ class Scene:
 def drawn(luck: random.Random) -> Scene:
     names = [AccountName(f"a{number}") for number in range(luck.randint(2, 7))]
     accounts = [
-        Account(name=name, parent=luck.choice([ROOT, *names[:number]]), fairshare=_shares(luck))
+        Account(
+            name=name,
+            parent=luck.choice([ROOT, *names[:number]]),
+            fairshare=_shares(luck),
+            priority=_priority(luck),
+        )
         for number, name in enumerate(names)
     ]
     people = [*PEOPLE, *STRANGERS]
     associations = [
-        Association(user=UserName(user), account=name, fairshare=_shares(luck))
+        Association(
+            user=UserName(user), account=name, fairshare=_shares(luck), priority=_priority(luck)
+        )
         for user in people
         for name in luck.sample(names, luck.randint(1, min(3, len(names))))
     ]
@@ -70,6 +82,10 @@ def drawn(luck: random.Random) -> Scene:
 
 def _shares(luck: random.Random) -> int:
     return USE_PARENT if luck.random() < 0.15 else luck.choice((1, 1, 2, 5, 10, 77))
+
+
+def _priority(luck: random.Random) -> int | None:
+    return luck.choice((None, None, 0, 3, 100, 4000))
 
 
 def _use(luck: random.Random) -> float:
@@ -116,29 +132,38 @@ class Slurm:
             self.run(*order, "delete", "user", ",".join(PEOPLE), *where)
             self.run(*order, "delete", "account", ",".join(gone))
         for one in scene.accounts:
-            words = f"parent={one.parent}", f"fairshare={one.fairshare}"
-            self.run(*order, "add", "account", one.name, *words)
+            words = f"parent={one.parent}", f"fairshare={one.fairshare}", *_ranked(one.priority)
+            self.run(*order, "add", "account", one.name, *words, f"qos={','.join(GRADES)}")
         for own in scene.associations:
             shares = "parent" if own.fairshare == USE_PARENT else own.fairshare
-            self.run(
-                *order, "add", "user", own.user, f"account={own.account}", f"fairshare={shares}"
-            )
+            words = f"account={own.account}", f"fairshare={shares}", *_ranked(own.priority)
+            self.run(*order, "add", "user", own.user, *words)
         self._restart(scene.used)
 
     def book(self) -> Book:
         """All accounts and users that it has, those of no scene too."""
-        columns = "format=account,user,parentname,fairshare"
+        columns = "format=account,user,parentname,fairshare,priority"
         shown = self.run("sacctmgr", "-nP", "show", "assoc", columns).splitlines()
         rows = [line.split("|") for line in shown]
         return book(
             (
-                Account(name=AccountName(a), parent=AccountName(above or ROOT), fairshare=_read(n))
-                for a, user, above, n in rows
+                Account(
+                    name=AccountName(a),
+                    parent=AccountName(above or ROOT),
+                    fairshare=_read(n),
+                    priority=int(rank) if rank else None,
+                )
+                for a, user, above, n, rank in rows
                 if not user
             ),
             (
-                Association(user=UserName(user), account=AccountName(a), fairshare=_read(n))
-                for a, user, _, n in rows
+                Association(
+                    user=UserName(user),
+                    account=AccountName(a),
+                    fairshare=_read(n),
+                    priority=int(rank) if rank else None,
+                )
+                for a, user, _, n, rank in rows
                 if user
             ),
         )
@@ -157,6 +182,8 @@ class Slurm:
         self._stop(int(pid.read_text()))
         state = Path(self.setting("StateSaveLocation")) / "assoc_usage"
         records = b"".join(_record(ids[key], amount) for key, amount in used.items())
+        if WEIGHT not in self.conf.read_text():
+            self.conf.write_text(f"{self.conf.read_text()}\n{WEIGHT}={WEIGHED}\n")
         state.write_bytes(struct.pack(">HQ", VERSION, int(time.time())) + records)
         self.run("slurmctld")
         for _ in range(SECONDS * 5):
@@ -175,6 +202,10 @@ class Slurm:
                 return
             time.sleep(0.2)
         raise SystemExit(f"slurmctld {pid} does not end")
+
+
+def _ranked(priority: int | None) -> list[str]:
+    return [] if priority is None else [f"priority={priority}"]
 
 
 def _read(shares: str) -> int:
@@ -231,6 +262,8 @@ class Wish:
     cpus: int
     mem_mib: int
     gpus: int
+    qos: str
+    nice: int
 
     @property
     def words(self) -> list[str]:
@@ -238,6 +271,7 @@ class Wish:
         return [
             f"-A{self.own.account}", f"-p{self.partition}", f"-N{self.nodes}",
             f"-n{self.nodes}", f"-c{self.cpus}", f"--mem={self.mem_mib}M", "-t5", *tres,
+            f"-q{self.qos}", f"--nice={self.nice}",
         ]  # fmt: skip
 
     def job(self, number: int) -> Job:
@@ -248,14 +282,15 @@ class Wish:
         uid, user = PEOPLE[self.own.user], str(self.own.user)
         return Job(
             id=JobId(number),
-            spec=TaskSpec(name="j", resources=Resources()),
+            spec=TaskSpec(name="j", resources=Resources(), nice=self.nice),
             owner=Owner(uid=uid, gid=uid, user=user, group=user),
             account=self.own.account,
-            qos="normal",
+            qos=self.qos,
             partitions=(self.partition,),
             submitted=0,
             time_limit=300,
             want=want,
+            priority=initial(JobId(number), held=False),
         )
 
 
@@ -269,6 +304,8 @@ def wishes(scene: Scene, luck: random.Random, most: int) -> list[Wish]:
             cpus=luck.randint(1, 4),
             mem_mib=luck.choice((100, 1000, 4000, 16000)),
             gpus=luck.randint(0, 2),
+            qos=luck.choice(GRADES),
+            nice=luck.choice((0, 0, 7, 1000, 2_000_000_000)),
         )
         for _ in range(most)
     ]
@@ -280,6 +317,7 @@ def priorities_differ(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iter
     config = load((HERE / "site.yaml").read_text())
     here = site(config, service_uid=0, uid_of=PEOPLE.get, price_of=lambda _: None)
     here = with_book(here, replace(slurm.book(), qos=here.book.qos))
+    here = replace(here, ranking=replace(here.ranking, assoc=WEIGHED))
     ranks = Ranks(here, 0, shares, scale_of(here))
     holding = slurm.run("sbatch", "--parsable", "-N4", "--exclusive", "-t30", "--wrap", "sleep 99")
     numbers = {}
@@ -287,9 +325,9 @@ def priorities_differ(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iter
         words = ["sbatch", "--parsable", "-o/dev/null", *one.words, "--wrap", "true"]
         numbers[slurm.run(*words, user=one.own.user).strip()] = one
     time.sleep(2)
-    shown = slurm.run("sprio", "-h", "-o", "%i|%f|%j|%p|%q|%t")
+    shown = slurm.run("sprio", "-h", "-o", LETTERS)
     for line in shown.splitlines():
-        number, *real, tres = line.split("|")
+        number, *real, nice, whole, tres = line.split("|")
         if number in numbers:
             job = numbers[number].job(int(number))
             found = ranks.factors(job, numbers[number].partition)
@@ -300,6 +338,9 @@ def priorities_differ(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iter
                 rough = 0.005 if name in there else CLOSE
                 if abs(float(text) - value) > rough + 1e-9:
                     yield f"sprio {numbers[number].words} {name}: real {text}, ours {value:.6f}"
+            sum_ = ranks.in_partition(job, numbers[number].partition)
+            if int(nice) != job.spec.nice or abs(int(whole) - sum_) > 1:
+                yield f"sprio {numbers[number].words}: real {whole} ({nice}), ours {sum_}"
             numbers[number] = replace(numbers[number], cpus=-1)
     unseen = [one for one in numbers.values() if one.cpus >= 0]
     slurm.run("scancel", holding.strip(), *(number for number in numbers if number))
