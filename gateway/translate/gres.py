@@ -177,11 +177,10 @@ def must_have_gpus(part: Part, *, gpus: int) -> None:
     """Refuses figures per GPU or per task that have nothing to stand on. Raises GrammarError."""
     if not gpus:
         for long, name in (("cpus-per-gpu", "cpus_per_tres"), ("mem-per-gpu", "mem_per_tres")):
-            if long in part:
-                number = 0 if part[long].value == ALL else part[long].value
-                asked = f"{name}=gres/gpu:{number}"
+            if long in part and part[long].value != ALL:
+                asked = f"{name}=gres/gpu:{part[long].value}"
                 raise _complaint(f"Requested {asked} but did not request any GPU.", BAD_GRES)
-    told = "ntasks" in part or "gpus" in part
+    told = not part.keys().isdisjoint(("ntasks", "ntasks-per-node", "gpus"))
     if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
         raise _complaint(NEEDS_TASKS, BAD_GRES)
     for long in PER_GPU:

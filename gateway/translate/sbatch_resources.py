@@ -242,10 +242,10 @@ def must_know(asked: Asking) -> None:
     for name in wanted:
         if name not in declared and not _elastic(asked.site, name):
             raise asked.refuse(BAD_NODE)
-    text = asked.text("partition")
-    names = [name for name in (text or "").split(",") if name]
-    if _is_blank(asked) or any(asked.site.partition(name) is None for name in names):
-        line = error_line(asked.program, FIRST_LINES["partition"].format(text or "(null)"))
+    names = [name for name in (asked.text("partition") or "").split(",") if name]
+    unknown = ",".join(name for name in names if asked.site.partition(name) is None)
+    if unknown or _is_blank(asked):
+        line = error_line(asked.program, FIRST_LINES["partition"].format(unknown or "(null)"))
         refusal = asked.refuse(BAD_PARTITION)
         raise GrammarError(line + refusal.stderr, refusal.code)
 

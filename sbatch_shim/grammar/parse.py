@@ -22,7 +22,7 @@ from sbatch_shim.grammar.errors import (
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
 from sbatch_shim.grammar.options import lookup
-from sbatch_shim.grammar.table import GEOMETRY, MAIL, NO, OLD, REPEAT, REQ, SIGNAL, SPECIALIZE
+from sbatch_shim.grammar.table import GEOMETRY, MAIL, NO, OLD, REPEAT, REQ, SIGNAL
 from sbatch_shim.grammar.values import NodeCount, Signal
 
 Given = namedtuple("Given", "text value source")
@@ -201,9 +201,6 @@ class Desk:
         self.given[opt.long] = Given(said.text, value, source)
         for long in SHAPE if opt.kind == GEOMETRY else ():
             self.given.pop(long, None)
-        if opt.kind == SPECIALIZE:
-            word = "-S" if opt.short else f"--{opt.long}"
-            self.notes.append(error_line(self.rules.program, NO_SPECIALIZING.format(word)))
         if opt.arg == OLD and said.text is not None:
             told = DROPPED_VALUE.format(opt.long, said.text)
             self.notes.append(warning_line(self.rules.program, told))
@@ -211,6 +208,8 @@ class Desk:
 
 SHAPE = ("sockets-per-node", "cores-per-socket", "threads-per-core")
 """What was said by these of a node's shape before -B counts no more (22.05)."""
+SPECIALIZING = {"core-spec": "-S", "thread-spec": "--thread-spec"}
+SPECIALIZING_CLASH = "-S/--core-spec and --thred-spec options are mutually exclusive"
 NO_SPECIALIZING = (
     "Ignoring {} since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
 )
@@ -239,6 +238,7 @@ def judged(given: Part, notes: list[str], program: str) -> Part:
     """The options after Slurm's looks across them. Raises GrammarError for those that clash."""
     if "exclusive" in given and "oversubscribe" in given:
         raise fatal(program, SHARING_CLASH)
+    _not_specialized(given, notes, program)
     if "ntasks-per-node" in given and given.keys() & {"ntasks-per-gpu", "ntasks-per-tres"}:
         raise fatal(program, TASKS_CLASH)
     per_gpu, per_tres = given.get("ntasks-per-gpu"), given.get("ntasks-per-tres")
@@ -249,6 +249,14 @@ def judged(given: Part, notes: list[str], program: str) -> Part:
     if clash <= given.keys() and len({given[long].source == ENVIRONMENT for long in clash}) == 1:
         raise fatal(program, CPUS_CLASH)
     return _no_idle_nodes(given, notes, program=program)
+
+
+def _not_specialized(given: Part, notes: list[str], program: str) -> None:
+    """Cores set aside are passed over; both ways to ask for them at once are refused (22.05)."""
+    asked = [word for long, word in SPECIALIZING.items() if long in given]
+    if len(asked) > 1:
+        raise fatal(program, SPECIALIZING_CLASH)
+    notes += [error_line(program, NO_SPECIALIZING.format(word)) for word in asked]
 
 
 def _one_memory(given: Part, program: str) -> Part:

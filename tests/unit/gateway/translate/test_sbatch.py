@@ -326,7 +326,7 @@ def test_of_several_wrong_options_the_first_that_slurm_looks_at_is_told(
 
 def test_an_unknown_partition_is_named_in_a_line_of_its_own(sbatch: Submit) -> None:
     for words, named in (
-        (("-p", "ec2,nosuch"), "ec2,nosuch"),
+        (("-p", "ec2,nosuch,other"), "nosuch,other"),
         (("--test-only", "-p", "x"), "x"),
         (("--partition=",), "(null)"),
     ):
@@ -335,6 +335,14 @@ def test_an_unknown_partition_is_named_in_a_line_of_its_own(sbatch: Submit) -> N
         first, last = refused.value.stderr.splitlines()
         assert first == f"sbatch: error: invalid partition specified: {named}"
         assert last.endswith("Invalid partition name specified")
+
+
+def test_cores_are_set_aside_in_one_way_only(sbatch: Submit) -> None:
+    with pytest.raises(GrammarError) as refused:
+        sbatch("-S0", "--thread-spec=4", "--wrap", "true")
+    assert refused.value.stderr == (
+        "sbatch: fatal: -S/--core-spec and --thred-spec options are mutually exclusive\n"
+    )
 
 
 def test_what_is_passed_over_is_told_before_a_refusal(sbatch: Submit) -> None:
