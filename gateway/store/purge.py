@@ -169,16 +169,18 @@ def _spec(row: Row, _specs: Specs) -> Row:
 
 
 def _job(row: Row, specs: Specs) -> Row:
-    return rows.job(records.job(row["doc"], specs[row["spec"]]), rows.Specs())
+    return rows.job(records.job(row["doc"], specs[row["spec"]]), rows.Shared())
 
 
 def _run(row: Row, specs: Specs) -> Row:
-    return rows.run(records.job(row["doc"], specs[row["spec"]]), rows.Specs())
+    return rows.run(records.job(row["doc"], specs[row["spec"]]), rows.Shared())
 
 
 def _event(row: Row, specs: Specs) -> Row:
     spec = None if row["spec"] is None else specs[row["spec"]]
-    return rows.event(row["seq"], records.event(row["kind"], row["doc"], spec), specs=rows.Specs())
+    return rows.event(
+        row["seq"], records.event(row["kind"], row["doc"], spec), shared=rows.Shared()
+    )
 
 
 def _entry(row: Row, _specs: Specs) -> Row:

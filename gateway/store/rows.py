@@ -1,6 +1,6 @@
 """Records as rows: the columns that are filtered on, and the document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -8,22 +8,24 @@ from typing import Any
 from accounting.ledger import Entry
 from broker.model.events import Event
 from broker.model.facts import JobFact, NodeFact
-from broker.model.ids import NodeName
+from broker.model.ids import Digest, NodeName
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
 from gateway.store import records
 
-SPECS_REMEMBERED = 20_000
-"""How many specs that are known to be in the store are kept in mind."""
+REMEMBERED = 20_000
+"""How many specs, and how many blobs, that are known to be in the store are kept in mind."""
 
 NewRow = dict[str, Any]
 
 
-class Specs:
-    """Which specs the store has already, so that one shared by many jobs is written once."""
+class Shared:
+    """Which specs and blobs the store has already: what many jobs share is written once."""
 
     def __init__(self) -> None:
+        self._blobs: dict[Digest, None] = {}
+        self._new_blobs: dict[Digest, None] = {}
         self._known: dict[int, tuple[TaskSpec, str]] = {}
         self._new: dict[int, tuple[TaskSpec, str]] = {}
         self._rows: list[NewRow] = []
@@ -39,6 +41,12 @@ class Specs:
         self._rows.append({"digest": digest, "doc": doc})
         return digest
 
+    def blobs(self, blobs: Mapping[Digest, bytes]) -> list[NewRow]:
+        """Those that are not known to be there: they never go."""
+        new = [digest for digest in blobs if digest not in self._blobs]
+        self._new_blobs |= dict.fromkeys(new)
+        return [{"digest": digest, "bytes": blobs[digest]} for digest in new]
+
     def unwritten(self) -> list[NewRow]:
         """What `digest` met since the last call."""
         rows, self._rows = self._rows, []
@@ -49,14 +57,17 @@ class Specs:
         """What is written within counts as known only if no error leaves."""
         try:
             yield
-            if len(self._known) > SPECS_REMEMBERED:
+            if len(self._known) > REMEMBERED:
                 self._known.clear()
+            if len(self._blobs) > REMEMBERED:
+                self._blobs.clear()
             self._known |= self._new
+            self._blobs |= self._new_blobs
         finally:
-            self._new, self._rows = {}, []
+            self._new, self._new_blobs, self._rows = {}, {}, []
 
 
-def job(record: Job, specs: Specs) -> NewRow:
+def job(record: Job, shared: Shared) -> NewRow:
     array = record.array
     return {
         "job_id": record.id,
@@ -74,22 +85,22 @@ def job(record: Job, specs: Specs) -> NewRow:
         "started": record.started,
         "ended": record.ended,
         "version": record.version,
-        "spec": specs.digest(record.spec),
+        "spec": shared.digest(record.spec),
         "doc": records.job_text(record),
     }
 
 
-def run(record: Job, specs: Specs) -> NewRow:
+def run(record: Job, shared: Shared) -> NewRow:
     """The row of the attempt that the record was left with."""
     return {
         "job_id": record.id,
         "attempt": record.attempt,
-        "spec": specs.digest(record.spec),
+        "spec": shared.digest(record.spec),
         "doc": records.job_text(record),
     }
 
 
-def event(seq: int, fact: Event, *, specs: Specs) -> NewRow:
+def event(seq: int, fact: Event, *, shared: Shared) -> NewRow:
     spec = records.event_spec(fact)
     return {
         "seq": seq,
@@ -98,7 +109,7 @@ def event(seq: int, fact: Event, *, specs: Specs) -> NewRow:
         "job": fact.job if isinstance(fact, JobFact) else None,
         "node": fact.node if isinstance(fact, NodeFact) else None,
         "launch": fact.launch if isinstance(fact, NodeFact) else None,
-        "spec": None if spec is None else specs.digest(spec),
+        "spec": None if spec is None else shared.digest(spec),
         "doc": records.event_text(fact),
     }
 

@@ -4,7 +4,6 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ class SqlStore:
         self._name = where.name
         self._clock = clock
         self._writes = do.Writes(where.dialect)
-        self._specs = rows.Specs()
+        self._shared = rows.Shared()
         self._last_entry: int | None = None
         self.history = SqlHistory(self._readers, self._name)
 
@@ -66,10 +65,14 @@ class SqlStore:
         """All or nothing, durable when left without an error. Raises LostLease, Busy."""
         if self._last_entry is None:  # before: a database in memory has one connection for all
             self._last_entry = self.history.last_entry()
-        with self._specs.settled(), told(self._name), self._writer.transaction() as cursor:
+        with self._shared.settled(), told(self._name), self._writer.transaction() as cursor:
             lease.check(cursor, self._writes, epoch)
             yield SqlTx(
-                cursor, self._writes, specs=self._specs, now=self._clock.now(), number=self._number
+                cursor,
+                self._writes,
+                shared=self._shared,
+                now=self._clock.now(),
+                number=self._number,
             )
 
     def take_lease(self) -> int:
@@ -197,30 +200,30 @@ class SqlTx:
         cursor: Any,
         writes: do.Writes,
         *,
-        specs: rows.Specs,
+        shared: rows.Shared,
         now: int,
         number: Callable[[], int],
     ) -> None:
         self._cursor = cursor
         self._number = number
         self._do = writes
-        self._specs = specs
+        self._shared = shared
         self._now = now
 
     def append(self, events: Sequence[tuple[int, Event]]) -> None:
         """Adds facts under their numbers."""
         self._write(
             self._do.add_events,
-            [rows.event(seq, event, specs=self._specs) for seq, event in events],
+            [rows.event(seq, event, shared=self._shared) for seq, event in events],
         )
 
     def save_jobs(self, jobs: Iterable[Job]) -> None:
         """Makes or replaces the rows."""
-        self._write(self._do.put_jobs, [rows.job(job, self._specs) for job in jobs])
+        self._write(self._do.put_jobs, [rows.job(job, self._shared) for job in jobs])
 
     def save_runs(self, runs: Iterable[Run]) -> None:
         """Attempts that a requeue left behind."""
-        self._write(self._do.put_runs, [rows.run(run.job, self._specs) for run in runs])
+        self._write(self._do.put_runs, [rows.run(run.job, self._shared) for run in runs])
 
     def save_nodes(self, nodes: Iterable[Node], gone: Iterable[tuple[NodeName, int]]) -> None:
         """Makes or replaces the rows; those of `gone` machines are live no longer."""
@@ -233,8 +236,7 @@ class SqlTx:
 
     def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
         """Keeps bytes under their SHA-256."""
-        new = [{"digest": digest, "bytes": data} for digest, data in blobs.items()]
-        self._write(self._do.add_blobs, new)
+        self._write(self._do.add_blobs, self._shared.blobs(blobs))
 
     def remember_requests(self, requests: Mapping[str, str]) -> None:
         """The first reply to a request stands."""
@@ -242,12 +244,14 @@ class SqlTx:
         self._write(self._do.add_requests, new)
 
     def set_counters(self, counters: Counters) -> None:
-        new = [{"name": name, "value": value} for name, value in asdict(counters).items()]
-        self._write(self._do.put_counters, new)
+        now = {"next_job_id": counters.next_job_id, "last_event": counters.last_event}
+        self._write(
+            self._do.put_counters, [{"name": n, "value": value} for n, value in now.items()]
+        )
 
     def _write(self, statement: do.Write, new: list[rows.NewRow]) -> None:
         """Specs that the rows refer to go first."""
-        if specs := self._specs.unwritten():
+        if specs := self._shared.unwritten():
             self._do.add_specs.run(self._cursor, specs)
         if new:
             statement.run(self._cursor, new)

@@ -87,7 +87,7 @@ def template() -> Job:
 
 def made(count: int, now: int) -> Iterator[dict[str, Any]]:
     """Rows of jobs submitted evenly over the year, some waiting a while before they run."""
-    row = rows.job(template(), rows.Specs())
+    row = rows.job(template(), rows.Shared())
     first = now - DAYS * DAY
     for place in range(count):
         submitted = first + place * DAYS * DAY // count

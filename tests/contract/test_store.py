@@ -340,6 +340,18 @@ def test_blobs_are_kept_under_their_digest(store: SqlStore) -> None:
 
 
 @everywhere
+def test_blobs_of_a_transaction_that_failed_are_written_by_the_next(store: SqlStore) -> None:
+    blob = {Digest(sha256(b"x").hexdigest()): b"x"}
+    with pytest.raises(ZeroDivisionError), store.transaction(epoch=1) as tx:
+        tx.put_blobs(blob)
+        raise ZeroDivisionError
+    for _ in range(2):
+        with store.transaction(epoch=1) as tx:
+            tx.put_blobs(blob)
+        assert store.blob(*blob) == b"x"
+
+
+@everywhere
 def test_the_first_reply_to_a_request_stands_until_it_is_forgotten(home: Home) -> None:
     store = home.open()
     for reply in (NASTY, "another"):
