@@ -2,14 +2,20 @@
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from broker.model.errors import Refused
+from broker.model.evolve import evolved
 
 VERSION = b"1"
 CEILING = 64 << 20
 """Bytes that a request may have; a script has at most 4 MiB."""
 FIXED = 7
 """Fields before the arguments: version, request id, program, cwd, umask, limits, columns."""
+OWN = 2
+"""Of those, the first are no part of what is said."""
+MOST_KNOWN, LONGEST_KNOWN = 32, 1 << 15
+"""How much of what was said lately is kept in mind; bytes of each at most."""
 INFINITE = -1
 
 OUT = b"o"
@@ -54,6 +60,9 @@ class Peer:
     uid: int
     gid: int
     pid: int = 0
+
+
+NOBODY = Peer(-1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,27 +111,38 @@ class Answer:
 
 def parse_call(body: bytes, peer: Peer) -> Call:
     """The request in `body`. Raises BadEnvelope, which names what is wrong with it."""
-    fixed, rest = _fields(body, FIXED, "header")
-    if fixed[0] != VERSION:
+    (version, request), rest = _fields(body, OWN, "header")
+    if version != VERSION:
         raise BadEnvelope(
-            f"request of wire version {text(fixed[0])[:20]!r}, not {text(VERSION)!r}",
+            f"request of wire version {text(version)[:20]!r}, not {text(VERSION)!r}",
             hint="install the commands again: spz shims install",
         )
+    said = _known(rest) if len(rest) <= LONGEST_KNOWN else _said(rest)
+    return evolved(said, peer=peer, request=_request(request))
+
+
+def _said(data: bytes) -> Call:
+    """All that a command says beside which request it is. Raises BadEnvelope."""
+    fixed, rest = _fields(data, FIXED - OWN, "header")
     argv, rest = _counted(rest, "argument")
     environment, rest = _counted(rest, "variable")
     files = _files(rest)
     return Call(
-        program=text(fixed[2]),
+        program=text(fixed[0]),
         argv=tuple(_texts(argv)),
-        peer=peer,
-        request=_request(fixed[1]),
-        cwd=_folder(fixed[3]),
-        umask=_number(fixed[4], "umask", base=8),
-        limits=_limits(fixed[5]),
-        columns=_number(fixed[6], "columns") if fixed[6] else None,
+        peer=NOBODY,
+        request="",
+        cwd=_folder(fixed[1]),
+        umask=_number(fixed[2], "umask", base=8),
+        limits=_limits(fixed[3]),
+        columns=_number(fixed[4], "columns") if fixed[4] else None,
         environ=_environ(environment),
         files=files,
     )
+
+
+_known = lru_cache(MOST_KNOWN)(_said)
+"""Loops say the same over and over: it is read once."""
 
 
 def text(data: bytes) -> str:

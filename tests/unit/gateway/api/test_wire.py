@@ -44,6 +44,20 @@ def test_a_call_keeps_every_byte() -> None:
     assert (call.program, call.peer, call.request) == ("sbatch", PEER, ID.decode())
 
 
+def test_who_says_the_same_is_told_apart_still() -> None:
+    other = b"fedcba9876543210"
+    said = {
+        request: envelope(b"1", request, b"squeue", b"/", b"0", b"", b"") for request in (ID, other)
+    }
+    calls = [
+        parse_call(said[ID], PEER),
+        parse_call(said[other], Peer(0, 0)),
+        parse_call(said[ID], PEER),
+    ]
+    assert [call.request for call in calls] == [ID.decode(), other.decode(), ID.decode()]
+    assert [call.peer for call in calls] == [PEER, Peer(0, 0), PEER]
+
+
 def test_the_kernels_table_of_limits_is_read() -> None:
     table = (
         b"Limit                     Soft Limit           Hard Limit           Units     \n"
