@@ -150,6 +150,8 @@ class StepOrder:
     append: bool = False
     time_limit: int | None = None
     """Seconds from the start of the first phase; None is no limit."""
+    settle: float = 0.0
+    """Seconds between its files' being opened and its first word, where others write them too."""
     over_time: int = 0
     """Seconds beyond its time limit that it may run."""
     unkillable_timeout: int = 60
@@ -341,6 +343,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "stderr": _base64(order.stderr),
         "open_mode": "append" if order.append else "truncate",
         "time_limit": order.time_limit,
+        "settle": order.settle,
         "over_time": order.over_time,
         "unkillable_timeout": order.unkillable_timeout,
         "kill_wait": order.kill_wait,

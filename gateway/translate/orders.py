@@ -22,6 +22,9 @@ from gateway.translate.stepenv import batch_environment, rank_variables, share_h
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 HERE = "127.0.0.1"
+SETTLE = 0.1
+"""Seconds in which the tasks of an array that are started together open their files."""
+NO_FILE = ("none", "/dev/null")
 LOWEST_PORT, PORTS = 10_240, 20_480
 """Where a job's own sshd may listen: below what the kernel gives to connections."""
 DOOR = b"spz-door"
@@ -118,6 +121,7 @@ class OrderBook:
             plain,
             time_limit=limit,
             over_time=self.site.over_time_of(job.partition),
+            settle=SETTLE if _shares_output(job, around) else 0.0,
             hold=spec is None,
             hears_why=job.spec.keeper is not None,
             label=f"JOB {job.id}",
@@ -306,6 +310,21 @@ def _path(pattern: str | None, of: FileJob, cwd: str) -> bytes | None:
 
 def _limit(value: int) -> int | None:
     return None if value < 0 else value
+
+
+def _shares_output(job: Job, around: Surroundings) -> bool:
+    """Whether the tasks of an array empty and write one file.
+
+    In Slurm they begin together, and each has opened it before any writes: both lines stay.
+    """
+    output = job.spec.output
+    if job.array is None or output.open_mode == "append":
+        return False
+    one = file_job(job, around.node, around.step)
+    other = one._replace(id=one.id + 1, task=(one.task or 0) + 1, sluid="")
+    names = (output.stdout or default_pattern(True), output.stderr)
+    files = [name for name in names if name and name.lower() not in NO_FILE]
+    return any(fill(name, one) == fill(name, other) for name in files)
 
 
 def _warn(job: Job) -> launch.Warn | None:

@@ -180,6 +180,16 @@ def test_output_is_begun_anew_or_added_to(agent: RunningAgent, work: Path) -> No
     assert (work / "out").read_text() == "newer\n"
 
 
+def test_two_that_begin_together_keep_each_others_lines_in_one_file(
+    agent: RunningAgent, work: Path
+) -> None:
+    for number in (1, 2):
+        agent.run(f"{number}/1/batch", order(work, f"echo {number}", settle=0.5))
+    for number in (1, 2):
+        agent.wait("exited", f"{number}/1/batch")
+    assert sorted((work / "out").read_text().split()) == ["1", "2"]
+
+
 @pytest.mark.parametrize("changes", [{"stdout": b"/dev/null/x"}, {"stdin": b"no such file"}])
 def test_a_file_that_cannot_be_opened_fails_the_launch(
     agent: RunningAgent, work: Path, changes: dict[str, bytes]

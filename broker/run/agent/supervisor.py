@@ -165,12 +165,19 @@ class Supervisor:
             return
         if ready:
             self.note_start(sorted(self.crew.leaders()))
-            if not self.cause:
-                self.crew.let_go()
-        self.cause = self.cause or ("" if ready else "launch_failed")
-        self.crew.close_doors()
+        if ready and not self.cause and self.step.get("settle"):
+            self.loop.after("go", self.step["settle"], self.go)
+        else:
+            self.go(ready)
         if self.streams is not None and self.number + 1 == len(self.phases):
             self.streams.hand_over()
+
+    def go(self, ready: bool = True) -> None:
+        """Lets all tasks begin, unless one cannot or the end was asked for meanwhile."""
+        if ready and not self.cause:
+            self.crew.let_go()
+        self.cause = self.cause or ("" if ready else "launch_failed")
+        self.crew.close_doors()
 
     def note_start(self, pids: "list[int]") -> None:
         trouble.patiently(lambda: self.add_sessions(pids))

@@ -9,7 +9,7 @@ from accounting.ids import JobId
 from accounting.tres import Tres, gres_counts
 from broker.model.errors import Unknown
 from broker.model.ids import BATCH, Digest, NodeName, StepId
-from broker.model.job import Job, Owner, Share, Step
+from broker.model.job import ArrayPlace, Job, Owner, Share, Step
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
 from broker.model.spec import Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
@@ -288,3 +288,28 @@ def test_folders_of_this_host_need_neither_key_nor_token(book: OrderBook) -> Non
     assert book.order(job, BATCH, far(1)).kin is None
     job = gang(book, (here,))
     assert b"SKYPURZA_TOKEN" not in book.order(job, BATCH, here).environment
+
+
+FILES = (
+    # of an array's batch step: where it writes, whether its tasks write one file together
+    (Output(), False),
+    (Output(stdout="one"), True),
+    (Output(stdout="%A.out"), True),
+    (Output(stdout="%A_%a.out"), False),
+    (Output(stdout="%j"), False),
+    (Output(stdout="%x-%N"), True),
+    (Output(stdout="one", open_mode="append"), False),
+    (Output(stdout="%a", stderr="errors"), True),
+    (Output(stdout="/dev/null"), False),
+    (Output(stdout="none"), False),
+)
+
+
+@pytest.mark.parametrize(("output", "together"), FILES)
+def test_tasks_that_write_one_file_open_it_before_any_of_them_writes(
+    book: OrderBook, output: Output, together: bool
+) -> None:
+    place = ArrayPlace(base=JobId(700), task=3)
+    job = replace(job_with(None, output=output), array=place)
+    assert bool(book.order(job, BATCH, NODE).settle) is together
+    assert book.order(replace(job, array=None), BATCH, NODE).settle == 0
