@@ -230,9 +230,6 @@ def test_what_lines_are_sorted_by_is_printed_in_front(
 @pytest.mark.parametrize(
     "line",
     [
-        "squeue -l",
-        "squeue --start",
-        "squeue -s",
         "squeue -o %all",
         "squeue -S &",
         "sinfo",

@@ -141,3 +141,28 @@ def test_one_job_runs_on_the_site_with_its_steps_told_by_sacct(site: Site) -> No
         "finished job in the site's accounting",
     )
     assert f"{job.strip()}.batch" in site.out("sacct", "-j", job.strip(), "-n", "-P", "-o", "jobid")
+
+
+def test_every_listing_of_squeue_is_one_of_both(site: Site, jobs: tuple[str, str]) -> None:
+    ours, theirs = jobs
+    for words in (("-l",), ("-l", "-S", "P"), ("--start", "-S", "P"), ("-S", "P", "-o", "%i")):
+        lines = site.out("squeue", *words).splitlines()
+        assert sum("JOBID" in line for line in lines) == 1
+        assert [line.split()[0] for line in lines if " PENDING " in line or "PD" in line or
+                line in jobs] == [ours, theirs]  # fmt: skip
+    dated, head, *rows = site.out("squeue", "-l", "-S", "i").splitlines()
+    assert len(dated.split()) == 5
+    assert head.split()[:3] == ["JOBID", "PARTITION", "NAME"]
+    assert [row.split()[0] for row in rows] == [theirs, ours]
+    (steps,) = site.out("squeue", "-s").splitlines()
+    assert steps.split()[0] == "STEPID"
+    every = site.out("squeue", "-o", "%all").splitlines()
+    assert sum(line.startswith("ACCOUNT|") for line in every) == 1
+    assert len(every) == 3
+
+
+def test_nodes_of_both_stand_in_one_order(site: Site) -> None:
+    names = site.out("sinfo", "-h", "-N", "-o", "%N", "-p", "cloud,ec2").split()
+    assert names == ["ec2-1", "ec2-1", "ec2-2", "ec2-3", "ec2-4"]
+    back = site.out("sinfo", "-h", "-N", "-o", "%N", "-S", "-N", "-p", "cloud,ec2").split()
+    assert back == names[::-1]

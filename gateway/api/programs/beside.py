@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from broker.model.site import Site
 from gateway.api.desk import Desk
 from gateway.api.programs.merged import Listing, merged
+from gateway.api.programs.reading import read_options, reader
 from gateway.api.stream import Exec, Interactive, Line
 from gateway.api.stream import Program as Talking
 from gateway.api.text import Program
@@ -19,6 +20,7 @@ from gateway.passthrough.base import (
     shares,
     submission,
 )
+from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import look
 
@@ -121,6 +123,10 @@ async def _in_one(
     if answer.code:
         return await program(desk, call)
     lines = answer.out if isinstance(answer.out, str) else text(answer.out)
+    if listing.dated:
+        options = read_options(desk, call)
+        date = headline(reader(desk, call, desk.snapshot(), options=options))
+        lines = f"{'':{listing.width}}{date}\n{lines}"
     return replace(answer, out="", also=("", listing.spec, lines, path, *listing.theirs))
 
 

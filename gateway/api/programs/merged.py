@@ -5,7 +5,7 @@ takes away again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.api.programs.reading import Finished, Options
 from gateway.api.programs.squeue_look import FORMATS, check_formats, own_format
@@ -19,8 +19,10 @@ WIDTH = 40
 """Characters of each column in front."""
 BY_NUMBER = {"i": "A", "p": "Q"}
 """Letters of `--sort`, and the column that has what they mean."""
-NOT_MERGED = frozenset(("long", "only-job-state", "start", "steps"))
-"""Listings of squeue that have an order or a headline of their own."""
+BY_ID = "i"
+"""The order of steps, and of sacct: the site's ids are below ours."""
+NODES_FIRST = "N,#P"
+"""The order of `sinfo -N`."""
 EVERY = "%all"
 
 
@@ -31,17 +33,23 @@ class Listing:
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     headline: int
+    dated: bool = False
+    """Whether the date stands above ours, as `squeue -l` has it."""
     keys: tuple[bool, ...] = ()
     """Of each column in front whether it counts downwards; none: the site's lines come first."""
 
     @property
+    def width(self) -> int:
+        """Of the columns in front together."""
+        return WIDTH * len(self.keys)
+
+    @property
     def spec(self) -> str:
         """As the command on the login node reads it."""
-        width = WIDTH * len(self.keys)
         places = (
             f"{at * WIDTH}:{(at + 1) * WIDTH}:{int(down)}" for at, down in enumerate(self.keys)
         )
-        return " ".join((str(self.headline), str(width), *places))
+        return " ".join((str(self.headline), str(self.width), *places))
 
 
 def merged(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Listing | None:
@@ -52,7 +60,55 @@ def merged(name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Listin
         return None
     if name == "sacct":
         return _sacct(argv, query)
-    return _squeue(query) if name == "squeue" and not NOT_MERGED & query.given.keys() else None
+    if name == "sinfo":
+        return _sinfo(query)
+    if name != "squeue" or "only-job-state" in query.given:
+        return None
+    return _steps(argv, query) if "steps" in query.given else _squeue(query)
+
+
+def _steps(argv: Sequence[str], query: Query) -> Listing | None:
+    """Steps stand in the order of ids, unless they are asked for in another."""
+    if "long" in query.given or _sort_of(query, BY_ID) != BY_ID:
+        return None
+    headline = 0 if "noheader" in query.given else 1
+    return Listing(ours=tuple(argv), theirs=("-h", *argv), headline=headline)
+
+
+def _sort_of(query: Query, usual: str) -> str:
+    return (query.given["sort"].text if "sort" in query.given else None) or usual
+
+
+def _sinfo(query: Query) -> Listing | None:
+    """Lines of formats of one's own, by columns that those have anyway, or of single nodes.
+
+    Other columns in front would take apart what is one line; partitions stay apart, ours first.
+    """
+    options = Options(query)
+    text = options.text("format")
+    if not text or options.has("Format") or options.has("list-reasons"):
+        return None
+    words = _sort_of(query, NODES_FIRST if options.has("Node") else "").split(",")
+    if words[-1] == "#P" and len(words) > 1:
+        words.pop()
+    keys = [(word[-1:], word.startswith("-")) for word in words if len(word.lstrip("+-")) == 1]
+    shown = {piece.lstrip(".0123456789")[:1] for piece in text.split("%")[1:]}
+    known = shown | ({"N"} if options.has("Node") else set())
+    if len(keys) != len(words) or not {letter for letter, _ in keys} <= known:
+        return None
+    front = "".join(f"%{WIDTH}{letter}" for letter, _ in keys)
+    return _sorted_by(query, f"--format={front}{text}", [down for _, down in keys])
+
+
+def _sorted_by(query: Query, form: str, keys: Sequence[bool]) -> Listing:
+    kept = (*_others(query), form, *query.operands)
+    bare = ("--noheader",) if "noheader" in query.given else ()
+    return Listing(
+        ours=(*bare, *kept),
+        theirs=("--noheader", *kept),
+        headline=0 if bare else 1,
+        keys=tuple(keys),
+    )
 
 
 def _sacct(argv: Sequence[str], query: Query) -> Listing:
@@ -63,24 +119,24 @@ def _sacct(argv: Sequence[str], query: Query) -> Listing:
 
 
 def _squeue(query: Query) -> Listing | None:
-    sort = query.given["sort"].text if "sort" in query.given else DEFAULT_SORT
-    letters = [(BY_NUMBER.get(letter, letter), down) for letter, down in sort_letters(sort or "")]
+    sort = _sort_of(query, views.START_SORT if "start" in query.given else DEFAULT_SORT)
+    letters = [(BY_NUMBER.get(letter, letter), down) for letter, down in sort_letters(sort)]
     form = _format(query, [letter for letter, _ in letters])
     if form is None or not letters or any(letter not in BY_LETTER for letter, _ in letters):
         return None
-    kept = (*_others(query), form, *query.operands)
-    bare = ("--noheader",) if "noheader" in query.given else ()
-    return Listing(
-        ours=(*bare, *kept),
-        theirs=("--noheader", *kept),
-        headline=0 if bare else 1,
-        keys=tuple(down for _, down in letters),
-    )
+    listing = _sorted_by(query, form, [down for _, down in letters])
+    if form.endswith(views.SQUEUE_LONG) and listing.headline:
+        return replace(listing, dated=True, headline=2)
+    return listing
+
+
+USUAL = (("start", views.SQUEUE_START), ("long", views.SQUEUE_LONG))
+"""Options that have formats of their own."""
 
 
 def _others(query: Query) -> Iterator[str]:
     for one in query.said:
-        if one.opt.long not in (*FORMATS, "noheader"):
+        if one.opt.long not in (*FORMATS, "noheader", "long"):
             yield f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}"
 
 
@@ -92,7 +148,8 @@ def _format(query: Query, letters: Sequence[str]) -> str | None:
     except Finished:
         return None
     typed, names = own_format(options)
-    text = next((text for text in (typed, names) if text is not None), views.SQUEUE_DEFAULT)
+    usual = next((form for long, form in USUAL if long in query.given), views.SQUEUE_DEFAULT)
+    text = next((text for text in (typed, names) if text is not None), usual)
     if not text or EVERY in text or any(letter not in BY_LETTER for letter in letters):
         return None
     if names is None:
