@@ -1,6 +1,7 @@
 """Every record comes back from its text as it was, and old texts still load."""
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -54,6 +55,15 @@ def test_any_event_comes_back(kind: type[Event]) -> None:
         assert type(again) is kind
 
     comes_back()
+
+
+def test_jobs_written_in_turn_keep_their_own_owner_and_what_they_ask_for() -> None:
+    one = job(1)
+    bob = replace(one.owner, user="bob", uid=2002)
+    other = replace(one, owner=bob, want=Tres(cpu=7))
+    for record in (one, other, other, one):
+        text = records.job_text(record)
+        assert records.job(text, records.spec_text(record.spec)) == record
 
 
 def test_what_is_as_usual_is_left_out() -> None:
