@@ -53,6 +53,7 @@ BY_CAUSE: Mapping[str, tuple[JobState, str, StepState, ExitCode | None]] = {
         StepState.FAILED,
         ExitCode(0, LAUNCH_SIGNAL),
     ),
+    "node_fail": (JobState.NODE_FAIL, "NodeDown", StepState.NODE_FAIL, NODE_FAIL_EXIT),
     "supervisor_lost": (JobState.FAILED, "SystemFailure", StepState.FAILED, ExitCode(1, 0)),
 }
 
@@ -118,7 +119,7 @@ def lost(job: Job, node: Node, *, now: int, why: str, requeue: bool) -> list[ev.
         facts.append(end)
     if over:
         return [*_cut(job, job.steps, now), *facts, ev.Released(job=job.id, at=now, why=why)]
-    hit = [step for step in job.steps if node.name in _places(job, step)]
+    hit = [step for step in job.steps if node.name in places(job, step)]
     return [*_cut(job, hit, now), *facts, ev.NodeCleared(job=job.id, at=now, node=node.name)]
 
 
@@ -135,7 +136,7 @@ def _cut(job: Job, steps: Iterable[Step], now: int) -> list[ev.JobEvent]:
     ]
 
 
-def _places(job: Job, step: Step) -> tuple[NodeName, ...]:
+def places(job: Job, step: Step) -> tuple[NodeName, ...]:
     """Nodes on which a step lives, or did."""
     if step.shares:
         return tuple(share.node for share in step.shares)
@@ -147,8 +148,8 @@ def _only_there(job: Job, node: NodeName) -> bool:
     if job.completing:
         return not not_cleared(job, but=node)
     living = [step for step in job.steps if not step.state.final]
-    places = {place for step in living for place in _places(job, step)}
-    return (places or {job.shares[0].node}) <= {node}
+    there = {place for step in living for place in places(job, step)}
+    return (there or {job.shares[0].node}) <= {node}
 
 
 def not_cleared(job: Job, *, but: NodeName) -> list[NodeName]:

@@ -9,6 +9,7 @@ from broker.decide.ending import TAKEN_BACK, Outcome, lost, never_ran, not_clear
 from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
 from broker.decide.recovery import judged
+from broker.decide.reduced import goes_on, reduced
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
@@ -191,6 +192,8 @@ def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     for job in world.holders_of(node.name):
         if never_ran(world, job):
             facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
+        elif goes_on(job, node):
+            facts += reduced(job, node, now=now, why=why)
         else:
             requeue = may_requeue(world, job)
             facts += lost(job, node, now=now, why=why, requeue=requeue)

@@ -13,7 +13,7 @@ from broker.schedule.ranks import ranks
 
 WORST_FIRST = ("node_fail", "supervisor_lost", "launch_failed", "out_of_memory", "time_limit")
 """Of several nodes' causes the one that names the step's end."""
-DOOMING = ("supervisor_lost", "launch_failed", "task_failure")
+DOOMING = ("node_fail", "supervisor_lost", "launch_failed", "task_failure")
 """Causes of an end on one node after which the step is ended on the others."""
 
 

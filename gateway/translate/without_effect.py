@@ -20,7 +20,6 @@ SO_ANYWAY: Mapping[str, Judge] = {
     "gpu-bind": _is("none"),
     "hint": _is("multithread"),
     "mem-bind": _is(*NOT_BOUND),
-    "no-kill": _is("off"),
     "oom-kill-step": lambda given: given.value == 0,
     "profile": _is("none"),
     "wait-all-nodes": lambda given: given.value == 1,

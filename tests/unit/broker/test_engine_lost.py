@@ -1,17 +1,19 @@
 """Gangs, lost nodes, machines of another type than thought: one attempt lives, all is owned."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from accounting.tres import gres_counts
 from broker.model import commands as cmd
 from broker.model import reports as rep
-from broker.model.effects import Kill, Launch
-from broker.model.job import JobState
+from broker.model.effects import Kill, KillStep, Launch
+from broker.model.job import JobState, StepState
 from broker.model.offer import Ranked
 from broker.model.spec import ALL, Gres, Resources, StepSpec
 from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
+from tests.unit.broker.test_steps import add
 
 GANG = Resources(min_nodes=2, max_nodes=2)
 
@@ -142,3 +144,38 @@ def test_an_allocation_whose_host_step_ends_takes_steps_on_their_way_with_it() -
     assert bench.state(job) == "COMPLETING", "step 0 may have been started by now"
     bench.journal("ec2-1", {"kind": "gone", "attempt": f"{job}/1"})
     assert bench.state(job) == "TIMEOUT"
+
+
+NO_KILL: dict[str, Any] = {"resources": GANG, "requeue": True, "options": (("no-kill", ""),)}
+ENDED = {"kind": "exited", "code": 0, "signal": 0, "started": 1.0}
+
+
+def test_a_job_that_asked_to_goes_on_with_the_nodes_that_are_left() -> None:
+    bench = Bench(ELASTIC)
+    job = bench.submit(**NO_KILL)
+    bring_up_all(bench)
+    bench.journal("ec2-1", {"kind": "started", "key": f"{job}/1/batch"})
+    both = add(bench, job, interactive=True, tasks=2, nodes=2)
+    for node in ("ec2-1", "ec2-2"):
+        bench.journal(node, {"kind": "started", "key": f"{job}/1/{both}"})
+    vanish(bench, "ec2-2")
+    found = bench.world.jobs[job]
+    assert (found.shown_state, [share.node for share in found.shares]) == ("RUNNING", ["ec2-1"])
+    assert (found.alloc.node, found.restarts) == (1, 0)
+    assert [type(effect) for effect in bench.effects] == [KillStep]
+    end = {"kind": "exited", "key": f"{job}/1/{both}", "code": 0, "signal": 15}
+    bench.journal("ec2-1", {**end, "started": 1.0})
+    step = bench.world.jobs[job].step(both)
+    assert step is not None and (step.state, str(step.exit)) == (StepState.NODE_FAIL, "1:0")
+    bench.journal("ec2-1", {**ENDED, "key": f"{job}/1/batch"})
+    assert bench.world.jobs[job].state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize(("lost", "option"), [("ec2-1", ""), ("ec2-2", "off"), ("ec2-2", "OFF")])
+def test_a_job_without_its_host_or_that_wants_none_less_is_over(lost: str, option: str) -> None:
+    bench = Bench(ELASTIC)
+    job = bench.submit(**{**NO_KILL, "requeue": False, "options": (("no-kill", option),)})
+    bring_up_all(bench)
+    bench.journal("ec2-1", {"kind": "started", "key": f"{job}/1/batch"})
+    vanish(bench, lost)
+    assert bench.world.jobs[job].state is JobState.NODE_FAIL

@@ -56,8 +56,9 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "kill-command": ("TERM",), "multi-prog": ("", "--ntasks=1"), "output": ("file",),
 }
 """Others get no value where they take none, else `x`."""
-SHOWN = {("sbatch", "distribution"), ("salloc", "distribution"), *((c, "extra") for c in COMMANDS)}
-"""A text that is kept and shown; what srun inside the job reads."""
+SHOWN = {("sbatch", "distribution"), ("salloc", "distribution"),
+         *((c, long) for c in COMMANDS for long in ("extra", "no-kill"))}
+"""A text that is kept and shown; what srun inside the job reads; what the listing itself says."""
 BY_PROGRAM = ("disable-status", "het-group", "immediate", "jobid", "kill-command", "no-shell", "quiet",
               "quit-on-interrupt", "test-only", "verbose")
 """Options of srun and salloc that the programs themselves ask about."""
@@ -202,8 +203,6 @@ def test_an_option_without_effect_is_named_in_one_line(site: Site, command: str,
     [
         (["--hint=multithread"], False),
         (["--hint=nomultithread"], True),
-        (["--no-kill"], True),
-        (["--no-kill=off"], False),
         (["--wait-all-nodes=1"], False),
         (["--oom-kill-step=0"], False),
         (["--gpu-bind=none"], False),
