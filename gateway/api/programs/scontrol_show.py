@@ -44,6 +44,10 @@ NO_SLURMD = (
     "slurm_load_slurmd_status:Connection refused\n"
 )
 NO_SCRIPT = "job script retrieval failed: {}\n"
+NO_FILE = (
+    "scontrol: error: write config is not supported by SkyPurza: the configuration is a file of "
+    "its own; scontrol show config says it in Slurm's words\n"
+)
 EMPTY_LIST = "scontrol: error: host list is empty\n"
 
 
@@ -360,11 +364,7 @@ def _host_list(write: Callable[[list[str]], str]) -> View:
 
 async def _write(asked: Asked) -> Answer:
     """`write batch_script JOB [FILE|-]`: the script as it was submitted."""
-    words = asked.words
-    if not words or not "batch_script".startswith(words[0].lower()):
-        raise fail(BAD_ENTITY.format(words[0] if words else "", "write"))
-    if len(words) < 2:
-        raise fail(TOO_FEW.format("write"))
+    words = _of_script(asked.words)
     refs = read_ref(words[1])
     jobs = jobs_of(refs[0], asked.snap) if refs else []
     if not jobs:
@@ -384,6 +384,17 @@ async def _write(asked: Asked) -> Answer:
         return Answer(out=content)
     told = f"batch script for job {job.id} written to {name}\n"
     return Answer(out=told, write=(name, content))
+
+
+def _of_script(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words, where they ask for a script. Raises Finished for all else."""
+    if words and _short_for(words[0].lower(), "config", 1):
+        raise fail(NO_FILE)
+    if len(words) < 2:
+        raise fail(TOO_FEW.format("write"))
+    if not "batch_script".startswith(words[0].lower()):
+        raise fail(f"invalid write argument:{words[0]}\n")
+    return words
 
 
 def script_digest(job: Job) -> Digest | None:

@@ -69,6 +69,10 @@ SAID = (
     ("getaddrs ec2-[1-2]", "ec2-1: 127.0.0.1:0\nec2-2: 127.0.0.1:0\n", "", 0),
     ("getaddrs nope", "", "scontrol: error: Unable to get addresses", 1),
     ("show assoc_mgr", "", NOT_OURS.format("show assoc_mgr"), 1),
+    ("write", "", "too few arguments for keyword:write\n", 1),
+    ("write batch_script", "", "too few arguments for keyword:write\n", 1),
+    ("write bogus 1", "", "invalid write argument:bogus\n", 1),
+    ("write config", "", NOT_OURS.format("write config"), 1),
     ("show burstbuffer", "", "", 0),
     ("show dwstat", "", "", 0),
 )
