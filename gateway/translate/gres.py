@@ -33,6 +33,18 @@ class NamelessError(Exception):
     """A resource without a name, which only the controller refuses."""
 
 
+class Complaint(GrammarError):
+    """What no job can ask for, in lines that begin with the command's name."""
+
+    def __init__(self, lines: Iterable[str], program: str = "sbatch") -> None:
+        self.lines = tuple(lines)
+        super().__init__("".join(error_line(program, line) for line in self.lines), FAILURE)
+
+    def of(self, program: str) -> "Complaint":
+        """The same by another command."""
+        return Complaint(self.lines, program)
+
+
 class Spelling:
     """How this site writes the types of GPUs; words are matched as the catalogue matches them."""
 
@@ -188,8 +200,8 @@ def must_have_gpus(part: Part, *, gpus: int) -> None:
             raise _complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
 
 
-def _complaint(*lines: str) -> GrammarError:
-    return GrammarError("".join(error_line("sbatch", line) for line in lines), FAILURE)
+def _complaint(*lines: str) -> Complaint:
+    return Complaint(lines)
 
 
 def help_text(spelling: Spelling) -> str:

@@ -226,6 +226,14 @@ def _folders(path: str) -> list[str]:
     return list(dict.fromkeys(folder for folder in path.split(":") if folder))[:MOST_FOLDERS]
 
 
+def host_lines(program: str, path: str, typed: Typed) -> str:
+    """The text of a file of nodes. Raises GrammarError, NeedFile."""
+    found = handed(path, typed.files)
+    if found.error:
+        raise failed(program, NO_HOSTFILE.format(path, WHY.get(found.error, found.error)))
+    return found.content.decode("utf-8", "surrogateescape")
+
+
 def handed(path: str, files: Mapping[str, File]) -> File:
     """The file. Raises NeedFile if the command has not sent it yet."""
     if path not in files:
@@ -314,7 +322,7 @@ class _Desk:
             refuse=lambda text: refusals.controller(
                 text, test_only=self._has("test-only"), code=self._exit_error()
             ),
-            read_nodefile=self._nodefile,
+            read_nodefile=lambda path: host_lines(PROGRAM, path, self.typed),
         )
 
     def _submitter(self, text: str, path: str | None) -> Submitter:
@@ -344,9 +352,7 @@ class _Desk:
         if len(content) > MOST_BYTES:
             raise self._asking().refuse(refusals.TOO_LONG)
         phase = Phase(script=self._keep(content), argv=(None, *self.seen.args))
-        asked = self.part.get("partition")
-        names = None if asked is None else asked.text
-        box = container(self.part, PROGRAM, site=self.setting.site, partitions=names)
+        box = container(self.part, PROGRAM, site=self.setting.site)
         return StepSpec(name="batch", phases=(phase,), container=box)
 
     def _keep(self, content: bytes) -> Digest:
@@ -365,13 +371,6 @@ class _Desk:
             below = environment.unpack(found.content)
         export = self.part["export"].text if "export" in self.part else None
         return environment.exported(self.typed.environ, export, below)
-
-    def _nodefile(self, path: str) -> str:
-        found = handed(path, self.typed.files)
-        if found.error:
-            text = NO_HOSTFILE.format(path, WHY.get(found.error, found.error))
-            raise failed(PROGRAM, text)
-        return found.content.decode("utf-8", "surrogateescape")
 
     def _said(self, notes: Sequence[str], *, quiet: bool) -> str:
         """Warnings, unless -Q; the list of options for -v."""

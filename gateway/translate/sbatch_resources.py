@@ -65,6 +65,8 @@ def resources(asked: Asking) -> Resources:
         return _resources(asked)
     except gres.NamelessError:
         raise asked.refuse(BAD_TRES) from None
+    except gres.Complaint as wrong:
+        raise wrong.of(asked.program) from None
 
 
 def _resources(asked: Asking) -> Resources:

@@ -16,6 +16,7 @@ from gateway.translate.sbatch import (
     Setting,
     Typed,
     handed,
+    host_lines,
     ignored,
     must_be_ours,
 )
@@ -140,9 +141,7 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if program == "srun" and not argv:
         raise fatal(program, NO_COMMAND)
     must_be_ours(part, setting.site, program)
-    asked = part.get("partition")
-    names = None if asked is None else asked.text
-    container(part, program, site=setting.site, partitions=names)  # before anything is allocated
+    container(part, program, site=setting.site)  # a refusal comes before anything is allocated
     programs = _programs(part, argv, typed) if "multi-prog" in part else ()
     if programs and "ntasks" not in part:
         tasks = 1 + max(rank for one in programs for rank in one.ranks)
@@ -205,8 +204,19 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
 def _named(program: Allocator, part: Part, typed: Typed) -> Named:
     """Nodes of a step in a job that stands; those of an allocation are read with its rest."""
     if program != "srun" or "jobid" not in part:
+        for path in _host_files(part):
+            handed(path, typed.files)
         return Named()
-    return named(part, typed.environ, lambda path: _lines(program, typed, path))
+    return named(part, typed.environ, lambda path: host_lines(program, path, typed))
+
+
+def _host_files(part: Part) -> list[str]:
+    """Files of nodes that the rest will read."""
+    texts = {long: given.text or "" for long in HOST_FILES if (given := part.get(long))}
+    return [text for long, text in texts.items() if "/" in text or (text and long == "nodefile")]
+
+
+HOST_FILES = ("nodefile", "nodelist", "exclude")
 
 
 def _uneven(program: Allocator, part: Part) -> list[str]:
@@ -242,7 +252,7 @@ def allocation(request: Request) -> TaskSpec:
             code=request.exit_error,
             program=request.program,
         ),
-        read_nodefile=lambda path: _lines(request.program, request.typed, path),
+        read_nodefile=lambda path: host_lines(request.program, path, request.typed),
         program=request.program,
     )
     return task_spec(asking, _submitter(request))
@@ -271,13 +281,6 @@ def _job_name(request: Request) -> str:
     if request.program == "salloc":
         return INTERACTIVE_NAME
     return posixpath.basename(request.argv[0])
-
-
-def _lines(program: str, typed: Typed, path: str) -> str:
-    found = handed(path, typed.files)
-    if found.error:
-        raise failed(program, f"Unable to open file {path}")
-    return found.content.decode("utf-8", "surrogateescape")
 
 
 # ---------------------------------------------------------------- a step
@@ -326,7 +329,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
         wait=request.number("wait") if request.has("wait") else site.wait_time or None,
         submit_line=" ".join(("srun", *request.typed.argv)),
         container=container(
-            request.part, request.program, site=site, partitions=job.partition or job.partitions[0]
+            request.part, request.program, site=site, partition=job.partition or job.partitions[0]
         ),
     )
 

@@ -265,6 +265,28 @@ def test_an_allocation_is_a_job_without_a_script(site: Site) -> None:
     assert spec.submit_line == "srun -n2 -p debug -t5 /bin/hostname -f"
 
 
+@pytest.mark.parametrize("words", [("-F", "hosts"), ("-w", "./hosts"), ("-x", "./hosts")])
+def test_files_of_nodes_are_asked_for_before_anything_is_allocated(
+    site: Site, words: tuple[str, str]
+) -> None:
+    with pytest.raises(NeedFile) as need:
+        read(site, *words, "a")
+    path = need.value.path
+    nodes = made(site, *words, "a", files={path: b"ec2-2\nec2-1\n"}).resources
+    assert (nodes.nodelist or nodes.exclude) == ("ec2-1", "ec2-2")
+
+
+@pytest.mark.parametrize("program", ["srun", "salloc"])
+def test_refusals_of_resources_begin_with_the_commands_own_name(
+    site: Site, program: Allocator
+) -> None:
+    for words in (("--gpus-per-task=1",), ("--mem-per-gpu=1",), ("--gpus-per-socket=1",)):
+        with pytest.raises(GrammarError) as refused:
+            made(site, *words, "a", program=program)
+        lines = refused.value.stderr.splitlines()
+        assert all(line.startswith(f"{program}: error: ") for line in lines)
+
+
 def test_sallocs_job_is_interactive_and_stays_without_a_shell(site: Site) -> None:
     spec = made(site, "false", program="salloc")
     assert (spec.name, spec.command, spec.allocator) == ("interactive", "false", "salloc")
