@@ -42,15 +42,16 @@ OF_ONE = (
 
 
 def container(
-    part: Mapping[str, Given], program: str, *, site: Site, partitions: str | None
+    part: Mapping[str, Given], program: str, *, site: Site, partition: str | None = None
 ) -> Container | None:
-    """None where no image and no name is given; `partitions` None is the default one.
+    """None where no image and no name is given; the partition is that of a job, or as asked.
 
     Raises GrammarError.
     """
     asked = _Asked(part, program)
     found = asked.container()
-    names = partitions.split(",") if partitions else []
+    text = partition or (part["partition"].text if "partition" in part else None)
+    names = text.split(",") if text else []
     wanted = [site.partition(name) for name in names] or [site.default_partition]
     for one in wanted if found is not None else ():
         if one is not None and not one.containers:
