@@ -342,13 +342,8 @@ def _step(order: StepOrder) -> dict[str, object]:
         "stdout": _base64(order.stdout),
         "stderr": _base64(order.stderr),
         "open_mode": "append" if order.append else "truncate",
-        "time_limit": order.time_limit,
-        "settle": order.settle,
-        "over_time": order.over_time,
-        "unkillable_timeout": order.unkillable_timeout,
-        "kill_wait": order.kill_wait,
+        **_moments(order),
         "hears_why": order.hears_why,
-        "warn": _warning(order.warn),
         "hold": order.hold,
         "job_label": order.label,
         "tasks": [_task(task) for task in order.tasks],
@@ -356,10 +351,8 @@ def _step(order: StepOrder) -> dict[str, object]:
         "unbuffered": order.unbuffered,
         "pty": order.pty,
         "kill_on_bad_exit": order.kill_on_bad_exit,
-        "wait": order.wait,
         "in_batch": order.in_batch,
         "further": order.further,
-        "job_ends": order.job_ends,
         "setup": order.setup,
         "prolog": order.prolog,
         "epilog": order.epilog,
@@ -373,6 +366,20 @@ def _step(order: StepOrder) -> dict[str, object]:
         "gpus": list(order.gpus),
         "container": order.container,
         "kin": None if order.kin is None else asdict(order.kin),
+    }
+
+
+def _moments(order: StepOrder) -> dict[str, object]:
+    """What is told in seconds."""
+    return {
+        "settle": order.settle,
+        "time_limit": order.time_limit,
+        "over_time": order.over_time,
+        "job_ends": order.job_ends,
+        "warn": _warning(order.warn),
+        "wait": order.wait,
+        "kill_wait": order.kill_wait,
+        "unkillable_timeout": order.unkillable_timeout,
     }
 
 
