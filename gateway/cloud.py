@@ -250,6 +250,7 @@ def cloud(
             purpose=whose,
             guard=guard,
             clocks=Clocks(),
+            recalled=lambda: _machines(engine.snapshot.nodes),
         )
     )
     sharing = tuple(
@@ -279,6 +280,10 @@ def cloud(
         lease=aws.lease_seconds,
         log=log,
     )
+
+
+def _machines(nodes: Mapping[NodeName, Node]) -> list[Machine]:
+    return [node.machine for node in nodes.values() if node.machine is not None]
 
 
 def _attempt_keys(keys: SiteKeys) -> Keys:

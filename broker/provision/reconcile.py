@@ -17,12 +17,14 @@ Held = tuple[Provider, Machine]
 
 
 def held(node: tuple[NodeName, int], providers: Mapping[str, Provider]) -> Held | None:
-    """The node's machine, and who holds it."""
-    for provider in providers.values():
-        for machine in provider.machines():
-            if machine.identity == node:
-                return provider, machine
-    return None
+    """The node's machine, and who holds it; of two, bought in doubt, one that still is."""
+    found = [
+        (provider, machine)
+        for provider in providers.values()
+        for machine in provider.machines()
+        if machine.identity == node
+    ]
+    return min(found, key=lambda one: one[1].state is MachineState.TERMINATED, default=None)
 
 
 def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminated | None:
@@ -71,14 +73,22 @@ def difference(
 ) -> Difference:
     """Compares by identity (name, launch number). Nodes still being bought are left alone.
 
-    One bought since the instant `lately` may not be shown by its provider yet: it is not lost.
+    One bought since the instant `lately` may not be shown by its provider yet: it is not lost. Of
+    two machines of one node, bought in doubt, the other one is a stray.
     """
-    seen = {machine.identity: machine for machine in machines}
-    known = {node.identity for node in nodes.values()}
+    known = {node.identity: node for node in nodes.values()}
+    seen: dict[tuple[NodeName, int], Machine] = {}
+    others: list[Machine] = []
+    for machine in machines:
+        node = known.get(machine.identity)
+        if node is None or (node.machine is not None and node.machine.id != machine.id):
+            others.append(machine)
+        else:
+            seen[machine.identity] = machine
     stray = tuple(
         machine
-        for identity, machine in sorted(seen.items())
-        if identity not in known and machine.state is not MachineState.TERMINATED
+        for machine in sorted(others, key=lambda one: (one.identity, one.id))
+        if machine.state is not MachineState.TERMINATED
     )
     lost = tuple(
         Vanished(node=node.name, launch=node.launch, machine=seen.get(node.identity))

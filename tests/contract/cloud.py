@@ -106,6 +106,10 @@ class StubEc2:
     zones: int = 3
     denied: set[str] = field(default_factory=set)
     quotas: dict[str, float] = field(default_factory=dict)
+    then: str = ""
+    """After a lost reply launches are refused for this."""
+    shut: dict[str, str] = field(default_factory=dict)
+    """Regions that say no to everything, with the code."""
     silent: set[str] = field(default_factory=set)
     """Regions and operations that do not answer."""
     left: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
@@ -127,6 +131,8 @@ class StubEc2:
         self.calls.append((operation, params))
         if {region, operation} & self.silent:
             raise NoAnswerError(f"{operation} in {region}: no answer")
+        if region in self.shut:
+            raise AwsError(self.shut[region], "this region is not for you", 401)
         if operation in self.denied:
             raise AwsError("UnauthorizedOperation", "you are not authorized", 403)
         if params.get("DryRun"):
@@ -227,6 +233,8 @@ class StubEc2:
         return self._once(params["ClientToken"], buy)
 
     def _once(self, token: str, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if self.then and not self.lost_replies:
+            raise AwsError(self.then, "not now", 400)
         if token not in self.tokens:
             made = act()
             if made.get("Instances"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from broker.model.offer import Offer
+from broker.model.offer import Machine, Offer
 from broker.model.purpose import Purpose
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.guard import Ceilings, Guard
@@ -26,6 +26,7 @@ def ec2_provider(
     ceilings: Ceilings = Ceilings(),
     pause: Callable[[float], None] = lambda _seconds: None,
     whose: Purpose = FOR,
+    recalled: Callable[[], Iterable[Machine]] = tuple,
 ) -> Ec2Provider:
     keys = site_keys(folder)
     return Ec2Provider(
@@ -39,5 +40,6 @@ def ec2_provider(
             purpose=lambda _nodes, _token: whose,
             guard=Guard(ceilings, lambda _nodes, _token: whose, now),
             clocks=Clocks(now, now, pause),
+            recalled=recalled,
         )
     )

@@ -75,16 +75,24 @@ class Asking:
         yield from ({"InstanceId": id} for id in ids if id not in known)
 
     def ask(self, region: str, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The same again while throttled, or while nobody knows: EC2 knows it by its token."""
-        tries, pause = 0, FIRST_PAUSE
+        """The same again while throttled, or while nobody knows: EC2 knows it by its token.
+
+        Raises AwsError; NoAnswerError too where one try may have worked and those after it were not
+        let in.
+        """
+        tries, pause, open_question = 0, FIRST_PAUSE, False
         while True:
             tries += 1
             try:
                 return self._api.call("ec2", region, operation, **params)
             except AwsError as error:
-                if error.code not in errors.THROTTLES or tries >= THROTTLED:
+                again = error.code in errors.THROTTLES and tries < THROTTLED
+                if not again and open_question and error.code in errors.NOT_LET_IN:
+                    raise NoAnswerError(f"{operation} in {region}: {error}") from error
+                if not again:
                     raise
             except NoAnswerError:
+                open_question = True
                 if tries >= ASKED:
                     raise
             self._pause(pause * random.uniform(0.5, 1.0))

@@ -21,6 +21,10 @@ class NoAnswerError(OSError):
     """Nobody knows whether the call has worked: a time-out, a lost reply, a fault inside AWS."""
 
 
+class ShutError(NoAnswerError):
+    """AWS says for certain that a region is not for us: it was disabled, or we may not look."""
+
+
 Meaning = tuple[Refusal, Width]
 CAPACITY = (Refusal.CAPACITY, Width.TYPE_IN_ZONE)
 QUOTA = (Refusal.QUOTA, Width.FAMILY_IN_REGION)
@@ -97,6 +101,8 @@ NOT_USABLE = frozenset(
     code for code, (refusal, _) in EC2_REFUSALS.items() if refusal is Refusal.AUTH
 )
 """The account, or this region of it, cannot be used at all."""
+NOT_LET_IN = THROTTLES | NOT_USABLE
+"""Codes that say nothing of what a try before them did."""
 SPOT_TAKEN = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown")
 """State reasons of a machine that EC2 took back."""
 NEVER_RAN = (

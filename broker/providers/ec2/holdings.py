@@ -10,7 +10,13 @@ from typing import Any
 from broker.model.offer import Machine, MachineState
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import Api, pages
-from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.errors import (
+    REGION_SHUT,
+    AwsError,
+    NoAnswerError,
+    ShutError,
+    meaning,
+)
 from broker.providers.ec2.instances import KEPT
 from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.network import Zones
@@ -52,21 +58,29 @@ class _Region:
     """When each was last described (the question was put then), or bought."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is written down: regions in which something of ours may be, machines of live nodes."""
+
+    regions: Callable[[], Iterable[str]]
+    machines: Callable[[], Iterable[Machine]] = tuple
+
+
 class Holdings:
-    """May be asked from any thread; `regions` names those in which something of ours may be."""
+    """May be asked from any thread."""
 
     def __init__(
         self,
         api: Api,
         site: naming.Site,
         *,
-        regions: Callable[[], Iterable[str]],
+        written: Written,
         settings: Ec2Settings,
         clocks: Clocks,
     ) -> None:
         self._api = api
         self._site = site
-        self._names = regions
+        self._written = written
         self._public = settings.public
         self._zones = Zones(api)
         self._prices = SpotPrices(api, self._zones)
@@ -78,9 +92,10 @@ class Holdings:
     def machines(self) -> list[Machine]:
         """All there are, those of a region that does not answer as last seen.
 
-        Raises OSError where a region that may hold some was never heard of since the start.
+        Those of a region that is shut to us are as they were written down. Raises OSError where one
+        that may hold some was never heard of since the start.
         """
-        names = sorted(set(self._names()))
+        names = sorted(set(self._written.regions()))
         if len(names) < 2:
             return [machine for name in names for machine in self._of(name)]
         found = self._pool.map(self._of, names)
@@ -130,22 +145,37 @@ class Holdings:
         """A region that does not answer now is as it was: the others go on meanwhile."""
         try:
             self._read(name, here)
-        except NoAnswerError:
-            if not here.known:
+        except NoAnswerError as error:
+            if not here.known and not isinstance(error, ShutError):
                 raise
+            if not here.known:
+                here.machines = {
+                    one.id: one for one in self._written.machines() if one.region == name
+                }
+                here.seen_at = dict.fromkeys(here.machines, int(self._clocks.now()))
             here.read_at, here.kept_for = self._clocks.monotonic(), SILENT_SECONDS
 
     def _read(self, name: str, here: _Region) -> None:
         began, now = self._clocks.monotonic(), int(self._clocks.now())
         seen = told(self._described(name), name, public=self._public)
+        lately = {} if here.known else self._bought_lately(name, now)
         seen = [replace(one, zone=self._zones.id(name, one.zone)) for one in seen]
         fresh = {machine.id: _carried(machine, here, now) for machine in seen}
         fresh = self._prices.told(name, fresh, now)
         here.seen_at.update(dict.fromkeys(fresh, now))
-        here.machines = _missed(here, fresh, now) | fresh
+        here.seen_at = {id: one.launched_at for id, one in lately.items()} | here.seen_at
+        here.machines = lately | _missed(here, fresh, now) | fresh
         here.seen_at = {id: at for id, at in here.seen_at.items() if id in here.machines}
         here.known, here.read_at = True, self._clocks.monotonic()
         here.kept_for = max(FRESH_SECONDS, COST_SHARE * (here.read_at - began))
+
+    def _bought_lately(self, region: str, now: int) -> dict[str, Machine]:
+        """Before this process began, and perhaps not described yet."""
+        return {
+            one.id: one
+            for one in self._written.machines()
+            if one.region == region and 0 <= now - one.launched_at < UNSEEN_SECONDS
+        }
 
     def _described(self, region: str) -> list[Any]:
         mine = [{"Name": f"tag:{naming.SITE}", "Values": [self._site.id]}]
@@ -153,7 +183,8 @@ class Holdings:
             found = pages(self._api, region, "describe_instances", key="Reservations", Filters=mine)
             return [instance for one in found for instance in one["Instances"]]
         except AwsError as error:
-            raise NoAnswerError(f"what runs in {region} is not known: {error}") from error
+            kind = ShutError if meaning(error.code) == REGION_SHUT else NoAnswerError
+            raise kind(f"what runs in {region} is not known: {error}") from error
 
 
 def _carried(machine: Machine, here: _Region, now: int) -> Machine:

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from broker.model.build import USUAL
 from broker.model.errors import ProviderError, Refusal, Refused, Width
@@ -18,13 +16,13 @@ from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming, requests
 from broker.providers.ec2.asking import Asking
+from broker.providers.ec2.bought import dealt
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
-from broker.providers.ec2.holdings import Clocks, Holdings
+from broker.providers.ec2.holdings import Clocks, Holdings, Written
 from broker.providers.ec2.images import Image, Images, filled, must_fit, named, wanted
 from broker.providers.ec2.instances import KEPT
-from broker.providers.ec2.instances import machines as told
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
 from broker.providers.ec2.leftovers import Leftovers
@@ -65,6 +63,8 @@ class Outside:
     """For whom a purchase is."""
     guard: Guard
     clocks: Clocks
+    recalled: Callable[[], Iterable[Machine]] = tuple
+    """Machines of nodes that live, as they were last written down."""
 
 
 class Ec2Provider:
@@ -85,7 +85,9 @@ class Ec2Provider:
         self.holdings = Holdings(
             outside.api,
             outside.site,
-            regions=lambda: {*self._book.all(), *self._intents.regions()},
+            written=Written(
+                lambda: {*self._book.all(), *self._intents.regions()}, outside.recalled
+            ),
             settings=outside.settings,
             clocks=outside.clocks,
         )
@@ -293,7 +295,7 @@ class Ec2Provider:
         try:
             made = {m.identity: m for m in self._make(*asked)}
         except AwsError as error:
-            if error.code in errors.THROTTLES | errors.NOT_USABLE:
+            if error.code in errors.NOT_LET_IN:
                 self._intents.begin(*asked)
                 raise NoAnswerError(f"what was bought is not told: {error}") from error
             return None
@@ -394,32 +396,12 @@ class Ec2Provider:
         self._book.add(call.region)
         if bought.offer.reservation:
             self.reserved.taken(bought.offer.reservation, len(instances))
-        machines = self._dealt(instances, call, bought)
+        machines = dealt(
+            instances, call, bought, site=self._with.site, public=self._with.settings.public
+        )
         self.holdings.add(machines)  # who finds no file any more has to find them there
         self._intents.end(bought)
         return machines
-
-    def _dealt(
-        self, instances: Sequence[dict[str, Any]], call: Call, bought: naming.Purchase
-    ) -> list[Machine]:
-        """Which instance is which node; what is not described yet is as it was asked for."""
-        tags = naming.tag_list(naming.of_machines(self._with.site, bought))
-        zones = dict(pair.split("=") for pair in call.zones)
-        usual = {
-            "InstanceType": bought.offer.instance_type,
-            "State": {"Name": "pending"},
-            "LaunchTime": _moment(bought.at),
-            "InstanceLifecycle": "spot" if bought.offer.market == "spot" else "",
-            "Placement": {"AvailabilityZoneId": next(iter(zones.values()), "")},
-        }
-        whole = [{**usual, **one, "Tags": tags} for one in instances]
-        public = self._with.settings.public
-        found = {m.identity: m for m in told(whole, call.region, public=public)}
-        by_id = {one["InstanceId"]: one.get("SubnetId", "") for one in whole}
-        return [
-            replace(machine, zone=zones.get(by_id[machine.id], machine.zone))
-            for machine in (found[node] for node in bought.nodes if node in found)
-        ]
 
     # --- ending
 
@@ -443,7 +425,3 @@ def _told(error: AwsError, bought: naming.Purchase, zone: str = "") -> ProviderE
     if (told.refusal, told.width) == errors.OURS and bought.purpose.build != USUAL:
         return ProviderError(told.refusal, Width.NOTHING, told.message)
     return told
-
-
-def _moment(at: int) -> datetime:
-    return datetime.fromtimestamp(at, UTC)

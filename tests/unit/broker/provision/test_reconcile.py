@@ -1,15 +1,18 @@
 """What exists against what we hold: strays, losses, and ends that are certain."""
 
+from dataclasses import dataclass, field, replace
+
 import pytest
 
 from accounting.tres import Tres
 from broker.model.effects import Terminate
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, Market, Offer
+from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.model.reports import Terminated
 from broker.providers.fake import Delays, FakeCloud
 from broker.provision.reconcile import difference, terminate
+from tests.unit.broker.made import machine
 
 NAME = NodeName("ec2-1")
 OFFER = Offer("fake", "us-east-1", ("z1",), "m7i.large", Market.ON_DEMAND, 100, 2, 8192)
@@ -31,6 +34,20 @@ def node(state: NodeState, launch: int = 1, *, declared: bool = False) -> Node:
         partitions=("ec2",),
         declared=declared,
     )
+
+
+@dataclass
+class Two:
+    """A provider that has bought twice."""
+
+    held: list[Machine]
+    ended: list[Machine] = field(default_factory=list)
+
+    def machines(self) -> list[Machine]:
+        return self.held
+
+    def terminate(self, machines: list[Machine]) -> None:
+        self.ended += machines
 
 
 def cloud_with_a_machine(clock: Clock, *, stop: int = 0) -> FakeCloud:
@@ -71,6 +88,20 @@ def test_a_sweep_finds_machines_of_nobody_and_nodes_without_machine(
 ) -> None:
     found = difference({one.name: one for one in nodes}, machines(there))
     assert (len(found.stray), len(found.lost)) == (stray, lost)
+
+
+def test_of_two_machines_of_one_node_the_other_is_a_stray_and_both_have_to_end() -> None:
+    own, other = machine(), machine(id="i-2")
+    up = replace(node(NodeState.UP), machine=own)
+    found = difference({NAME: up}, [other, own])
+    assert (found.stray, found.lost) == ((other,), ())
+    gone = replace(own, state=MachineState.TERMINATED, terminated_at=9)
+    found = difference({NAME: up}, [gone, other])
+    assert (found.stray, [one.machine for one in found.lost]) == ((other,), [gone])
+    cloud = Two([gone, other])
+    effect = Terminate(NAME, 1, own, "1/1")
+    assert terminate(effect, {"two": cloud}) is None  # type: ignore[dict-item]
+    assert cloud.ended == [other]
 
 
 def test_an_end_is_told_when_the_provider_is_certain_and_not_before() -> None:

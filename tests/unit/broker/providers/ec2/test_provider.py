@@ -9,7 +9,7 @@ import pytest
 
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.ids import NodeName
-from broker.model.offer import MachineState, Market, Offer
+from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.providers.ec2 import naming
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Ceilings
@@ -43,6 +43,8 @@ class Bench:
     time: int = 1_800_000_000
     settings: Ec2Settings = USUAL
     ceilings: Ceilings = NO_LIMIT
+    recalled: list[Machine] = field(default_factory=list)
+    """Machines of live nodes, as the store has them."""
     ec2: StubEc2 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +59,7 @@ class Bench:
             [OFFER],
             settings=self.settings,
             ceilings=self.ceilings,
+            recalled=lambda: self.recalled,
         )
 
     def reserve(self, free: int) -> None:
@@ -323,6 +326,58 @@ def test_a_machine_that_describes_do_not_show_yet_is_there(bench: Bench) -> None
     assert bench.provider.machines() == machines
     bench.time += 25
     assert bench.provider.machines()[0].id == machines[0].id
+
+
+def test_a_machine_that_describes_do_not_show_yet_is_there_after_a_restart_too(
+    bench: Bench,
+) -> None:
+    bench.ec2.hidden = 30
+    bench.recalled = bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 5
+    bench.restart()
+    assert bench.provider.machines() == bench.recalled
+    bench.provider.terminate(bench.recalled)
+    assert [one.ended_at for one in bench.ec2.instances] == [bench.time]
+    bench.time += UNSEEN_SECONDS
+    assert [one.state for one in bench.provider.machines()] == [MachineState.TERMINATED]
+
+
+def test_one_that_was_bought_lately_and_never_shows_is_gone_in_the_end(bench: Bench) -> None:
+    bench.recalled = bench.provider.launch(OFFER, [A], token="t")
+    bench.ec2.instances = []
+    bench.restart()
+    assert bench.provider.machines() == bench.recalled
+    bench.time += UNSEEN_SECONDS
+    assert bench.provider.machines() == []
+
+
+@pytest.mark.parametrize("code", ["OptInRequired", "AuthFailure", "UnauthorizedOperation"])
+def test_a_region_that_is_shut_to_us_is_as_it_was_written_down_and_holds_nothing_up(
+    bench: Bench, code: str
+) -> None:
+    bench.recalled = bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 3600
+    bench.ec2.shut["us-east-1"] = code
+    bench.restart()
+    assert bench.provider.machines() == bench.recalled
+    elsewhere = replace(OFFER, region="eu-west-1", zones=("euw1-az1",))
+    assert bench.provider.launch(elsewhere, [B], token="u")
+    bench.ec2.shut.clear()
+    bench.time += 60
+    assert {m.node: m.state for m in bench.provider.machines()}["ec2-1"] is MachineState.RUNNING
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "AuthFailure", "RequestLimitExceeded"])
+def test_what_a_lost_call_did_is_found_out_though_credentials_expired_meanwhile(
+    bench: Bench, code: str
+) -> None:
+    bench.ec2.lost_replies, bench.ec2.then = 1, code
+    with pytest.raises(NoAnswerError, match=code):
+        bench.provider.launch(OFFER, [A, B], token="t")
+    bench.restart()
+    bench.ec2.then = ""
+    machines = bench.provider.launch(OFFER, [A, B], token="t")
+    assert [m.id for m in machines] == [one.id for one in bench.ec2.instances]
 
 
 def test_a_machine_that_is_missed_once_is_not_gone(bench: Bench) -> None:
