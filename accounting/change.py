@@ -140,12 +140,40 @@ def may_make(known: Book, change: Change, user: str, *, admin: bool) -> bool:
     level = known.level(user)
     if level in {OPERATOR, ADMINISTRATOR}:
         return level == ADMINISTRATOR or ADMINISTRATOR not in _levels(known, change)
-    if change.qos or change.no_qos or change.budgets or change.no_budgets or change.resets:
+    if _own_defaults(known, change, user):
+        return True
+    if (
+        change.no_accounts
+        or change.qos
+        or change.no_qos
+        or change.budgets
+        or change.no_budgets
+        or change.resets
+    ):
         return False
     if _levels(known, change):
         return False
     own = coordinated(known, user)
     return bool(own) and touched(known, change) <= own
+
+
+def _own_defaults(known: Book, change: Change, user: str) -> bool:
+    """Whether it does nothing but choose among what the user has already."""
+    before = {
+        (one.account, one.partition): one for one in known.associations.get(UserName(user), ())
+    }
+    alone = change == Change(associations=change.associations) and bool(change.associations)
+    return alone and all(
+        own.user == user
+        and (own.account, own.partition) in before
+        and _as_before(own, before[own.account, own.partition]) == own
+        for own in change.associations
+    )
+
+
+def _as_before(own: Association, before: Association) -> Association:
+    """What it was, with the defaults that it has now."""
+    return replace(before, default_account=own.default_account, default_qos=own.default_qos)
 
 
 def _levels(known: Book, change: Change) -> set[str]:
@@ -174,8 +202,13 @@ def touched(known: Book, change: Change) -> frozenset[AccountName]:
         if before is None or before.parent != one.parent:
             found.add(one.parent)
         if before is not None:
-            found.add(one.name)
+            found.add(_ruled(before, one))
     return frozenset(found)
+
+
+def _ruled(before: Account, after: Account) -> AccountName:
+    """The account that has to be coordinated for it: for its limits the one above (22.05)."""
+    return after.name if replace(before, coordinators=after.coordinators) == after else after.parent
 
 
 def default_of(known: Book, user: UserName) -> AccountName | None:

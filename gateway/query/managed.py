@@ -80,7 +80,8 @@ def shares_text(shares: int) -> str:
     return "parent" if shares == USE_PARENT else str(shares)
 
 
-def _parent(row: Row) -> str:
+def parent_of(row: Row) -> str:
+    """Of an account the one above; empty for users and for root."""
     return "" if row.user or row.account.name == "root" else row.account.parent
 
 
@@ -119,7 +120,8 @@ ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
     ("DefaultQOS", "Def QOS", 9, lambda row: row.default_qos),
     ("ID", "ID", 6, lambda row: str(row.id)),
     ("LFT", "LFT", 6, lambda row: str(row.id)),
-    ("ParentName", "ParentName", 10, _parent),
+    ("ParentName", "ParentName", 10, parent_of),
+    ("GrpCPURunMins", "GrpCPURunMins", 15, _one("grp_tres_run_mins", "cpu")),
     ("Lineage", "Lineage", -20, nothing),
     ("Comment", "Comment", 20, lambda row: holder(row).comment),
     ("Flags", "Flags", 20, nothing),
@@ -148,15 +150,15 @@ def _depth(row: Row) -> int:
     return row.depth
 
 
-def users(cluster: str, book: Book) -> tuple[Field[User], ...]:
-    """Columns of `show user`."""
+def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Field[User], ...]:
+    """Columns of `show user`; what they coordinate is told where that is asked for (22.05)."""
 
     def wckey(user: User) -> str:
         person = book.people.get(UserName(user.name))
         return "" if person is None else person.default_wckey
 
     def held(user: User) -> str:
-        return ",".join(sorted(coordinated(book, user.name)))
+        return ",".join(sorted(coordinated(book, user.name))) if coordinators else ""
 
     return (
         Field("User", "User", 10, lambda user: user.name),
@@ -183,6 +185,11 @@ def accounts(cluster: str) -> tuple[Field[Owned], ...]:
 
 def _qos(name: str) -> Callable[[Qos], str]:
     return lambda qos: limit_text(qos.limits, name)
+
+
+def _one_of(name: str, tres: str) -> Callable[[Qos], str]:
+    """One TRES of a limit, as an older column has it."""
+    return lambda qos: _text(qos.limits.value(name, tres))
 
 
 def _factor(value: float | None) -> str:
@@ -238,6 +245,9 @@ QOS: tuple[Field[Qos], ...] = (
     Field("MaxSubmitPA", "MaxSubmitPA", 11, _qos("max_submit_jobs_per_account")),
     Field("MinTRES", "MinTRES", 13, _qos("min_tres_per_job")),
     Field("MinTRESPerJob", "MinTRES", 13, _qos("min_tres_per_job")),
+    Field("GrpCPURunMins", "GrpCPURunMins", 15, _one_of("grp_tres_run_mins", "cpu")),
+    Field("MaxCPUsPerUser", "MaxCPUsPU", 9, _one_of("max_tres_per_user", "cpu")),
+    Field("MaxNodesPerUser", "MaxNodesPU", 10, _one_of("max_tres_per_user", "node")),
     Field("Description", "Descr", 20, lambda qos: qos.description),
     Field("ID", "ID", 6, nothing),
 )

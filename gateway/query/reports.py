@@ -43,23 +43,24 @@ class Style:
     rule: bool = True
     """Whether a line of dashes stands below the headline."""
 
-    @classmethod
-    def of(cls, has: Callable[[str], bool]) -> "Style":
-        """What -p, -P and -n make of it, by the long names of the options that were given."""
-        header = not has("noheader")
-        if has("parsable2") or has("parsable"):
-            return cls("|", ended=not has("parsable2"), header=header)
-        return cls(header=header)
+
+def fields_of(
+    text: str, known: Sequence[Field[R]], others: Sequence[Field[R]] = ()
+) -> list[Field[R]]:
+    """The columns of a format, `others` where none of `known` is called so.
+
+    Of a word that stands there twice the latter counts. Raises UnknownFieldError.
+    """
+    words = {word.lower(): word for word in reversed(text.split(",")) if word}
+    return [_field(word, known, others) for word in reversed(words.values())]
 
 
-def fields_of(text: str, known: Sequence[Field[R]]) -> list[Field[R]]:
-    """The columns of a format. Raises UnknownFieldError."""
-    return [_field(word, known) for word in text.split(",") if word]
-
-
-def _field(word: str, known: Sequence[Field[R]]) -> Field[R]:
+def _field(word: str, known: Sequence[Field[R]], others: Sequence[Field[R]]) -> Field[R]:
     name, percent, size = word.partition("%")
-    found = find(name, known)
+    try:
+        found = find(name, known)
+    except UnknownFieldError:
+        found = find(name, others)
     if not percent:
         return found
     width = width_of(size.removeprefix("-"))

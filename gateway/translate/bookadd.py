@@ -38,7 +38,7 @@ NO_ACCOUNT = (
     " No associations or wckeys created.\n"
 )
 ONE_CLUSTER = "sacctmgr: error: adding a {} is not supported by SkyPurza\n"
-LEVELS = {"none": "None", "operator": "Operator", "administrator": "Administrator"}
+LEVELS = ("None", "Operator", "Administrator")
 Keys = tuple[tuple[str, int], ...]
 ACCOUNT_KEYS: Keys = (
     ("cluster", 1), ("description", 1), ("name", 1), ("account", 1), ("organization", 1),
@@ -183,9 +183,14 @@ def _marked(new: Sequence[Association], known: Known, default: str) -> list[Asso
     return [replace(own, default_account=own.account == marked.get(own.user)) for own in new]
 
 
+def level_of(text: str) -> str:
+    """The admin level that is called or begins so; empty if none does."""
+    return next((one for one in LEVELS if text and one.lower().startswith(text.lower())), "")
+
+
 def _people(said: Words, known: Known) -> list[Person]:
     """Users who are new, or get wckeys."""
-    level = LEVELS.get(_text(said, "adminlevel"), "")
+    level = level_of(_text(said, "adminlevel"))
     if "adminlevel" in said.given and not level:
         raise OrderError(f" Unknown option: adminlevel={said.given['adminlevel']}\n")
     default = _text(said, "defaultwckey")
@@ -211,7 +216,7 @@ def _user_proposal(
     if fresh and "defaultaccount" in said.given:
         lines.append(f"  Default Account = {_text(said, 'defaultaccount')}\n")
     if fresh and "adminlevel" in said.given:
-        lines.append(f"  Admin Level     = {LEVELS[_text(said, 'adminlevel')]}\n")
+        lines.append(f"  Admin Level     = {level_of(_text(said, 'adminlevel'))}\n")
     out += " Settings =\n" + "".join(lines) if lines else ""
     if new:
         out += " Associations =\n" + "".join(_line(own, known.cluster) for own in new)

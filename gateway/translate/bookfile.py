@@ -7,7 +7,7 @@ from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, Perso
 from accounting.change import Change, changed, default_of, place
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
-from gateway.translate.bookadd import LEVELS
+from gateway.translate.bookadd import level_of
 from gateway.translate.bookorder import Known, OrderError, associations, must_be_plain
 from gateway.translate.bookwords import ASSOC, BadSettingError, Setting, find, put, read, tres_text
 
@@ -210,7 +210,7 @@ def _user(name: str, values: dict[str, str], into: _Reading) -> None:
     before = into.known.book.people.get(user, Person(name=user))
     person = replace(
         before,
-        admin=LEVELS.get(_said(values, "adminlevel").lower(), "None"),
+        admin=level_of(_said(values, "adminlevel")) or "None",
         wckeys=tuple(filter(None, _said(values, "wckeys").split(","))),
         default_wckey=_said(values, "defaultwckey"),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from accounting.assoc import ROOT, Account, Association, Person, allowed_qos, lower
 from accounting.change import Change
 from accounting.ids import UserName
-from gateway.translate.bookadd import LEVELS
+from gateway.translate.bookadd import level_of
 from gateway.translate.bookorder import (
     UNKNOWN_CONDITION,
     UNKNOWN_OPTION,
@@ -295,8 +295,8 @@ def _people(said: Said, names: Sequence[UserName], known: Known) -> list[Person]
     if not said.texts.keys() & {"adminlevel", "defaultwckey"}:
         return []
     text = said.texts.get("adminlevel")
-    level = None if text is None else LEVELS.get(text.lower())
-    if text is not None and level is None:
+    level = level_of(text or "")
+    if text is not None and not level:
         raise OrderError(UNKNOWN_OPTION.format(f"adminlevel={text}") + USE_WHERE)
     key = said.texts.get("defaultwckey")
     found = []

@@ -12,6 +12,7 @@ from gateway.api.desk import Desk
 from gateway.api.programs.early import early
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
+from gateway.query.reports import Style
 from sbatch_shim.grammar.arrays import BITSTR_LEN
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
@@ -93,6 +94,21 @@ class Options:
         """Every text that was typed for an option, in order."""
         said = self.query.said
         return [one.text for one in said if one.opt.long == long and one.text is not None]
+
+
+PARSABLE = ("parsable", "parsable2")
+
+
+def parsable_of(options: Options) -> str | None:
+    """Of -p and -P the one that was typed last, by its long name."""
+    said = [one.opt.long for one in options.query.said if one.opt.long in PARSABLE]
+    return said[-1] if said else None
+
+
+def style_of(options: Options) -> Style:
+    """What -p, -P and -n make of a table."""
+    parsable, header = parsable_of(options), not options.has("noheader")
+    return Style(parsable and "|", ended=parsable == PARSABLE[0], header=header)
 
 
 def read_options(desk: Desk, call: Call, *, usage: str = "") -> Options:

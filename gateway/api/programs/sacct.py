@@ -15,6 +15,7 @@ from gateway.api.programs.reading import (
     fail,
     finishing,
     lower,
+    parsable_of,
     read_options,
     reader,
 )
@@ -172,16 +173,12 @@ def _fields(options: Options) -> list[Field]:
         raise fail(GONE_FIELD.format(*error.args)) from None
 
 
-PARSABLE = ("parsable", "parsable2")
-"""Of both the one that was typed last."""
-
-
 def _style(options: Options) -> Style:
     header = not options.has("noheader")
-    parsable = [one.opt.long for one in options.query.said if one.opt.long in PARSABLE]
+    parsable = parsable_of(options)
     if parsable:
         mark = options.text("delimiter")
-        ended = parsable[-1] == "parsable"
+        ended = parsable == "parsable"
         return Style("|" if mark is None else mark, ended=ended, header=header)
     return Style(header=header)
 

@@ -24,6 +24,8 @@ READ_ONLY = "Can't run this command in readonly mode.\n"
 ARCHIVE = "archive"
 CONTINUE = "Are you sure you want to continue?"
 SHOWS = ("show", "list")
+SILENT = frozenset({"exit", "quiet", "quit", "verbose"})
+"""Words of the prompt that do nothing for a command that is all there is."""
 NOT_OURS = ("clear", "reconfigure", "shutdown")
 """Commands to slurmdbd itself, which there is none of."""
 
@@ -67,6 +69,8 @@ def _command(word: str) -> str:
 def _other(word: str, name: str, asked: Asked) -> Answer:
     if name:
         raise fail(NOT_HERE.format(name) if asked.admin else DENIED)
+    if word in SILENT:
+        return Answer()
     if word == "ping":
         return Answer(out=f"slurmdbd(primary) at {asked.host} is UP\n")
     if word in {"version", "ver"}:

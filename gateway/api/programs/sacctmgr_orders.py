@@ -19,6 +19,7 @@ from gateway.translate.bookwords import Vocabulary
 SECONDS = " (You have 30 seconds to decide)\n(N/y): "
 AGAIN = "\nY or N please\n(N/y): "
 NO_FILE = ' Unable to read "{}": {}\n'
+NO_DUMP = " Your user does not have sufficient privileges to dump clusters.\n"
 TRIES = 5
 """How often an order is read anew because somebody else changed the book meanwhile."""
 Make = Callable[[Sequence[str], Known], Proposal]
@@ -47,7 +48,7 @@ class Order:
     async def answer(self) -> Answer:
         """Raises Finished where it is refused."""
         if self.name == "dump":
-            return self._dumped()
+            return self._dumped() if self._runs() else Answer(err=NO_DUMP, code=1)
         if self.name == "load":
             return await self._loaded()
         for _ in range(TRIES):
@@ -61,6 +62,9 @@ class Order:
             except Conflict:
                 continue
         raise fail("sacctmgr: error: the accounts are changed by others all the time, try later\n")
+
+    def _runs(self) -> bool:
+        return self.desk.site.is_run_by(self.call.peer.uid)
 
     def _known(self) -> Known:
         site = self.desk.site
@@ -88,12 +92,11 @@ class Order:
         return Answer(out=said.text)
 
     async def _may(self, change: Change, known: Known) -> bool:
-        site, uid = self.desk.site, self.call.peer.uid
+        uid = self.call.peer.uid
         if await self.desk.barred(uid) is not None:
             return False
         owner = await self.desk.owner(uid)
-        admin = site.is_run_by(uid)
-        return may_make(known.book, change, owner.user, admin=admin)
+        return may_make(known.book, change, owner.user, admin=self._runs())
 
     async def _send(self, made: Proposal, known: Known) -> None:
         """Raises Denied, Conflict."""

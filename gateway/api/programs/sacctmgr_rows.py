@@ -67,7 +67,7 @@ def rows_of(asked: Asked) -> list[Row]:
         and (row.user is not None or not users)
         and asked.wants("user", row.user.user if row.user else "")
         and asked.wants("id", str(row.id))
-        and _allows_qos(asked, row)
+        and _allows(asked, row)
     ]
 
 
@@ -95,9 +95,16 @@ def _wants_account(asked: Asked, row: Row) -> bool:
     return any(asked.wants("account", one.name) for one in asked.book.lineage(row.account.name))
 
 
-def _allows_qos(asked: Asked, row: Row) -> bool:
+def _allows(asked: Asked, row: Row) -> bool:
+    """By its QOS, its partition and the account above."""
     chosen = asked.conditions.get("qos")
-    return chosen is None or not chosen.isdisjoint(row.qos)
+    partition = (row.user.partition or "") if row.user else ""
+    return (
+        (chosen is None or not chosen.isdisjoint(row.qos))
+        and asked.wants("partition", partition)
+        and asked.wants("parent", managed.parent_of(row))
+        and asked.wants("defaultqos", row.default_qos)
+    )
 
 
 def users_of(asked: Asked) -> list[User]:
@@ -127,7 +134,10 @@ def qos_of(asked: Asked) -> list[Qos]:
     return [
         qos
         for name, qos in asked.book.qos.items()
-        if asked.wants("qos", qos.name) and asked.wants("id", str(ids[name]))
+        if asked.wants("qos", qos.name)
+        and asked.wants("id", str(ids[name]))
+        and asked.wants("description", qos.description)
+        and asked.wants("preemptmode", qos.preempt_mode)
     ]
 
 
@@ -136,7 +146,9 @@ def tres_of(asked: Asked) -> list[tuple[str, int]]:
     return [
         (name, number)
         for name, number in found
-        if asked.wants("type", name.partition("/")[0]) and asked.wants("id", str(number))
+        if asked.wants("type", name.partition("/")[0])
+        and asked.wants("name", name.rpartition("/")[2])
+        and asked.wants("id", str(number))
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.model.events import BookChanged
-from gateway.api.programs.reading import fail
+from gateway.api.programs.reading import fail, style_of
 from gateway.api.programs.sacctmgr_rows import (
     Asked,
     accounts_of,
@@ -18,11 +18,12 @@ from gateway.api.programs.sacctmgr_rows import (
 )
 from gateway.api.wire import Answer
 from gateway.query import managed, managedelse
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
 from sbatch_shim.grammar.instants import InstantError, read_instant
 
 BAD_FIELD = "Unknown field '{}'\n"
 BAD_CONDITION = " Unknown condition: {}\n"
+BAD_ID = "sacctmgr: error: Invalid value for AssocId ({})\n"
 DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
 REQUEST_DENIED = DENIED + " Error with request: Access/permission denied\n"
 PROBLEM_DENIED = (
@@ -63,6 +64,7 @@ class Entity:
 FLAGS = (
     "tree", "withassoc", "withassociations", "withcoordinators", "withdeleted", "withrawqoslevel",
     "withsubaccounts", "withclusters", "onlydefaults", "wopinfo", "woparentinfo", "woplimits",
+    "wolimits",
     "all_clusters",
 )  # fmt: skip
 
@@ -92,6 +94,9 @@ def conditions_of(asked: Asked, words: Iterable[str], entity: Entity) -> Asked:
         else:
             name = _condition(low, entity, word)
             conditions[name] = frozenset(part.lower() for part in value.split(",") if part)
+    other = next((name for name in sorted(names) if not name.isdecimal()), None)
+    if entity.named == "id" and other is not None:
+        raise fail(BAD_ID.format(other))
     if names:
         conditions[entity.named] = frozenset(names)
     return replace(
@@ -118,10 +123,12 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
 
 def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
     try:
-        fields = fields_of(asked.format or usual, (*known, *_of_others(asked)))
+        fields = fields_of(asked.format or usual, known, tuple(_of_others(asked)))
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
-    return Answer(out=table(fields, rows, Style.of(asked.options.has)))
+    if not fields:
+        raise fail(BAD_FIELD.format(""))
+    return Answer(out=table(fields, rows, style_of(asked.options)))
 
 
 def _of_others(asked: Asked) -> Iterable[Field[Any]]:
@@ -165,13 +172,14 @@ def _coordinated(asked: Asked, usual: str) -> str:
 
 def _show_associations(asked: Asked) -> Answer:
     known = managed.associations(asked.ctx.site.cluster, "tree" in asked.flags)
-    usual = PLACE if "woplimits" in asked.flags else ASSOC
+    usual = ASSOC if asked.flags.isdisjoint(("woplimits", "wolimits")) else PLACE
     return _table(asked, known, usual=usual, rows=rows_of(asked))
 
 
 def _show_users(asked: Asked) -> Answer:
     usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
-    known = managed.users(asked.ctx.site.cluster, asked.book)
+    told = "withcoordinators" in asked.flags
+    known = managed.users(asked.ctx.site.cluster, asked.book, coordinators=told)
     return _table(asked, known, usual=usual, rows=users_of(asked))
 
 
@@ -287,7 +295,11 @@ def _show_runaway(asked: Asked) -> Answer:
 
 ENTITIES = (
     Entity(
-        "association", 2, _show_associations, "account", ("account", "user", "partition", "qos")
+        "association",
+        2,
+        _show_associations,
+        "id",
+        ("account", "user", "partition", "qos", "parent", "defaultqos"),
     ),
     Entity(
         "account", 2, _show_accounts, "account", ("account", "user", "description", "organization")
@@ -310,7 +322,7 @@ ENTITIES = (
         ("node", "start", "end", "instanceid", "instancetype", "extra"),
     ),
     Entity("problem", 1, _show_problems),
-    Entity("qos", 1, _show_qos, "qos"),
+    Entity("qos", 1, _show_qos, "qos", ("description", "preemptmode")),
     Entity(
         "resource",
         4,

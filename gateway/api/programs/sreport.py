@@ -13,13 +13,14 @@ from gateway.api.programs.reading import (
     finishing,
     read_options,
     reader,
+    style_of,
 )
 from gateway.api.programs.sreport_use import Use, proper_names, used_by, whole_of
 from gateway.api.programs.sreport_words import words_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.query.reportunits import UNITS, Unit
 from sbatch_shim.grammar.values import read_digits
 
@@ -119,13 +120,16 @@ def _users(asked: Asked) -> list[Row]:
 
 
 def _top_users(asked: Asked) -> list[Row]:
-    text = asked.given.get("topcount", "")
     lines = report.by_user(asked.use.by("account", "user", "tres"))
     lines = [line for line in lines if asked.wants("users", line.user)]
     merged = bool({"group", "groups"} & asked.given.keys())
-    read = read_digits(text)
-    most = TOP if read is None else read
-    return asked.rows(report.top(lines, asked.tres[0], most=most, merged=merged))
+    return asked.rows(report.top(lines, asked.tres[0], most=_most(asked), merged=merged))
+
+
+def _most(asked: Asked) -> int:
+    """How many users are the top; what was no number has been told."""
+    read = read_digits(asked.given.get("topcount", ""))
+    return TOP if read is None else read
 
 
 def _cluster(asked: Asked) -> list[Row]:
@@ -172,7 +176,6 @@ WIDTHS = {
     "Cluster": 9, "Account": 15, "Login": 9, "Proper Name": 15, "Used": 8, "Energy": 8,
     "TRES Name": 14, "Allocated": 8, "Down": 8, "PLND Down": 8, "Idle": 8, "Planned": 8,
     "Reported": 8, "QOS": 9, "WCKey": 15, "Name": 9, "Start": 19, "End": 19, "TRES Time": 10,
-    "Wckey": 9,
 }  # fmt: skip
 PARTS = 9
 """How much wider an amount is with its percentage."""
@@ -220,7 +223,9 @@ SIZES = Report(
 JOB = {
     "sizesbyaccount": SIZES,
     "sizesbyaccountandwckey": replace(SIZES, widths={"Account": INDENTED}),
-    "sizesbywckey": Report("Job Sizes by Wckey", ("Cluster", "Wckey"), (), _none),
+    "sizesbywckey": Report(
+        "Job Sizes by Wckey", ("Cluster", "Wckey"), (), _none, widths={"Wckey": 9}
+    ),
 }
 RESERVATION = {
     "utilization": Report(
@@ -238,6 +243,12 @@ NAMES = {
 GROUPS: Mapping[str, Mapping[str, Report]] = {
     "cluster": CLUSTER, "job": JOB, "reservation": RESERVATION, "user": USER,
 }  # fmt: skip
+
+
+LEAST = {
+    "cluster": 2, "utilization": 2, "userutilizationbyaccount": 18, "userutilizationbywckey": 18,
+}  # fmt: skip
+"""Letters that are enough where one is not (22.05)."""
 
 
 @finishing
@@ -280,16 +291,19 @@ def _maybe_silent(word: str, ctx: Context) -> None:
 
 
 def _report(words: Sequence[str]) -> tuple[str, Report]:
-    group = next((name for name in GROUPS if name.startswith(words[0].lower())), None)
+    group = next((name for name in GROUPS if _is_short(words[0], name)), None)
     if group is None:
         raise fail(BAD_KEYWORD.format(words[0]))
     if len(words) == 1:
         raise fail(TOO_FEW.format(words[0]))
-    name = words[1].lower()
-    found = [one for full, one in GROUPS[group].items() if name and full.startswith(name)]
+    found = [one for full, one in GROUPS[group].items() if _is_short(words[1], full)]
     if found:
         return group, found[0]
     raise fail(BAD_REPORT.format(words[1], group, NAMES[group]))
+
+
+def _is_short(word: str, full: str) -> bool:
+    return len(word) >= LEAST.get(full, 1) and full.startswith(word.lower())
 
 
 def _top(asked_for: Report, asked: Asked, options: Options, *, window: tuple[int, int]) -> str:
@@ -298,12 +312,14 @@ def _top(asked_for: Report, asked: Asked, options: Options, *, window: tuple[int
     kind = "" if asked.unit.name == "percent" else "TRES " if named else "CPU "
     span = f"{show_moment(start, asked.ctx)} - {show_moment(end - 1, asked.ctx)}"
     span += f" ({end - start} secs)" if asked_for.spelled else ""
-    title = asked_for.title.replace("10", asked.given.get("topcount") or "10")
+    title = asked_for.title.replace("10", str(_most(asked)))
     unit = f"Usage reported in {kind}{UNITS[asked.unit.name]}"
     if asked_for.rows is _sizes or asked_for.title.startswith("Job"):
         unit = f"Time reported in {UNITS[asked.unit.name]}"
         if "printjobcount" in asked.given:
             unit = "Units are in number of jobs ran"
+    if asked_for.title.startswith("Job") and asked.tres[0] != "cpu":
+        unit = f"TRES type is {asked.tres[0]}\n{unit}"
     return f"{RULE}{title} {span}\n{unit}\n{RULE}"
 
 
@@ -312,10 +328,7 @@ def _table(asked_for: Report, asked: Asked, options: Options, *, sized: bool) ->
     names = _usual(asked_for, options, asked)
     usual = ",".join(SPELLED.get(name, name.replace(" ", "")) for name in names)
     fields = fields_of(asked.given.get("format") or usual, known)
-    bar = options.has("parsable2") or options.has("parsable")
-    ended = bar and not options.has("parsable2")
-    style = Style("|" if bar else None, ended=ended, header=not options.has("noheader"))
-    return table(fields, asked_for.rows(asked), style)
+    return table(fields, asked_for.rows(asked), style_of(options))
 
 
 def _usual(asked_for: Report, options: Options, asked: Asked) -> tuple[str, ...]:
@@ -343,6 +356,8 @@ def _columns(asked: Asked, asked_for: Report) -> list[Field[Row]]:
         return texts.get(name) or _sum_of(asked, name, name in sums)
 
     widths = {**WIDTHS, **asked_for.widths}
+    if "Wckey" in asked_for.columns:
+        del widths["WCKey"]  # one column, which reports of jobs write otherwise
     if "tree" in asked.given:
         widths["Account"] = INDENTED
     if asked.unit.in_parts:
@@ -362,8 +377,9 @@ def _sum_of(asked: Asked, name: str, known: bool) -> Callable[[Row], str]:
 def _size_columns(asked: Asked) -> list[Field[Row]]:
     bounds = _bounds(asked.given)
     begins = (0, *bounds)
-    heads = [f"{a}-{b - 1} CPUs" for a, b in zip(begins, bounds, strict=False)]
-    heads.append(f">= {bounds[-1]} CPUs")
+    what = "CPUs" if asked.tres[0] == "cpu" else "TRES"
+    heads = [f"{a}-{b - 1} {what}" for a, b in zip(begins, bounds, strict=False)]
+    heads.append(f">= {bounds[-1]} {what}")
     counted = "printjobcount" in asked.given
     width = SIZE + SIZE_PARTS if asked.unit.in_parts else SIZE
 

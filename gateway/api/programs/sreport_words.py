@@ -9,9 +9,11 @@ from gateway.query.context import Context
 from gateway.query.reportunits import MINUTES, Unit, unit_of
 from gateway.query.tresnames import FIXED
 from sbatch_shim.grammar.instants import InstantError, read_instant
+from sbatch_shim.grammar.values import read_digits
 
 BAD_CONDITION = " Unknown condition: {}\nUse keyword set to modify value\n"
 BAD_TIME = "Invalid time specification (pos=0): {}\n"
+BAD_COUNT = "sreport: error: Invalid value for TopCount ({})\n"
 BAD_UNIT = "unknown time format {}\n"
 NO_TRES = "sreport: fatal: No valid TRES given\n"
 CONDITIONS = (
@@ -42,6 +44,9 @@ def words_of(options: Options, ctx: Context) -> Words:
     given, unknown = _conditions(options.words[2:])
     said += unknown
     window = _window(given, ctx, said)
+    if given.get("topcount") and read_digits(given["topcount"]) is None:
+        unknown.append(BAD_COUNT.format(given["topcount"]))
+        said.append(unknown[-1])
     tres = _tres(options, ctx)
     return Words(given, window, tres, unit or MINUTES, "".join(said), int(bool(unknown)))
 
@@ -82,8 +87,14 @@ def _window(given: Mapping[str, str], ctx: Context, said: list[str]) -> tuple[in
     end = _moment(given, "end", ctx, said=said)
     start = midnight - DAY if start is None else start
     end = midnight if end is None else end
-    start, end = start - start % HOUR, end - end % HOUR
+    start, end = _rounded(start), _rounded(end)
     return start, max(end, start + HOUR)
+
+
+def _rounded(instant: int) -> int:
+    """To the next hour from half past on, the seconds to minutes first."""
+    minute = (instant + 30) // 60
+    return (minute + 30) // 60 * HOUR
 
 
 def _moment(given: Mapping[str, str], key: str, ctx: Context, *, said: list[str]) -> int | None:

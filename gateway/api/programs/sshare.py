@@ -19,6 +19,7 @@ from gateway.api.programs.reading import (
     finishing,
     read_options,
     reader,
+    style_of,
 )
 from gateway.api.programs.shares import Used, standing, used
 from gateway.api.wire import Answer, Call
@@ -27,7 +28,7 @@ from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.documents import values
 from gateway.query.managed import limit_text, limits_of, shares_text
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.query.shape import number
 
 BAD_FIELD = 'sshare: error: Invalid field requested: "{}"\n'
@@ -155,7 +156,7 @@ class Sshare:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
         err = _requested(options, users) if options.has("verbose") else ""
-        return Answer(out=top + table(shown, rows, Style.of(options.has)), err=err)
+        return Answer(out=top + table(shown, rows, style_of(options)), err=err)
 
     async def _rows(
         self, desk: Desk, options: Options, ctx: Context, *, users: frozenset[str] | None

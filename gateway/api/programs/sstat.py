@@ -8,14 +8,14 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs.hostprocs import Use
 from gateway.api.programs.nodeuse import used
-from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.reading import Options, fail, finishing, read_options, reader, style_of
 from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.kinds import COUNT, KIBIBYTES, TRES
 from gateway.query.past import gpu_usage
 from gateway.query.refs import cut_list, read_ref
-from gateway.query.reports import Field, Style, UnknownFieldError, fields_of, nothing, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
 from gateway.query.select import JobRef
 from gateway.query.steps import JobStep, live_steps, step_id, step_nodes, step_tasks, step_tres
@@ -229,7 +229,7 @@ async def sstat(desk: Desk, call: Call) -> Answer:
     pairs, errors = _pairs(options, snap)
     use = await used(desk, (job for job, _ in pairs))
     lines = [Line(pair, ctx, use.get((pair[0].id, pair[1].id))) for pair in pairs]
-    return Answer(out=table(fields, lines, Style.of(options.has)), err=errors)
+    return Answer(out=table(fields, lines, style_of(options)), err=errors)
 
 
 def _pairs(options: Options, snap: Snapshot) -> tuple[list[JobStep], str]:

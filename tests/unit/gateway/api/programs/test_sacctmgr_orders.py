@@ -196,3 +196,48 @@ NO_ACCESS = (
 
 def test_a_default_qos_has_to_be_one_that_may_be_used() -> None:
     assert said(Writer(), "sacctmgr -i modify user bob set defaultqos=high").err == NO_ACCESS
+
+
+MAY = (
+    ("-i modify user where name=bob set defaultaccount=chem", True),
+    ("-i modify user where name=bob set defaultqos=short", True),
+    ("-i modify user where name=bob set fairshare=9", False),
+    ("-i modify user where name=bob set adminlevel=op", False),
+    ("-i modify user where name=alice set defaultaccount=chem", False),
+)
+
+
+@pytest.mark.parametrize(("order", "may"), MAY)
+def test_users_choose_their_own_defaults_and_nothing_else(order: str, may: bool) -> None:
+    assert (said(Writer(), f"sacctmgr {order}", uid=2002).code == 0) is may
+
+
+COORDINATED = (
+    ("add account sub parent=chem", True),
+    ("modify user where name=bob account=chem set maxjobs=3", True),
+    ("modify account where name=low set maxjobs=3", True),
+    ("add coordinator account=chem names=alice", True),
+    ("modify account where name=chem set maxjobs=3", False),
+    ("delete account low", False),
+)
+
+
+@pytest.mark.parametrize(("order", "may"), COORDINATED)
+def test_coordinators_rule_what_is_below_their_accounts(order: str, may: bool) -> None:
+    writer = Writer()
+    assert said(writer, "sacctmgr -i add coordinator account=chem names=bob").code == 0
+    assert said(writer, "sacctmgr -i add account low parent=chem").code == 0
+    assert (said(writer, f"sacctmgr -i {order}", uid=2002).code == 0) is may
+
+
+def test_admin_levels_may_be_cut_short() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i modify user where name=bob set adminlevel=admin")
+    assert writer.world.site.book.level("bob") == "Administrator"
+
+
+def test_the_wall_time_of_an_account_is_shown() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i modify account where name=chem set maxwall=90")
+    shown = said(writer, "sacctmgr -nP show assoc account=chem user=bob format=maxwall,user")
+    assert text(shown.out) == "01:30:00|bob\n"

@@ -46,7 +46,8 @@ class Summed(Past):
 
 def said(line: str) -> Answer:
     past = Summed()
-    words = (*line.split(" "), "start=2020-01-01", "end=2020-01-02")
+    window = () if "start=" in line else ("start=2020-01-01", "end=2020-01-02")
+    words = (*line.split(" "), *window)
     return ask(sreport, desk_of(snapshot([], site=SITE), past), words, uid=2001)
 
 
@@ -94,8 +95,30 @@ def test_headlines_say_what_is_counted_and_in_what() -> None:
         ("sreport job foo", 'Not valid report foo\nValid job reports are, "SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"\n'),
         ("sreport cluster Utilization foo=1", " Unknown condition: foo=1\nUse keyword set to modify value\n"),
         ("sreport -T foo cluster Utilization", "sreport: fatal: No valid TRES given\n"),
+        ("sreport user top topcount=x", "sreport: error: Invalid value for TopCount (x)\n"),
+        ("sreport c utilization", "invalid keyword: c\n"),
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused(line: str, err: str) -> None:
     answer = said(line)
     assert (answer.err, answer.code) == (err, 1)
+
+
+def test_sizes_of_another_tres_say_so() -> None:
+    shown = text(said("sreport -T gres/gpu job SizesByAccount grouping=10").out).splitlines()
+    assert shown[2:4] == ["TRES type is gres/gpu", "Time reported in Minutes"]
+    assert "0-9 TRES" in shown[5] and ">= 10 TRES" in shown[5]
+    shown = text(said("sreport job SizesByWckey").out).splitlines()
+    assert shown[4].startswith("  Cluster     Wckey ")
+
+
+@pytest.mark.parametrize(
+    ("window", "span"),
+    [
+        ("start=2020-01-01T01:29 end=2020-01-01T05:30", "2020-01-01T01:00:00 - 2020-01-01T05:59:59"),
+        ("start=2020-01-01T01:59 end=2020-01-02T03:17", "2020-01-01T02:00:00 - 2020-01-02T02:59:59"),
+        ("start=2020-01-01T01:29:30 end=2020-01-01T05:00", "2020-01-01T02:00:00 - 2020-01-01T04:59:59"),
+    ],
+)  # fmt: skip
+def test_a_window_is_rounded_to_hours(window: str, span: str) -> None:
+    assert span in text(said(f"sreport cluster Utilization {window}").out)
