@@ -1,14 +1,16 @@
 """sinfo as a program: states of nodes, groups, elastic names."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from accounting.tres import Tres
 from broker.model.ids import NodeName
-from broker.model.job import Job, JobFlag
+from broker.model.job import Job, JobFlag, Owner
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
+from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.wire import Answer
 from gateway.query.sinfo import LETTER_CELLS
@@ -202,3 +204,66 @@ def test_all_spreads_into_every_letter_and_is_called_unknown_as_a_name() -> None
     assert first.startswith("ec2*     up|spot,g5|4|0|")
     assert answer.err == "sinfo: error: Invalid job format specification: all\n"
     assert sinfo("-p", "ec2", "-o", "%all").out.splitlines()[0] == head.removeprefix("PARTITION")
+
+
+LAB = 3003
+GUARDED = replace(
+    SITE,
+    partitions=tuple(
+        replace(part, allow_groups=("lab",), allowed_gids=frozenset({LAB}))
+        if part.name == "debug"
+        else part
+        for part in SITE.partitions
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words", "seen"),
+    [((), (), False), ((LAB,), (), True), ((), ("-a",), True), ((), ("-p", "debug"), True)],
+)
+def test_a_partition_is_shown_to_whom_its_groups_let_in_or_who_asks_for_all(
+    groups: tuple[int, ...], words: tuple[str, ...], seen: bool
+) -> None:
+    def owner(uid: int) -> Owner:
+        return Owner(uid, uid, "alice", "alice", groups=groups)
+
+    desk = replace(desk_of(snapshot(queue(), nodes=NODES, site=GUARDED)), names=owner)
+    parts = text(ask(Sinfo(), desk, ["sinfo", "-h", "-o", "%R", *words]).out).split()
+    assert ("debug" in parts) is seen
+    every = [word for word in words if word == "-a"]
+    shown = ask(Show(), desk, ["scontrol", *every, "show", "partition", "debug"])
+    assert (shown.code == 0) is bool(groups or every)
+
+
+def test_what_is_configured_of_a_partition_is_shown() -> None:
+    part = replace(
+        SITE.partitions[0],
+        allow_groups=("lab", "staff"),
+        deny_qos=("short",),
+        qos="high",
+        disable_root_jobs=True,
+        req_resv=True,
+        whole_nodes=True,
+        max_cpus_per_node=3,
+        def_mem_per_cpu_mib=100,
+        max_mem_per_cpu_mib=200,
+        over_time=300,
+        grace_time=30,
+        preempt_mode="requeue",
+    )
+    desk = desk_of(snapshot([], nodes=NODES, site=replace(SITE, partitions=(part,))))
+    letters = ["sinfo", "-a", "-h", "-o", "%g|%h|%B|%M|"]
+    assert text(ask(Sinfo(), desk, letters).out) == "lab,staff|EXCLUSIVE|3|REQUEUE|\n"
+    shown = text(ask(Show(), desk, ["scontrol", "-a", "show", "partition"]).out)
+    for word in (
+        "AllowGroups=lab,staff AllowAccounts=ALL DenyQos=short",
+        "QoS=high",
+        "DisableRootJobs=YES",
+        "GraceTime=30",
+        "MaxCPUsPerNode=3 MaxCPUsPerSocket=UNLIMITED",
+        "ReqResv=YES OverSubscribe=EXCLUSIVE",
+        "OverTimeLimit=5 PreemptMode=REQUEUE",
+        "DefMemPerCPU=100 MaxMemPerCPU=200",
+    ):
+        assert word in shown

@@ -220,6 +220,14 @@ def test_names_that_are_no_utf8_come_back_as_they_were() -> None:
     assert str(answer.out).encode("utf-8", "surrogateescape") == b"caf\xe9\n"
 
 
+def test_control_characters_are_shown_as_they_were_typed_and_count_as_letters() -> None:
+    """As Slurm does (22.05)."""
+    odd = "a\tb\x01c\x1b[31md"
+    desk = desk_of(snapshot([pending(spec={"name": odd}, comment="x\ny")]))
+    assert squeue("-h", "-o", "%j|%k|%.4j|", desk=desk).out == f"{odd}|x\ny|{odd[:4]}|\n"
+    assert squeue("-h", "-O", "name:20,jobid:8", desk=desk).out == f"{odd:<20}700001  \n"
+
+
 # ---------------------------------------------------------------- what is kept
 
 
