@@ -1,6 +1,8 @@
 """A job's files on its nodes: brought before a step, passed on as they grow, fetched at the end."""
 
+import errno
 import json
+import os
 import posixpath
 import threading
 from collections import defaultdict
@@ -21,6 +23,8 @@ from broker.stage.sides import Far, HereError, Side, Where, identity, same, tail
 from broker.stage.sync import Folder, Sync, Told
 from broker.stage.upkeep import Log, Upkeep, of
 
+NO_ROOM = frozenset(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
+"""Why a file could not be written there: without it a job is not begun."""
 Outputs = Callable[[Job, Node], Sequence[str]]
 """Full paths of what a job's batch step writes."""
 
@@ -123,9 +127,11 @@ class Courier:
     # --- bringing
 
     def _bring(self, job: Job, node: Node, far: Side) -> None:
-        self._note(
-            self.sync.push(self._folder(job, node), far), "files.brought", job=job, node=node
-        )
+        told = self.sync.push(self._folder(job, node), far)
+        self._note(told, "files.brought", job=job, node=node)
+        for path, why in told.failed.items():
+            if why in NO_ROOM:
+                raise HereError(f"{path}: {why}")
         marks, label = self.sync.marks, node.label
         begun = marks.begun(label)
         if job.key in begun:

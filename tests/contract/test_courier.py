@@ -2,6 +2,7 @@
 whole whatever is asked twice.
 """
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from accounting.ids import JobId
+from broker.model.errors import Refused
 from broker.model.job import Job
 from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
@@ -70,6 +72,8 @@ class Case:
         self.node: Any = records.node("n1")
         self.place = cast(Place, SimpleNamespace(shared=False, **dict.fromkeys(CHANNEL)))
         self.courier = self.started(far(self.pair))
+        self.warned = False
+        """Whether warnings are expected."""
 
     def started(self, far: Side) -> Courier:
         def outputs(job: Job, _node: object) -> list[str]:
@@ -81,7 +85,7 @@ class Case:
         )
 
     def warning(self, event: str, **fields: object) -> None:
-        raise AssertionError(f"{event}: {fields}")
+        assert self.warned, f"{event}: {fields}"
 
     def _job(self, id: int) -> Job:
         old = records.job(id)
@@ -175,4 +179,32 @@ def test_a_shared_folder_is_known_as_such_whatever_is_made_in_it_meanwhile(
 def test_a_shared_folder_that_never_rests_is_looked_at_again_later(tmp_path: Path) -> None:
     case = Case(tmp_path, far=lambda pair: Busy(pair.near, pair.here, 1000))
     with pytest.raises(OSError, match="changes all the time"):
+        case.bring(case.jobs[JobId(1)])
+
+
+@dataclass
+class Full:
+    """A node whose disk takes nothing more."""
+
+    side: Side
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        said = self.side.carry(verb, where, asked)
+        if verb != "unpack":
+            return said
+        full = "error: No space left on device"
+        return json.dumps(dict.fromkeys(json.loads(said), full)).encode()
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return None
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+
+def test_a_job_is_not_begun_without_files_that_its_node_has_no_room_for(tmp_path: Path) -> None:
+    case = Case(tmp_path, far=lambda pair: Full(pair.far))
+    case.warned = True
+    (case.pair.here / "data").write_text("needed")
+    with pytest.raises(Refused, match="n1: data: No space left on device"):
         case.bring(case.jobs[JobId(1)])

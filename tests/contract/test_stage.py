@@ -120,6 +120,18 @@ def test_a_folder_arrives_as_it_is(pair: Pair) -> None:
     assert tree(pair.there) == tree(pair.here)
 
 
+def test_a_file_with_holes_arrives_with_holes(pair: Pair) -> None:
+    content = b"begin" + bytes(40 << 20) + b"end"
+    with (pair.here / "sparse").open("wb") as file:
+        file.write(b"begin")
+        file.seek(40 << 20, os.SEEK_CUR)
+        file.write(b"end")
+    pair.push()
+    there = pair.there / "sparse"
+    assert there.read_bytes() == content
+    assert there.stat().st_blocks * 512 < 1 << 20
+
+
 def test_only_what_changed_travels(pair: Pair) -> None:
     filled(pair.here)
     pair.push()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Header = dict[str, Any]
 
 MOST_READ = 4 << 20
+HOLE = bytes(1 << 16)
 GIT_IGNORE = ".gitignore"
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
@@ -303,7 +304,7 @@ def _file(place: Below, header: "Header", data: bytes) -> str:
             os.ftruncate(fd, 0)
         elif os.fstat(fd).st_size < header["offset"]:
             return "error: the part before it is missing"
-        _write(fd, data, header["offset"])
+        _fill(fd, data, header["offset"])
         if header["offset"] + len(data) < header["size"]:
             return "part"
         os.ftruncate(fd, header["size"])
@@ -312,6 +313,18 @@ def _file(place: Below, header: "Header", data: bytes) -> str:
     finally:
         os.close(fd)
     return _settle(place, header, draft)
+
+
+def _fill(fd: int, data: bytes, offset: int) -> None:
+    """Where nothing was written yet: what is empty stays a hole."""
+    if HOLE not in data:
+        _write(fd, data, offset)
+        return
+    for start in range(0, len(data), len(HOLE)):
+        block = data[start : start + len(HOLE)]
+        if block.strip(b"\0"):
+            _write(fd, block, offset + start)
+    os.ftruncate(fd, max(os.fstat(fd).st_size, offset + len(data)))
 
 
 def _write(fd: int, data: bytes, offset: int) -> None:
