@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import formatdate
 from typing import Any
 
 from broker.providers.ec2.errors import AwsError, NoAnswerError
@@ -319,7 +320,12 @@ class StubEc2:
         return {"Reservations": [{"Instances": told}]}
 
     def _get_caller_identity(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
-        return {"Arn": "arn:aws:iam::123456789012:user/gateway", "Account": "123456789012"}
+        date = formatdate(self.now(), usegmt=True)
+        return {
+            "Arn": "arn:aws:iam::123456789012:user/gateway",
+            "Account": "123456789012",
+            "ResponseMetadata": {"HTTPHeaders": {"date": date}},
+        }
 
     def _get_service_quota(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"Quota": {"Value": self.quotas.get(params["QuotaCode"], 32.0)}}

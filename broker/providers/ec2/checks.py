@@ -1,8 +1,10 @@
 """What a site needs in AWS, looked at without buying anything: one line each, with the way out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from broker.model.offer import Market
@@ -17,6 +19,9 @@ POLICY = "docs/aws-policy.json has all that is needed"
 DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
 AT_ONCE = 8
 TRIED_TYPE = "m7i.large"
+MOST_SKEW = 5
+"""Seconds that a clock may be wrong."""
+CLOCK_MATTERS = "AWS refuses calls from five minutes on, and costs are off by as much"
 NOBODY = "i-00000000000000000"
 
 
@@ -49,13 +54,14 @@ class Checks:
     site: naming.Site
     settings: Ec2Settings
     wish: Wish
+    now: Callable[[], float] = time.time
 
     def lines(self) -> Iterator[Line]:
         """Credentials first; without them nothing else can be looked at."""
         home = next(iter(self.wish.regions), "us-east-1")
         credentials = _guarded("aws credentials", lambda: self._credentials(home))
         yield from credentials
-        if not all(line.good for line in credentials):
+        if not credentials[0].good:
             return
         if self.settings.public and not self.settings.ssh_from:
             hint = "set aws.ssh_from to this gateway's public address, such as 203.0.113.7/32"
@@ -69,6 +75,9 @@ class Checks:
     def _credentials(self, region: str) -> Iterator[Line]:
         who = self.api.call("sts", region, "get_caller_identity")
         yield Line("aws credentials", True, f"{who['Arn']} of account {who['Account']}")
+        told = who.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if told is not None:
+            yield _clock(round(self.now() - parsedate_to_datetime(told).timestamp()))
 
     def _regions(self, home: str) -> list[str]:
         reply = self.api.call("ec2", home, "describe_regions")
@@ -157,6 +166,14 @@ class Checks:
         return float(reply["Quota"]["Value"])
 
 
+def _clock(ahead: int) -> Line:
+    """How this host's clock goes beside AWS's, by which machines are billed."""
+    way = "ahead of" if ahead > 0 else "behind"
+    text = f"{abs(ahead)} s {way} AWS's" if ahead else "as AWS's"
+    hint = "" if abs(ahead) <= MOST_SKEW else f"set it (chrony, ntpd); {CLOCK_MATTERS}"
+    return Line("aws clock", not hint, text, hint)
+
+
 def _guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
     """What AWS says no to is a finding."""
     try:
@@ -170,6 +187,8 @@ def _guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
 WAYS_OUT = {
     "NoCredentials": "`aws configure`, AWS_PROFILE, or aws.profile in the configuration",
     "InvalidClientTokenId": "these credentials are not known: make new ones",
+    "SignatureDoesNotMatch": "look at the secret key, and at this host's clock",
+    "RequestExpired": "set this host's clock (chrony, ntpd)",
     "ExpiredToken": "these credentials are over: renew them (`aws sso login`)",
     "OptInRequired": "opt into the region, or leave it out of aws.regions",
     "AuthFailure": "opt into the region, or leave it out of aws.regions",

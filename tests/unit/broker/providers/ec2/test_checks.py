@@ -14,8 +14,11 @@ WISH = Wish(regions=("us-east-1",), images=(("ec2-", "x86_64", False),))
 REACHED = Ec2Settings(ssh_from=("203.0.113.7/32",))
 
 
-def lines(ec2: StubEc2, *, settings: Ec2Settings = REACHED, wish: Wish = WISH) -> dict[str, Line]:
-    checks = Checks(ec2, Site("0123456789ab", "skypurza"), settings, wish)
+def lines(
+    ec2: StubEc2, *, settings: Ec2Settings = REACHED, wish: Wish = WISH, ahead: int = 0
+) -> dict[str, Line]:
+    site = Site("0123456789ab", "skypurza")
+    checks = Checks(ec2, site, settings, wish, now=lambda: ec2.now() + ahead)
     return {line.name: line for line in checks.lines()}
 
 
@@ -29,6 +32,7 @@ def test_what_is_right_says_so_and_changes_nothing(ec2: StubEc2) -> None:
     assert [line for line in found.values() if not line.good] == []
     assert list(found) == [
         "aws credentials",
+        "aws clock",
         "us-east-1 network",
         "us-east-1 images",
         "us-east-1 permissions",
@@ -42,6 +46,22 @@ def test_what_is_right_says_so_and_changes_nothing(ec2: StubEc2) -> None:
 def test_without_regions_all_of_the_account_are_looked_at(ec2: StubEc2) -> None:
     found = lines(ec2, wish=Wish(regions=(), images=WISH.images))
     assert {"us-east-1 network", "eu-west-1 network"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "good", "text"),
+    [
+        (0, True, "as AWS's"),
+        (5, True, "5 s ahead of AWS's"),
+        (240, False, "240 s ahead of AWS's"),
+        (-7, False, "7 s behind AWS's"),
+    ],
+)
+def test_a_clock_that_is_wrong_is_told(ec2: StubEc2, ahead: int, good: bool, text: str) -> None:
+    found = lines(ec2, ahead=ahead)
+    line = found["aws clock"]
+    assert (line.good, line.text, "us-east-1 network" in found) == (good, text, True)
+    assert good or "chrony" in line.hint
 
 
 def test_a_missing_permission_is_named(ec2: StubEc2) -> None:
