@@ -79,11 +79,15 @@ def _count(opt: Opt, text: str, rules: Rules) -> int:
 
 
 def _any_count(opt: Opt, text: str, rules: Rules) -> int:
-    return _integer(f"--{opt.long}", text, rules, least=0)
+    bare = not text and opt.arg == t.OPT
+    return 1 if bare else _integer(f"--{opt.long}", text, rules, least=0)
 
 
 def _specialize(opt: Opt, text: str, rules: Rules) -> int:
-    return _integer(f"--{opt.long}", text, rules, least=int(opt.long == "thread-spec"))
+    """Threads are one at least; cores may be left out (22.05)."""
+    threads = opt.long == "thread-spec"
+    text = text if threads else text or "0"
+    return _integer(f"--{opt.long}", text, rules, least=int(threads))
 
 
 def _pieces(opt: Opt, text: str, rules: Rules) -> int | None:
@@ -261,9 +265,10 @@ def _root_only(opt: Opt, text: str, rules: Rules) -> str:
 
 
 def _zero_one(opt: Opt, text: str, rules: Rules) -> int:
-    if text not in ("", "0", "1"):
+    number = _integer(f"--{opt.long}", text or "1", rules, least=0)
+    if number > 1:
         raise _specification(opt, rules)
-    return int(text or "1")
+    return number
 
 
 def _cpu_freq(_opt: Opt, text: str, rules: Rules) -> str:

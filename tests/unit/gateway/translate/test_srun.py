@@ -166,6 +166,7 @@ REFUSALS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "unknown":     (("--nosuch",), "srun: unrecognized option '--nosuch'\nTry \"srun --help\" for more information\n", 255),
     "bad limit":   (("-t", "bad", "a"), "srun: error: Invalid --time specification\n", 255),
     "mpi":         (("--mpi=pmix", "a"), "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n", 1),
+    "kill":        (("-Kx", "a"), 'srun: error: Invalid numeric value "x" for --kill-on-bad-exit.\n', 1),
     "not here":    (("--x11", "a"), "srun: error: --x11 is not supported here\n", 1),
 }
 # fmt: on

@@ -210,9 +210,30 @@ def test_more_nodes_than_tasks_are_cut_with_a_warning() -> None:
     assert shown(request) == {"nodes": "2", "ntasks": "2"}
 
 
+@pytest.mark.parametrize(
+    ("words", "text", "code"),
+    [
+        (("--wait-all-nodes=x",), 'Invalid numeric value "x" for --wait-all-nodes.', 1),
+        (("--wait-all-nodes=-1",), 'Invalid numeric value "-1" for --wait-all-nodes.', 1),
+        (("--wait-all-nodes=5",), "Invalid --wait-all-nodes specification", 255),
+        (("--thread-spec=",), 'Invalid numeric value "" for --thread-spec.', 1),
+    ],
+)
+def test_numbers_that_are_none_are_told_from_those_that_mean_nothing(
+    words: tuple[str, ...], text: str, code: int
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        submit([*words, "job.sh"])
+    assert (refused.value.stderr, refused.value.code) == (f"sbatch: error: {text}\n", code)
+
+
 def test_specialized_cores_are_ignored_with_slurms_line() -> None:
     tail = "since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n"
-    for words, told in ((("-S", "1"), "-S"), (("--thread-spec=1",), "--thread-spec")):
+    for words, told in (
+        (("-S", "1"), "-S"),
+        (("--core-spec=",), "-S"),
+        (("--thread-spec=1",), "--thread-spec"),
+    ):
         request = submit([*words, "job.sh"])
         assert request.notes == [f"sbatch: error: Ignoring {told} {tail}"]
 
