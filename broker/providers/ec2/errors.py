@@ -29,6 +29,8 @@ Meaning = tuple[Refusal, Width]
 CAPACITY = (Refusal.CAPACITY, Width.TYPE_IN_ZONE)
 QUOTA = (Refusal.QUOTA, Width.FAMILY_IN_REGION)
 NOT_OFFERED = (Refusal.INVALID, Width.TYPE_IN_ZONE)
+OF_RESERVATIONS = frozenset({Refusal.CAPACITY, Refusal.INVALID})
+"""What is said of a launch into one is about that one alone: it is full, over, or otherwise."""
 RESERVATION_FULL = "ReservationCapacityExceeded"
 UNFIT = "UnfitImage"
 """Our own: what a job asks of its machines cannot be with this image; nobody else is concerned."""
@@ -54,6 +56,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "MaxSpotInstanceCountExceeded": QUOTA,
     "MaxFleetCountExceeded": (Refusal.QUOTA, Width.REGION),
     "InsufficientFreeAddressesInSubnet": (Refusal.CAPACITY, Width.ZONE),
+    "InsufficientVolumeCapacity": (Refusal.CAPACITY, Width.ZONE),
     "VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     "Client.VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     UNFIT: (Refusal.INVALID, Width.NOTHING),
@@ -162,7 +165,7 @@ def refused(error: AwsError, offer: Offer, *, zone: str = "", nodes: int = 1) ->
     """The refusal in our words, with EC2's code."""
     refusal, width = meaning(error.code)
     where = offer.reservation or zone or offer.region
-    if offer.reservation and refusal is Refusal.CAPACITY:
+    if offer.reservation and refusal in OF_RESERVATIONS:
         width = Width.NOTHING  # the same type may well be had outside of it
     if refusal is Refusal.QUOTA and width is Width.FAMILY_IN_REGION:
         return ProviderError(refusal, width, quota_text(error, offer, nodes))

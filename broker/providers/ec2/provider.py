@@ -354,7 +354,7 @@ class Ec2Provider:
             self.images.forget(call.region)
         zones = "+".join(zone.partition("=")[2] for zone in call.zones)
         told = _told(error, bought, zones)
-        if told.refusal is Refusal.CAPACITY and bought.offer.reservation:
+        if told.refusal in errors.OF_RESERVATIONS and bought.offer.reservation:
             self.reserved.taken(bought.offer.reservation, bought.offer.free)
         self._with.guard.refused(bought, told)
         return told

@@ -220,6 +220,16 @@ def test_a_reservation_that_is_known_to_be_full_is_not_asked(bench: Bench) -> No
     assert bench.ec2.count("run_instances") == 1
 
 
+def test_a_reservation_that_is_no_more_says_nothing_of_its_type(bench: Bench) -> None:
+    offer = replace(OFFER, reservation="cr-1", zones=("use1-az1",), free=3)
+    bench.reserve(free=3)
+    bench.ec2.refuse(Rule(times=1), "InvalidCapacityReservationId.NotFound")
+    with pytest.raises(ProviderError, match="InvalidCapacityReservationId") as caught:
+        bench.provider.launch(offer, [A], token="t")
+    assert (caught.value.refusal, caught.value.width) == (Refusal.INVALID, Width.NOTHING)
+    assert bench.provider.reserved.free("cr-1") == 0
+
+
 def test_a_reservation_that_says_no_is_left_alone_until_it_is_read_again(bench: Bench) -> None:
     offer = replace(OFFER, reservation="cr-1", zones=("use1-az1",), free=2)
     bench.reserve(free=2)

@@ -49,7 +49,7 @@ ERRORS = (
         Refusal.CAPACITY,
         Width.NOTHING,
     ),
-    ("InsufficientFreeAddressesInSubnet", Refusal.CAPACITY, Width.ZONE),
+    ("InsufficientFreeAddressesInSubnet InsufficientVolumeCapacity", Refusal.CAPACITY, Width.ZONE),
     (
         "Unsupported UnsupportedOperation InvalidInstanceType InvalidParameterCombination",
         Refusal.INVALID,
