@@ -1,17 +1,18 @@
 """What a site makes of a user's task: judged once for all jobs of a loop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from accounting.assoc import InvalidAccount, InvalidQos, Standing
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.decide.possible import must_know_features
-from broker.model.errors import BadOption, Denied
+from broker.model.errors import BadOption, Denied, Refused
 from broker.model.job import Hold, Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import TaskSpec
 from broker.schedule.demand import Demand, cpus_for_memory, demand, wanted
-from broker.schedule.gates import limit_of, must_be_let_in, shut
+from broker.schedule.gates import limit_of, must_be_let_in, partition_gate, shut
 from broker.schedule.limits import Bound, at_submit, stands_in
 from broker.schedule.view import TARGETS
 from broker.world import World
@@ -82,6 +83,8 @@ def _read(site: Site, spec: TaskSpec, owner: Owner) -> Reading:
         after=spec.after,
         comment=spec.comment,
     )
+    asks = [(one, demand(spec, one)) for one in partitions]
+    _must_be_within_partitions(site, record, asks)
     return Reading(
         site=site,
         spec=asked,
@@ -89,9 +92,33 @@ def _read(site: Site, spec: TaskSpec, owner: Owner) -> Reading:
         partitions=partitions,
         bounds=at_submit(stands),
         record=record,
-        shut=shut(site, record, [(one, demand(spec, one)) for one in partitions]),
+        shut=shut(site, record, asks),
         sampled=_is_sampled(site, spec, ask),
     )
+
+
+def _must_be_within_partitions(
+    site: Site, record: Job, asks: Sequence[tuple[Partition, Demand]]
+) -> None:
+    """What would only wait is refused where the site says so (EnforcePartLimits, 22.05)."""
+    tasks = record.spec.resources.tasks_per_node
+    if tasks is not None and tasks > site.max_tasks_per_node:
+        raise BadOption("ntasks-per-node", str(tasks), "Task count specification invalid")
+    if site.enforce == "NO":
+        return
+    gates = [partition_gate(record, one, ask.min_nodes) for one, ask in asks]
+    broken = [ENFORCED[gate] for gate in gates if gate in ENFORCED]
+    if broken and (site.enforce == "ALL" or len(broken) == len(gates)):
+        raise Refused(broken[0])
+
+
+ENFORCED = {
+    "AccountNotAllowed": "Invalid account or account/partition combination specified",
+    "QOSNotAllowed": "Invalid qos specification",
+    "PartitionTimeLimit": "Requested time limit is invalid (missing or exceeds some limit)",
+    "PartitionNodeLimit": "Node count specification invalid",
+}
+"""What a job would wait for, and what is said instead."""
 
 
 def _is_sampled(site: Site, spec: TaskSpec, ask: Demand) -> bool:

@@ -18,6 +18,7 @@ UNKNOWN_JOB = "Invalid job id specified"
 DENIED = "Access/permission denied"
 OVER = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
+TOO_MANY = "Step limit reached for this job"
 KILL = 9
 
 
@@ -48,7 +49,10 @@ def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
     """
     job = _alive(_job(world, asked))
     part(job, asked.step)
-    number = StepId(str(sum(1 for step in job.steps if step.numbered)))
+    count = sum(1 for step in job.steps if step.numbered)
+    if count >= world.site.max_step_count:
+        raise Conflict(TOO_MANY)
+    number = StepId(str(count))
     step = Step(id=number, name=asked.step.name, spec=asked.step, asked=now)
     fact = ev.StepAdded(job=job.id, at=now, actor=asked.by.uid, step=step)
     return Decision([fact], number)

@@ -140,6 +140,13 @@ class Site:
     tmpdir: str | None = None
     """Folder that each job has on its nodes (`%j` its id, `%u` its user)."""
     job_requeue: bool = True
+    enforce: str = "NO"
+    """Whether jobs beyond what partitions allow are refused: where ANY, or ALL, of theirs must."""
+    max_step_count: int = 40_000
+    """Steps of a job."""
+    max_tasks_per_node: int = 512
+    propagates_limits: bool = True
+    """Whether jobs have their submitters' resource limits."""
     partitions: tuple[Partition, ...] = ()
     nodes: tuple[DeclaredNode, ...] = ()
     offered_features: frozenset[str] | None = None

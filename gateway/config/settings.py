@@ -265,7 +265,9 @@ class Config(Settings):
         description="Whether a job that no node could ever run stays as FAILED, as Slurm has it.",
     )
     enforce_part_limits: Annotated[str, one_of("NO", "ANY", "ALL")] = Field(
-        "NO", description="EnforcePartLimits: NO keeps jobs beyond a partition's limits waiting."
+        "NO",
+        description="EnforcePartLimits: NO keeps jobs beyond a partition's limits waiting, ANY "
+        "refuses those that none of their partitions takes, ALL those that not all take.",
     )
     prolog: str | None = Field(
         None,

@@ -164,7 +164,7 @@ class OrderBook:
             shell=owner.shell,
             groups=owner.groups or None,
             umask=job.spec.umask,
-            rlimits={name: (_limit(soft), _limit(hard)) for name, soft, hard in job.spec.rlimits},
+            rlimits=self._limits(job),
             nice=job.spec.nice_process,
             cwd=raw(job.spec.cwd),
             phases=() if spec is None else tuple(self._phase(phase) for phase in spec.phases),
@@ -213,6 +213,11 @@ class OrderBook:
             _path(output.stdout or usual, of, job.spec.cwd),
             _path(output.stderr, of, job.spec.cwd),
         )
+
+    def _limits(self, job: Job) -> dict[str, tuple[int | None, int | None]]:
+        """The submitter's, where the site passes them on (PropagateResourceLimits)."""
+        told = job.spec.rlimits if self.site.propagates_limits else ()
+        return {name: (_limit(soft), _limit(hard)) for name, soft, hard in told}
 
     def _environment(self, job: Job, around: Surroundings) -> bytes:
         """Of an entry that stands there twice the first holds."""

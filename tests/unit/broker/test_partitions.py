@@ -7,12 +7,12 @@ import pytest
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.effects import Launch
-from broker.model.errors import BadOption, Denied, SpzError
+from broker.model.errors import BadOption, Conflict, Denied, SpzError
 from broker.model.job import ExitCode, Owner
 from broker.model.node import NodeState
 from broker.model.offer import BuyPolicy
 from broker.model.site import Elastic, Partition, Site
-from broker.model.spec import Gres, Resources
+from broker.model.spec import Gres, Resources, StepSpec
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, NODES, ROOT, Bench, machine
 
 FIRST = DECLARED.partitions[0]
@@ -259,3 +259,42 @@ def test_a_machine_that_is_powered_down_goes_when_no_job_holds_it() -> None:
     bench.journal(name, {"kind": "gone", "attempt": bench.world.jobs[job].key})
     bench.step(seconds=1)
     assert bench.world.nodes[name].state is NodeState.TERMINATING
+
+
+LONG, WIDE = {"time_limit": 9 * 86400}, {"resources": {"min_nodes": 3}}
+ENFORCED = (
+    # partitions must; what is asked for; partitions; what is said
+    ("NO", LONG, ("ec2",), ""),
+    ("ANY", LONG, ("ec2",), "Requested time limit is invalid (missing or exceeds some limit)"),
+    ("ANY", LONG, ("ec2", "other"), ""),
+    (
+        "ALL",
+        LONG,
+        ("ec2", "other"),
+        "Requested time limit is invalid (missing or exceeds some limit)",
+    ),
+    ("ALL", WIDE, ("other",), "Node count specification invalid"),
+    ("ALL", {"qos": "normal"}, ("other",), ""),
+)
+
+
+@pytest.mark.parametrize(("how", "asked", "partitions", "said"), ENFORCED)
+def test_what_would_only_wait_is_refused_where_limits_of_partitions_are_enforced(
+    how: str, asked: dict[str, object], partitions: tuple[str, ...], said: str
+) -> None:
+    bench = Bench(replace(declared(max_nodes=2), enforce=how))
+    assert answer(bench, ALICE, partitions=partitions, **asked) == said
+
+
+def test_tasks_of_a_node_and_steps_of_a_job_have_a_most() -> None:
+    bench = Bench(replace(DECLARED, max_tasks_per_node=2, max_step_count=1))
+    with pytest.raises(BadOption, match="Task count specification invalid"):
+        bench.submit(resources={"tasks_per_node": 3})
+    job = bench.submit(batch=None, allocator="salloc", resources={"tasks_per_node": 2})
+    step = StepSpec(name="true")
+    first, second = bench.step(
+        *(cmd.AddStep(job=job, by=ALICE, step=step, request=name) for name in "ab")
+    )
+    assert first == "0"
+    assert isinstance(second, Conflict)
+    assert second.message == "Step limit reached for this job"

@@ -313,3 +313,10 @@ def test_tasks_that_write_one_file_open_it_before_any_of_them_writes(
     job = replace(job_with(None, output=output), array=place)
     assert bool(book.order(job, BATCH, NODE).settle) is together
     assert book.order(replace(job, array=None), BATCH, NODE).settle == 0
+
+
+def test_a_site_may_keep_the_submitters_limits_from_jobs(book: OrderBook) -> None:
+    job = job_with(None, rlimits=(("NOFILE", 100, 200),))
+    assert book.order(job, BATCH, NODE).rlimits == {"NOFILE": (100, 200)}
+    without = OrderBook(Site(propagates_limits=False), BLOBS.__getitem__, "login")
+    assert without.order(job, BATCH, NODE).rlimits == {}
