@@ -23,8 +23,8 @@ from broker.stage.sides import Far, HereError, Side, Where, identity, same, tail
 from broker.stage.sync import Folder, Sync, Told
 from broker.stage.upkeep import Log, Upkeep, of
 
-NO_ROOM = frozenset(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
-"""Why a file could not be written there: without it a job is not begun."""
+NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
+"""Why a file could not be written: without it a job is not begun, and its end waits a little."""
 Outputs = Callable[[Job, Node], Sequence[str]]
 """Full paths of what a job's batch step writes."""
 
@@ -109,8 +109,10 @@ class Courier:
     def _end(self, job: Job, node: Node, place: Place, *, well: bool) -> None:
         far = self._far(node, place)
         if not place.shared:
-            self._pass_on(job, node, far)
-            self._fetch(job, node, far)
+            short = [*self._pass_on(job, node, far), *self._fetch(job, node, far)]
+            with self.upkeep.patiently(job, node, "room"):
+                if short:
+                    raise OSError(errno.ENOSPC, short[0])
         self.upkeep.at_end(job, node, far, well=well, shared=place.shared)
 
     def hasten(self, node: NodeName) -> None:
@@ -158,12 +160,17 @@ class Courier:
 
     # --- passing on
 
-    def _pass_on(self, job: Job, node: Node, far: Side) -> None:
+    def _pass_on(self, job: Job, node: Node, far: Side) -> list[str]:
+        """What this host has no room for."""
+        short = []
         for where, name in self._outputs(job, node):
             try:
                 self._pass_on_one(where, name, far)
             except (HereError, FileNotFoundError) as error:
                 self.log.warning("output.lost", job=job.id, path=name, error=str(error))
+                if str(error).endswith(NO_ROOM):
+                    short.append(str(error))
+        return short
 
     def _pass_on_one(self, where: Where, name: str, far: Side) -> None:
         near = self.sync.near
@@ -184,13 +191,15 @@ class Courier:
 
     # --- fetching
 
-    def _fetch(self, job: Job, node: Node, far: Side) -> None:
+    def _fetch(self, job: Job, node: Node, far: Side) -> list[str]:
+        """What this host has no room for."""
         try:
             told = self.sync.pull(self._folder(job, node), far)
         except (HereError, FileNotFoundError) as error:
             self.log.warning("files.lost", job=job.id, node=node.name, error=str(error))
-            return
+            return []
         self._note(told, "files.fetched", job=job, node=node)
+        return [f"{path}: {why}" for path, why in told.failed.items() if why in NO_ROOM]
 
     def _note(self, told: Told, event: str, *, job: Job, node: Node) -> None:
         if told.failed or told.beside:

@@ -1,7 +1,8 @@
 """What is done for the files of running jobs now and then: results fetched, checkpoints taken."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -77,11 +78,16 @@ class Upkeep:
 
         Raises OSError, a few times at most.
         """
-        due = node.name, job.key, "end"
+        with self.patiently(job, node, "end"), understood(node.name):
+            self._fetch(job, node, far, shared=shared)
+            self._save_last(job, node, far, well=well)
+
+    @contextmanager
+    def patiently(self, job: Job, node: Node, what: str) -> Iterator[None]:
+        """An OSError passes a few times at most; from then on what is lost is told instead."""
+        due = node.name, job.key, what
         try:
-            with understood(node.name):
-                self._fetch(job, node, far, shared=shared)
-                self._save_last(job, node, far, well=well)
+            yield
         except OSError as error:
             self._failed[due] = self._failed.get(due, 0) + 1
             if self._failed[due] < MOST_TRIES:

@@ -18,6 +18,7 @@ from broker.model.job import Job
 from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
 from broker.stage.sides import Side, Where
+from broker.stage.upkeep import MOST_TRIES
 from tests.contract import records
 from tests.contract.test_stage import Pair
 
@@ -184,7 +185,7 @@ def test_a_shared_folder_that_never_rests_is_looked_at_again_later(tmp_path: Pat
 
 @dataclass
 class Full:
-    """A node whose disk takes nothing more."""
+    """A side whose disk takes nothing more."""
 
     side: Side
 
@@ -192,6 +193,8 @@ class Full:
         said = self.side.carry(verb, where, asked)
         if verb != "unpack":
             return said
+        for path in json.loads(said):
+            (Path(where.path) / path).unlink(missing_ok=True)
         full = "error: No space left on device"
         return json.dumps(dict.fromkeys(json.loads(said), full)).encode()
 
@@ -208,3 +211,26 @@ def test_a_job_is_not_begun_without_files_that_its_node_has_no_room_for(tmp_path
     (case.pair.here / "data").write_text("needed")
     with pytest.raises(Refused, match="n1: data: No space left on device"):
         case.bring(case.jobs[JobId(1)])
+
+
+@pytest.mark.parametrize("frees", [True, False])
+def test_an_end_waits_a_little_for_room_here_and_then_tells_what_is_lost(
+    tmp_path: Path, frees: bool
+) -> None:
+    case, told = Case(tmp_path), []
+    case.warned = True
+    case.courier.upkeep.fetched = lambda _job, found: told.append(found)
+    job = case.jobs[JobId(1)]
+    case.bring(job)
+    (case.pair.there / "result").write_text("of days")
+    case.courier.sync = replace(case.pair.sync, near=Full(case.pair.near))
+    for _ in range(MOST_TRIES - 1):
+        with pytest.raises(OSError, match="result: No space left on device"):
+            case.end(job)
+    if frees:
+        case.courier.sync = case.pair.sync
+    case.end(job)
+    assert (case.pair.here / "result").exists() is frees
+    assert [one.failed for one in told] == (
+        [] if frees else [("[Errno 28] result: No space left on device",)]
+    )
