@@ -81,17 +81,23 @@ def test_refusals_are_among_the_reasons_of_sinfo(gateway: Service, lab: Running)
 def test_a_sweep_finds_machines_of_this_site_in_any_region(gateway: Service, lab: Running) -> None:
     ec2 = lab.client("ec2", "ap-south-1")
     site = next((gateway.home / "ec2").glob("site.key")).read_text().split()[0]
-    tags = [{"Key": "skypurza:site", "Value": site}]
+    tags = [
+        {"Key": "skypurza:site", "Value": site},
+        {"Key": "skypurza:nodes", "Value": "ec2-1.1"},
+    ]
     name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
     image = lab.client("ssm", "ap-south-1").get_parameter(Name=name)["Parameter"]["Value"]
-    made = ec2.run_instances(
-        ImageId=image,
-        InstanceType="m7i.large",
-        MinCount=1,
-        MaxCount=1,
-        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    foreign = [{"Key": "skypurza:site", "Value": "another"}, *tags[1:]]
+    stray, others = (
+        ec2.run_instances(
+            ImageId=image,
+            InstanceType="m7i.large",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": borne}],
+        )["Instances"][0]["InstanceId"]
+        for borne in (tags, foreign)
     )
-    stray = made["Instances"][0]["InstanceId"]
     volume = ec2.create_volume(
         AvailabilityZone="ap-south-1a",
         Size=1,
@@ -109,6 +115,7 @@ def test_a_sweep_finds_machines_of_this_site_in_any_region(gateway: Service, lab
     ends = ("shutting-down", "terminated")
     states = {machine["id"]: machine["state"] for machine in lab.machines()}
     assert states[stray] in ends
+    assert states[others] not in ends, "another site's machine of the same name is not ours"
 
 
 def _finds(done: Ran, machine: str) -> Ran | None:
