@@ -12,7 +12,14 @@ from broker.decide.recovery import judged
 from broker.decide.reduced import goes_on, reduced
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
-from broker.decide.stopping import cleared, fell_back, keeper_lost, keeper_of
+from broker.decide.stopping import (
+    HALTED,
+    cleared,
+    fell_back,
+    keeper_lost,
+    keeper_of,
+    stopped_behind,
+)
 from broker.decide.taken import may_requeue, on_notice
 from broker.decide.telling import unkillable
 from broker.model import events as ev
@@ -24,7 +31,7 @@ from broker.model.job import IMPOSSIBLE, ExitCode, Hold, Job, JobState, Step, St
 from broker.model.kin import kindred
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, Market
+from broker.model.offer import Machine, MachineState, Market
 from broker.schedule.demand import demand
 from broker.schedule.fit import Room, even_shares, room
 from broker.world import World
@@ -173,6 +180,8 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     node = world.present(seen.node, seen.launch)
     if node is None or node.declared or node.state is NodeState.LAUNCHING:
         return NOTHING
+    if seen.machine is not None and seen.machine.state is MachineState.STOPPED:
+        return Decision(_halted(world, node, seen.machine, now=now))
     taken = seen.machine is not None and seen.machine.ended_by_provider
     spot = seen.machine is not None and seen.machine.market is Market.SPOT
     why = TAKEN_BACK if taken and spot else "machine vanished"
@@ -182,6 +191,17 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     machine = seen.machine
     facts.append(nev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
     return Decision(facts)
+
+
+def _halted(world: World, node: Node, machine: Machine, *, now: int) -> list[ev.Event]:
+    """Somebody else stopped it: a cluster is stopped then, for any other job it is lost."""
+    if node.state is not NodeState.UP:
+        return []
+    kept = stopped_behind(world, node, machine, now=now)
+    if kept:
+        return kept
+    doomed = nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=HALTED)
+    return [*_let_go(world, node, now, why=HALTED), doomed]
 
 
 def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:

@@ -1,6 +1,7 @@
 """Clusters stopped and started: their attempt ends, their machines and what is on them wait."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from broker.decide.ending import NODE_FAIL_EXIT
 from broker.decide.rules import NOTHING, Decision, may_change
@@ -11,7 +12,7 @@ from broker.model.ids import BATCH
 from broker.model.job import Hold, Job, JobFlag, JobState, Step
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
-from broker.model.offer import Market
+from broker.model.offer import Machine, Market
 from broker.model.stopping import (
     STOPPED,
     ClusterPower,
@@ -79,7 +80,7 @@ def never_stops(nodes: Iterable[Node]) -> str:
     return ""
 
 
-def stopped(job: Job, now: int, *, actor: int = SYSTEM) -> list[ev.Event]:
+def stopped(job: Job, now: int, *, actor: int = SYSTEM) -> list[ev.Requeued]:
     """Its attempt ends; once nothing of it is left, its machines stop."""
     back = ev.Requeued(
         job=job.id, at=now, actor=actor, why=STOPPED, hold=Hold.USER, kill_cause=STOPPED
@@ -93,6 +94,25 @@ def cleared(world: World, job: Job, now: int) -> list[ev.Event]:
     if job.kill_cause != STOPPED or JobFlag.REQUEUED not in job.flags:
         return [released]
     return [Kept(job=job.id, at=now), released, *_stopping(world, job, now)]
+
+
+HALTED = "its machine was stopped by somebody else"
+
+
+def stopped_behind(world: World, node: Node, machine: Machine, *, now: int) -> list[ev.Event]:
+    """A cluster of which somebody else stopped a machine is stopped; empty where it is none."""
+    holding = world.holders_of(node.name)
+    if len(holding) != 1 or not_stoppable(world, holding[0]):
+        return []
+    (job,) = holding
+    down = NodeStopped(node=node.name, launch=node.launch, at=now, machine=machine)
+    return [
+        *(replace(fact, why=HALTED) for fact in stopped(job, now)),
+        Kept(job=job.id, at=now),
+        ev.Released(job=job.id, at=now),
+        *_stopping(world, job, now),
+        down,
+    ]
 
 
 def _stopping(world: World, job: Job, now: int) -> list[ev.Event]:

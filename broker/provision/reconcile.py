@@ -93,7 +93,8 @@ def difference(
     lost = tuple(
         Vanished(node=node.name, launch=node.launch, machine=seen.get(node.identity))
         for node in _ours(nodes.values())
-        if _over(seen.get(node.identity)) and not _too_new(node, seen, lately)
+        if (_over(seen.get(node.identity)) or _halted(node, seen.get(node.identity)))
+        and not _too_new(node, seen, lately)
     )
     return Difference(stray, lost, tuple(_repriced(nodes.values(), seen)))
 
@@ -118,6 +119,12 @@ def _ours(nodes: Iterable[Node]) -> Sequence[Node]:
 
 def _over(machine: Machine | None) -> bool:
     return machine is None or machine.state is MachineState.TERMINATED
+
+
+def _halted(node: Node, machine: Machine | None) -> bool:
+    """Whether somebody stopped it behind our back."""
+    halts = machine is not None and machine.state is MachineState.STOPPED
+    return halts and node.state is NodeState.UP
 
 
 def _too_new(node: Node, seen: Mapping[tuple[NodeName, int], Machine], lately: int | None) -> bool:

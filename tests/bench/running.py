@@ -42,7 +42,9 @@ def as_it_is(home: Path) -> Mapping[str, str]:
 
 
 @contextmanager
-def service(prepare: Callable[[Path], Mapping[str, str]] = as_it_is) -> Iterator[Running]:
+def service(
+    prepare: Callable[[Path], Mapping[str, str]] = as_it_is, config: str = CONFIG
+) -> Iterator[Running]:
     """Starts `spz serve`, waits for its first answer, ends it.
 
     `prepare` may fill its home before; it returns further variables of the service.
@@ -55,7 +57,7 @@ def service(prepare: Callable[[Path], Mapping[str, str]] = as_it_is) -> Iterator
         environ |= prepare(home)
         process = subprocess.Popen(
             [Path(sys.executable).parent / "spz", "serve"],
-            env={**environ, "SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": _config(home)},
+            env={**environ, "SKYPURZA_HOME": str(home), "SKYPURZA_CONFIG": _config(home, config)},
             cwd=home,
             stdin=subprocess.DEVNULL,
         )
@@ -68,9 +70,9 @@ def service(prepare: Callable[[Path], Mapping[str, str]] = as_it_is) -> Iterator
             process.wait(START_SECONDS)
 
 
-def _config(home: Path) -> str:
+def _config(home: Path, text: str) -> str:
     path = home / "config.yaml"
-    path.write_text(CONFIG, encoding="ascii")
+    path.write_text(text, encoding="ascii")
     return str(path)
 
 

@@ -298,3 +298,34 @@ def test_spot_machines_declared_nodes_and_plain_jobs_are_never_stopped() -> None
     job = Bench(ELASTIC)
     (reply,) = job.step(StopCluster(job=JobId(job.submit()), by=ALICE))
     assert "not up" in getattr(reply, "message", "")
+
+
+def console_stops(dev: Dev) -> None:
+    """Somebody stops its first machine in EC2's console."""
+    node = dev.nodes[0]
+    assert node.machine is not None
+    halted = replace(node.machine, state=MachineState.STOPPED, stopped_at=dev.bench.now)
+    dev.bench.step(rep.Vanished(node=node.name, launch=node.launch, machine=halted), seconds=5)
+
+
+def test_a_cluster_whose_machine_was_stopped_in_the_console_is_a_stopped_one() -> None:
+    dev = Dev(nodes=2)
+    console_stops(dev)
+    assert (bool(dev.job.kept), dev.job.hold) == (True, Hold.USER)
+    assert {node.state for node in dev.nodes} == {NodeState.STOPPED, NodeState.STOPPING}
+    assert {one.keeper for one in dev.nodes} == {dev.id}
+
+
+def test_any_other_job_on_it_is_lost_and_the_machine_let_go() -> None:
+    bench = Bench(SITE)
+    job = bench.submit(requeue=True)
+    (launch,) = [one for one in bench.effects if isinstance(one, Launch)]
+    bought = machine(launch, bench.now)
+    bench.step(rep.Launched(group=launch.group, machines=bought))
+    ((name, number),) = launch.nodes
+    bench.step(rep.Booted(node=name, launch=number))
+    bench.journal(name, {"kind": "started", "key": f"{bench.world.jobs[job].key}/batch"})
+    halted = replace(bought[0], state=MachineState.STOPPED)
+    bench.step(rep.Vanished(node=name, launch=number, machine=halted), seconds=5)
+    assert bench.world.jobs[job].restarts == 1
+    assert bench.world.nodes[name].state is NodeState.TERMINATING
