@@ -78,6 +78,7 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "PendingVerification": REGION_SHUT,
     "Blocked": ACCOUNT_SHUT,
     "AuthFailure": REGION_SHUT,
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": ACCOUNT_SHUT,
     "InvalidClientTokenId": ACCOUNT_SHUT,
     "ExpiredToken": ACCOUNT_SHUT,
     "RequestExpired": ACCOUNT_SHUT,

@@ -77,7 +77,7 @@ ERRORS = (
     ),
     (
         "Blocked InvalidClientTokenId ExpiredToken RequestExpired SignatureDoesNotMatch "
-        "NoCredentials",
+        "NoCredentials AuthFailure.ServiceLinkedRoleCreationNotPermitted",
         Refusal.AUTH,
         Width.PROVIDER,
     ),
