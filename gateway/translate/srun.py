@@ -196,7 +196,7 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
     path = argv[0]
     found = handed(path, typed.files)
     if found.error:
-        raise failed("srun", f"Unable to open file {path}")
+        raise failed("srun", f"Could not open multi_prog config file {path}")
     tasks = part["ntasks"].value if "ntasks" in part else None
     return read_programs(found.content.decode("utf-8", "surrogateescape"), tasks)
 
@@ -204,6 +204,8 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
 def _named(program: Allocator, part: Part, typed: Typed) -> Named:
     """Nodes of a step in a job that stands; those of an allocation are read with its rest."""
     if program != "srun" or "jobid" not in part:
+        if "relative" in part:
+            raise fatal(program, NO_RELATIVE)
         for path in _host_files(part):
             handed(path, typed.files)
         return Named()
@@ -216,6 +218,7 @@ def _host_files(part: Part) -> list[str]:
     return [text for long, text in texts.items() if "/" in text or (text and long == "nodefile")]
 
 
+NO_RELATIVE = "--relative option invalid for job allocation request"
 HOST_FILES = ("nodefile", "nodelist", "exclude")
 
 

@@ -202,6 +202,24 @@ def test_sattach_sees_what_is_written_from_now_on(served: Service) -> None:
         assert end(srun)[0] == "after\n"
 
 
+def test_what_no_waiting_helps_is_refused_at_once_where_that_was_asked(served: Service) -> None:
+    for words in (("-N9",), ("-n99",)):
+        ran = served.run("srun", "-I5", "-p", "own", *words, "true")
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == (
+            "srun: error: Unable to allocate resources: "
+            "Requested partition configuration not available now\n"
+        )
+
+
+def test_hosts_are_read_from_a_file_before_an_allocation(served: Service) -> None:
+    (served.work / "hosts").write_text("own-2\n")
+    assert served.run("srun", "-F", "hosts", "-n1", "printenv", "SLURMD_NODENAME").out == "own-2\n"
+    missing = served.run("srun", "-F", "nosuch", "true")
+    assert missing.code == 255
+    assert missing.err.startswith("srun: error: slurm_allocate_resources error opening file nosuch")
+
+
 def test_sattach_tells_why_there_is_no_step_to_look_at(served: Service) -> None:
     waiting = served.run("sbatch", "--parsable", "-H", "--wrap", "true").out.strip()
     ended = served.run("sbatch", "--parsable", "-W", "--wrap", "true").out.strip()

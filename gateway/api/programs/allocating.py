@@ -39,6 +39,15 @@ ABORTED = {
     "salloc": "salloc: job aborted due to signal\n",
 }
 NOT_AT_ONCE = "Immediate execution impossible, insufficient priority"
+NOT_NOW = "Requested partition configuration not available now"
+SHUT = {
+    "PartitionDown": "Partition in DOWN state",
+    "PartitionConfig": NOT_NOW,
+    "PartitionNodeLimit": NOT_NOW,
+    "PartitionTimeLimit": NOT_NOW,
+    "AccountNotAllowed": NOT_NOW,
+}
+"""Reasons of jobs that no waiting helps, and what `--immediate` ends with then (22.05)."""
 
 
 NO_JOB = JobId(0)
@@ -128,13 +137,13 @@ class Allocation:
         since, told, booting = self.desk.monotonic(), came_again, False
         while not _stands(job):
             waited = self.desk.monotonic() - since
+            await self._must_not_be_late(job, waited)
             if job.state is JobState.PENDING and not told:
                 await self._tell_waiting(job)
                 told = True
             elif job.state is JobState.RUNNING and waited > BOOTING_TOLD and not booting:
                 await self._tell(BOOTING)
                 booting = True
-            await self._must_not_be_late(job, waited)
             await pause()
             job = self._look()
         if told and not came_again:
@@ -152,9 +161,11 @@ class Allocation:
     async def _must_not_be_late(self, job: Job, waited: float) -> None:
         """`--immediate`: Raises GrammarError."""
         most = self.request.immediate
-        if most is not None and job.state is JobState.PENDING and waited > most:
+        if most is None or job.state is not JobState.PENDING:
+            return
+        if waited > most or job.reason in SHUT:
             await self.cancel()
-            raise self._refusal(Conflict(NOT_AT_ONCE))
+            raise self._refusal(Conflict(SHUT.get(job.reason, NOT_AT_ONCE)))
 
     def _look(self) -> Job:
         """Raises Revoked for a job that has ended."""

@@ -167,6 +167,7 @@ REFUSALS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "bad limit":   (("-t", "bad", "a"), "srun: error: Invalid --time specification\n", 255),
     "mpi":         (("--mpi=pmix", "a"), "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n", 1),
     "kill":        (("-Kx", "a"), 'srun: error: Invalid numeric value "x" for --kill-on-bad-exit.\n', 1),
+    "relative":    (("-r5", "a"), "srun: fatal: --relative option invalid for job allocation request\n", 1),
     "not here":    (("--x11", "a"), "srun: error: --x11 is not supported here\n", 1),
 }
 # fmt: on
