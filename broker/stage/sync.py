@@ -25,6 +25,8 @@ from broker.stage.sides import Identity, Side, Where, same
 GIB = 1 << 30
 BESIDE = "beside"
 """What a side says of a file that it kept beside one that had changed meanwhile."""
+GONE_ON = "error: it cannot be read, or changed while it was read"
+"""Of what a giver leaves out."""
 DONE = "done"
 FINE = frozenset((DONE, "part", BESIDE))
 CONFLICT: Entry = Entry("?", 0, 0, 0, None)
@@ -195,7 +197,7 @@ def _carried(moves: Sequence[Move], folder: Folder, *, giver: Side, taker: Side)
     for batch, answer in flow(moves, folder.where, folder.tag, begun=begun, ends=(giver, taker)):
         said = json.loads(answer)
         for piece in batch:
-            _note(told, piece, said.get(piece.move.path, "error: it changed while it was read"))
+            _note(told, piece, said.get(piece.move.path, GONE_ON))
     return told
 
 
