@@ -4,15 +4,16 @@ import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from broker.model.errors import Refused
 from gateway.query.dollars import usd
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
+from gateway.sdk.sending import task_text
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
-from gateway.sdk.verbs.tasks import text_of
 
 OVERRIDES = ("name", "infra", "type", "size", "use_existing")
 POLL_SECONDS = 0.2
@@ -22,7 +23,7 @@ GOING = "DELETING"
 
 def apply(given: Values, counter: Counter) -> int:
     """Follows it until it is ready. Raises Refused where it cannot be made."""
-    text = text_of(given["words"][0]) if given["words"] else "{}"
+    text = _text(given["words"])
     overrides = {key: given[key] for key in OVERRIDES if given.get(key) is not None}
     question = f"Proceed to create volume {overrides.get('name') or given['words'][:1] or ''}?"
     if not given["yes"] and not counter.confirm(question):
@@ -36,6 +37,13 @@ def apply(given: Values, counter: Counter) -> int:
     where = "" if made is None else f" in {made['region']}/{made['zone']}"
     print(f"Created volume {told['name']}{where}" if made else f"Creating volume {told['name']}")
     return 0
+
+
+def _text(words: Sequence[str]) -> str:
+    """Of the file that is named. Raises Refused where there is none."""
+    if words and not Path(words[0]).expanduser().is_file():
+        raise Refused(f"{words[0]}: no such file", hint="spz volumes apply FILE, or --name, --size")
+    return task_text(words[:1])
 
 
 def _settled(service: Client, name: str, moving: str) -> Json | None:
