@@ -141,11 +141,11 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor) 
     A released job that no node could ever run stays held, for that reason.
     """
     facts: list[ev.Event] = []
-    admin = asked.by.uid in world.site.admins
+    operates = world.site.operates(asked.by.uid)
     for job, before in each(world, asked.target, asked.by, now=now):
         if job.over:
             raise Conflict(OVER)
-        if asked.hold is None and job.hold is Hold.ADMIN and not admin:
+        if asked.hold is None and job.hold is Hold.ADMIN and not operates:
             raise Denied(DENIED)
         if asked.hold is None and job.kept:
             facts += started(world, job, now, actor=asked.by.uid)
@@ -177,7 +177,7 @@ def _rest_shows_none(split_off: list[ev.JobEvent], now: int) -> list[ev.JobEvent
 
 def decide_suspend(world: World, asked: cmd.Suspend, now: int) -> Decision:
     """Stops or continues a job's processes; it keeps its nodes."""
-    if asked.by.uid not in world.site.admins:
+    if not world.site.operates(asked.by.uid):
         raise Denied(DENIED)
     found = [job for job in records(world, asked.target, asked.by) if not job.over]
     if not found:

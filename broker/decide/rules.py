@@ -31,6 +31,6 @@ NOTHING = Decision()
 
 def may_change(by: Owner, job: Job, site: Site) -> bool:
     """Owners change their jobs, coordinators those of their accounts, operators all jobs."""
-    if by.uid == job.owner.uid or by.uid in site.admins or by.uid in site.operators:
+    if by.uid == job.owner.uid or site.operates(by.uid):
         return True
     return job.account in coordinated(site.book, by.user)

@@ -32,7 +32,7 @@ def _named(world: World, job_id: JobId, asked: cmd.ToTop) -> Job:
     job = world.jobs.get(job_id)
     if job is None:
         raise Unknown(UNKNOWN_JOB)
-    if job.owner.uid != asked.by.uid and asked.by.uid not in world.site.admins:
+    if job.owner.uid != asked.by.uid and not world.site.operates(asked.by.uid):
         raise Denied(DENIED)
     if life(job) is not Life.PENDING:
         raise Conflict(NOT_PENDING)

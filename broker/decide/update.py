@@ -67,8 +67,7 @@ def _must_be_allowed(
             _must_be_its_size(job, asked)
         elif given.keys() & WHILE_PENDING or fixed:
             raise Conflict(NOT_PENDING)
-    is_admin = asked.by.uid in site.admins
-    if not is_admin and (given.keys() & ADMIN_ONLY or _raises(site, job, asked)):
+    if not site.operates(asked.by.uid) and (given.keys() & ADMIN_ONLY or _raises(site, job, asked)):
         raise Denied(DENIED)
 
 

@@ -189,6 +189,10 @@ class Site:
         """Whether they are an administrator, or it is their own service."""
         return uid in self.admins or uid == self.service_uid
 
+    def operates(self, uid: int) -> bool:
+        """Whether they do with every job what its owner may not (Slurm's operators)."""
+        return uid in self.admins or uid in self.operators
+
     def dearest(self, partition: Partition) -> int:
         """Micro-dollars an hour of the dearest of the partition's own nodes; 0 without any."""
         own = set(partition.nodes)

@@ -109,7 +109,7 @@ async def run(desk: Desk, call: Call) -> Answer:
         return Answer(err=complaints + str(wrong), code=1)
     if not named and not tests:
         return Answer(err=complaints + NO_JOB, code=1)
-    if "admin-comment" in asked.given and call.peer.uid not in desk.site.admins:
+    if "admin-comment" in asked.given and not desk.site.operates(call.peer.uid):
         return Answer(
             err=f"{complaints}scancel: error: Invalid user id\n", code=INVALID_USER & 0xFF
         )

@@ -39,6 +39,11 @@ class Asked:
     def admin(self) -> bool:
         return self.by.uid in self.desk.site.admins
 
+    @property
+    def operator(self) -> bool:
+        """Whether they may change every job, and more of it than its owner."""
+        return self.desk.site.operates(self.by.uid)
+
     def job(self, target: Target) -> Job | None:
         """The record that a target names first, as the snapshot has it."""
         jobs = self.desk.snapshot().jobs
@@ -100,7 +105,7 @@ async def _change(desk: Desk, call: Call, verb: Verb, *, query: Query, keyword: 
 def told(asked: Asked, error: SpzError, target: Target) -> str:
     """Slurm's words for what was refused: another user's job is an invalid user id."""
     job = asked.job(target)
-    foreign = job is not None and job.owner.uid != asked.by.uid and not asked.admin
+    foreign = job is not None and job.owner.uid != asked.by.uid and not asked.operator
     if isinstance(error, Denied) and foreign and asked.keyword not in REQUEUES:
         return FOREIGN
     return error.message + (f" ({error.hint})" if error.hint else "")
@@ -131,7 +136,7 @@ NAME_KEYS = ("jobname", "name")
 def by_name(asked: Asked, name: str) -> list[Named]:
     """Live jobs of that name which the caller may change."""
     jobs = asked.desk.snapshot().jobs.values()
-    mine = (job for job in jobs if asked.admin or job.owner.uid == asked.by.uid)
+    mine = (job for job in jobs if asked.operator or job.owner.uid == asked.by.uid)
     return [Named(str(j.id), Target(j.id)) for j in mine if j.spec.name == name and not j.over]
 
 
@@ -167,7 +172,7 @@ async def hold(asked: Asked) -> Answer:
     def make(one: Named) -> Command:
         job = asked.job(one.target)
         mine = job is not None and job.owner.uid == asked.by.uid
-        admin = asked.admin and not mine and asked.keyword == "hold"
+        admin = asked.operator and not mine and asked.keyword == "hold"
         return SetHold(target=one.target, by=asked.by, hold=Hold.ADMIN if admin else Hold.USER)
 
     return await each_job(asked, make)
@@ -206,7 +211,7 @@ def is_short_for(word: str, name: str) -> bool:
 
 async def suspend(asked: Asked) -> Answer:
     """Operators only, as in Slurm."""
-    if not asked.admin:
+    if not asked.operator:
         words = [word for text in asked.words for word in text.split(",")]
         return Answer(err="".join(f"Access/permission denied for job {w}\n" for w in words), code=1)
     resume = asked.keyword == "resume"

@@ -370,7 +370,7 @@ async def _write(asked: Asked) -> Answer:
     if not jobs:
         return Answer(err=NO_SCRIPT.format("Invalid job id specified"))
     job, uid = jobs[0], asked.call.peer.uid
-    if uid != job.owner.uid and uid not in asked.snap.site.admins:
+    if uid != job.owner.uid and not asked.snap.site.operates(uid):
         return Answer(err=NO_SCRIPT.format("Invalid user id"))
     digest = script_digest(job)
     if digest is None:

@@ -29,7 +29,7 @@ class Context:
     job: Job
     site: Site
     spelling: Spelling
-    admin: bool = False
+    operator: bool = False
     instant: Callable[[str], int] = int
     """Reads a moment as the client means it. Raises InstantError."""
 
@@ -219,7 +219,7 @@ def _operators(read: Reader) -> Reader:
 
     def judged(text: str, ctx: Context) -> Fields:
         found = read(text, ctx)
-        if not ctx.admin:
+        if not ctx.operator:
             raise ctx.refusal(DENIED)
         return found
 
@@ -237,7 +237,7 @@ def _never(said: str) -> Reader:
 
 def _not_ours(key: str) -> Reader:
     def read(_: str, ctx: Context) -> Fields:
-        if not ctx.admin:
+        if not ctx.operator:
             raise ctx.refusal(DENIED)
         raise WrongValue(f"scontrol: error: {key} of a job is not supported by SkyPurza\n")
 

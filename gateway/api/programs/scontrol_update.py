@@ -112,7 +112,7 @@ def _command(asked: Asked, one: Named, words: list[Word]) -> Command:
 def _hold_of(asked: Asked, one: Named) -> Hold:
     job = asked.job(one.target)
     mine = job is not None and job.owner.uid == asked.by.uid
-    return Hold.ADMIN if asked.admin and not mine else Hold.USER
+    return Hold.ADMIN if asked.operator and not mine else Hold.USER
 
 
 Setter = Callable[[Asked, Word, Update], Update]
@@ -141,7 +141,7 @@ def _field(reader: Reader) -> Setter:
             raise BadValue(f"Invalid job id specified for job {change.target.job}\n")
         site, desk = asked.desk.site, asked.desk
         ctx = Context(
-            job, site, Spelling(site, desk.gpu_types), asked.admin, partial(_instant, asked)
+            job, site, Spelling(site, desk.gpu_types), asked.operator, partial(_instant, asked)
         )
         try:
             read = reader(_text(word), ctx)
@@ -196,7 +196,7 @@ def _nice(asked: Asked, word: Word, change: Update) -> Update:
     if digits is None:
         raise BadValue(f"Invalid nice value, must be an integer: {word.value}\n")
     nice = -digits if word.value.startswith("-") else digits
-    if nice < 0 and not asked.admin:
+    if nice < 0 and not asked.operator:
         return _denied(asked, word, change)
     return replace(change, nice=nice)
 

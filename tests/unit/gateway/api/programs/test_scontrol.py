@@ -1,11 +1,14 @@
 """scontrol's changes as 25.11.7 answers them."""
 
+from dataclasses import replace
+
 import pytest
 
 from accounting.tres import Tres
 from broker.model.commands import SetNode, Update
 from broker.model.ids import NodeName
 from broker.model.job import Hold, Job, JobState, Owner, Share
+from broker.model.site import Site
 from broker.model.spec import UNLIMITED, ArraySpec, Gres
 from gateway.api.desk import Desk
 from gateway.api.programs.scontrol import VERBS, program
@@ -14,7 +17,7 @@ from gateway.api.programs.scontrol_spec import Context, reader_of
 from gateway.api.programs.scontrol_update import update
 from gateway.api.wire import Answer, Call
 from gateway.translate.gres import Spelling
-from tests.unit.gateway.api.office import ALICE, BOB, ROOT, START, Office
+from tests.unit.gateway.api.office import ALICE, BOB, ROOT, SITE, START, Office
 
 
 async def show(desk: Desk, call: Call) -> Answer:
@@ -27,8 +30,8 @@ RUN = program(show, {**VERBS, **OF_NODES, "update": update})
 class Counter(Office):
     """An office with one held job of alice's."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, site: Site = SITE) -> None:
+        super().__init__(site)
         self.id = self.submit(time_limit=3600)
 
     def scontrol(self, line: str, by: Owner = ALICE) -> Answer:
@@ -139,6 +142,25 @@ def test_of_several_only_those_that_did_not_complete_are_requeued(office: Counte
     assert answer.err == (
         "scontrol: error: requeuehold State=SpecialExit is not supported by SkyPurza\n"
     )
+
+
+BY_OPERATORS = (
+    "hold JOB",
+    "update job=JOB Deadline=now+2hours",
+    "update job=JOB Contiguous=1",
+    "update job=JOB AdminComment=x",
+    "update job=JOB Nice=-5",
+    "update job=JOB TimeLimit=9-0",
+)
+
+
+@pytest.mark.parametrize("line", BY_OPERATORS)
+def test_operators_change_everybodys_jobs_but_no_nodes(line: str) -> None:
+    office = Counter(replace(SITE, operators=frozenset({BOB.uid})))
+    assert office.scontrol(line, by=BOB) == Answer()
+    assert office.scontrol("update node=ec2-1 state=drain reason=x", by=BOB).code == 1
+    held = office.record.hold
+    assert held is (Hold.ADMIN if line == "hold JOB" else Hold.USER)
 
 
 UPDATES = {
