@@ -135,12 +135,7 @@ def started(world: World, job: Job, now: int, *, actor: int = SYSTEM) -> list[ev
     Raises Conflict while one of them still stops, and where a limit is in the way.
     """
     nodes = _nodes(world, job)
-    barred = Keeper(world.site, world.tally, world.charges, now=now).reason(job, job.partitions[0])
-    if barred is not None:
-        raise Conflict(
-            f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
-            hint="`sacctmgr show assoc`, `sacctmgr show qos` list the limits",
-        )
+    must_be_within(job, Keeper(world.site, world.tally, world.charges, now=now))
     slow = [node.name for node in nodes if node.state is NodeState.STOPPING]
     if slow:
         raise Conflict(
@@ -171,6 +166,16 @@ def started(world: World, job: Job, now: int, *, actor: int = SYSTEM) -> list[ev
         ev.StepAdded(job=job.id, at=now, step=Step(id=BATCH, name="batch", asked=now)),
         *wakes,
     ]
+
+
+def must_be_within(job: Job, keeper: Keeper) -> None:
+    """Raises Conflict where a limit or budget keeps a cluster that is stopped from starting."""
+    barred = keeper.reason(job, job.partitions[0]) if job.kept else None
+    if barred is not None:
+        raise Conflict(
+            f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
+            hint="`sacctmgr show assoc`, `sacctmgr show qos` and `spz budget show` list the limits",
+        )
 
 
 def fell_back(world: World, job: Job, now: int, *, why: str) -> list[ev.Event]:

@@ -67,7 +67,7 @@ class Viewing:
             volume_waits=lambda job: why_waits(world, job),
             reservations=world.reservations,
             gang=lambda job: [one for one in members(world, job) if one.id in world.pending],
-            limits=self._keeper(now),
+            limits=self.keeper(now),
         )
 
     def rooms(self) -> list[Room]:
@@ -92,7 +92,8 @@ class Viewing:
             ends.append(((job.started or now) + limit, share))
         return ends
 
-    def _keeper(self, now: int) -> Keeper:
+    def keeper(self, now: int) -> Keeper:
+        """Limits and purses as they stand."""
         world = self._world
         keeper = Keeper(world.site, world.tally, world.charges, now=now)
         keeper.ranks = self._ranked.at(now)

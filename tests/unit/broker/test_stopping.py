@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.change import Change
 from accounting.ids import JobId
 from accounting.limits import Limits
 from broker.decide.stopping import never_stops
@@ -25,8 +26,10 @@ from broker.model.stopping import (
     StopCluster,
 )
 from broker.optimize.costs import ADDRESS_MICRO_USD_HOUR, parts
+from broker.schedule.budgets import REASON
 from tests.unit.broker.test_admission import with_limits
-from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, Bench, machine
+from tests.unit.broker.test_budgets import dollars
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench, machine
 
 BUY = BuyPolicy(root_gib=100, public_address=True)
 SITE = Site(
@@ -278,6 +281,18 @@ def test_a_limit_that_others_have_filled_keeps_a_cluster_stopped() -> None:
     assert "cannot be started now: AssocMaxJobsLimit" in barred.message
     dev.bench.step(cmd.Cancel(target=cmd.Target(other), by=ALICE))
     assert dev.ask(StartCluster) is None
+
+
+def test_a_budget_that_is_used_up_keeps_a_cluster_stopped() -> None:
+    dev = Dev()
+    dev.stop()
+    for usd, starts in ((0.0, False), (1e6, True)):
+        change = Change(budgets=(dollars(usd),))
+        basis = dev.bench.world.site.book
+        dev.bench.step(cmd.ChangeBook(change=change, basis=basis, by=ROOT, action="Set Budget"))
+        told = dev.ask(StartCluster)
+        assert (told is None) is starts, told
+        assert starts or f"cannot be started now: {REASON}" in told.message  # type: ignore[union-attr]
 
 
 def test_only_who_may_change_it_may_stop_it() -> None:
