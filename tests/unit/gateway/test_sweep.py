@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from broker.model.commands import Cancel, FinishAllocation
+from broker.model.job import JobState
 from broker.model.offer import Machine
+from gateway.api.holders import GRACE
 from gateway.sweep import Sweep
 
 
@@ -74,3 +77,35 @@ def test_a_sweep_that_has_just_looked_leaves_nothing_to_doubt() -> None:
     made()
     made.doubt()
     assert provider.asked == 1
+
+
+LEFT = (
+    # InactiveLimit, whether the job runs yet, how long is waited, how it ends
+    (0, True, GRACE, Cancel),
+    (30, True, 30, FinishAllocation),
+    (30, False, 30, Cancel),
+)
+
+
+@pytest.mark.parametrize(("limit", "runs", "patience", "ends"), LEFT)
+def test_an_allocation_that_was_left_ends_as_the_site_has_it(
+    limit: int, runs: bool, patience: float, ends: type
+) -> None:
+    state = JobState.RUNNING if runs else JobState.PENDING
+    job = SimpleNamespace(id=7, owner=None, state=state, spec=SimpleNamespace(allocator="salloc"))
+    waited: list[float] = []
+    asked: list[Any] = []
+
+    def abandoned(jobs: Any, _now: float, *, patience: float) -> list[Any]:
+        waited.append(patience)
+        return list(jobs)
+
+    made = sweep(Answers(), Said(), times=count(100))
+    heart: Any = made.heart
+    holders: Any = SimpleNamespace(abandoned=abandoned)
+    heart.engine.snapshot.jobs = {7: job}
+    heart.engine.snapshot.site.inactive_limit = limit
+    heart.ask, made.holders = asked.append, holders
+    made()
+    assert waited == [patience]
+    assert [type(one) for one in asked] == [ends]

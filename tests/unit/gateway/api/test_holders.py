@@ -40,3 +40,12 @@ def test_a_holder_that_came_again_in_time_keeps_its_allocation() -> None:
     with holders.holding(job.id):
         assert holders.abandoned([job], GRACE / 2) == []
     assert holders.abandoned([job], GRACE + 1) == []
+
+
+def test_a_site_says_how_long_an_allocation_waits_for_its_holder() -> None:
+    office = Office()
+    job = office.job(office.submit(batch=None, allocator="salloc"))
+    holders = Holders()
+    assert holders.abandoned([job], 0.0, patience=7) == []
+    assert holders.abandoned([job], 6.9, patience=7) == []
+    assert holders.abandoned([job], 7.0, patience=7) == [job]
