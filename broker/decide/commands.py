@@ -17,7 +17,7 @@ from broker.model import nodeevents as nev
 from broker.model.errors import BadOption, Conflict, Denied, Unknown
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
-from broker.model.lifecycle import SIGCONT, SIGSTOP, Life, life
+from broker.model.lifecycle import SIGCONT, SIGKILL, SIGSTOP, Life, life
 from broker.model.node import Node
 from broker.schedule import priority
 from broker.world import World
@@ -112,15 +112,28 @@ def _cancelled(job: Job, asked: cmd.Cancel, now: int) -> ev.JobEvent:
 
 
 def decide_signal(world: World, asked: cmd.Signal, now: int) -> Decision:
-    """Notes the signal; the nodes get it next. Raises Conflict for jobs that do not run."""
+    """Notes the signal; the nodes get it next. Raises Conflict for jobs that do not run.
+
+    SIGKILL ends what waits, also where only the batch script was meant (22.05).
+    """
     found = records(world, asked.target, asked.by)
     running = [job for job in found if life(job) is Life.RUNNING]
+    waiting = _killed(found, asked, now=now)
+    if waiting and not running:
+        return Decision(waiting)
     if not running:
         over = all(job.over for job in found)
         raise Conflict(OVER if over else "Job is pending execution")
     if asked.step is not None and all(_done(job, asked.step) for job in running):
         raise Conflict(OVER)
-    return Decision([_signal(world, job, asked, now=now) for job in running])
+    return Decision([*(_signal(world, job, asked, now=now) for job in running), *waiting])
+
+
+def _killed(found: list[Job], asked: cmd.Signal, *, now: int) -> list[ev.Event]:
+    if asked.number != SIGKILL or asked.step is not None:
+        return []
+    end = cmd.Cancel(target=asked.target, by=asked.by)
+    return [_cancelled(job, end, now) for job in found if life(job) is Life.PENDING]
 
 
 def _done(job: Job, step_id: StepId) -> bool:

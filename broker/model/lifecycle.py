@@ -27,7 +27,7 @@ from broker.model.stopping import Kept
 
 NO_FLAG = JobFlag.NONE
 """Compared by identity: the usual case, and `in` of a flag is slow."""
-SIGCONT, SIGSTOP = 18, 19
+SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
 STOPS = (SIGCONT, SIGSTOP)
 
 

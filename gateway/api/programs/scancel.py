@@ -41,6 +41,7 @@ Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_
 """
 # fmt: on
 NO_JOB = "scancel: error: No job identification provided\n"
+LOST = "scancel: error: Kill job error on job {}id {}: Invalid job id specified\n"
 NO_MATCH = "scancel: error: No active jobs match ALL job filters, including: {}\n"
 FILTERS = {
     "account": "account", "name": "job_name", "nodelist": "nodelist", "partition": "partition",
@@ -77,11 +78,11 @@ class Wish:
             return Cancel(target=target, by=self.by, alone=named.part is not None)
         return Signal(target=target, by=self.by, number=self.number, scope=self.scope or "steps")
 
-    def verbose(self, text: str) -> str:
+    def verbose(self, named: Named) -> str:
+        what = "step" if named.step else f"{self.scope} job".lstrip()
         if self.ends:
-            return f"scancel: Terminating job {text}\n"
-        batch = "batch " if self.scope == "batch" else ""
-        return f"scancel: Signal {self.number} to {batch}job {text}\n"
+            return f"scancel: Terminating {what} {named.text}\n"
+        return f"scancel: Signal {self.number} to {what} {named.text}\n"
 
 
 def _target(named: Named) -> Target:
@@ -113,13 +114,31 @@ async def run(desk: Desk, call: Call) -> Answer:
         return Answer(
             err=f"{complaints}scancel: error: Invalid user id\n", code=INVALID_USER & 0xFF
         )
-    chosen, questions = _chosen(desk, named, tests), ""
+    questions = ""
+    chosen, lost = _chosen(desk, named, tests, looked_up=_looks_up(asked, wish, named))
+    complaints += _gone(asked, lost)
     if "interactive" in asked.given:
         chosen, questions, more = confirmed(desk, chosen, call.files.get(LINE, Given()))
         if more:
             return Answer(out=questions, err=complaints, ask=LINE)
     answer = await _all(desk, wish, chosen, asked=asked, before=complaints)
-    return replace(answer, out=questions)
+    return replace(answer, out=questions, code=max(answer.code, bool(lost)))
+
+
+def _gone(asked: Query, lost: list[Named]) -> str:
+    """That there are no such jobs, unless nothing was to be told."""
+    told = lost if _loudness(asked) >= 0 else []
+    return "".join(LOST.format("step " if one.step else "", one.text) for one in told)
+
+
+def _looks_up(asked: Query, wish: Wish, named: list[Named]) -> bool:
+    """Whether jobs are looked up before anything is asked of them, as for all but a plain end."""
+    more = _filters(asked) or "interactive" in asked.given
+    return more or not wish.ends or any(one.step for one in named)
+
+
+def _filters(asked: Query) -> bool:
+    return any(long in asked.given for long in FILTERS)
 
 
 def _none_left(asked: Query, uid: int) -> str:
@@ -164,12 +183,12 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
         errors: list[SpzError | None] = [barred] * len(chosen)
     else:
         errors = await _done(desk, wish, chosen)
-    verbose = _is_verbose(asked)
-    told = verbose and not chosen
-    lines, worst = [before, _none_left(asked, wish.by.uid) if told else ""], 0
+    verbose = _loudness(asked) > 0
+    none_left = verbose and not chosen and _filters(asked)
+    lines, worst = [before, _none_left(asked, wish.by.uid) if none_left else ""], 0
     for named, error in zip(chosen, errors, strict=True):
         if verbose:
-            lines.append(wish.verbose(named.text))
+            lines.append(wish.verbose(named))
         if error is None:
             continue
         number = number_of(error) or 1
@@ -181,9 +200,17 @@ async def _all(desk: Desk, wish: Wish, chosen: list[Named], *, asked: Query, bef
     return Answer(err="".join(lines), code=worst & 0xFF)
 
 
-def _is_verbose(asked: Query) -> bool:
+def _loudness(asked: Query) -> int:
+    """Above 0 more is told, below 0 not even which ids are lost; -Q undoes each -v before it."""
     given = asked.given.get("verbose")
-    return given is not None and (given.source != ENVIRONMENT or given.text[:1].lower() in "ty")
+    by_variable = given is not None and given.source == ENVIRONMENT
+    loud = int(given is not None and by_variable and (given.text or "")[:1].lower() in ("t", "y"))
+    for one in asked.said:
+        if one.opt.long == "quiet":
+            loud = -1
+        elif one.opt.long == "verbose":
+            loud += 1
+    return loud
 
 
 def _told(named: Named, error: SpzError) -> str:
@@ -313,8 +340,8 @@ def _in_state(text: str) -> Test:
 def _on_nodes(text: str) -> Test:
     try:
         names = frozenset(expand(text))
-    except HostlistError:
-        raise Wrong(f"scancel: error: Invalid node name specified: {text}\n") from None
+    except HostlistError:  # what names no node leaves no job (22.05)
+        names = frozenset()
     return lambda job: any(share.node in names for share in job.shares)
 
 
@@ -330,15 +357,33 @@ TESTS: Mapping[str, Callable[[str], Test]] = {
 }
 
 
-def _chosen(desk: Desk, named: list[Named], tests: list[Test]) -> list[Named]:
-    """The jobs to act on, by id; those named as they were typed."""
-    if not tests:
-        return named
+def _chosen(
+    desk: Desk, named: list[Named], tests: list[Test], *, looked_up: bool
+) -> tuple[list[Named], list[Named]]:
+    """The jobs to act on, by id, those named as they were typed; and named ones that are gone."""
+    if not looked_up:
+        return named, []
     live = [job for job in desk.snapshot().jobs.values() if not job.over and not job.completing]
     fitting = [job for job in live if all(test(job) for test in tests)]
     if not named:
-        return [_as_named(job) for job in sorted(fitting, key=lambda job: job.id)]
-    return [one for one in named if any(_names(one.target, job) for job in fitting)]
+        return [_as_named(job) for job in sorted(fitting, key=lambda job: job.id)], []
+    there, wanted = _by_id(live), _by_id(fitting)
+    lost = [one for one in named if not _is_among(one, there)]
+    return [one for one in named if _is_among(one, wanted)], lost
+
+
+def _by_id(jobs: Iterable[Job]) -> Mapping[JobId, list[Job]]:
+    """Under their own ids, and under those of their arrays."""
+    found: dict[JobId, list[Job]] = {}
+    for job in jobs:
+        for number in {job.id, job.array.base if job.array else job.id}:
+            found.setdefault(number, []).append(job)
+    return found
+
+
+def _is_among(named: Named, jobs: Mapping[JobId, list[Job]]) -> bool:
+    target = _target(named)
+    return any(_names(target, job) for job in jobs.get(target.job, ()))
 
 
 def _as_named(job: Job) -> Named:

@@ -200,6 +200,72 @@ def test_a_signal_to_a_job_that_is_gone_is_an_error(office: Office) -> None:
     )
 
 
+LOST = "scancel: error: Kill job error on job id {}: Invalid job id specified\n"
+
+
+@pytest.mark.parametrize(
+    "argv", [["-s", "USR1"], ["-b"], ["-i"], ["-n", "aa"], ["-u", "alice"], ["-t", "PD"]]
+)
+def test_all_but_a_plain_end_tells_which_ids_are_gone_and_does_the_rest(
+    office: Office, argv: list[str]
+) -> None:
+    gone, job = office.submit(name="aa"), office.submit(name="aa")
+    office.run(run, str(gone))
+    answer = office.run(run, *argv, "1", str(job), str(gone), "1_3", files={LINE: Given(b"y\n")})
+    assert answer.err.startswith("".join(LOST.format(name) for name in ("1", gone, "1_3")))
+    assert answer.code == (1 if "USR1" not in argv else 2024 & 0xFF)
+    assert office.states()[job] == ("PENDING" if "USR1" in argv else "CANCELLED")
+    quiet = office.run(run, "-Q", *argv, "1")
+    assert (quiet.err, quiet.code) == ("", 1)
+
+
+def test_a_step_of_a_job_that_is_gone_is_told_as_one(office: Office) -> None:
+    answer = office.run(run, "1.0")
+    text = "scancel: error: Kill job error on job step id 1.0: Invalid job id specified\n"
+    assert (answer.err, answer.code) == (text, 1)
+
+
+def test_an_id_that_a_filter_leaves_out_is_not_gone(office: Office) -> None:
+    job = office.submit(name="aa")
+    answer = office.run(run, "-v", "-n", "bb", str(job))
+    assert answer.err.startswith("scancel: error: No active jobs match ALL job filters")
+    assert answer.code == 0
+    assert office.states() == {job: "PENDING"}
+
+
+def test_nodes_that_cannot_be_read_are_no_jobs(office: Office) -> None:
+    answer = office.run(run, "-v", "-w", "ec2-[1-")
+    assert "including: nodelist=ec2-[1- \n" in answer.err
+    assert answer.code == 0
+
+
+@pytest.mark.parametrize("argv", [["-b"], ["-b", "-s", "KILL"]])
+def test_what_waits_is_ended_though_only_its_script_was_meant(
+    office: Office, argv: list[str]
+) -> None:
+    job = office.submit()
+    answer = office.run(run, *argv, str(job))
+    assert (answer.err, answer.code) == ("", 0)
+    assert office.states() == {job: "CANCELLED"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["-v"], "Terminating job 1"),
+        (["-v", "-f"], "Terminating full job 1"),
+        (["-Qvv"], "Terminating job 1"),
+        (["-QQvv"], "Terminating job 1"),
+        (["-Qv"], ""),
+        (["-vQ"], ""),
+        (["-QvQv"], ""),
+    ],
+)
+def test_quiet_undoes_what_was_to_be_told(office: Office, argv: list[str], text: str) -> None:
+    told = f"scancel: {text}\n" + LOST.format(1) if text else ""
+    assert office.run(run, *argv, "1").err == told
+
+
 def test_a_comment_of_an_operator_is_refused_to_users(office: Office) -> None:
     job = office.submit()
     answer = office.run(run, "--admin-comment=why", str(job))
