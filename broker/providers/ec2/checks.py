@@ -132,8 +132,11 @@ class Checks:
                 "LaunchTemplateData": {"InstanceType": TRIED_TYPE},
             },
         )
+        fleet = {"TargetCapacitySpecification": {"TotalTargetCapacity": 1}, "Type": "instant"}
+        yield "create_fleet", {**fleet, "LaunchTemplateConfigs": []}
         yield "create_tags", {"Resources": [NOBODY], "Tags": tags}
-        yield "terminate_instances", {"InstanceIds": [NOBODY]}
+        for operation in ("terminate_instances", "stop_instances", "start_instances"):
+            yield operation, {"InstanceIds": [NOBODY]}
         yield "create_security_group", {"GroupName": name, "Description": "dry run"}
 
     def _is_denied(self, region: str, operation: str, params: dict[str, Any]) -> bool:
