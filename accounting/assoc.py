@@ -340,13 +340,18 @@ def allowed_qos(known: Book, association: Association) -> tuple[str, ...]:
     return tuple(name.lower() for name in found)
 
 
-def default_qos(known: Book, association: Association) -> str:
-    """The nearest default; without one the only QOS allowed, else `normal`."""
+def chosen_qos(known: Book, association: Association) -> str:
+    """The nearest default that somebody set; empty without one."""
     steps = known.lineage(association.account)
     defaults = (association.default_qos, *(step.default_qos for step in steps))
-    own = next((name.lower() for name in defaults if name), None)
+    return next((name.lower() for name in defaults if name), "")
+
+
+def default_qos(known: Book, association: Association) -> str:
+    """The nearest default; without one the only QOS allowed, else `normal`."""
     allowed = allowed_qos(known, association)
-    return own or (allowed[0] if len(allowed) == 1 else NORMAL)
+    alone = allowed[0] if len(allowed) == 1 else NORMAL
+    return chosen_qos(known, association) or alone
 
 
 def lower(account: str) -> AccountName:

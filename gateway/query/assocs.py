@@ -10,7 +10,7 @@ from accounting.assoc import (
     Association,
     Book,
     allowed_qos,
-    default_qos,
+    chosen_qos,
 )
 from accounting.ids import AccountName, UserName
 from accounting.limits import NO_LIMITS, Limits
@@ -129,6 +129,6 @@ def _below(
         grades = tuple(sorted(allowed_qos(book, own)))
         number = ids[own.account, own.user, own.partition]
         theirs = _inherited(own.limits, limits)
-        yield Row(number, depth + 1, account, own, grades, default_qos(book, own), theirs)
+        yield Row(number, depth + 1, account, own, grades, chosen_qos(book, own), theirs)
     for child in sorted(children.get(account.name, []), key=lambda one: one.name):
         yield from _below(book, child, depth=depth + 1, below=below, above=limits)

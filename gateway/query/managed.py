@@ -171,13 +171,17 @@ def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Fiel
     )
 
 
-def accounts(cluster: str) -> tuple[Field[Owned], ...]:
-    """Columns of `show account`."""
+def accounts(cluster: str, *, coordinators: bool = False) -> tuple[Field[Owned], ...]:
+    """Columns of `show account`; who coordinates it is told where that is asked for (22.05)."""
+
+    def held(one: Owned) -> str:
+        return ",".join(one.account.coordinators) if coordinators else ""
+
     return (
         Field("Account", "Account", 10, lambda one: one.account.name),
         Field("Description", "Descr", 20, lambda one: one.account.description),
         Field("Organization", "Org", 20, lambda one: one.account.organization),
-        Field("Coordinators", "Coord Accounts", 20, lambda one: ",".join(one.account.coordinators)),
+        Field("Coordinators", "Coord Accounts", 20, held),
         Field("Cluster", "Cluster", 10, lambda one: cluster if one.row else ""),
         *(Field(n, h, w, _of(get)) for n, h, w, get in ROW_COLUMNS if n != "Account"),
     )

@@ -19,6 +19,7 @@ from gateway.api.programs.sacctmgr_rows import (
 from gateway.api.wire import Answer
 from gateway.query import managed, managedelse
 from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
+from gateway.translate.bookorder import UNKNOWN_CONDITION
 from sbatch_shim.grammar.instants import InstantError, read_instant
 
 BAD_FIELD = "Unknown field '{}'\n"
@@ -114,7 +115,8 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
     known = (*entity.conditions, entity.named, "name", "cluster", "id")
     found = next((one for one in known if one.startswith(word.removesuffix("s")) and word), None)
     if found is None:
-        raise fail(BAD_CONDITION.format(typed))
+        told = UNKNOWN_CONDITION if entity.name in {"account", "user"} else BAD_CONDITION
+        raise fail(told.format(typed))
     return entity.named if found == "name" else found
 
 
@@ -185,9 +187,9 @@ def _show_users(asked: Asked) -> Answer:
 
 def _show_accounts(asked: Asked) -> Answer:
     usual = _coordinated(asked, ACCOUNT) + (ACCOUNT_ASSOC if asked.associated else "")
-    return _table(
-        asked, managed.accounts(asked.ctx.site.cluster), usual=usual, rows=accounts_of(asked)
-    )
+    told = "withcoordinators" in asked.flags
+    known = managed.accounts(asked.ctx.site.cluster, coordinators=told)
+    return _table(asked, known, usual=usual, rows=accounts_of(asked))
 
 
 def _show_qos(asked: Asked) -> Answer:

@@ -116,7 +116,7 @@ REFUSED = (
     ("sacctmgr foo", "invalid keyword: foo\n"),
     ("sacctmgr show user format=nosuch", "Unknown field 'nosuch'\n"),
     ("sacctmgr show event format=node", "Unknown field 'node'\n"),
-    ("sacctmgr show user where colour=red", " Unknown condition: colour=red\n"),
+    ("sacctmgr show user where colour=red", " Unknown condition: colour=red\n Use keyword 'set' to modify value\n"),
     ("sacctmgr -i add user x", " Need name of account to add user to.\n"),
     ("sacctmgr -i modify user bob set maxjobs=1", "sacctmgr: error: Your user doesn't have privilege to perform this action\n Error with request: Access/permission denied\n"),
     ("sacctmgr -ir add account x", "Can't run this command in readonly mode.\n"),
