@@ -67,7 +67,12 @@ def _to_attach(world: World, job: Job, node: Node) -> Iterator[ef.Effect]:
 def _has_volumes(world: World, job: Job, node: Node) -> bool:
     """Whether its first node has them all: its steps wait for that."""
     found = ((wanted, world.volumes.get(wanted.volume)) for wanted in job.spec.volumes)
-    return all(one and (one.host, one.path) == (node.name, it.path) for it, one in found)
+    return all(one and _is_at(one, node, wanted.path) for wanted, one in found)
+
+
+def _is_at(volume: NamedVolume, node: Node, path: str) -> bool:
+    """Another machine of that name does not have what an earlier one had."""
+    return (volume.host, volume.host_launch, volume.path) == (*node.identity, path)
 
 
 def _of_volumes(world: World) -> Iterator[ef.Effect]:

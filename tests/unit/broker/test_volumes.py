@@ -158,6 +158,24 @@ def test_a_job_that_wants_it_elsewhere_waits_until_it_is_taken_off() -> None:
     assert {one.job.id for one in bench.of(ef.StartStep)} == {second}
 
 
+def test_another_machine_of_that_name_waits_for_the_volume_too() -> None:
+    bench = Disks()
+    bench.make()
+    first = bench.cluster("one")
+    bench.up()
+    bench.attached()
+    node = bench.world.jobs[first].shares[0].node
+    gone = bench.world.nodes[node]
+    bench.step(rep.Vanished(node=node, launch=gone.launch))
+    second = bench.cluster("two")
+    bench.step(seconds=1)
+    bench.up()
+    assert bench.world.nodes[node].launch > gone.launch
+    assert bench.world.jobs[second].shares[0].node == node
+    (detach,) = bench.of(ef.DetachVolume)
+    assert (detach.node, bench.of(ef.StartStep)) == (None, [])
+
+
 def test_its_owner_pays_from_the_making_to_the_end() -> None:
     bench = Disks()
     bench.make()
