@@ -50,7 +50,8 @@ def attach(effect: ef.AttachVolume, kept: Kept, reach: Reach) -> Report:
             raise OSError(f"{node.name} has no machine")
         disks.attach(one, node.machine)
         done = _asked(place, one, disks.paths(one), do=("mount", effect.path))
-        message = done.err.decode("utf-8", "replace").strip() if done.code else ""
+        said = done.err.decode("utf-8", "replace").strip()
+        message = (said or f"mounting it ended with {done.code}") if done.code else ""
     except ProviderError as error:
         message = error.message
     if message:
