@@ -9,6 +9,7 @@ from accounting.rates import ON_DEMAND, Price
 from accounting.tres import Tres
 from broker.decide.rules import NOTHING, Decision
 from broker.model.errors import BadOption, Conflict, Denied, Unknown
+from broker.model.facts import SYSTEM
 from broker.model.job import Job, Owner
 from broker.model.site import Site
 from broker.model.volume import (
@@ -120,7 +121,7 @@ def decide_volume_seen(world: World, seen: VolumeSeen, now: int) -> Decision:
             return _set(replace(there, host=None, host_launch=0, path=""), now)
 
 
-def _set(record: NamedVolume, now: int, *, actor: int = -1) -> Decision:
+def _set(record: NamedVolume, now: int, *, actor: int = SYSTEM) -> Decision:
     return Decision([VolumeSet(at=now, actor=actor, record=record)])
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from accounting.ids import AccountName, JobId
 from accounting.ledger import Meter
 from broker.model.build import Build, Volume
+from broker.model.facts import SYSTEM
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner
 from broker.model.spec import Attached
@@ -141,14 +142,14 @@ class VolumeSet:
     """A volume is asked for or has changed."""
 
     at: int
-    actor: int = -1
+    actor: int = SYSTEM
     record: NamedVolume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeGone:
     at: int
-    actor: int = -1
+    actor: int = SYSTEM
     name: str
 
 
