@@ -145,7 +145,7 @@ class Need:
     data_region: str = ""
     """Where it lies now; "" where that makes no difference."""
     first_region: str | None = None
-    """Before all others, whatever they cost; "": none."""
+    """Before all others, whatever they cost."""
     last_regions: tuple[str, ...] = ()
     """Behind all others, the last one last."""
     build: Build | None = None
