@@ -39,7 +39,9 @@ def put(given: Values, counter: Counter) -> int:
 
 
 def _dollars(words: Sequence[str]) -> float | None:
-    if not words or words[0].lower() == "none":
+    if not words:
+        raise Refused("no dollars were given", hint="a number, or none to take the budget away")
+    if words[0].lower() == "none":
         return None
     try:
         return float(words[0].lstrip("$"))

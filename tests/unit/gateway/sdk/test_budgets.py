@@ -42,9 +42,7 @@ def test_a_budget_is_shown_with_what_was_spent_and_promised() -> None:
     assert "spz budget set" in budgets.text([])
 
 
-@pytest.mark.parametrize(
-    ("words", "usd"), [(["12.5"], 12.5), (["$7"], 7.0), (["none"], None), ([], None)]
-)
+@pytest.mark.parametrize(("words", "usd"), [(["12.5"], 12.5), (["$7"], 7.0), (["none"], None)])
 def test_what_is_set_is_sent(words: list[str], usd: float | None) -> None:
     desk = Desk()
     given = {**UNSET, "words": ["account:lab", *words], "window": "day"}
@@ -55,7 +53,9 @@ def test_what_is_set_is_sent(words: list[str], usd: float | None) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["lab", "5"], ["account:", "5"], ["account:lab", "much"]])
+@pytest.mark.parametrize(
+    "words", [["lab", "5"], ["account:", "5"], ["account:lab", "much"], ["account:lab"]]
+)
 def test_what_names_no_budget_or_no_dollars_is_refused(words: list[str]) -> None:
     with pytest.raises(Refused):
         budgets.put({**UNSET, "words": words}, Desk())  # type: ignore[arg-type]
