@@ -39,7 +39,6 @@ PROMISED = {
         "broker.stage.sides",
         "gateway.store.sql",
         "gateway.passthrough.cli",
-        "gateway.passthrough.pyslurm",
     ),
 }
 
