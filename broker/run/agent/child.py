@@ -12,7 +12,7 @@ import termios
 import time
 import traceback
 
-from . import container, identity, kit, runtimes, wire, words
+from . import container, identity, kit, runtime, wire, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Phase:
             argv = container.wrapped(self.step, self.argv, environment)
             path = locate(argv[0], environment)
             os.execve(path, [path, *argv[1:]], environment)  # its name is where it was found
-        except runtimes.ContainerError as error:
+        except runtime.ContainerError as error:
             _say(b"container: " + wire.text(str(error)))
             os._exit(1)
         except OSError as error:

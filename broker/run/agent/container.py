@@ -7,16 +7,29 @@ until the job's where it has a name.
 import fcntl
 import os
 
-from . import identity, programs, runtimes, wire
+from . import identity, programs, wire
+from .apptainer import Apptainer
 from .box import Box
-from .runtimes import ContainerError, Lock
+from .docker import Docker, Podman
+from .enroot import Enroot
+from .runtime import ContainerError, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
+
+    from .runtime import Runtime
 
     Environment = dict[bytes, bytes]
 
+BY_NAME: "tuple[tuple[bytes, Callable[[Box], Runtime]], ...]" = (
+    (b"apptainer", Apptainer),
+    (b"singularity", Apptainer),
+    (b"enroot", Enroot),
+    (b"podman", Podman),
+    (b"docker", Docker),
+)
+"""In this order; the first that is there is used."""
 NO_SUCH = 'a container with name "{}" does not exist, and --container-image is not set'
 
 
@@ -40,7 +53,7 @@ def wrapped(
     return [*argv[:begin], *runtime.within()]
 
 
-def _begun(box: Box, runtime: "runtimes.Runtime") -> None:
+def _begun(box: Box, runtime: "Runtime") -> None:
     there, how = runtime.there(), box.asked.get("reuse") or "auto"
     if how == "create" and there:
         raise ContainerError("a container with name {!r} is there already".format(_said(box)))
@@ -53,13 +66,13 @@ def _said(box: Box) -> str:
     return str(box.asked.get("name"))
 
 
-def _runtime(box: Box) -> "runtimes.Runtime":
-    for name, make in runtimes.BY_NAME:
+def _runtime(box: Box) -> "Runtime":
+    for name, make in BY_NAME:
         program = programs.located(name, box.environment)
         if program:
             box.program = program
             return make(box)
-    names = ", ".join(name.decode("ascii") for name, _ in runtimes.BY_NAME)
+    names = ", ".join(name.decode("ascii") for name, _ in BY_NAME)
     raise ContainerError("{} cannot be run: none of {} is here".format(box.image, names))
 
 

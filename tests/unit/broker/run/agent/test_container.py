@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.run.agent import container, programs, runtimes
+from broker.run.agent import container, enroot, programs, runtime
 
 ASKED: dict[str, Any] = {
     "image": "registry.example#team/pytorch:24.01",
@@ -88,12 +88,12 @@ def test_enroot_brings_an_image_once_for_a_job(node: Path) -> None:
     assert first[:2] == [program, b"start"]
     place = first.index(b"/bin/sh")
     assert first[place - 1].startswith(os.fsencode(node) + b"/spz-7-")
-    assert first[place:] == [b"/bin/sh", b"-c", runtimes.ENTER, b"sh", b"/work", *ARGV]
+    assert first[place:] == [b"/bin/sh", b"-c", enroot.ENTER, b"sh", b"/work", *ARGV]
 
 
 def test_an_image_that_cannot_be_brought_is_named(node: Path) -> None:
     put(node, "enroot", "#!/bin/sh\nexit 1\n")
-    with pytest.raises(runtimes.ContainerError, match=r"team/pytorch:24.01: enroot import failed"):
+    with pytest.raises(runtime.ContainerError, match=r"team/pytorch:24.01: enroot import failed"):
         wrapped(node, TMPDIR=str(node))
 
 
@@ -115,12 +115,12 @@ def test_the_first_runtime_of_several_is_used_and_files_are_images_too(node: Pat
 
 def test_a_file_is_no_image_for_docker(node: Path) -> None:
     put(node, "docker")
-    with pytest.raises(runtimes.ContainerError, match="it takes apptainer or enroot"):
+    with pytest.raises(runtime.ContainerError, match="it takes apptainer or enroot"):
         wrapped(node, changed(image="./own.sqsh"))
 
 
 def test_a_node_without_any_says_so(node: Path) -> None:
-    with pytest.raises(runtimes.ContainerError, match=r"none of apptainer, .*docker is here"):
+    with pytest.raises(runtime.ContainerError, match=r"none of apptainer, .*docker is here"):
         wrapped(node)
 
 
@@ -205,7 +205,7 @@ def test_one_that_has_a_name_is_made_once_and_entered(node: Path) -> None:
     (node / "there").write_text("other\nspz_7_kept\n")
     assert wrapped(node, step, **variables) == argv
     assert [call[0] for call in told(node)] == ["list", "create", "list"]
-    with pytest.raises(runtimes.ContainerError, match="is there already"):
+    with pytest.raises(runtime.ContainerError, match="is there already"):
         wrapped(node, changed(name="kept", image="/i.sqsh", reuse="create"), **variables)
 
 
@@ -213,5 +213,5 @@ def test_one_that_has_a_name_is_made_once_and_entered(node: Path) -> None:
 def test_one_that_is_not_there_cannot_be_entered(node: Path, reuse: str) -> None:
     put(node, "enroot")
     step = changed(name="kept", image=None, reuse=reuse)
-    with pytest.raises(runtimes.ContainerError, match='name "kept" does not exist'):
+    with pytest.raises(runtime.ContainerError, match='name "kept" does not exist'):
         wrapped(node, step, TMPDIR=str(node))
