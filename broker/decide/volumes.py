@@ -94,7 +94,7 @@ def _deleted(world: World, asked: DeleteVolume, now: int) -> Decision:
     if there.state is VolumeState.CREATING and not asked.purge:
         raise Conflict(f"volume {asked.name!r} is being made", hint="try again soon")
     users = users_of(asked.name, world.jobs.values())
-    if users and not asked.purge:
+    if users and (there.host is not None or not asked.purge):
         named = ", ".join(world.jobs[job].spec.cluster or f"job {job}" for job in users)
         raise Conflict(f"volume {asked.name!r} is in use by {named}", hint="end it first")
     if asked.purge or there.state is VolumeState.FAILED:

@@ -67,7 +67,9 @@ def detach(effect: ef.DetachVolume, kept: Kept, reach: Reach) -> VolumeDetached:
     one, node = effect.volume, effect.node
     disks = kept[one.provider]
     if node is not None:
-        _asked(reach.place(node), one, disks.paths(one), do=("unmount", one.path))
+        done = _asked(reach.place(node), one, disks.paths(one), do=("unmount", one.path))
+        if done.code:
+            raise OSError(f"volume {one.name}: unmounting it ended with {done.code}")
     disks.detach(one)
     return VolumeDetached(name=one.name, asked_at=one.asked_at)
 

@@ -8,6 +8,7 @@ from accounting.age import in_utc
 from broker.model.ids import NodeName
 from broker.model.offer import Offer
 from broker.model.purpose import Purpose
+from broker.model.volume import NamedVolume
 
 PROJECT = "skypurza"
 SITE = "skypurza:site"
@@ -132,7 +133,15 @@ def tags_of(thing: Mapping[str, object]) -> dict[str, str]:
 def client_token(site: Site, bought: Purchase, pool: str) -> str:
     """EC2's idempotency token of one purchase from one pool; at most 64 characters."""
     nodes = (f"{node}.{launch}" for node, launch in bought.nodes)
-    words = [site.id, bought.token, *nodes, str(bought.at), pool]
+    return _token(site.id, bought.token, *nodes, str(bought.at), pool)
+
+
+def volume_token(site: Site, volume: NamedVolume) -> str:
+    """The same of a volume that is asked for once."""
+    return _token(site.id, volume.key)
+
+
+def _token(*words: str) -> str:
     return "spz-" + hashlib.sha256("\0".join(words).encode()).hexdigest()[:40]
 
 

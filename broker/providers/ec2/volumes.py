@@ -54,7 +54,7 @@ class EbsVolumes:
             "Size": disk.gib,
             "VolumeType": disk.kind,
             "Encrypted": True,
-            "ClientToken": f"spz-{self._site.id}-{volume.asked_at}-{volume.name}"[:64],
+            "ClientToken": naming.volume_token(self._site, volume),
             "TagSpecifications": [{"ResourceType": "volume", "Tags": naming.tag_list(tags)}],
             **{name: value for name, value in more.items() if value is not None},
         }

@@ -132,6 +132,8 @@ def test_steps_wait_for_the_volume_and_the_next_job_for_its_end() -> None:
     bench.attached()
     assert {one.job.id for one in bench.of(ef.StartStep)} == {first}
     assert isinstance(bench.ask(DeleteVolume(by=ALICE, name="data")), Conflict)
+    purge = DeleteVolume(by=ALICE, name="data", purge=True)
+    assert isinstance(bench.ask(purge), Conflict), "what is mounted is not forgotten"
 
     bench.end(first)
     assert bench.of(ef.DetachVolume) == [], "it is where the next one wants it"

@@ -12,7 +12,7 @@ from broker.model.volume import VolumeAttached
 from broker.ports import Done, Place
 from broker.providers.local_volumes import LocalVolumes
 from broker.run.agent.disk import NOT_YET
-from broker.run.disks import attach
+from broker.run.disks import attach, detach
 from tests.unit.broker.test_volumes import Disks
 
 
@@ -73,3 +73,11 @@ def test_a_mount_that_is_done_is_told_with_its_machine(tmp_path: Path) -> None:
 def test_a_disk_that_is_not_to_be_seen_yet_is_asked_for_again(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not yet"):
         attach(due(), {"local": LocalVolumes(tmp_path)}, Answers(Done(NOT_YET, b"", b"")))
+
+
+@pytest.mark.parametrize("code", [1, 137, NOT_YET])
+def test_a_disk_that_cannot_be_unmounted_is_not_taken_off(tmp_path: Path, code: int) -> None:
+    there = due()
+    off = ef.DetachVolume(volume=there.volume, node=there.node)
+    with pytest.raises(OSError, match="volume data"):
+        detach(off, {"local": LocalVolumes(tmp_path)}, Answers(Done(code, b"", b"")))

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from accounting.ids import AccountName
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
+from broker.model.job import Owner
 from broker.model.offer import MachineState, Market, Offer
 from broker.model.purpose import Purpose
+from broker.model.volume import NamedVolume
 from broker.providers.ec2 import errors, naming
 from broker.providers.ec2.clients import BotoApi
 from broker.providers.ec2.errors import AwsError, NoAnswerError
@@ -188,6 +191,22 @@ def test_a_client_token_is_of_this_purchase_from_this_pool_alone() -> None:
     assert len(tokens) == 5
     assert max(map(len, tokens)) <= 64
     assert naming.client_token(SITE, bought, "a") in tokens
+
+
+def test_volumes_with_long_names_have_tokens_of_their_own() -> None:
+    one = NamedVolume(
+        name="a" * 80,
+        owner=Owner(1000, 1000, "alice", "alice"),
+        account=AccountName("lab"),
+        provider="ec2",
+        asked_at=5,
+        gib=1,
+        region="us-east-1",
+        zone="use1-az1",
+    )
+    others = replace(one, name=one.name + "b"), replace(one, asked_at=6)
+    tokens = {naming.volume_token(SITE, volume) for volume in (one, *others, replace(one))}
+    assert (len(tokens), max(map(len, tokens)) <= 64) == (3, True)
 
 
 # --- instances
