@@ -30,6 +30,8 @@ from sbatch_shim.grammar.hostlist import HostlistError, expand, fold, join
 from sbatch_shim.grammar.values import show_long
 
 TOO_MANY = "too many arguments for keyword:{}\n"
+MOST_WORDS = 2
+"""What is to be shown, and which one."""
 TOO_FEW = "too few arguments for keyword:{}\n"
 BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_ENTITY = "invalid entity:{} for keyword:{}\n"
@@ -136,6 +138,8 @@ def _showing(entities: Keywords) -> View:
         found = _begins(entity, entities)
         if found is None:
             raise fail(BAD_ENTITY.format(asked.words[0], "show"))
+        if len(asked.words) > MOST_WORDS:
+            raise fail(TOO_MANY.format("show"))
         rest = ((value,) if equals else ()) + asked.words[1:]
         return await found(replace(asked, words=rest))
 

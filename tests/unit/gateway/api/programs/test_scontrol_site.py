@@ -26,6 +26,10 @@ SAID = (
     ("oneliner 1", "", "too many arguments for keyword:oneliner\n", 1),
     ("quit 1", "", "too many arguments for keyword:quit\n", 1),
     ("ping x", "", "too many arguments for keyword:ping\n", 1),
+    *(
+        (f"show {what}", "", "too many arguments for keyword:show\n", 1)
+        for what in ("job 1 2", "node a b", "partition a b", "hostnames a b")
+    ),
     ("completing x", "", "too many arguments for keyword:completing\n", 1),
     ("version x", "slurm 25.11.7\n", "too many arguments for version keyword\n", 1),
     ("cluster nosuch", "", "scontrol: error: No cluster 'nosuch' known by database.\n", 1),
