@@ -27,7 +27,7 @@ class BudgetRequest(BaseModel, extra="forbid"):
     """A budget as it is to be; what is left out stays, or is as usual."""
 
     scope: Scope
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=256, pattern=r"^[^\s\x00-\x1f\x7f]+$")
     usd: float | None = Field(None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """None takes the budget away."""
     window: Window | None = None

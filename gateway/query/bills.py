@@ -50,9 +50,16 @@ def _lines(
     resource, begin, cost = form
     for number, row in enumerate(reader, start=2):
         try:
-            yield row[resource] or "", _moment(row[begin]), Decimal(row[cost])
+            yield row[resource] or "", _moment(row[begin]), _dollars(row[cost])
         except (TypeError, ValueError, AttributeError, InvalidOperation) as error:
             raise BillError(f"line {number}: {error}") from error
+
+
+def _dollars(text: str) -> Decimal:
+    found = Decimal(text)
+    if not found.is_finite():
+        raise ValueError(f"{text} is no amount")
+    return found
 
 
 def _moment(text: str) -> int:

@@ -1,6 +1,7 @@
 """Requests whose values do not fit: told as what does not fit, whatever the value is."""
 
 import asyncio
+import json
 from typing import Any, cast
 
 import httpx
@@ -41,3 +42,10 @@ def test_dollars_that_are_none_are_told_so(amount: str) -> None:
     assert answer.status_code == 422
     assert found["msg"]
     assert len(answer.content) < 500
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\x1b[2J", "a\nb", "a" * 257])
+def test_a_budget_of_a_name_that_nothing_has_is_refused(name: str) -> None:
+    answer = post(json.dumps({"scope": "user", "name": name, "usd": 1}))
+    (found,) = answer.json()["detail"]
+    assert (answer.status_code, found["loc"][-1]) == (422, "name")

@@ -34,7 +34,7 @@ def cost(given: Values, counter: Counter) -> int:
         "/v1/cost", since=since, until=until, by=by, user=given["user"], account=given["account"]
     )
     if given["svg"]:
-        Path(given["svg"]).write_text(picture(told), encoding="utf-8")
+        _write(Path(given["svg"]), picture(told))
         counter.say(f"wrote {given['svg']}")
         return 0
     if given["csv"]:
@@ -45,6 +45,13 @@ def cost(given: Values, counter: Counter) -> int:
     else:
         print(as_table(told))
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
 
 
 def reconcile(given: Values, counter: Counter) -> int:
@@ -64,6 +71,8 @@ def _billed(given: Values) -> Json:
         return {"bill": path.read_text(encoding="utf-8-sig")}
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is no text", hint="a bill as CSV: FOCUS 1.x or CUR 2.0") from error
 
 
 def differences(told: Json) -> str:

@@ -1,5 +1,7 @@
 """spz cost: tables, CSV and pictures of what was spent."""
 
+from pathlib import Path
+
 import pytest
 
 from broker.model.errors import Refused
@@ -42,3 +44,38 @@ def test_a_moment_that_is_none_is_refused() -> None:
         money.window({"since": "soon", "until": None})
     since, until = money.window({"since": "2026-01-01", "until": "2026-01-02T00:30"})
     assert (since, until) == (1767225600, 1767312000)
+
+
+class Desk:
+    """A counter whose service knows what was spent."""
+
+    @property
+    def service(self) -> "Desk":
+        return self
+
+    def get(self, route: str, **_: object) -> object:
+        del route
+        return TOLD
+
+    def post(self, route: str, body: object) -> object:
+        raise AssertionError(f"{body} was sent to {route}")
+
+
+def test_a_picture_that_cannot_be_written_is_told_by_its_path(tmp_path: Path) -> None:
+    given = {"since": None, "until": None, "focus": False, "by": [], "user": None, "account": None}
+    path = tmp_path / "none" / "x.svg"
+    with pytest.raises(Refused, match=r"x\.svg: No such file"):
+        money.cost({**given, "svg": str(path)}, Desk())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"), [(b"\xff\xfe1,2", "is no text"), (None, "No such file")]
+)
+def test_a_bill_that_cannot_be_read_is_told_by_its_path(
+    tmp_path: Path, found: bytes | None, said: str
+) -> None:
+    path = tmp_path / "bill.csv"
+    if found is not None:
+        path.write_bytes(found)
+    with pytest.raises(Refused, match=rf"bill\.csv.*{said}"):
+        money.reconcile({"words": [str(path)], "post": False}, Desk())  # type: ignore[arg-type]
