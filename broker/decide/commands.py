@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from accounting.ids import JobId
 from broker.decide.arrays import split, without
+from broker.decide.draining import draining
 from broker.decide.ending import cancelled, never_ran
 from broker.decide.gang import members
 from broker.decide.reserved import possible_here
@@ -253,13 +254,13 @@ def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:
 def _kept_from_jobs(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
     if not asked.reason:
         raise Conflict("Reason not provided")
-    return [_drain(node, asked, now, reason=asked.reason)]
+    return [draining(node, now, reason=asked.reason, by=asked.by.uid)]
 
 
 def _given_back(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
     """One that takes jobs cannot be resumed (22.05); undraining it changes nothing."""
     if node.drain:
-        return [_drain(node, asked, now, drain=False)]
+        return [draining(node, now, reason="", drain=False, by=asked.by.uid)]
     if asked.state == "resume" and node.state.takes_work:
         raise Conflict(BAD_STATE)
     return []
@@ -284,20 +285,8 @@ def _powered_down(node: Node, asked: cmd.SetNode, now: int) -> list[ev.Event]:
         node=node.name, launch=node.launch, at=now, record=replace(node, idle_seconds=0)
     )
     closed = asked.state == "power_down_asap"
-    return [soon, _drain(node, asked, now, reason=POWERED_DOWN)] if closed else [soon]
-
-
-def _drain(
-    node: Node, asked: cmd.SetNode, now: int, *, drain: bool = True, reason: str = ""
-) -> nev.NodeDrain:
-    return nev.NodeDrain(
-        node=node.name,
-        launch=node.launch,
-        at=now,
-        actor=asked.by.uid,
-        drain=drain,
-        reason=reason,
-    )
+    shut = draining(node, now, reason=POWERED_DOWN, by=asked.by.uid)
+    return [soon, shut] if closed else [soon]
 
 
 BAD_STATE = "Invalid node state specified"

@@ -1,15 +1,13 @@
 """A machine that its provider takes back: on notice it is drained, its jobs end as preempted."""
 
+from broker.decide.draining import draining
 from broker.decide.ending import region_of
 from broker.model import events as ev
-from broker.model import nodeevents as nev
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState
 from broker.model.left import TAKEN
 from broker.model.lifecycle import Life, life
 from broker.world import World
-
-ROOT = 0
 
 
 def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.Event]:
@@ -17,14 +15,7 @@ def on_notice(world: World, name: NodeName, when: str, *, now: int) -> list[ev.E
     node = world.nodes.get(name)
     if node is None or node.declared:
         return []
-    drained = nev.NodeDrain(
-        node=name,
-        launch=node.launch,
-        at=now,
-        actor=ROOT,
-        drain=True,
-        reason=f"taken back by EC2 at {when}",
-    )
+    drained = draining(node, now, reason=f"taken back by EC2 at {when}")
     facts: list[ev.Event] = [] if node.drain else [drained]
     for job in world.holders_of(name):
         facts += _pushed_out(world, job, region_of(node), now=now)

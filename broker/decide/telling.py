@@ -1,10 +1,10 @@
 """What nodes are told beside signals, their word that they have it, and of what ails them."""
 
 from broker.decide.commands import OVER, PENDING, records
+from broker.decide.draining import draining
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.errors import Conflict
 from broker.model.ids import NodeName
@@ -13,7 +13,6 @@ from broker.model.lifecycle import Life, life
 from broker.model.recovery import ArtifactsDone, ArtifactsStored, CheckpointDone, Checkpointed
 from broker.world import World
 
-ROOT = 0
 NO_BATCH = "Job {} has no batch script into whose output the message could go"
 
 
@@ -83,15 +82,7 @@ def unkillable(world: World, name: NodeName, *, now: int) -> list[ev.Event]:
     node = world.nodes.get(name)
     if node is None or node.drain:
         return []
-    fact = nev.NodeDrain(
-        node=name,
-        launch=node.launch,
-        at=now,
-        actor=ROOT,
-        drain=True,
-        reason="Kill task failed",
-    )
-    return [fact]
+    return [draining(node, now, reason="Kill task failed")]
 
 
 def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:
@@ -99,12 +90,4 @@ def decide_trouble(world: World, seen: rep.NodeTrouble, now: int) -> Decision:
     node = world.present(seen.node, seen.launch)
     if node is None or node.drain is bool(seen.text):
         return NOTHING
-    fact = nev.NodeDrain(
-        node=node.name,
-        launch=node.launch,
-        at=now,
-        actor=ROOT,
-        drain=bool(seen.text),
-        reason=seen.text,
-    )
-    return Decision([fact])
+    return Decision([draining(node, now, reason=seen.text, drain=bool(seen.text))])
