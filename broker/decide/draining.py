@@ -7,7 +7,7 @@ ROOT = 0
 
 
 def draining(node: Node, now: int, *, reason: str, drain: bool = True, by: int = ROOT) -> NodeDrain:
-    """Who does so stands behind the reason in `sinfo -R`; what the service does is root's (22.05)."""
+    """`by` stands behind the reason in `sinfo -R`: root for what the service does itself."""
     return NodeDrain(
         node=node.name, launch=node.launch, at=now, actor=by, drain=drain, reason=reason
     )
