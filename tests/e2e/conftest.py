@@ -1,4 +1,4 @@
-"""One service that many tests share, a user of it who types `spz`; agents."""
+"""Services that many tests share, a user of one for clusters who types `spz`; agents."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.agents import RunningAgent
 from tests.e2e.service import CONFIG, Preloaded, Service, service
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import CLUSTERS, Terminal
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,15 @@ def served(preloaded: Preloaded, config: str) -> Iterator[Service]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def clusters(preloaded: Preloaded) -> Iterator[Service]:
+    with service(preloaded, CLUSTERS) as made:
+        yield made
+
+
 @pytest.fixture
-def spz(served: Service, short_tmp: Path) -> Terminal:
-    return Terminal(served, short_tmp)
+def spz(clusters: Service, short_tmp: Path) -> Terminal:
+    return Terminal(clusters, short_tmp)
 
 
 @pytest.fixture

@@ -9,15 +9,10 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import ROOT
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
-
-
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
 
 
 def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:

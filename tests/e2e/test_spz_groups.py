@@ -3,13 +3,11 @@
 import json
 import os
 import pwd
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Service
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 GROUP = """\
@@ -30,16 +28,6 @@ run: |
   echo "learn in a job of $SLURM_HET_SIZE"
   sleep 1
 """
-
-
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
-
-
-@pytest.fixture
-def spz(served: Service, short_tmp: Path) -> Terminal:
-    return Terminal(served, short_tmp)
 
 
 def test_a_group_is_one_job_in_queue_and_past_and_ends_with_its_primary_task(

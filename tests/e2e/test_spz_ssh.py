@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.e2e.service import Service
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 pytestmark = [
@@ -19,16 +19,11 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
-
-
 @pytest.fixture
-def spz(served: Service) -> Iterator[Terminal]:
+def spz(clusters: Service) -> Iterator[Terminal]:
     """At a home that a line of ssh's configuration can name."""
     with TemporaryDirectory(prefix="spz ssh", dir="/tmp") as home:
-        yield Terminal(served, Path(home))
+        yield Terminal(clusters, Path(home))
 
 
 def ssh(spz: Terminal, name: str, *command: str, given: bytes = b"") -> subprocess.CompletedProcess:  # type: ignore[type-arg]

@@ -5,15 +5,9 @@ import json
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Service
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
 
 
 def status(spz: Terminal, name: str) -> str:
@@ -57,7 +51,7 @@ def test_a_cluster_of_two_is_stopped_kept_and_started(spz: Terminal) -> None:
     assert spz("status", "dev").code == 1
 
 
-def test_an_idle_cluster_is_stopped_unless_it_is_to_go_down(spz: Terminal, served: Service) -> None:
+def test_an_idle_cluster_is_stopped_unless_it_is_to_go_down(spz: Terminal) -> None:
     assert spz("launch", "-y", "-d", "-c", "idle", "-i", "0", "--cpus", "2+", "echo x").code == 0
     until(lambda: status(spz, "idle") == "STOPPED", "the cluster's stop", 40)
     assert spz("autostop", "-y", "--cancel", "idle").code == 0
@@ -67,5 +61,5 @@ def test_an_idle_cluster_is_stopped_unless_it_is_to_go_down(spz: Terminal, serve
     assert "7m (down)" in spz("status", "idle").out
     assert spz("autostop", "-y", "-i", "7", "idle").code == 0
     assert spz("down", "-y", "idle").code == 0
-    states = {json.loads(doc).get("state") for (doc,) in served.rows("select doc from nodes")}
+    states = {json.loads(doc).get("state") for (doc,) in spz.served.rows("select doc from nodes")}
     assert states

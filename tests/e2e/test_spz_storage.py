@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Service
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 from tests.lab.running import CREDENTIALS, Ways, here
 
 pytestmark = pytest.mark.e2e
@@ -28,11 +28,6 @@ run: echo ran
 """
 
 
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
-
-
 @pytest.fixture
 def cloud() -> Iterator[Ways]:
     with here(lambda: 1_800_000_000.0) as made:
@@ -40,8 +35,8 @@ def cloud() -> Iterator[Ways]:
 
 
 @pytest.fixture
-def spz(served: Service, cloud: Ways, short_tmp: Path) -> Terminal:
-    made = Terminal(served, short_tmp)
+def spz(clusters: Service, cloud: Ways, short_tmp: Path) -> Terminal:
+    made = Terminal(clusters, short_tmp)
     made.environ |= {**CREDENTIALS, "AWS_ENDPOINT_URL": cloud.endpoint}
     aws = short_tmp / "bin" / "aws"
     aws.parent.mkdir()

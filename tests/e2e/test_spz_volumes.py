@@ -1,13 +1,11 @@
 """`spz volumes` as a process: folders of this host where machines are folders too."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.service import Service
-from tests.e2e.terminal import CLUSTERS, Terminal
+from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 FILE = "name: data\ntype: k8s-pvc\nsize: 20Gi\nlabels: {team: nlp}\n"
@@ -16,16 +14,6 @@ resources: {{cpus: 2}}
 volumes: {{~/data: data}}
 run: {run}
 """
-
-
-@pytest.fixture(scope="module")
-def config() -> str:
-    return CLUSTERS
-
-
-@pytest.fixture
-def spz(served: Service, short_tmp: Path) -> Terminal:
-    return Terminal(served, short_tmp)
 
 
 def test_a_volume_outlives_the_clusters_that_use_it_and_is_billed_to_its_owner(
