@@ -8,6 +8,7 @@ from broker.model.errors import Denied, SpzError
 from broker.model.job import Hold, Job, JobState, Owner
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
+from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.programs.targets import Named, read_jobs
 from gateway.api.wire import Answer, Call
 from sbatch_shim.grammar.errors import GrammarError, warning_line
@@ -83,7 +84,7 @@ def full_keyword(word: str, known: tuple[str, ...]) -> str | None:
     word = word.lower()
     if word in known:
         return word
-    return next((one for one in known if len(word) >= 3 and one.startswith(word)), None)
+    return next((one for one in known if is_short_for(word, one, 3)), None)
 
 
 async def _change(desk: Desk, call: Call, verb: Verb, *, query: Query, keyword: str) -> Answer:
@@ -185,7 +186,7 @@ async def release(asked: Asked) -> Answer:
 async def requeue(asked: Asked) -> Answer:
     """`requeue [incomplete] JOBS`: with the word none that has COMPLETED."""
     held, words = asked.keyword == "requeuehold", list(asked.words)
-    unfinished = bool(words) and len(words) > 1 and is_short_for(words[0], INCOMPLETE)
+    unfinished = bool(words) and len(words) > 1 and is_short_for(words[0], INCOMPLETE, 2)
     if unfinished:
         del words[0]
     if held and len(words) > 1 and words[0].lower() == SPECIAL:
@@ -202,11 +203,6 @@ async def requeue(asked: Asked) -> Answer:
 
 
 INCOMPLETE, SPECIAL = "incomplete", "state=specialexit"
-
-
-def is_short_for(word: str, name: str) -> bool:
-    """Whether two letters or more of a word begin the name, in any case."""
-    return len(word) >= 2 and name.startswith(word.lower())
 
 
 async def suspend(asked: Asked) -> Answer:

@@ -63,11 +63,11 @@ ALL_NODES = "all"
 
 async def change(asked: Asked, words: list[Word]) -> Answer:
     """`update nodename=NODES state=STATE [reason=TEXT]`; a reason alone is a new reason."""
-    own = [word for word in words if _is(word, "nodename", 3)]
+    own = [word for word in words if word.names("nodename", 3)]
     others = [word for word in words if word not in own]
-    known = {key: word.value or "" for word in others for key in KEYS if _is(word, key, 3)}
+    known = {key: word.value or "" for word in others for key in KEYS if word.names(key, 3)}
     for word in others:
-        if not any(_is(word, key, 3) for key in KEYS):
+        if not any(word.names(key, 3) for key in KEYS):
             raise _refused(word)
     if not known:
         raise BadValue(NO_CHANGE)
@@ -75,7 +75,7 @@ async def change(asked: Asked, words: list[Word]) -> Answer:
     if state in WAY_OUT:
         raise BadValue(error_line("scontrol", NOT_OURS.format(f"State={state}", WAY_OUT[state])))
     if state not in (*STATES, "reason"):
-        text = next(word.text for word in others if _is(word, "state", 3))
+        text = next(word.text for word in others if word.names("state", 3))
         raise BadValue(f"Invalid input: {text}\n{VALID}")
     reason = known.get("reason", "")
     if state in NEEDS_REASON and not reason:
@@ -86,12 +86,8 @@ async def change(asked: Asked, words: list[Word]) -> Answer:
 KEYS = ("state", "reason")
 
 
-def _is(word: Word, key: str, least: int) -> bool:
-    return len(word.key) >= least and key.startswith(word.key)
-
-
 def _refused(word: Word) -> BadValue:
-    if any(_is(word, key, least) for key, least in CONFIGURED.items()):
+    if any(word.names(key, least) for key, least in CONFIGURED.items()):
         way = "change the configuration, then scontrol reconfigure"
         return BadValue(error_line("scontrol", NOT_OURS.format(word.text.partition("=")[0], way)))
     return BadValue(UNSUPPORTED.format(word.text))

@@ -74,7 +74,7 @@ class _Change:
 
     def _set(self, word: Word) -> None:
         for key, least, setter in SETTERS:
-            if key.startswith(word.key) and len(word.key) >= least and word.value is not None:
+            if word.names(key, least) and word.value is not None:
                 setter(self, word)
                 return
         raise self.fail(f"Unknown parameter {word.text}.")
@@ -228,7 +228,7 @@ async def create(asked: Asked) -> Answer:
 
 
 def _is_one_of(word: Word, names: Iterable[str]) -> bool:
-    return any(len(word.key) >= 3 and one.startswith(word.key) for one in names)
+    return any(word.names(one, 3) for one in names)
 
 
 def _other_creation(asked: Asked, word: Word) -> Answer:

@@ -11,6 +11,7 @@ from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.hostload import host_name, measured
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
+from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.documents import Asker, document, pieces, values
@@ -122,12 +123,8 @@ def _begins(word: str, table: Mapping[str, tuple[int, View]]) -> View | None:
     word = word.lower()
     if word in table:
         return table[word][1]
-    rows = (view for name, (least, view) in table.items() if _short_for(word, name, least))
+    rows = (view for name, (least, view) in table.items() if is_short_for(word, name, least))
     return next(rows, None)
-
-
-def _short_for(word: str, name: str, least: int) -> bool:
-    return len(word) >= least and name.startswith(word)
 
 
 def _showing(entities: Keywords) -> View:
@@ -392,7 +389,7 @@ async def _write(asked: Asked) -> Answer:
 
 def _of_script(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words, where they ask for a script. Raises Finished for all else."""
-    if words and _short_for(words[0].lower(), "config", 1):
+    if words and is_short_for(words[0], "config", 1):
         raise fail(NO_FILE)
     if len(words) < 2:
         raise fail(TOO_FEW.format("write"))

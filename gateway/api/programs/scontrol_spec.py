@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from broker.model.job import Job
 from broker.model.site import Site
+from gateway.api.programs.scontrol_words import is_short_for
 from gateway.translate.gres import Spelling, counts_of
 from sbatch_shim.grammar.check import mail_types
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
@@ -308,5 +309,5 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
 
 def reader_of(key: str) -> Reader | None:
     """What reads the value of a key, which may be cut short."""
-    fits = (read for name, least, read in KEYS if name.startswith(key) and len(key) >= least)
+    fits = (read for name, least, read in KEYS if is_short_for(key, name, least))
     return next(fits, None)

@@ -66,7 +66,7 @@ LEAST = 3
 
 def _names(word: Word, entity: str) -> bool:
     """Slurm takes any beginning of three letters or more."""
-    return len(word.key) >= LEAST and entity.startswith(word.key) and word.value is not None
+    return word.names(entity, LEAST) and word.value is not None
 
 
 async def _jobs(asked: Asked, words: list[Word]) -> Answer:
@@ -120,7 +120,7 @@ Setter = Callable[[Asked, Word, Update], Update]
 
 def _setter(word: Word, asked: Asked) -> Setter:
     for key, least, setter in SETTERS:
-        if key.startswith(word.key) and len(word.key) >= least:
+        if word.names(key, least):
             return setter
     reader = reader_of(word.key)
     if reader is not None:
@@ -309,7 +309,7 @@ async def _steps(asked: Asked, words: list[Word]) -> Answer:
     """A step's time limit, in minutes or as a time; Slurm changes nothing else of a step."""
     ids = [word for word in words if _names(word, "stepid")]
     others = [word for word in words if word not in ids]
-    limits = [word for word in others if "timelimit".startswith(word.key) and len(word.key) >= 2]
+    limits = [word for word in others if word.names("timelimit", 2)]
     if len(limits) != len(others):
         wrong = next(word for word in others if word not in limits)
         raise BadValue(UNSUPPORTED.format(wrong.text))

@@ -1,4 +1,4 @@
-"""KEY=VALUE words of scontrol, taken apart."""
+"""Words of scontrol: KEY=VALUE taken apart, and what is cut short."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,15 @@ class Word:
     value: str | None
     sign: str
     text: str
+
+    def names(self, name: str, least: int) -> bool:
+        """Whether its key is that name, or enough of its letters."""
+        return is_short_for(self.key, name, least)
+
+
+def is_short_for(word: str, name: str, least: int) -> bool:
+    """Whether a word of so many letters or more begins the name, in any case."""
+    return len(word) >= least and name.startswith(word.lower())
 
 
 def read_word(text: str) -> Word:
