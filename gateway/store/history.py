@@ -18,10 +18,9 @@ from broker.model.volume import VolumeEvent
 from broker.ports import HistoryQuery
 from gateway.store import records
 from gateway.store import statements as do
-from gateway.store.book import BOOK_CHANGES
 from gateway.store.faults import told
 from gateway.store.gangs import LEADERS, components
-from gateway.store.kept import RESERVATION_FACTS, VOLUME_FACTS
+from gateway.store.kept import BOOK_FACTS, RESERVATION_FACTS, VOLUME_FACTS
 from gateway.store.rollup import Sums
 from gateway.store.tables import jobs
 from gateway.store.windows import in_window, window
@@ -80,20 +79,16 @@ class SqlHistory(Sums):
 
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
-        found = (records.event("BookChanged", doc, None) for (doc,) in self.read(BOOK_CHANGES, {}))
-        return [fact for fact in found if isinstance(fact, BookChanged)]
+        return [fact for fact in self._facts(BOOK_FACTS) if isinstance(fact, BookChanged)]
 
     def reservation_facts(self) -> Sequence[ReservationEvent]:
         """What ever became of reservations, in order."""
-        rows = self.read(RESERVATION_FACTS, {})
-        found = (records.event(kind, doc, None) for kind, doc in rows)
+        found = self._facts(RESERVATION_FACTS)
         return [fact for fact in found if isinstance(fact, ReservationEvent)]
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""
-        rows = self.read(VOLUME_FACTS, {})
-        found = (records.event(kind, doc, None) for kind, doc in rows)
-        return [fact for fact in found if isinstance(fact, VolumeEvent)]
+        return [fact for fact in self._facts(VOLUME_FACTS) if isinstance(fact, VolumeEvent)]
 
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""
@@ -106,6 +101,10 @@ class SqlHistory(Sums):
         """All rows of one statement. Raises Busy."""
         with told(self._name), self._readers.connect() as connection:
             return connection.execute(statement, values).all()
+
+    def _facts(self, statement: Executable) -> Iterator[Event]:
+        rows = self.read(statement, {})
+        return (records.event(kind, doc, None) for kind, doc in rows)
 
     def _pages(self, query: HistoryQuery) -> Iterator[list[Job]]:
         if query.jobs:

@@ -1,4 +1,4 @@
-"""What is read of reservations and volumes: facts among all others, each found by an index."""
+"""What is read of the book, reservations and volumes: facts among all others, by an index each."""
 
 from typing import Any
 
@@ -11,5 +11,6 @@ def _facts(which: TextClause) -> Select[Any]:
     return select(t.events.c.kind, t.events.c.doc).where(which).order_by(t.events.c.seq)
 
 
+BOOK_FACTS = _facts(t.OF_THE_BOOK)
 RESERVATION_FACTS = _facts(t.OF_RESERVATIONS)
 VOLUME_FACTS = _facts(t.OF_VOLUMES)
