@@ -28,7 +28,7 @@ from tests.lab.beside import TARGETS
 from tests.lab.box import Box, Call
 from tests.lab.controls import CALLS_KEPT, control, metadata
 from tests.lab.faults import Fault
-from tests.lab.launching import LabInstance
+from tests.lab.instance import LabInstance
 from tests.lab.machines import Delays, Hosts, Machine, Machines
 from tests.lab.shop import Shop
 from tests.lab.stock import Stock

@@ -2,12 +2,11 @@
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
-from moto.ec2.models import instances as moto_instances
+from moto.ec2.models.instances import Reservation
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 
@@ -15,7 +14,8 @@ from tests.lab.bill import beside
 from tests.lab.box import Box
 from tests.lab.faults import Fault
 from tests.lab.fleet import Asked, Choice, Given, allocate
-from tests.lab.machines import CODES, REASONS, USER, Machine
+from tests.lab.instance import LabInstance
+from tests.lab.machines import USER, Machine
 from tests.lab.stock import Pool
 from tests.lab.tokens import fingerprint
 from tests.lab.wares import ON_DEMAND, SPOT
@@ -23,74 +23,6 @@ from tests.lab.wares import ON_DEMAND, SPOT
 BLOCK = "capacity-block"
 USER_DATA_BYTES = 16 * 1024
 FLEET_DEFAULTS = {ON_DEMAND: "lowest-price", SPOT: "lowest-price"}
-
-
-class LabInstance(moto_instances.Instance):
-    """Moto's instance with the address and the state of a machine of the box."""
-
-    machine: Machine | None = None
-    spot_instance_request_id: str | None = None
-    end: Callable[[], None] | None = None
-    halt: Callable[[], None] | None = None
-    wake: Callable[[], None] | None = None
-
-    @property
-    def _address(self) -> str | None:
-        machine = self.machine
-        return None if machine is None or machine.state == "terminated" else machine.address
-
-    @property
-    def private_ip(self) -> str | None:
-        return self._address
-
-    @property
-    def private_ip_address(self) -> str | None:
-        return self._address
-
-    @property
-    def private_dns_name(self) -> str:
-        return super().private_dns_name if self._address else ""
-
-    @property
-    def public_ip(self) -> str | None:
-        return self._address
-
-    @property
-    def public_ip_address(self) -> str | None:
-        return self._address
-
-    def terminate(self) -> moto_instances.InstanceState:
-        """Begins its end; what is attached goes when it is terminated."""
-        before = moto_instances.InstanceState(self._state.name, self._state.code)
-        if self.end is not None:
-            self.end()
-        return before
-
-    def stop(self) -> moto_instances.InstanceState:
-        before = moto_instances.InstanceState(self._state.name, self._state.code)
-        if self.halt is not None:
-            self.halt()
-        return before
-
-    def start(self) -> moto_instances.InstanceState:
-        """Raises Fault where there is no room."""
-        before = moto_instances.InstanceState(self._state.name, self._state.code)
-        if self.wake is not None:
-            self.wake()
-        return before
-
-    def show(self, machine: Machine) -> None:
-        """Takes over the machine's state."""
-        if machine.state == "terminated":
-            super().terminate()
-        self._state.name, self._state.code = machine.state, CODES[machine.state]
-        since = machine.launched_at if machine.running_at is None else machine.running_at
-        self.launch_time = datetime.fromtimestamp(int(since), UTC).replace(tzinfo=None)
-        self.state_reason = moto_instances.StateReason()
-        if machine.reason:
-            said = f"{machine.reason}: {REASONS.get(machine.reason, '')}"
-            self.state_reason = moto_instances.StateReason(said, machine.reason)
-        self._reason = machine.transition_reason()
 
 
 class Launching(EC2Response):
@@ -221,9 +153,7 @@ class Launching(EC2Response):
         if most and self._price(pool) > float(most) * 1_000_000:
             raise Fault("SpotMaxPriceTooLow")
 
-    def _launch(
-        self, params: Mapping[str, Any], pool: Pool, count: int
-    ) -> moto_instances.Reservation:
+    def _launch(self, params: Mapping[str, Any], pool: Pool, count: int) -> Reservation:
         """So many machines, made by moto with what it knows, and put under the box's rule."""
         if len(base64.b64decode(params.get("UserData") or "")) > USER_DATA_BYTES:
             raise Fault("InvalidParameterValue", "User data is limited to 16384 bytes")
