@@ -8,7 +8,7 @@ from broker.model.build import USUAL, Build, tier_of
 from broker.model.errors import BadSpec
 from gateway.translate.skypilot import Candidate
 from gateway.translate.skypilot_container import KEY, PREFIX
-from gateway.translate.skypilot_values import ZONE_NAME, Place
+from gateway.translate.skypilot_values import Place
 
 KEYS = ("image_id", "disk_size", "disk_tier", "labels", "ports")
 NO_EFFECT = "no effect here, machines of this partition are not bought of EC2"
@@ -97,10 +97,8 @@ def _images(candidate: Candidate) -> Iterator[tuple[str, str]]:
 
 def _region(place: Place, ami: str) -> str:
     """The one in which it is looked for."""
-    if place.region:
-        return place.region
-    if place.zone and ZONE_NAME.fullmatch(place.zone):
-        return place.zone[:-1]
+    if region := place.unnamed().region:
+        return region
     out = f"infra: aws/REGION, or image_id: {{REGION: {ami}}}"
     raise _bad("image_id", ami, "an AMI is of one region, and none is named", hint=out)
 

@@ -30,7 +30,7 @@ from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
 from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, packed, run_of
 from gateway.translate.skypilot_slurm import options, slurm_fields
-from gateway.translate.skypilot_values import CLUSTER_NAME, ZONE_NAME, Cpus, Gpu, Place
+from gateway.translate.skypilot_values import CLUSTER_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
 from gateway.translate.staging import Staging, read_staging
 from gateway.translate.volumes import placed
@@ -297,14 +297,13 @@ def _choices(candidate: Candidate, notes: list[str]) -> Iterator[Choice]:
 
 
 def _known_place(place: Place, notes: list[str]) -> Place:
-    if place.zone is None or not ZONE_NAME.fullmatch(place.zone):
-        return place
-    region = place.region or place.zone[:-1]
-    notes.append(
-        f"resources.zone: {place.zone} is read as {region}; a zone's name means another place "
-        "in each account, an id such as use1-az4 is taken as it is"
-    )
-    return Place(place.cloud, region, None)
+    known = place.unnamed()
+    if known != place:
+        notes.append(
+            f"resources.zone: {place.zone} is read as {known.region}; a zone's name means another "
+            "place in each account, an id such as use1-az4 is taken as it is"
+        )
+    return known
 
 
 def _gres(gpus: list[Gpu]) -> tuple[Gres, ...]:

@@ -99,6 +99,12 @@ class Place:
     region: str | None = None
     zone: str | None = None
 
+    def unnamed(self) -> "Place":
+        """Only the region of a zone's name, which is another place in each account; ids stay."""
+        if self.zone is None or not ZONE_NAME.fullmatch(self.zone):
+            return self
+        return Place(self.cloud, self.region or self.zone[:-1], None)
+
 
 @dataclass(frozen=True, slots=True)
 class Autostop:

@@ -10,9 +10,9 @@ from broker.model.errors import BadSpec
 from broker.model.spec import Attached, TaskSpec, Where
 from broker.model.volume import NamedVolume
 from gateway.config.problems import near
-from gateway.translate import skypilot_values as values
 from gateway.translate.skypilot import VolumeFile, read_volume_file
 from gateway.translate.skypilot_build import labels_of
+from gateway.translate.skypilot_values import Place
 
 TYPES = ("ebs", "k8s-pvc")
 """What becomes a volume of EBS; the second is SkyPilot's usual one."""
@@ -76,12 +76,12 @@ def _must_be_ebs(file: VolumeFile, notes: list[str]) -> None:
 
 
 def _place(file: VolumeFile, notes: list[str]) -> tuple[str | None, str | None]:
-    place = file.infra or values.Place(None, None, None)
-    if place.zone is None or not values.ZONE_NAME.fullmatch(place.zone):
-        return place.region, place.zone
-    region = place.region or place.zone[:-1]
-    notes.append(f"infra: {place.zone} is read as {region}; an id such as use1-az4 is a zone")
-    return region, None
+    place = file.infra or Place()
+    known = place.unnamed()
+    if known != place:
+        told = f"infra: {place.zone} is read as {known.region}; an id such as use1-az4 is a zone"
+        notes.append(told)
+    return known.region, known.zone
 
 
 def _tier(file: VolumeFile, notes: list[str]) -> str | None:
