@@ -96,7 +96,7 @@ def test_what_it_costs_an_hour_is_what_was_told_last() -> None:
 
 def test_a_price_of_another_launch_or_of_no_machine_changes_nothing() -> None:
     run = Running()
-    before = run.bench.world.nodes
+    before = dict(run.bench.world.nodes)
     other = replace(run.told((0, 9)), launch=99)
     run.bench.step(rep.Repriced(node=other.node, launch=other.launch, machine=other))
     run.bench.step(rep.Repriced(node="ec2-8", launch=1, machine=other))  # type: ignore[arg-type]
