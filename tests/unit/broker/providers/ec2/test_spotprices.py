@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from accounting.rates import Price
-from broker.model.ids import NodeName
-from broker.model.offer import Machine, MachineState, Market
+from broker.model.offer import MachineState, Market
 from broker.providers.ec2.errors import AwsError
 from broker.providers.ec2.network import Zones
 from broker.providers.ec2.spotprices import EVERY_SECONDS, SILENT_SECONDS, SpotPrices
+from tests.unit.broker.made import machine
 
 START = 1_700_000_000
 REGION = "us-east-1"
@@ -45,24 +45,6 @@ def _row(at: int, price: str) -> dict[str, Any]:
     }
 
 
-def machine(**changed: Any) -> Machine:
-    usual: dict[str, Any] = {
-        "id": "i-1",
-        "node": NodeName("ec2-1"),
-        "launch": 1,
-        "token": "t",
-        "state": MachineState.RUNNING,
-        "region": REGION,
-        "zone": ZONE,
-        "instance_type": "m7i.large",
-        "market": Market.SPOT,
-        "micro_usd_per_hour": 9,
-        "launched_at": START,
-        "running_at": START + 5,
-    }
-    return Machine(**{**usual, **changed})
-
-
 @pytest.fixture
 def api() -> Api:
     return Api()
@@ -74,7 +56,8 @@ def prices(api: Api) -> SpotPrices:
 
 
 def told(prices: SpotPrices, now: int, **changed: Any) -> tuple[Price, ...]:
-    return prices.told(REGION, {"i-1": machine(**changed)}, now)["i-1"].prices
+    usual = {"market": Market.SPOT, "launched_at": START, "running_at": START + 5}
+    return prices.told(REGION, {"i-1": machine(**usual | changed)}, now)["i-1"].prices
 
 
 def test_a_machine_has_the_prices_from_its_launch_on(prices: SpotPrices) -> None:
