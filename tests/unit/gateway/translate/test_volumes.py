@@ -1,5 +1,6 @@
 """Volumes' files as SkyPilot writes them, and tasks that go where their volumes are."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_task_is_bought_in_its_volumes_zone(
 def test_a_task_that_cannot_be_where_its_volumes_are_is_refused(
     spec: TaskSpec, uid: int, told: str
 ) -> None:
-    with pytest.raises(BadSpec, match=told.replace("(", r"\(")):
+    with pytest.raises(BadSpec, match=re.escape(told)):
         placed(spec, KNOWN, uid)
 
 
