@@ -1,6 +1,7 @@
 """Generic resources of options as the spec has them, in the site's names and spelling."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from broker.model.site import Site
 from broker.model.spec import Gres
@@ -33,16 +34,24 @@ class NamelessError(Exception):
     """A resource without a name, which only the controller refuses."""
 
 
-class Complaint(GrammarError):
-    """What no job can ask for, in lines that begin with the command's name."""
+class Complaint(Exception):
+    """What nobody can ask for, in lines that begin with the command's name."""
 
-    def __init__(self, lines: Iterable[str], program: str = "sbatch") -> None:
-        self.lines = tuple(lines)
-        super().__init__("".join(error_line(program, line) for line in self.lines), FAILURE)
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
 
-    def of(self, program: str) -> "Complaint":
-        """The same by another command."""
-        return Complaint(self.lines, program)
+
+@contextmanager
+def told_by(program: str, refuse: Callable[[str], GrammarError]) -> Iterator[None]:
+    """What is wrong within is told by the command; `refuse` makes the controller's refusal."""
+    try:
+        yield
+    except NamelessError:
+        raise refuse(BAD_TRES) from None
+    except Complaint as wrong:
+        lines = (error_line(program, line) for line in wrong.lines)
+        raise GrammarError("".join(lines), FAILURE) from None
 
 
 class Spelling:
@@ -71,7 +80,7 @@ class Spelling:
 
 
 def per_node(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
-    """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises GrammarError."""
+    """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises Complaint, NamelessError."""
     items: list[Item] = []
     if "gres" in part:
         items += _gres_items(part["gres"].text or "", spelling)
@@ -86,7 +95,7 @@ def _per_socket(part: Part) -> list[Item]:
     geometry = part["extra-node-info"].value if "extra-node-info" in part else (None,)
     sockets = part["sockets-per-node"].value if "sockets-per-node" in part else geometry[0]
     if sockets is None:
-        raise _complaint(NEEDS_SOCKETS, BAD_GRES)
+        raise Complaint(NEEDS_SOCKETS, BAD_GRES)
     return [item._replace(count=item.count * sockets) for item in _gpus(part, "gpus-per-socket")]
 
 
@@ -96,9 +105,9 @@ def _gres_items(text: str, spelling: Spelling) -> list[Item]:
     except GresError as wrong:
         if wrong.kind == NAME:
             raise NamelessError(BAD_TRES) from wrong
-        raise _complaint(BAD_TRES) from wrong
+        raise Complaint(BAD_TRES) from wrong
     if any(item.name not in spelling.names for item in items):
-        raise _complaint(BAD_GRES)
+        raise Complaint(BAD_GRES)
     return list(items)
 
 
@@ -109,7 +118,7 @@ def per_job(part: Part, spelling: Spelling, *, nodes: int | None = None) -> tupl
     """
     found = spelling.gres(_gpus(part, "gpus") or _implied(part, nodes))
     if found and nodes and total(found) < nodes:
-        raise _complaint(FEWER_GPUS, BAD_GRES)
+        raise Complaint(FEWER_GPUS, BAD_GRES)
     return found
 
 
@@ -127,10 +136,10 @@ OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", 
 
 
 def must_be_of_one_mind(asked: Iterable[Gres]) -> None:
-    """GPUs with a type and without one are not asked for together. Raises GrammarError (22.05)."""
+    """GPUs with a type and without one are not asked for together. Raises Complaint (22.05)."""
     typed = {one.type is not None for one in asked if one.name == GPU}
     if len(typed) > 1:
-        raise _complaint(WITH_AND_WITHOUT)
+        raise Complaint(WITH_AND_WITHOUT)
 
 
 def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
@@ -169,15 +178,15 @@ def _gpus(part: Part, long: str) -> list[Item]:
         return list(read_gpus(part[long].text or ""))
     except GresError as wrong:
         if wrong.kind == SHAPE:
-            raise _complaint(BAD_TRES) from wrong
+            raise Complaint(BAD_TRES) from wrong
         return [Item(GPU, part[long].text, 1)]
 
 
 def must_agree(each: Iterable[Gres], whole: Iterable[Gres]) -> None:
-    """In all there are no fewer GPUs than on one node. Raises GrammarError (22.05)."""
+    """In all there are no fewer GPUs than on one node. Raises Complaint (22.05)."""
     asked = list(whole)
     if asked and total(asked) < total(each):
-        raise _complaint(FEWER_IN_ALL, BAD_GRES)
+        raise Complaint(FEWER_IN_ALL, BAD_GRES)
 
 
 def total(gres: Iterable[Gres]) -> int:
@@ -186,22 +195,18 @@ def total(gres: Iterable[Gres]) -> int:
 
 
 def must_have_gpus(part: Part, *, gpus: int) -> None:
-    """Refuses figures per GPU or per task that have nothing to stand on. Raises GrammarError."""
+    """Refuses figures per GPU or per task that have nothing to stand on. Raises Complaint."""
     if not gpus:
         for long, name in (("cpus-per-gpu", "cpus_per_tres"), ("mem-per-gpu", "mem_per_tres")):
             if long in part and part[long].value != ALL:
                 asked = f"{name}=gres/gpu:{part[long].value}"
-                raise _complaint(f"Requested {asked} but did not request any GPU.", BAD_GRES)
+                raise Complaint(f"Requested {asked} but did not request any GPU.", BAD_GRES)
     told = not part.keys().isdisjoint(("ntasks", "ntasks-per-node", "gpus"))
     if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
-        raise _complaint(NEEDS_TASKS, BAD_GRES)
+        raise Complaint(NEEDS_TASKS, BAD_GRES)
     for long in PER_GPU:
         if long in part and not gpus and not {"ntasks", "nodes", "nodelist"} & part.keys():
-            raise _complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
-
-
-def _complaint(*lines: str) -> Complaint:
-    return Complaint(lines)
+            raise Complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
 
 
 def help_text(spelling: Spelling) -> str:

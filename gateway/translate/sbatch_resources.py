@@ -14,7 +14,6 @@ from gateway.translate.refusals import (
     BAD_FEATURE,
     BAD_NODE,
     BAD_PARTITION,
-    BAD_TRES,
     FIRST_LINES,
     NO_NODES,
 )
@@ -61,12 +60,8 @@ class Asking:
 
 def resources(asked: Asking) -> Resources:
     """Raises GrammarError with Slurm's text for what no node could give."""
-    try:
+    with gres.told_by(asked.program, asked.refuse):
         return _resources(asked)
-    except gres.NamelessError:
-        raise asked.refuse(BAD_TRES) from None
-    except gres.Complaint as wrong:
-        raise wrong.of(asked.program) from None
 
 
 def _resources(asked: Asking) -> Resources:

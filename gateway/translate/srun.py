@@ -32,7 +32,7 @@ from gateway.translate.stepplace import (
     uneven,
 )
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import failed, fatal
+from sbatch_shim.grammar.errors import GrammarError, failed, fatal
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.parse import (
     AUTOCOMPLETE,
@@ -52,6 +52,7 @@ Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
 """Name of an allocation of salloc's that was given none."""
 NO_COMMAND = "No command given to execute."
+NO_STEP = "Unable to create step for job {}: {}"
 SEVERAL = "heterogeneous jobs are not supported: ask for one component"
 MPI_TYPES = "MPI plugin types are...\n\tnone\n"
 MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
@@ -294,6 +295,15 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
 
     Raises GrammarError.
     """
+
+    def refuse(text: str) -> GrammarError:
+        return failed(request.program, NO_STEP.format(job.id, text))
+
+    with gres.told_by(request.program, refuse):
+        return _step(request, job, window)
+
+
+def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec:
     inside, site = request.job is not None, request.setting.site
     at = placement(request.part, job, request.named, spelling=request.spelling)
     return StepSpec(

@@ -93,6 +93,24 @@ def test_words_become_a_step_of_the_job_they_are_in(site: Site, what: str) -> No
 
 
 # fmt: off
+NO_GRES: dict[str, tuple[str, str]] = {
+    # option, what srun says
+    "unknown":   ("--gres=bogus", "Invalid generic resource (gres) specification"),
+    "no name":   ("--gres=:1", "Unable to create step for job 700001: Invalid Trackable RESource (TRES) specification"),
+    "malformed": ("--gres=gpu:x:y:z", "Invalid Trackable RESource (TRES) specification"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", NO_GRES)
+def test_srun_itself_tells_what_is_wrong_with_resources_of_a_step(site: Site, what: str) -> None:
+    option, said = NO_GRES[what]
+    with pytest.raises(GrammarError) as told:
+        step(read(site, option, "true", environ=IN_JOB), job(4), None)
+    assert told.value.stderr == f"srun: error: {said}\n"
+
+
+# fmt: off
 FILES: dict[str, tuple[tuple[str, ...], tuple[str | None, str | None, str | None]]] = {
     "all pass through": ((), (None, None, None)),
     "both in one":      (("-o", "a-%t"), (None, "a-%t", "a-%t")),
