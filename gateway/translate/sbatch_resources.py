@@ -39,6 +39,11 @@ class Asking:
     read_nodefile: ReadLines
     program: str = "sbatch"
 
+    def refuse_after(self, line: str, text: str) -> GrammarError:
+        """The refusal of a text, behind a line of its own."""
+        refusal = self.refuse(text)
+        return GrammarError(error_line(self.program, line) + refusal.stderr, refusal.code)
+
     def value(self, long: str) -> Any:
         """What was read from its text, as its kind has it; None if it was not given."""
         given = self.part.get(long)
@@ -242,9 +247,8 @@ def must_know(asked: Asking) -> None:
     names = [name for name in (asked.text("partition") or "").split(",") if name]
     unknown = ",".join(name for name in names if asked.site.partition(name) is None)
     if unknown or _is_blank(asked):
-        line = error_line(asked.program, FIRST_LINES["partition"].format(unknown or "(null)"))
-        refusal = asked.refuse(BAD_PARTITION)
-        raise GrammarError(line + refusal.stderr, refusal.code)
+        line = FIRST_LINES["partition"].format(unknown or "(null)")
+        raise asked.refuse_after(line, BAD_PARTITION)
 
 
 def _is_blank(asked: Asking) -> bool:

@@ -28,7 +28,7 @@ from sbatch_shim.grammar.dependencies import (
     UnsupportedKindError,
     read_dependencies,
 )
-from sbatch_shim.grammar.errors import GrammarError, error_line, failed
+from sbatch_shim.grammar.errors import failed
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.show import show_given
 
@@ -169,9 +169,7 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
     if (asked.number("nice") or 0) < 0 and not by.admin:
         raise asked.refuse(refusals.BAD_NICE)
     if "reboot" in asked.part and not by.admin:
-        refusal = asked.refuse(refusals.NOT_ALLOWED)
-        line = error_line(asked.program, refusals.NO_REBOOT)
-        raise GrammarError(line + refusal.stderr, refusal.code)
+        raise asked.refuse_after(refusals.NO_REBOOT, refusals.NOT_ALLOWED)
 
 
 def _must_fit_together(asked: Asking) -> None:
