@@ -160,8 +160,11 @@ def test_each_wish_has_its_words(
     node: Path, changes: dict[str, Any], name: str, words: str
 ) -> None:
     put(node, name)
-    made = wrapped(node, changed(image="/i.sif" if name != "docker" else "i", **changes))
-    assert words.encode() in b" ".join(made)
+    image = "/i.sif" if name != "docker" else "i"
+    plain, made = (wrapped(node, changed(image=image, **more)) for more in ({}, changes))
+    asked = f" {words} ".encode()
+    assert asked in b" ".join(made)
+    assert (asked in b" ".join(plain)) is (words == f"--user {IDS}")
 
 
 def test_an_entry_point_is_left_out_unless_it_is_asked_for(node: Path) -> None:
