@@ -99,8 +99,10 @@ def test_what_is_for_operators_is_denied_to_others(line: str) -> None:
     assert "error: Permission denied" in str(answer.err)
 
 
-def test_help_has_every_command() -> None:
-    assert str(scontrol("help").out).startswith("Usage: scontrol")
+def test_help_is_what_the_option_of_that_name_tells() -> None:
+    said = str(scontrol("help").out)
+    assert said.startswith("Usage: scontrol")
+    assert said == scontrol("--help").out
 
 
 def test_without_a_command_there_is_a_prompt_with_the_options_that_were_given() -> None:
