@@ -35,16 +35,12 @@ from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
-from broker.model.facts import JobFact
+from broker.model.facts import JobFact, RecordGone, RecordSet, folded
 from broker.model.ids import Digest, NodeName
 from broker.model.inbox import Message
 from broker.model.job import Job
-from broker.model.reservation import ReservationGone, ReservationSet
-from broker.model.reservation import folded as folded_reservations
 from broker.model.site import Site
 from broker.model.stopping import StartCluster
-from broker.model.volume import VolumeGone, VolumeSet
-from broker.model.volume import folded as folded_volumes
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.plan import plan
@@ -62,7 +58,7 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-CHANGES_RULES = (ev.BookChanged, ReservationSet, ReservationGone, VolumeSet, VolumeGone)
+CHANGES_RULES = (ev.BookChanged, RecordSet, RecordGone)
 MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 FREE = "None"
 """The reason of a job that nobody has told yet why it waits."""
@@ -131,8 +127,8 @@ class Engine:
         world.load(store.live_jobs(ended_after=now - world.site.min_job_age), store.live_nodes())
         world.load(store.jobs_named(world.named_dependencies()), ())
         world.site = with_changes(world.site, store.book_changes())
-        world.reservations = folded_reservations(store.reservation_facts())
-        world.volumes = folded_volumes(store.volume_facts())
+        world.reservations = folded(store.reservation_facts())
+        world.volumes = folded(store.volume_facts())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.budgets.note((), now)

@@ -8,18 +8,18 @@ from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.facts import JobFact
+from broker.model.facts import JobFact, after
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, Step, StepState
 from broker.model.left import left_behind
 from broker.model.lifecycle import apply
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
-from broker.model.reservation import Reservation, ReservationGone, ReservationSet
+from broker.model.reservation import Reservation, ReservationEvent
 from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind
 from broker.model.tally import Charge, Party, Used, party_of, used_by
-from broker.model.volume import NamedVolume, VolumeEvent, after
+from broker.model.volume import NamedVolume, VolumeEvent
 
 MOVING = frozenset(NodeState) - {
     NodeState.POWERED_DOWN,
@@ -148,11 +148,8 @@ class World:
             self._apply_node(event)
         elif isinstance(event, ev.BookChanged):
             self.site = with_book(self.site, changed(self.site.book, event.change))
-        elif isinstance(event, ReservationSet):
-            self.reservations = {**self.reservations, event.record.name: event.record}
-        elif isinstance(event, ReservationGone):
-            others = self.reservations.items()
-            self.reservations = {name: one for name, one in others if name != event.name}
+        elif isinstance(event, ReservationEvent):
+            self.reservations = after(self.reservations, event)
         elif isinstance(event, VolumeEvent):
             self.volumes = after(self.volumes, event)
         self.last_event = number

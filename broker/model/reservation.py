@@ -1,9 +1,10 @@
 """Reservations: declared nodes kept for some users or accounts from one moment to another."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from broker.model.facts import RecordGone, RecordSet
 from broker.model.ids import NodeName
 from broker.model.job import Owner
 
@@ -12,8 +13,6 @@ REPEATS: Mapping[str, int] = {"HOURLY": HOUR, "DAILY": DAY, "WEEKLY": 7 * DAY}
 """Flags that make it come again, and after how many seconds."""
 BY_WEEK: Mapping[str, tuple[int, ...]] = {"WEEKDAY": (0, 1, 2, 3, 4), "WEEKEND": (5, 6)}
 """Flags that make it come again on days of the week (Monday is 0)."""
-NOBODY = -1
-"""The actor of what time alone brought about."""
 OPEN_ENDED = 365 * DAY
 """How long one lasts that is asked for without an end (Slurm: a year)."""
 
@@ -162,32 +161,15 @@ class DropReservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationSet:
+class ReservationSet(RecordSet):
     """A reservation is made or changed, has begun, or moves to its next time."""
 
-    at: int
-    actor: int = NOBODY
     record: Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationGone:
+class ReservationGone(RecordGone):
     """Deleted, over, or not used for too long."""
-
-    at: int
-    actor: int = NOBODY
-    name: str
 
 
 ReservationEvent = ReservationSet | ReservationGone
-
-
-def folded(facts: Iterable[ReservationEvent]) -> dict[str, Reservation]:
-    """The reservations that are there after these facts, in the order in which they came."""
-    known: dict[str, Reservation] = {}
-    for fact in facts:
-        if isinstance(fact, ReservationSet):
-            known[fact.record.name] = fact.record
-        else:
-            known.pop(fact.name, None)
-    return known

@@ -7,7 +7,7 @@ from enum import StrEnum
 from accounting.ids import AccountName, JobId
 from accounting.ledger import Meter
 from broker.model.build import Build, Volume
-from broker.model.facts import SYSTEM
+from broker.model.facts import RecordGone, RecordSet
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner
 from broker.model.spec import Attached
@@ -138,37 +138,18 @@ VolumeSeen = VolumeMade | VolumeNotMade | VolumeDropped | VolumeAttached | Volum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeSet:
+class VolumeSet(RecordSet):
     """A volume is asked for or has changed."""
 
-    at: int
-    actor: int = SYSTEM
     record: NamedVolume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeGone:
-    at: int
-    actor: int = SYSTEM
-    name: str
+class VolumeGone(RecordGone):
+    """It is deleted, or forgotten."""
 
 
 VolumeEvent = VolumeSet | VolumeGone
-
-
-def after(known: dict[str, NamedVolume], fact: VolumeEvent) -> dict[str, NamedVolume]:
-    """The volumes after the fact, by name; what was known stays as it is."""
-    if isinstance(fact, VolumeSet):
-        return {**known, fact.record.name: fact.record}
-    return {name: one for name, one in known.items() if name != fact.name}
-
-
-def folded(facts: Iterable[VolumeEvent]) -> dict[str, NamedVolume]:
-    """The volumes that are there after these facts."""
-    known: dict[str, NamedVolume] = {}
-    for fact in facts:
-        known = after(known, fact)
-    return known
 
 
 # --- whose they are

@@ -11,6 +11,7 @@ from broker.model import effects as ef
 from broker.model import reports as rep
 from broker.model.build import Build
 from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.facts import folded
 from broker.model.spec import Attached, Resources, StepSpec
 from broker.model.volume import (
     ApplyVolume,
@@ -22,7 +23,6 @@ from broker.model.volume import (
     VolumeMade,
     VolumeNotMade,
     VolumeState,
-    folded,
 )
 from broker.optimize.costs import hourly
 from tests.unit.broker.test_engine import ALICE, BOB, Bench, machine
