@@ -11,12 +11,12 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, select
 
+from broker.model.ids import digest_of
 from gateway.store import records, rows
 from gateway.store import statements as do
 from gateway.store import tables as t
@@ -165,7 +165,7 @@ def read_archive(lines: Sequence[str]) -> Iterator[tuple[Table, Row]]:
 
 def _spec(row: Row, _specs: Specs) -> Row:
     records.spec(row["doc"])
-    return {"digest": sha256(row["doc"].encode()).hexdigest()}
+    return {"digest": digest_of(row["doc"].encode())}
 
 
 def _job(row: Row, specs: Specs) -> Row:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import Any
 
 from accounting.ledger import Entry
 from broker.model.events import Event
 from broker.model.facts import JobFact, NodeFact
-from broker.model.ids import Digest, NodeName
+from broker.model.ids import Digest, NodeName, digest_of
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
@@ -24,8 +23,8 @@ class Shared:
     """Which specs and blobs the store has already: what many jobs share is written once."""
 
     def __init__(self) -> None:
-        self._blobs: dict[Digest, None] = {}
-        self._new_blobs: dict[Digest, None] = {}
+        self._blobs: set[Digest] = set()
+        self._new_blobs: set[Digest] = set()
         self._known: dict[int, tuple[TaskSpec, str]] = {}
         self._new: dict[int, tuple[TaskSpec, str]] = {}
         self._rows: list[NewRow] = []
@@ -36,7 +35,7 @@ class Shared:
         if found:
             return found[1]
         doc = records.spec_text(spec)
-        digest = sha256(doc.encode()).hexdigest()
+        digest = digest_of(doc.encode())
         self._new[id(spec)] = spec, digest
         self._rows.append({"digest": digest, "doc": doc})
         return digest
@@ -44,7 +43,7 @@ class Shared:
     def blobs(self, blobs: Mapping[Digest, bytes]) -> list[NewRow]:
         """Those that are not known to be there: they never go."""
         new = [digest for digest in blobs if digest not in self._blobs]
-        self._new_blobs |= dict.fromkeys(new)
+        self._new_blobs.update(new)
         return [{"digest": digest, "bytes": blobs[digest]} for digest in new]
 
     def unwritten(self) -> list[NewRow]:
@@ -64,7 +63,7 @@ class Shared:
             self._known |= self._new
             self._blobs |= self._new_blobs
         finally:
-            self._new, self._new_blobs, self._rows = {}, {}, []
+            self._new, self._new_blobs, self._rows = {}, set(), []
 
 
 def job(record: Job, shared: Shared) -> NewRow:
