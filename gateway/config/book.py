@@ -10,10 +10,11 @@ from broker.model.spec import Limit
 from gateway.config import accounts as settings
 from gateway.config.settings import Config
 
-UidOf = Callable[[str], int | None]
+IdOf = Callable[[str], int | None]
+"""A unix user's uid, or a group's gid; None where there is none."""
 
 
-def book(config: Config, *, uid_of: UidOf = lambda _: None) -> assoc.Book:
+def book(config: Config, *, uid_of: IdOf = lambda _: None) -> assoc.Book:
     """Raises ValueError for names that are the same but for their case."""
     made = assoc.book(
         map(_account, config.accounts),

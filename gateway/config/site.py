@@ -13,11 +13,9 @@ from broker.model.offer import BuyPolicy
 from gateway.config import settings
 from gateway.config.accounts import PrioritySettings
 from gateway.config.aws import AwsSettings
-from gateway.config.book import book
+from gateway.config.book import IdOf, book
 from gateway.config.checks import ALL_NODES
 
-IdOf = Callable[[str], int | None]
-"""A unix user's uid, or a group's gid; None where there is none."""
 MINUTE = 60
 PriceOf = Callable[[str], int | None]
 """Micro-dollars an hour of an instance type; None where it is unpriced."""
