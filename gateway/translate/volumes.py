@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.model.build import TIERS, tier_of
+from broker.model.build import BEST, TIERS, tier_of
 from broker.model.errors import BadSpec
 from broker.model.spec import Attached, TaskSpec, Where
 from broker.model.volume import NamedVolume
@@ -21,8 +21,9 @@ ELSEWHERE = {
     "runpod-network-volume": "it is RunPod's",
 }
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?")
-SETTINGS = ("disk_tier",)
+TIER = "disk_tier"
 """Of `config`, what is read."""
+KNOWN_TIERS = (*TIERS, BEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,13 @@ def _place(file: VolumeFile, notes: list[str]) -> tuple[str | None, str | None]:
 
 
 def _tier(file: VolumeFile, notes: list[str]) -> str | None:
-    others = sorted(set(file.config or {}) - {*SETTINGS})
+    others = sorted((file.config or {}).keys() - {TIER})
     if others:
-        notes.append(f"config.{', '.join(others)}: ignored, config.disk_tier is read here")
-    tier = (file.config or {}).get("disk_tier")
-    known = (*TIERS, "best")
-    if tier is not None and tier not in known:
-        raise BadSpec("config.disk_tier", tier, f"config.disk_tier: {tier}", hint=near(tier, known))
+        notes.append(f"config.{', '.join(others)}: ignored, config.{TIER} is read here")
+    tier = (file.config or {}).get(TIER)
+    if tier is not None and tier not in KNOWN_TIERS:
+        path = f"config.{TIER}"
+        raise BadSpec(path, tier, f"{path}: {tier}", hint=near(tier, KNOWN_TIERS))
     return tier
 
 
