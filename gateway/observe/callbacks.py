@@ -42,6 +42,8 @@ class Call:
     """Who is told what."""
 
     job: Job
+    managed: Managed
+    script: Digest
     status: str
 
 
@@ -53,7 +55,7 @@ class Run(Protocol):
         ...
 
 
-def statuses(fact: JobFact, job: Job) -> Iterator[str]:
+def statuses(fact: ev.Event, job: Job) -> Iterator[str]:
     """What the fact means in SkyPilot's words, if anything."""
     if isinstance(fact, ev.Queued):
         yield "SUBMITTED"
@@ -95,9 +97,8 @@ class Callbacks:
             asked = job.spec.managed if job is not None else None
             if job is None or asked is None or asked.callback is None:
                 continue
-            assert isinstance(fact, JobFact)
             for status in statuses(fact, job):
-                self._add(Call(job, status))
+                self._add(Call(job, asked, asked.callback, status))
 
     def close(self) -> None:
         """Lets what waits be told, then ends."""
@@ -123,11 +124,9 @@ class Callbacks:
                     return
 
     def _call(self, call: Call) -> None:
-        job, asked = call.job, call.job.spec.managed
-        assert asked is not None
-        assert asked.callback is not None
+        job, asked = call.job, call.managed
         try:
-            script = self._blob(asked.callback).decode("utf-8", "surrogateescape")
+            script = self._blob(call.script).decode("utf-8", "surrogateescape")
             own = job.spec.steps[0].environment if job.spec.steps else None
             given = self._unpack(self._blob(own)) if own is not None else {}
             found = {**given, **variables(job, asked, call.status)}
