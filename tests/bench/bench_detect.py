@@ -14,12 +14,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from gateway.sdk.client import Client
 from tests.bench.running import report, service
+from tests.e2e.agents import until
 from tests.lab.boxed import CONFIG
 from tests.lab.host import NO_SSHD, SSHD
 from tests.lab.running import CREDENTIALS, Running, running
@@ -60,17 +60,6 @@ LOSSES: Mapping[str, tuple[bool, Callable[[Running, str], None]]] = {
 """What happens to a machine, and whether it has to be a spot one."""
 
 
-def until(what: str, seen: Callable[[], Any]) -> Any:
-    """What it says as soon as that is something. Raises RuntimeError."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = seen()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise RuntimeError(f"waited in vain for {what}")
-
-
 def seconds(lab: Running, lose: Callable[[Running, str], None], *, spot: bool) -> float:
     """Until it is known that the machine of a running job is lost."""
     config = CONFIG.format(idle=2, buy=BUY.format(spot=str(spot).lower()), more="") + lab.aws()
@@ -82,12 +71,12 @@ def seconds(lab: Running, lose: Callable[[Running, str], None], *, spot: bool) -
             found = client.get("/v1/managed")["jobs"]
             return str(next(one["status"] for one in found if one["id"] == job))
 
-        until("the job to run", lambda: status() == "RUNNING")
+        until(lambda: status() == "RUNNING", "the job to run", PATIENCE)
         (machine,) = lab.living()
         time.sleep(1)
         began = time.monotonic()
         lose(lab, str(machine["id"]))
-        until("the loss to be known", lambda: status() != "RUNNING")
+        until(lambda: status() != "RUNNING", "the loss to be known", PATIENCE)
         return time.monotonic() - began
 
 
