@@ -1,26 +1,18 @@
 """Disks on a machine: only a blank one is formatted, nothing is hidden, links are one's own."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker.run.agent import disk
 
-Run = Callable[..., int]
+
+def asked(verb: str, path: Path, *devices: Path) -> int:
+    """`agent disk VERB PATH ... DEVICE` for who runs the tests."""
+    return disk.main([verb, str(path), "0", "0", *map(str, devices)])
 
 
-@pytest.fixture
-def asked(tmp_path: Path) -> Run:
-    """`agent disk VERB PATH ... DEVICE` of a user without rights of their own."""
-
-    def run(verb: str, path: Path, *devices: Path) -> int:
-        return disk.main([verb, str(path), "0", "0", *map(str, devices)])
-
-    return run
-
-
-def test_a_folder_is_linked_and_unlinked_as_often_as_asked(tmp_path: Path, asked: Run) -> None:
+def test_a_folder_is_linked_and_unlinked_as_often_as_asked(tmp_path: Path) -> None:
     kept, there = tmp_path / "vol ume", tmp_path / "home" / "da ta"
     kept.mkdir()
     for _ in range(2):
@@ -32,7 +24,7 @@ def test_a_folder_is_linked_and_unlinked_as_often_as_asked(tmp_path: Path, asked
 
 
 def test_what_is_there_already_is_not_hidden(
-    tmp_path: Path, asked: Run, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept, there = tmp_path / "kept", tmp_path / "there"
     kept.mkdir()
@@ -45,13 +37,13 @@ def test_what_is_there_already_is_not_hidden(
     assert (there / "work").exists()
 
 
-def test_a_disk_that_is_not_to_be_seen_yet_is_asked_for_again(tmp_path: Path, asked: Run) -> None:
+def test_a_disk_that_is_not_to_be_seen_yet_is_asked_for_again(tmp_path: Path) -> None:
     assert asked("mount", tmp_path / "there", tmp_path / "none") == disk.NOT_YET
     assert asked("unmount", tmp_path / "there", tmp_path / "none") == 0
 
 
 def test_what_is_no_disk_is_never_formatted(
-    tmp_path: Path, asked: Run, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"work")
