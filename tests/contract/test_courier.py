@@ -143,10 +143,25 @@ def test_what_another_job_is_writing_is_its_own_to_pass_on(tmp_path: Path) -> No
 
 
 @dataclass
-class Busy:
-    """A node that shares the folder, in which somebody makes a file before each answer."""
+class Around:
+    """A side with something around it."""
 
     side: Side
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        return self.side.carry(verb, where, asked)
+
+    def words(self, verb: str, where: Where) -> list[str] | None:
+        return None
+
+    def failure(self, where: Where, said: bytes) -> Exception:
+        return self.side.failure(where, said)
+
+
+@dataclass
+class Busy(Around):
+    """A node that shares the folder, in which somebody makes a file before each answer."""
+
     folder: Path
     times: int
     made: int = 0
@@ -155,13 +170,7 @@ class Busy:
         if self.made < self.times:
             self.made += 1
             (self.folder / f"made{self.made}").write_text("here")
-        return self.side.carry(verb, where, asked)
-
-    def words(self, verb: str, where: Where) -> list[str] | None:
-        return None
-
-    def failure(self, where: Where, said: bytes) -> Exception:
-        return self.side.failure(where, said)
+        return super().carry(verb, where, asked)
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 7])
@@ -183,26 +192,17 @@ def test_a_shared_folder_that_never_rests_is_looked_at_again_later(tmp_path: Pat
         case.bring(case.jobs[JobId(1)])
 
 
-@dataclass
-class Full:
+class Full(Around):
     """A side whose disk takes nothing more."""
 
-    side: Side
-
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
-        said = self.side.carry(verb, where, asked)
+        said = super().carry(verb, where, asked)
         if verb != "unpack":
             return said
         for path in json.loads(said):
             (Path(where.path) / path).unlink(missing_ok=True)
         full = "error: No space left on device"
         return json.dumps(dict.fromkeys(json.loads(said), full)).encode()
-
-    def words(self, verb: str, where: Where) -> list[str] | None:
-        return None
-
-    def failure(self, where: Where, said: bytes) -> Exception:
-        return self.side.failure(where, said)
 
 
 def test_a_job_is_not_begun_without_files_that_its_node_has_no_room_for(tmp_path: Path) -> None:
