@@ -101,7 +101,7 @@ def run_of(
     files = Files(task, cluster, lambda path: absolute(path, origin))
     key = _variables(task, origin.environ).get("GIT_SSH_KEY_PATH")
     own = packed(_variables(task, origin.environ))
-    once = digest_of(_bytes(task.setup or "") + own)[:SHORT]
+    once = digest_of(as_bytes(task.setup or "") + own)[:SHORT]
     scripts = (
         ("setup", files.script(mounts=with_setup), ""),
         ("setup", task.setup if with_setup else None, once),
@@ -110,7 +110,8 @@ def run_of(
     given = [(phase, text, once) for phase, text, once in scripts if text is not None]
     if all(phase == "setup" for phase, *_ in given) and not with_setup:
         given = []
-    blobs = {digest_of(_bytes(text)): _bytes(text) for _, text, _ in given} | {digest_of(own): own}
+    contents = [own, *(as_bytes(text) for _, text, _ in given)]
+    blobs = {digest_of(content): content for content in contents}
     step = StepSpec.model_validate(
         {
             "name": task.name or "run",
@@ -169,10 +170,11 @@ def _phase(
     outer = (*chdir, BASH, "-c", wrapper, BASH, word) if wrapper else chdir
     inside = len(outer) if wrapper or phase == "run" else None
     argv = (*outer, BASH, None)
-    return {"name": phase, "script": digest_of(_bytes(text)), "argv": argv, "inside": inside}
+    return {"name": phase, "script": digest_of(as_bytes(text)), "argv": argv, "inside": inside}
 
 
-def _bytes(text: str) -> bytes:
+def as_bytes(text: str) -> bytes:
+    """A script's text as what it was read from."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -28,7 +28,15 @@ from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
-from gateway.translate.skypilot_run import BASH, LOCAL, Origin, absolute, packed, run_of
+from gateway.translate.skypilot_run import (
+    BASH,
+    LOCAL,
+    Origin,
+    absolute,
+    as_bytes,
+    packed,
+    run_of,
+)
 from gateway.translate.skypilot_slurm import options, slurm_fields
 from gateway.translate.skypilot_values import CLUSTER_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
@@ -84,7 +92,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
     )
     blobs = {**run.blobs, digest_of(environment): environment}
     if hooks := hooks_of(task):
-        script = keeper(hooks).encode("utf-8", "surrogateescape")
+        script = as_bytes(keeper(hooks))
         phase = Phase(name="run", script=digest_of(script), argv=(BASH, None))
         holds = StepSpec(name="batch", phases=(phase,), environment=run.step.environment)
         kept = {"keeper": holds, "hook_seconds": seconds_of(hooks)}
