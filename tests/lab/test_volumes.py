@@ -31,13 +31,12 @@ def volumes(lab: Running) -> list[dict[str, Any]]:
     return list(lab.client("ec2").describe_volumes(Filters=named)["Volumes"])
 
 
-def shown_on_machines(devices: Path, id: str) -> Path:
+def show_on_machines(devices: Path, id: str) -> None:
     """A folder stands for the disk: nothing in the box has any."""
     place = devices / f"nvme-Amazon_Elastic_Block_Store_{id.replace('-', '', 1)}"
     place.mkdir(parents=True)
     if os.geteuid() == 0:
         place.chmod(0o777)
-    return place
 
 
 def paid(gateway: Service) -> list[dict[str, Any]]:
@@ -58,7 +57,7 @@ def test_a_volume_follows_its_cluster_through_stop_and_down_and_is_deleted_by_na
             assert (made.code, made.out) == (0, f"Created volume data in us-east-1/{ZONE}\n"), made
             (disk,) = volumes(lab)
             assert (disk["Size"], disk["VolumeType"], disk["State"]) == (50, "gp3", "available")
-            shown_on_machines(devices, disk["VolumeId"])
+            show_on_machines(devices, disk["VolumeId"])
 
             ran = spz("launch", "-y", "-c", "dev", "t.yaml")
             assert (ran.code, "No such file" in ran.out) == (0, True), ran
