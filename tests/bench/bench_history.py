@@ -42,7 +42,6 @@ LASTING = (20, 45, 90, 300, 1200, 1800, 3600, 4 * 3600, 20 * 3600, 3 * DAY)
 MARKS = {"job": 1_234_567_891, "submitted": 1_234_567_892, "started": 1_234_567_893}
 ENDED = 1_234_567_894
 TOGETHER = 5000
-MOMENT = "%Y-%m-%dT%H:%M:%S"
 
 
 class Now:

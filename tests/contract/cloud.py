@@ -11,7 +11,6 @@ from broker.providers.refusals import Rule
 
 REGIONS = ("us-east-1", "eu-west-1")
 SHORT = {"us-east-1": "use1", "eu-west-1": "euw1"}
-STOPS = ("shutting-down", "terminated")
 CODES = {
     "capacity": "InsufficientInstanceCapacity",
     "quota": "VcpuLimitExceeded",

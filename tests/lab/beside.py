@@ -20,7 +20,6 @@ IMAGES = (
     "/aws/service/canonical/ubuntu/",
 )
 ROOT_DEVICES = {"canonical": "/dev/sda1"}
-SSM_WORDS = ("AmazonSSM.GetParameter", "AmazonSSM.GetParameters")
 Answer = Mapping[str, Any]
 
 

@@ -26,8 +26,6 @@ buckets: [site/data]
 """
 NOTICE = 30 * 30
 """Seconds of the box, thirty of which are one of ours: it hears of it long before."""
-OTHER = 23456
-"""A user that no host knows."""
 
 
 @pytest.fixture(scope="module")

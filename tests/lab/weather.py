@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from tests.lab.faults import Fault
 from tests.lab.stock import ANY, Pool
 
-LAUNCHES = ("RunInstances", "CreateFleet")
-
 
 @dataclass(slots=True)
 class Rule:

@@ -62,7 +62,6 @@ SHOWN = {("sbatch", "distribution"), ("salloc", "distribution"),
 BY_PROGRAM = ("disable-status", "het-group", "immediate", "jobid", "kill-command", "no-shell", "quiet",
               "quit-on-interrupt", "test-only", "verbose")
 """Options of srun and salloc that the programs themselves ask about."""
-ANSWERS = ("help", "usage", "version", "autocomplete")
 # fmt: on
 SCRIPT = b"#!/bin/sh\n#PBS -N pbs\n"
 FILES = {"job.sh": SCRIPT, "vars": b"A=1\0", "nodes": b"ec2-3\n", "prog": b"0 true\n"}

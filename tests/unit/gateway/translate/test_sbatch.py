@@ -14,7 +14,6 @@ from sbatch_shim.grammar.errors import GrammarError
 
 from .conftest import NOW, GivenFile, Submit, Typed
 
-SCRIPT = {"job.sh": b"#!/bin/sh\ntrue\n"}
 Golden = Callable[[str], list[dict[str, Any]]]
 
 
