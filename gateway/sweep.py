@@ -109,7 +109,7 @@ class Sweep:
                 feed(self.store, consumer, self.log)
 
     def _prune(self) -> None:
-        """Requests older than a day are not asked again."""
+        """Requests older than a day are not asked again; old records go as is configured."""
         if self.clock() < self._next_prune:
             return
         self._next_prune = self.clock() + PRUNE_SECONDS

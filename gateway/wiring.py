@@ -196,10 +196,63 @@ class Rereading:
             log.info("config.read", at_next_start=later)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """The engine and all that it reaches, before anybody can ask anything of it."""
+
+    heart: Heart
+    site: Site
+    store: SqlStore
+    catalog: Catalog
+    market: Quotes
+    outside: Outside
+    orders: OrderBook
+    tidy: Sequence[Callable[[], None]]
+    stop: Callable[[], None]
+
+
 def build(paths: Paths, config: Config) -> Service:
     """Everything joined for these paths. Raises Refused, Busy or OSError where it cannot be."""
-    log, clock, shelf = structlog.get_logger(), WallClock(), Shelf(paths.home)
-    catalog = shelf.get("local")
+    log, shelf = structlog.get_logger(), Shelf(paths.home)
+    inside = _inside(paths, config, shelf, log=log)
+    heart, store, providers = inside.heart, inside.store, inside.outside.providers
+    workers = Workers(
+        inside.outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
+    )
+    desk = _desk(config, inside)
+    desk.archive = old = aging(store, heart.clock, config)
+    sweep = Sweep(
+        heart=heart,
+        providers=providers,
+        tidy=inside.tidy,
+        store=store,
+        log=log,
+        holders=desk.holders,
+        consumers=_plugins(),
+        aging=old,
+    )
+    heart.workers, heart.sweep, workers.missed = workers, sweep, sweep.doubt
+    commands = Commands(_programs(config))
+    desk.reread = reread = Rereading(
+        paths, config, shelf, heart=heart, orders=inside.orders, commands=commands
+    )
+    routers = _routers(paths, config, shelf, market=inside.market, providers=providers)
+    return Service(
+        heart=heart,
+        workers=workers,
+        store=store,
+        app=build_app(desk, commands.standing(), log=log, routers=routers, key=config.http.key()),
+        site=inside.site,
+        providers=providers,
+        reread=reread,
+        ways=ways(desk, inside.orders.seal, log),
+        stop=inside.stop,
+    )
+
+
+def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
+    """As the store has it. Raises Busy where another service holds the store."""
+    clock, catalog = WallClock(), shelf.get("local")
     site = _site(config, catalog)
     store = open_store(paths.database(config.database.url), clock=clock)
     market, epoch, now = _market(shelf, config), store.take_lease(), clock.now()
@@ -210,40 +263,47 @@ def build(paths: Paths, config: Config) -> Service:
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
     outside = _outside(paths, config, local=local, orders=orders, files=staged.files)
-    ends, heart.tell, tidy = ExitStack(), both(heart.tell, staged.hear), [local.sweep, staged.tidy]
+    heart.tell = both(heart.tell, staged.hear)
+    tidy = [local.sweep, staged.tidy]
+    ends = ExitStack()
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
-        outside, heart.tell = ec2.joined(outside), both(heart.tell, ec2.hear)
+        outside = ec2.joined(outside)
+        heart.tell = both(heart.tell, ec2.hear)
         tidy.append(ec2.attended(heart.report, heart.wake))
         ends.callback(ec2.stop)
-    heart.workers = workers = Workers(
-        outside, report=heart.report, followed=heart.followed, log=log, expect=heart.expect
+    return Inside(
+        heart=heart,
+        site=site,
+        store=store,
+        catalog=catalog,
+        market=market,
+        outside=outside,
+        orders=orders,
+        tidy=tidy,
+        stop=ends.close,
     )
-    desk = Desk(
+
+
+def _desk(config: Config, inside: Inside) -> Desk:
+    """Where requests are taken."""
+    heart, market = inside.heart, inside.market
+    engine, clock = heart.engine, heart.clock
+    return Desk(
         engine=heart,
         snapshot=lambda: engine.snapshot,
         present=lambda: engine.site,
-        history=store.history,
+        history=inside.store.history,
         clock=clock,
         wake=heart.wake,
-        reach=outside.reach,
+        reach=inside.outside.reach,
         host=config.submit_host or host(),
-        gpu_types=tuple(gres_type(name) for name in catalog.gpu_names()),
+        gpu_types=tuple(gres_type(name) for name in inside.catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
         mails=usable(config.mail_prog),
         cooling=lambda: market.cooling(clock.now()),
     )
-    desk.archive = old = aging(store, clock, config)
-    sweep = Sweep(heart, outside.providers, tidy, store, log, desk.holders, _plugins(), old)
-    heart.sweep, workers.missed = sweep, sweep.doubt
-    known, back = Commands(_programs(config)), ways(desk, orders.seal, log)
-    routers = _routers(paths, config, shelf, market=market, providers=outside.providers)
-    app = build_app(desk, known.standing(), log=log, routers=routers, key=config.http.key())
-    desk.reread = reread = Rereading(
-        paths, config, shelf, heart=heart, orders=orders, commands=known
-    )
-    return Service(heart, workers, store, app, site, outside.providers, reread, back, ends.close)
 
 
 def _market(shelf: Shelf, config: Config) -> Quotes:
