@@ -52,7 +52,7 @@ Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
 """Name of an allocation of salloc's that was given none."""
 NO_COMMAND = "No command given to execute."
-NO_STEP = "Unable to create step for job {}: {}"
+NO_STEP = "Unable to create step for job {}"
 SEVERAL = "heterogeneous jobs are not supported: ask for one component"
 MPI_TYPES = "MPI plugin types are...\n\tnone\n"
 MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
@@ -297,7 +297,7 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
     """
 
     def refuse(text: str) -> GrammarError:
-        return failed(request.program, NO_STEP.format(job.id, text))
+        return failed(request.program, f"{NO_STEP.format(job.id)}: {text}")
 
     with gres.told_by(request.program, refuse):
         return _step(request, job, window)

@@ -30,13 +30,12 @@ from gateway.api.text import Gone
 from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.sbatch import Early
-from gateway.translate.srun import Request, allocation, only_task, step
+from gateway.translate.srun import NO_STEP, Request, allocation, only_task, step
 from gateway.translate.stepplace import listed
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import show_instant
 
 NO_FOLDER = "getcwd failed: No such file or directory"
-NO_STEP = "Unable to create step for job {}"
 NOT_CONFIRMED = (
     "srun: error: Unable to confirm allocation for job {j}: Invalid job id specified\n"
     "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {j}\n"
