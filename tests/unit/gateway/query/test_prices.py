@@ -11,7 +11,6 @@ from broker.model.site import Elastic, Partition, Site
 from gateway.query.dollars import beside, oldest
 from gateway.query.fields import COLUMNS
 from gateway.query.prices import old_price
-from gateway.sdk import show
 from tests.contract.records import node
 from tests.unit.broker.made import machine
 from tests.unit.gateway.query.records import NOON, context, running
@@ -53,13 +52,9 @@ def test_a_stopped_machine_is_not_billed_by_its_old_price() -> None:
     assert old_price([bought(OLD, machine=None)], Site(), NOON) is None
 
 
-def test_texts_name_the_oldest_in_brackets_or_below_the_table() -> None:
+def test_texts_name_the_oldest_in_brackets() -> None:
     assert oldest([None, "", TOLD, OLDEST]) == OLDEST
     assert (beside(TOLD), beside(None)) == (f" ({TOLD})", "")
-    rows = [{"old_price": None}, {"old_price": TOLD}]
-    assert show.below(rows) == f"\n{TOLD}"
-    assert show.below(rows, said=["zones not known", f"estimated, {TOLD}"]) == ""
-    assert show.below(rows[:1]) == ""
 
 
 def test_squeue_tells_the_age_of_what_a_job_costs_an_hour() -> None:
