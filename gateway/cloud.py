@@ -21,8 +21,10 @@ from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
+from broker.optimize.catalog import Region
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Line, Wish
+from broker.providers.ec2.clients import HOME_REGION, region_names
 from broker.providers.ec2.errors import AwsError
 from broker.providers.ec2.explorer import Billed, billed
 from broker.providers.ec2.figures import read_region
@@ -182,6 +184,15 @@ def figures_reader(
     return figures
 
 
+def enabled_regions(config: Config) -> frozenset[str]:
+    """Those that the account may use. Raises Refused, OSError."""
+    home = next(iter(config.aws.regions), HOME_REGION)
+    try:
+        return frozenset(region_names(api_of(config), home))
+    except AwsError as error:
+        raise Refused(str(error), hint="`spz check` tells what is missing") from error
+
+
 def uses_ec2(config: Config) -> bool:
     """Whether any partition's machines come from there."""
     return bool(_bought(config))
@@ -214,8 +225,11 @@ def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
 
 def _bought(config: Config) -> list[Elastic]:
     """The parts of partitions that come from EC2."""
-    parts = (part.elastic for part in config.partitions)
-    return [part for part in parts if part is not None and part.provider == "ec2"]
+    return [part for part in _elastic(config) if part.provider == "ec2"]
+
+
+def _elastic(config: Config) -> list[Elastic]:
+    return [part.elastic for part in config.partitions if part.elastic is not None]
 
 
 def _named_regions(config: Config) -> tuple[str, ...]:
@@ -224,10 +238,21 @@ def _named_regions(config: Config) -> tuple[str, ...]:
     return tuple(sorted({*chain(*named)})) if all(named) else ()
 
 
-def _regions(config: Config, shelf: Shelf) -> tuple[str, ...]:
-    """The same, with those of the catalogue that need no opting in where none is named."""
-    usual = (one.name for one in shelf.get("ec2").regions if not one.opt_in)
-    return _named_regions(config) or tuple(usual)
+def buying_regions(config: Config, known: Iterable[Region]) -> tuple[str, ...]:
+    """Where any partition may buy, or plans with EC2's figures; sorted.
+
+    A partition that names none takes all that are `known`, of those that have to be opted into
+    only if it says so.
+    """
+    there = tuple(known)
+    parts = _elastic(config) or [Elastic()]
+    found = (
+        part.regions
+        or config.aws.regions
+        or (one.name for one in there if part.opt_in_regions or not one.opt_in)
+        for part in parts
+    )
+    return tuple(sorted({*chain(*found)}))
 
 
 def cloud(
@@ -275,7 +300,7 @@ def cloud(
         guard=guard,
         reach=reach,
         nodes=lambda: engine.snapshot.nodes,
-        regions=lambda: _regions(config, shelf),
+        regions=lambda: buying_regions(config, shelf.get("ec2").regions),
         interruptions=Interruptions(api, aws.interruption_queues),
         lease=aws.lease_seconds,
         log=log,

@@ -48,6 +48,20 @@ def test_figures_are_read_from_a_region_and_bear_their_day(box: Running, short_t
     assert elsewhere == {(o.instance_type, o.region) for o in fresh if o.region == "eu-west-1"}
 
 
+def test_without_a_word_the_regions_of_all_partitions_are_read(
+    box: Running, short_tmp: Path
+) -> None:
+    (short_tmp / "config.yaml").write_text(
+        "partitions:\n"
+        "- {name: far, elastic: {name_prefix: far-, regions: [eu-north-1]}}\n"
+        "- {name: near, elastic: {provider: ec2, regions: [ca-central-1]}}\n"
+    )
+    done = spz(short_tmp, "catalog", "refresh", "--json", endpoint=box.endpoint)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [one["region"] for one in told["regions"]] == ["ca-central-1", "eu-north-1"]
+
+
 def test_a_region_that_does_not_answer_is_told_and_the_figures_stay(short_tmp: Path) -> None:
     done = spz(short_tmp, "catalog", "refresh", "us-east-1", endpoint="http://127.0.0.1:9")
     assert done.returncode == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.model.offer import Market
 from broker.providers.ec2 import naming
-from broker.providers.ec2.clients import Api
+from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError, NoAnswerError
 from broker.providers.ec2.images import Images, named
 from broker.providers.ec2.network import Networks
@@ -58,7 +58,7 @@ class Checks:
 
     def lines(self) -> Iterator[Line]:
         """Credentials first; without them nothing else can be looked at."""
-        home = next(iter(self.wish.regions), "us-east-1")
+        home = next(iter(self.wish.regions), HOME_REGION)
         credentials = _guarded("aws credentials", lambda: self._credentials(home))
         yield from credentials
         if not credentials[0].good:
@@ -67,7 +67,7 @@ class Checks:
             hint = "set aws.ssh_from to this gateway's public address, such as 203.0.113.7/32"
             text = "only from within the VPC, but machines are reached by public addresses"
             yield Line("aws ssh", False, text, hint)
-        regions = self.wish.regions or tuple(self._regions(home))
+        regions = self.wish.regions or region_names(self.api, home)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for found in pool.map(self._region, regions):
                 yield from found
@@ -78,10 +78,6 @@ class Checks:
         told = who.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if told is not None:
             yield _clock(round(self.now() - parsedate_to_datetime(told).timestamp()))
-
-    def _regions(self, home: str) -> list[str]:
-        reply = self.api.call("ec2", home, "describe_regions")
-        return sorted(one["RegionName"] for one in reply["Regions"])
 
     def _region(self, region: str) -> list[Line]:
         looks: Sequence[tuple[str, Callable[[str], Iterable[Line]]]] = (

@@ -15,6 +15,8 @@ Reply = dict[str, Any]
 ONCE = frozenset({"run_instances", "create_fleet"})
 """Not repeated by the SDK: EC2 says that it has no capacity with HTTP 500, which it would retry."""
 PAGE = 1000
+HOME_REGION = "us-east-1"
+"""Asked about what is the same in all regions."""
 NO_ANSWER = (exceptions.BotoCoreError, exceptions.HTTPClientError)
 NO_CREDENTIALS = (
     exceptions.NoCredentialsError,
@@ -100,3 +102,8 @@ def pages(api: Api, region: str, operation: str, *, key: str, **params: Any) -> 
         token = reply.get("NextToken") or None
         if token is None:
             return
+
+
+def region_names(api: Api, home: str) -> list[str]:
+    """The regions that the account may use, sorted. Raises AwsError, NoAnswerError."""
+    return sorted(one["RegionName"] for one in api.call("ec2", home, "describe_regions")["Regions"])

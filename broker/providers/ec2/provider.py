@@ -17,7 +17,7 @@ from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming, requests
 from broker.providers.ec2.asking import Asking
 from broker.providers.ec2.bought import dealt
-from broker.providers.ec2.clients import Api
+from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings, Written
@@ -39,7 +39,6 @@ ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
 AT_ONCE = 8
 """Regions that are searched at a time."""
-HOME_REGION = "us-east-1"
 MOST_AT_ONCE = 500
 """Machines of one call that ends, stops or starts some."""
 FEWER_MAY = frozenset({Refusal.CAPACITY, Refusal.INVALID, Refusal.QUOTA})
@@ -236,10 +235,9 @@ class Ec2Provider:
         """
         home = next(iter(self._book.all()), HOME_REGION)
         try:
-            reply = self._with.api.call("ec2", home, "describe_regions")
+            names = region_names(self._with.api, home)
         except AwsError as error:
             raise NoAnswerError(f"regions: {error}") from error
-        names = [one["RegionName"] for one in reply["Regions"]]
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="search") as pool:
             found = [
                 name

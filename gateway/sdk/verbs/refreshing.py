@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 from broker.model.errors import Refused, SpzError
 from broker.optimize.bundled import catalog_of
+from broker.optimize.catalog import Region
 from broker.optimize.figures import RegionFigures, refreshed
-from gateway.cloud import figures_reader
+from gateway.cloud import buying_regions, enabled_regions, figures_reader
 from gateway.config.catalogs import Shelf
 from gateway.config.load import read
+from gateway.config.settings import Config
 from gateway.sdk.client import Json
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
@@ -24,8 +26,8 @@ def refresh(given: Values, counter: Counter) -> int:
     config, shelf = read(counter.paths), Shelf(counter.paths.home)
     base = shelf.document()
     known = frozenset(base["types"]["name"])
-    usual = [name for name, opt_in, _ in base["regions"] if not opt_in]
-    regions = given["words"] or list(config.aws.regions) or usual
+    there = known_regions(config, base, lambda: enabled_regions(config))
+    regions = given["words"] or buying_regions(config, there)
     now = datetime.fromtimestamp(time.time(), UTC)
     reader = figures_reader(config, known=known, now=now.isoformat(timespec="seconds"))
     found, failed = read_all(regions, reader, counter.say)
@@ -44,6 +46,17 @@ def refresh(given: Values, counter: Counter) -> int:
     }
     counter.show(told, given, lambda: _refreshed_text(told))
     return 1 if failed else 0
+
+
+def known_regions(
+    config: Config, document: Json, enabled: Callable[[], frozenset[str]]
+) -> list[Region]:
+    """A catalogue's; where some that need opting in may be wanted, without those not enabled."""
+    listed = [Region(name, bool(opt_in)) for name, opt_in, _ in document["regions"]]
+    if not any(part.elastic and part.elastic.opt_in_regions for part in config.partitions):
+        return listed
+    there = enabled()
+    return [one for one in listed if not one.opt_in or one.name in there]
 
 
 def read_all(
