@@ -82,10 +82,11 @@ def shares_files(step: Step, jobs: Output) -> bool:
     if (output.open_mode or jobs.open_mode) == "append":
         return False
     names = [name for name in (output.stdout, output.stderr) if name is not None]
-    return any(name != "/dev/null" and not _of_one(name) for name in names)
+    return any(name != "/dev/null" and not is_of_one(name) for name in names)
 
 
-def _of_one(pattern: str) -> bool:
+def is_of_one(pattern: str) -> bool:
+    """Whether each task, or each node, has a file of its own by that name."""
     letters = (piece.lstrip("0123456789")[:1] for piece in pattern.split("%")[1:])
     return "\\" not in pattern and any(letter in OF_ONE for letter in letters)
 

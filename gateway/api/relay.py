@@ -22,7 +22,8 @@ MANY = 8
 """Nodes for which the longest pause holds once; for twice as many it is twice as long."""
 HEAD = 9
 """Bytes before a payload: stream, rank, length."""
-ERR, ENDED = b"e", b"x"
+OUT, ERR, ENDED, UNOPENED = b"o", b"e", b"x", b"n"
+"""What pieces are; the last: a task could not begin for want of one of its files."""
 NOBODY = 0xFFFFFFFF
 """Rank of what no task wrote: words of the node itself."""
 LAG = 1 << 20
@@ -34,7 +35,7 @@ ASK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes that one task wrote in one go; `stream` is `o` or `e`, or ENDED with how it ended."""
+    """Bytes that one task wrote in one go, or (ENDED, UNOPENED) two numbers about it."""
 
     stream: bytes
     rank: int
@@ -42,8 +43,11 @@ class Piece:
 
     def exit(self) -> ExitCode:
         """Of an ENDED piece."""
-        code, signal = (int.from_bytes(part, "big") for part in (self.data[:4], self.data[4:8]))
-        return ExitCode(code, signal)
+        return ExitCode(*self.numbers())
+
+    def numbers(self) -> tuple[int, int]:
+        """Exit code and signal of an ENDED piece; the stream's number and errno of UNOPENED."""
+        return int.from_bytes(self.data[:4], "big"), int.from_bytes(self.data[4:8], "big")
 
 
 def pieces(data: bytes) -> tuple[list[Piece], int]:
@@ -70,7 +74,7 @@ class Shown:
     """The one task whose output is passed on; None for all."""
 
     def passes(self, piece: Piece) -> bool:
-        if piece.stream == ENDED:
+        if piece.stream not in (OUT, ERR):
             return False
         wanted = self.err if piece.stream == ERR else self.out
         return wanted in (None, piece.rank) or piece.rank == NOBODY

@@ -1,5 +1,6 @@
 """Steps of several tasks and text that passes through: what srun stands on, real processes."""
 
+import errno
 import hashlib
 import os
 import re
@@ -109,6 +110,8 @@ def test_a_file_that_one_task_cannot_open_fails_all(agent: RunningAgent, work: P
     agent.run(KEY, step(work, "echo ran >> ran", *tasks))
     assert exited(agent) == (0, 53, "launch_failed")
     assert not (work / "ran").exists()
+    told = [(rank, CODES.unpack(data)) for stream, rank, data in frames(agent) if stream == "n"]
+    assert told == [(1, (1, errno.ENOENT))]
 
 
 def test_lines_are_passed_on_whole_and_at_once(agent: RunningAgent, work: Path) -> None:

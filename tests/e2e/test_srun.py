@@ -85,6 +85,28 @@ def test_the_exit_status_is_the_tasks(served: Service, command: str, code: int, 
     assert said in ran.err
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-o/dev/null/x", ["Could not open stdout file: Not a directory"]),
+        ("-e/dev/null/x", ["Could not open stderr file: Not a directory"]),
+        ("-ino/such", ["Could not open stdin file: No such file or directory"]),
+        ("-o.", ["Could not open stdout file: Is a directory"]),
+        (
+            "-e/dev/null/%t",
+            [f"task {rank} launch failed: Slurmd could not connect IO" for rank in (0, 1)],
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_opened_is_told_and_no_task_runs(
+    served: Service, option: str, said: list[str]
+) -> None:
+    ran = served.run("srun", "-n2", option, "touch", "begun")
+    assert ran.err == "".join(f"srun: error: {text}\n" for text in said)
+    assert (ran.out, ran.code) == ("", 1)
+    assert not (served.work / "begun").exists()
+
+
 def test_the_worst_task_counts(served: Service) -> None:
     ran = served.run("srun", "-n3", "bash", "-c", "exit $SLURM_PROCID")
     assert ran.code == 2

@@ -7,6 +7,7 @@ import fcntl
 import os
 import signal
 import socket
+import struct
 import sys
 import termios
 import time
@@ -23,10 +24,17 @@ if TYPE_CHECKING:
 TASK_PID = b"SLURM_TASK_PID"
 """An entry of the environment that only the node can fill in; left alone unless it is empty."""
 READY = b"ready"
+UNOPENED = struct.Struct("ii")
+"""What a child says of a file that it cannot open: the stream's number, the errno."""
 
 
 class CannotOpenError(Exception):
-    """An input or output file cannot be opened."""
+    """An input or output file cannot be opened: which stream, and the errno."""
+
+    def __init__(self, number: int, code: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
+        self.code = code
 
 
 class File:
@@ -86,14 +94,17 @@ class Door:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files).tobytes())]
         self.sock.sendmsg([READY], rights if files else [])
 
-    def hear(self) -> "tuple[bool, list[int]]":
-        """Whether the child is ready, and the files that it opened."""
+    def tell_unopened(self, error: CannotOpenError) -> None:
+        self.sock.send(UNOPENED.pack(error.number, error.code))
+
+    def hear(self) -> "tuple[bytes, list[int]]":
+        """What the child says, READY if it is, and the files that it opened."""
         room = socket.CMSG_LEN(3 * array.array("i").itemsize)
         report, rights, _flags, _peer = self.sock.recvmsg(1 << 16, room, socket.MSG_CMSG_CLOEXEC)
         files = array.array("i")
         for _level, _kind, data in rights:
             files.frombytes(data)
-        return report == READY, list(files)
+        return report, list(files)
 
     def let_go(self) -> None:
         try:
@@ -127,6 +138,8 @@ class Phase:
             opened = self._open_all()
         except (OSError, CannotOpenError) as error:
             print("cannot launch:", error, file=sys.stderr, flush=True)
+            if isinstance(error, CannotOpenError):
+                door.tell_unopened(error)
             os._exit(1)
         door.tell_ready(opened)
 
@@ -138,7 +151,7 @@ class Phase:
             stream = self.program.streams[number]
             if isinstance(stream, File):
                 same = written.get(stream.path) if number else None
-                found[number] = _open(stream) if same is None else os.dup(same)
+                found[number] = _open(number, stream) if same is None else os.dup(same)
                 written[stream.path] = found[number]
         self.files = [
             found.get(number, stream)  # type: ignore[arg-type]
@@ -200,12 +213,12 @@ def _hold_to(cpus: "Iterable[int]") -> None:
         os.sched_setaffinity(0, there)
 
 
-def _open(stream: File) -> int:
+def _open(number: int, stream: File) -> int:
     try:
         return _open_in_made_folder(stream.path, stream.flags)
     except OSError as error:
         reason = "{} {!r}: {}".format(stream.name, stream.path, error.strerror)
-        raise CannotOpenError(reason) from error
+        raise CannotOpenError(number, error.errno or 0, reason) from error
 
 
 def _open_in_made_folder(path: bytes, flags: int) -> int:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FRAME = struct.Struct(">cII")
-OUT, ERR, END = b"o", b"e", b"x"
+OUT, ERR, END, UNOPENED = b"o", b"e", b"x", b"n"
 CODES = struct.Struct(">ii")
-"""Payload of an END frame: exit code and signal of a task."""
+"""Payload of an END frame: exit code and signal of a task; of an UNOPENED one: stream, errno."""
 AHEAD = 64 << 20
 """Bytes not acknowledged beyond which nothing more is read from tasks, once any were."""
 PUNCH = 0x02 | 0x01

@@ -9,7 +9,7 @@ import termios
 
 from . import trouble
 from .feed import Feed, Sink
-from .frames import CODES, END, ERR, OUT, Frames
+from .frames import CODES, END, ERR, OUT, UNOPENED, Frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,6 +182,10 @@ class Streams:
             if source.rank == rank:
                 self._drain(source)
         self.frames.write(END, rank, CODES.pack(*outcome))
+
+    def unopened(self, rank: int, what: "tuple[int, int]") -> None:
+        """A task cannot begin for want of that stream, for that errno."""
+        self.frames.write(UNOPENED, rank, CODES.pack(*what))
 
     def _drain(self, source: Source) -> None:
         for _ in range(FULL_PIPE):

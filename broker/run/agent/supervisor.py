@@ -6,7 +6,20 @@ import resource
 import signal
 import time
 
-from . import container, gpus, hooks, journal, memory, procs, slots, tasks, trouble, wire, words
+from . import (
+    container,
+    gpus,
+    hooks,
+    journal,
+    memory,
+    obey,
+    procs,
+    slots,
+    tasks,
+    trouble,
+    wire,
+    words,
+)
 from .clock import Clock
 from .loop import Loop
 from .order import Order
@@ -14,7 +27,7 @@ from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Optional
+    from typing import Any, Optional
 
 TERM = int(signal.SIGTERM)
 LAUNCH_FAILED = (0, 53)
@@ -165,6 +178,8 @@ class Supervisor:
             return
         if ready:
             self.note_start(sorted(self.crew.leaders()))
+        elif self.streams is not None and task.unopened is not None:
+            self.streams.unopened(task.rank, task.unopened)
         if ready and not self.cause and self.step.get("settle"):
             self.loop.after("go", self.step["settle"], self.go)
         else:
@@ -208,35 +223,7 @@ class Supervisor:
         self.inbox += os.read(self.order.door, 1 << 16)
         *lines, self.inbox = self.inbox.split(b"\n")
         for line in lines:
-            order = wire.decode(line)
-            act = ORDERS.get(order["do"])  # a newer agent's that is not known must not end us
-            if act is not None:
-                act(self, order)
-
-    def obey_kill(self, order: "dict[str, Any]") -> None:
-        cause, grace, number = order["cause"], order["grace"], order.get("signal", TERM)
-        self.loop.after("kill", words.PAUSES.get(cause, 0), lambda: self.end(cause, grace, number))
-
-    def obey_input(self, _order: "dict[str, Any]") -> None:
-        if self.streams is not None:
-            self.streams.feed.turn()
-
-    def obey_window(self, order: "dict[str, Any]") -> None:
-        if self.streams is not None:
-            self.streams.resize(order["rows"], order["cols"])
-
-    def obey_ack(self, order: "dict[str, Any]") -> None:
-        if self.streams is not None:
-            self.streams.acknowledge(order["at"])
-
-    def obey_notify(self, order: "dict[str, Any]") -> None:
-        """`scontrol notify`; one that is told again is not written again."""
-        if order["serial"] > self.noticed:
-            self.noticed = order["serial"]
-            self.write(words.error(wire.text(order["text"]), time.time()))
-
-    def obey_signal(self, order: "dict[str, Any]") -> None:
-        self.signal(order["signal"], order["scope"])
+            obey.order(self, wire.decode(line))
 
     def signal(self, number: int, scope: str) -> None:
         """As scancel: `batch` is the shell, `full` everything, `steps` all but a batch step."""
@@ -427,16 +414,6 @@ class Supervisor:
         }
 
 
-ORDERS: "dict[str, Callable[[Supervisor, dict[str, Any]], None]]" = {
-    "turn": lambda one, _order: one.take_turn(),
-    "kill": Supervisor.obey_kill,
-    "signal": Supervisor.obey_signal,
-    "input": Supervisor.obey_input,
-    "window": Supervisor.obey_window,
-    "ack": Supervisor.obey_ack,
-    "limit": lambda one, order: one.clock.obey(order),
-    "notify": Supervisor.obey_notify,
-}
 SCOPES = {
     "steps": Supervisor.all_but_batch,
     "batch": Supervisor.shell,

@@ -32,6 +32,8 @@ class Task:
         """Whether it waits behind its door for the others."""
         self.streams = []  # type: list[child.Stream]
         self.outcome = None  # type: tuple[int, int] | None
+        self.unopened = None  # type: tuple[int, int] | None
+        """The stream that it cannot open, and the errno."""
 
     def argv(self, common: "list[bytes]") -> "list[bytes]":
         own = self.order.get("argv")
@@ -53,12 +55,15 @@ class Task:
     def hear(self) -> bool:
         """What it says from behind its door: whether it can start."""
         assert self.door is not None
-        ready, files = self.door.hear()
-        self.heard = ready
-        if ready:
+        report, files = self.door.hear()
+        self.heard = report == child.READY
+        if self.heard:
             opened = iter(files)
             self.streams = [one if isinstance(one, int) else next(opened) for one in self.streams]
-        return ready
+        elif len(report) == child.UNOPENED.size:
+            number, code = child.UNOPENED.unpack(report)
+            self.unopened = number, code
+        return self.heard
 
     def fileno(self) -> int:
         """Of its door."""

@@ -13,6 +13,7 @@ from broker.model.node import NodeState
 from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.allocating import Pause
+from gateway.api.programs.unopened import first_unopened, told
 from gateway.api.relay import ENDED, NOBODY, Gathered, Piece, Shown
 from gateway.api.stream import (
     END,
@@ -28,7 +29,7 @@ from gateway.api.stream import (
     first_of,
     read_window,
 )
-from sbatch_shim.grammar.errors import FAILURE
+from sbatch_shim.grammar.errors import FAILURE, error_line
 from sbatch_shim.grammar.hostlist import fold
 
 AGAIN = 1.0
@@ -104,6 +105,8 @@ class Watch:
     """How tasks ended, by rank, that were not told of yet."""
     told: set[int] = field(default_factory=set)
     since: float = 0.0
+    unopened: Piece | None = None
+    """What the first task said that lacks one of its files: none begins then."""
     interrupted: float = -AGAIN
     aborting: bool = False
     terminating: bool = False
@@ -147,6 +150,7 @@ class Watch:
             await self.line.say(WANT, b"1")
         async for found in self.relay.follow(self._over):
             await self._pass_on(found)
+            self.unopened = self.unopened or first_unopened(found)
             self._note_ends(found)
             await self._tell_ends(late=True)
             await self._notice_abort()
@@ -249,6 +253,10 @@ class Watch:
         """Srun's last words; its exit status, and the worst of the tasks' ends."""
         if step is None or step.state is StepState.NODE_FAIL:
             await self._tell(LOST, n=self._lost())
+            return FAILURE, ExitCode(FAILURE)
+        if self.unopened is not None:
+            for text in told(self.unopened, step.spec):
+                await self.line.err(error_line(self.manners.program, text))
             return FAILURE, ExitCode(FAILURE)
         every = ends_of(step)
         self.ended |= {rank: end for rank, end in every.items() if rank not in self.told}
