@@ -43,7 +43,6 @@ from gateway.api.desk import Desk
 from gateway.api.jobs import router
 from gateway.api.money import money
 from gateway.api.offers import offers
-from gateway.api.programs.beside import Beside
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
@@ -55,9 +54,9 @@ from gateway.config.load import reread
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.neighbour import Neighbour, neighbour
 from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
-from gateway.passthrough.cli import site_commands
 from gateway.staging import staging
 from gateway.store.aging import aging
 from gateway.store.backup import backup_store
@@ -170,6 +169,7 @@ class Rereading:
     heart: Heart
     orders: OrderBook
     commands: Commands
+    beside: Neighbour | None
 
     def __call__(self, by: Owner) -> list[str]:
         """Settings that differ and wait for the next start.
@@ -180,10 +180,13 @@ class Rereading:
         kept = {name: getattr(self.config, name) for name in AT_START}
         later = [name for name, value in kept.items() if getattr(config, name) != value]
         config = config.model_copy(update=kept)
-        site, programs = _site(config, self.shelf.get("local")), _programs(config)
+        site = _site(config, self.shelf.get("local"))
+        programs = _programs(config, self.beside)
         self.heart.ask(Reconfigure(site=site, by=by)).result(REREAD_SECONDS)
         self.config, self.orders.site = config, site
         self.commands.now.update(programs)
+        if self.beside is not None:
+            self.beside.learnt.refresh(site)
         return later
 
     def hang_up(self, log: Any) -> None:
@@ -214,6 +217,7 @@ class Inside:
 def build(paths: Paths, config: Config) -> Service:
     """Everything joined for these paths. Raises Refused, Busy or OSError where it cannot be."""
     log, shelf = structlog.get_logger(), Shelf(paths.home)
+    beside = neighbour(config.passthrough, log)
     inside = _inside(paths, config, shelf, log=log)
     heart, store, providers = inside.heart, inside.store, inside.outside.providers
     workers = Workers(
@@ -224,7 +228,7 @@ def build(paths: Paths, config: Config) -> Service:
     sweep = Sweep(
         heart=heart,
         providers=providers,
-        tidy=inside.tidy,
+        tidy=[*inside.tidy, *_attended(beside, heart.engine)],
         store=store,
         log=log,
         holders=desk.holders,
@@ -232,9 +236,9 @@ def build(paths: Paths, config: Config) -> Service:
         aging=old,
     )
     heart.workers, heart.sweep, workers.missed = workers, sweep, sweep.doubt
-    commands = Commands(_programs(config))
+    commands = Commands(_programs(config, beside))
     desk.reread = reread = Rereading(
-        paths, config, shelf, heart=heart, orders=inside.orders, commands=commands
+        paths, config, shelf, heart=heart, orders=inside.orders, commands=commands, beside=beside
     )
     routers = _routers(paths, config, shelf, market=inside.market, providers=providers)
     return Service(
@@ -363,13 +367,14 @@ def _site(config: Config, catalog: Catalog) -> Site:
     return replace(site, offered_features=catalog.vocabulary() | reserved_words(config))
 
 
-def _programs(config: Config) -> Mapping[str, Program | Interactive]:
-    """Every command, with the site's own behind them where it has a Slurm. Raises Refused."""
+def _programs(config: Config, beside: Neighbour | None) -> Mapping[str, Program | Interactive]:
+    """Every command, with the site's own behind them where it has a Slurm."""
     known = programs(config)
-    if config.passthrough is None:
-        return known
-    site = site_commands(config.passthrough.bin)
-    return Beside(site, frozenset(config.passthrough.partitions)).around(known)
+    return known if beside is None else beside.around(known)
+
+
+def _attended(beside: Neighbour | None, engine: Engine) -> list[Callable[[], None]]:
+    return [] if beside is None else [beside.attended(lambda: engine.site)]
 
 
 def host() -> str:

@@ -11,6 +11,9 @@ from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
 from broker.model.spec import UNLIMITED, Limit
 
+MAX_JOB_ID = 0x03FF0000
+"""MaxJobId as Slurm has it unless told otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredNode:
@@ -109,6 +112,7 @@ class Site:
     cluster: str = "skypurza"
     version: str = "25.11.7"
     first_job_id: int = 1
+    max_job_id: int = MAX_JOB_ID
     max_job_count: int = 100_000
     max_array_size: int = 1001
     min_job_age: int = 300

@@ -111,8 +111,14 @@ class Ceiling(Settings):
 class PassthroughSettings(Settings):
     """A Slurm of the site's own beside this service, asked by its commands on the login node.
 
-    Jobs are told apart by their ids: set first_job_id beyond those that the site's Slurm reaches.
+    Jobs are told apart by their ids: set first_job_id beyond those that the site's Slurm reaches,
+    which its MaxJobId says.
     """
 
     bin: str = Field(description="Folder of its commands, the same on every login node.")
-    partitions: Names = Field((), description="Its partitions; absent: all that are not ours.")
+    partitions: Names = Field(
+        (), description="Its partitions; absent: read of it, and until then all that are not ours."
+    )
+    refresh_seconds: Positive = Field(
+        60, description="How often its partitions and job ids are read of it."
+    )

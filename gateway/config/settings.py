@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from broker.model.site import MAX_JOB_ID
 from gateway.config.accounts import (
     Account,
     AccountingSettings,
@@ -41,8 +42,6 @@ from gateway.config.service import (
 from sbatch_shim.grammar.hostlist import MOST_NAMES
 
 PROVIDERS = ("local", "ec2")
-MAX_JOB_ID = 0x03FF0000
-"""MaxJobId as Slurm has it unless told otherwise."""
 
 
 class Elastic(Settings):

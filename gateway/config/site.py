@@ -46,6 +46,7 @@ def site(
         cluster=config.cluster,
         version=config.slurm_version,
         first_job_id=config.first_job_id,
+        max_job_id=config.max_job_id,
         max_job_count=config.max_job_count,
         max_array_size=config.max_array_size,
         over_time=config.over_time_limit * MINUTE,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from broker.model.site import MAX_JOB_ID
 from sbatch_shim.grammar import pbs, script
 from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError
 from sbatch_shim.grammar.getopt import Reader, Said
@@ -37,8 +38,13 @@ class Border:
     site: frozenset[str] = frozenset()
     """The site's partitions; empty: every one that is not ours."""
     first_job: int = 1
+    last_job: int = MAX_JOB_ID
     default: bool = True
     """Whether a job that names no partition is ours."""
+    cluster: str = ""
+    """Our own."""
+    theirs: str | None = None
+    """The site's cluster; None while it is not known."""
 
     def of_partition(self, name: str) -> Whose:
         """A partition that nobody has is ours: we say that there is none."""
@@ -50,7 +56,15 @@ class Border:
         number = re.match(r"\d+", text)
         if number is None:
             return None
-        return Whose.SITE if int(number[0]) < self.first_job else Whose.OURS
+        ours = self.first_job <= int(number[0]) <= self.last_job
+        return Whose.OURS if ours else Whose.SITE
+
+    def of_clusters(self, names: str | None) -> Whose | None:
+        """By the names of `-M`; None where there is none, or one that both have."""
+        asked = set(filter(None, (names or "").split(",")))
+        if not asked or self.theirs in {None, self.cluster}:
+            return None
+        return Whose.SITE if asked == {self.theirs} else Whose.OURS
 
 
 def of_all(parts: Iterable[Whose | None]) -> Whose | None:
@@ -78,12 +92,15 @@ def submission(
     A list of partitions of both is ours, too: one job cannot be in two clusters.
     """
     try:
-        told = _partition(program, argv, environ, batch=batch)
+        clusters = border.of_clusters(_told(program, argv, environ, long="clusters", batch=batch))
+        told = _told(program, argv, environ, long="partition", batch=batch)
         job = _job(program, argv, environ)
     except GrammarError:
         return Whose.OURS
     if job is not None:
         return border.of_job(job) or Whose.OURS
+    if clusters is not None:
+        return clusters
     if told is None:
         return Whose.OURS if border.default else Whose.SITE
     found = of_all(map(border.of_partition, filter(None, told.split(","))))
@@ -99,30 +116,30 @@ def _job(program: str, argv: Sequence[str], environ: Mapping[str, str]) -> str |
     return typed or environ.get(INSIDE[program])
 
 
-def _partition(
-    program: str, argv: Sequence[str], environ: Mapping[str, str], *, batch: str | None
+def _told(
+    program: str, argv: Sequence[str], environ: Mapping[str, str], *, long: str, batch: str | None
 ) -> str | None:
-    """As sbatch weighs it: the line, the environment, the script. Raises GrammarError."""
+    """An option as sbatch weighs it: the line, the environment, the script. Raises GrammarError."""
     if program == "sattach":
         return None
-    typed = _last(look(program, argv).parts[0], "partition")
+    typed = _last(look(program, argv).parts[0], long)
     if typed is not None:
         return typed
-    names = [name for name, opt in lookup(program).variables if opt.long == "partition"]
+    names = [name for name, opt in lookup(program).variables if opt.long == long]
     told = [environ[name] for name in names if name in environ]
     if told or batch is None:
         return told[-1] if told else None
-    return _written(program, batch)
+    return _written(program, batch, long=long)
 
 
-def _written(program: str, batch: str) -> str | None:
+def _written(program: str, batch: str, *, long: str) -> str | None:
     for mark in pbs.TABLES:
         words = script.read_foreign(batch, mark, name="", program=program)
-        told = [text for long, text in pbs.translate(mark, words) if long == "partition"]
+        told = [text for name, text in pbs.translate(mark, words) if name == long]
         if told:
             return told[-1]
     words = script.read_head(batch, "", program).parts[0]
-    return _last(Reader(lookup(program), words, OPTION_ERROR, old=True).leading(), "partition")
+    return _last(Reader(lookup(program), words, OPTION_ERROR, old=True).leading(), long)
 
 
 def _last(said: Iterable[Said], long: str) -> str | None:
@@ -156,6 +173,9 @@ def question(
         query = parse_query(program, argv, environ)
     except GrammarError:
         return Whose.OURS
+    clusters = border.of_clusters(_text(query, "clusters"))
+    if clusters is not None:
+        return clusters
     if WHOLE & query.given.keys():
         return Whose.OURS
     named = of_all(map(border.of_job, jobs_of(program, query))) or of_all(
@@ -163,6 +183,10 @@ def question(
     )
     asked = named or Whose.BOTH
     return Whose.OURS if asked is Whose.BOTH and program not in MERGED else asked
+
+
+def _text(query: Query, long: str) -> str | None:
+    return query.given[long].text if long in query.given else None
 
 
 def jobs_of(program: str, query: Query) -> list[str]:

@@ -1,15 +1,22 @@
 """The site's own Slurm by its commands, in one folder of the login node."""
 
 import os
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.model.errors import Refused
+from broker.model.errors import Busy, Refused
+from gateway.passthrough.facts import Facts
 
 NEEDED = ("sbatch", "squeue", "sinfo")
 OURS = b"of SkyPurza, written by"
 """What the launchers of our own commands say in their second line."""
 HEAD = 400
+PATIENCE = 10.0
+"""Seconds for each command that the service asks."""
+ASIDE = ("SLURM_CLUSTERS", "SCONTROL_ALL", "SLURM_TIME_FORMAT")
+"""Variables that would make scontrol tell of something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +49,51 @@ def site_commands(folder: str) -> SiteCommands:
                 hint="name the folder of the site's own commands",
             )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFacts:
+    """`SiteFacts` by the site's scontrol, of any release."""
+
+    site: SiteCommands
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    name: str = "scontrol"
+
+    def read(self) -> Facts:
+        lines = self._asked("show", "config").splitlines()
+        told = {key.strip(): text.strip() for key, _, text in (x.partition("=") for x in lines)}
+        shown = [
+            dict(word.partition("=")[::2] for word in line.split())
+            for line in self._asked("-a", "-o", "show", "partition").splitlines()
+        ]
+        parts = [part for part in shown if "PartitionName" in part]
+        default = (part["PartitionName"] for part in parts if part.get("Default") == "YES")
+        try:
+            return Facts(
+                cluster=told["ClusterName"],
+                version=told["SLURM_VERSION"],
+                partitions=tuple(part["PartitionName"] for part in parts),
+                default=next(default, None),
+                first_job=int(told["FirstJobId"]),
+                max_job=int(told["MaxJobId"]),
+                next_job=int(told["NEXT_JOB_ID"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise Busy(f"scontrol show config: {error} is not as Slurm shows it") from error
+
+    def _asked(self, *words: str) -> str:
+        """What it prints. Raises Busy."""
+        environ = {key: text for key, text in self.environ.items() if key not in ASIDE}
+        path = self.site.command("scontrol")
+        if path is None:
+            raise Busy(f"there is no scontrol in {self.site.folder}")
+        try:
+            done = subprocess.run(
+                [path, *words], env=environ, capture_output=True, timeout=PATIENCE, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Busy(f"scontrol: {error}") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise Busy(f"scontrol: {said or f'ended with {done.returncode}'}")
+        return done.stdout.decode(errors="replace")

@@ -12,6 +12,7 @@ from broker.optimize.bundled import bundled
 from gateway.config.load import config_file, read
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
+from gateway.config.site import site
 from gateway.sdk.client import Client, NoService
 from gateway.store.backup import check
 from gateway.store.place import place, reach
@@ -43,6 +44,7 @@ def findings(paths: Paths, python: Path = COMMANDS_PYTHON) -> Iterator[Finding]:
         return
     yield from _each("provider", lambda: _provider(config))
     yield from _aws(paths, config)
+    yield from _site_slurm(config)
     yield from _each("database", lambda: _database(paths, config))
     yield from _each("service", lambda: _service(paths))
 
@@ -115,6 +117,17 @@ def _aws(paths: Paths, config: Config) -> Iterator[Finding]:
 
     for line in aws_lines(paths, config):
         yield Finding(line.name, line.good, line.text, line.hint)
+
+
+def _site_slurm(config: Config) -> Iterator[Finding]:
+    """The site's own, where there is one beside ours."""
+    if config.passthrough is None:
+        return
+    from gateway.neighbour import site_lines  # noqa: PLC0415 (the commands' room takes 0.2 s)
+
+    ours = site(config, service_uid=0, uid_of=lambda _: None, price_of=lambda _: None)
+    for good, text, hint in site_lines(config.passthrough, ours):
+        yield Finding("site's Slurm", good, text, hint)
 
 
 def _database(paths: Paths, config: Config) -> Finding:

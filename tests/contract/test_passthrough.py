@@ -21,13 +21,17 @@ from gateway.api.text import Program
 from gateway.api.wire import Answer, Call, Given, Peer, raw
 from gateway.passthrough.base import Border, SiteSlurm, Whose, question, submission
 from gateway.passthrough.cli import site_commands
+from gateway.passthrough.learnt import Learnt
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.install import install
+from tests.contract.facts import Said
 from tests.unit.gateway.api.office import Office, wait
 
 PROGRAMS = ("sbatch", "squeue", "sinfo", "scancel", "sacct", "scontrol", "srun", "salloc")
 STAND_IN = '#!/bin/sh\nprintf \'%s|\' "${0##*/}" "$@"\nexit 5\n'
-BORDER = Border(ours=frozenset({"ec2", "debug"}), first_job=1000)
+BORDER = Border(
+    ours=frozenset({"ec2", "debug"}), first_job=1000, last_job=1999, cluster="cloud", theirs="hpc"
+)
 SCRIPT = "#!/bin/sh\n#SBATCH --partition={}\nhostname\n"
 
 
@@ -92,6 +96,12 @@ def test_folders_that_cannot_be_the_sites_are_refused(tmp_path: Path) -> None:
         ("srun", ["hostname"], {"SLURM_JOB_ID": "1017"}, None, "ours"),
         ("srun", ["--jobid=17", "hostname"], {"SLURM_JOB_ID": "1017"}, None, "site"),
         ("salloc", [], {"SALLOC_PARTITION": "gpu"}, None, "site"),
+        ("srun", ["--jobid=2000", "hostname"], {}, None, "site"),
+        ("sbatch", ["-M", "hpc", "x.sh"], {}, None, "site"),
+        ("sbatch", ["-M", "cloud", "-p", "gpu", "x.sh"], {}, None, "ours"),
+        ("sbatch", ["x.sh"], {"SBATCH_CLUSTERS": "hpc"}, None, "site"),
+        ("sbatch", ["x.sh"], {}, "#!/bin/sh\n#SBATCH -M hpc\n", "site"),
+        ("sbatch", ["-M", "hpc,cloud", "x.sh"], {}, None, "ours"),
         ("sattach", ["17.0"], {}, None, "site"),
         ("sattach", ["-l", "1017.0"], {}, None, "ours"),
     ],
@@ -122,6 +132,12 @@ def test_partitions_that_are_listed_are_the_only_ones_of_the_site() -> None:
         ("squeue", "-i 5", "ours"),
         ("squeue", "--version", "ours"),
         ("sinfo", "-N", "both"),
+        ("squeue", "-M hpc", "site"),
+        ("squeue", "-M hpc --json", "site"),
+        ("squeue", "-M cloud", "ours"),
+        ("sprio", "-M hpc", "site"),
+        ("scontrol", "-M hpc show config", "site"),
+        ("scontrol", "show job 2000", "site"),
         ("sacct", "-j 17.batch", "site"),
         ("sacct", "-r gpu -X", "site"),
         ("scancel", "17_[1-3]", "site"),
@@ -146,10 +162,15 @@ def test_a_question_goes_where_its_jobs_and_partitions_are(
     assert question(program, line.split(), {}, border=BORDER) == whose
 
 
+def beside(folder: Path, partitions: tuple[str, ...] = ()) -> Beside:
+    known = Learnt([], Said(), clock=lambda: 0.0, every=60, listed=frozenset(partitions))
+    return Beside(site_commands(str(folder)), known)
+
+
 def around(
     folder: Path, name: str, program: Program, *, partitions: tuple[str, ...] = ()
 ) -> Program:
-    made = Beside(site_commands(str(folder)), frozenset(partitions)).around({name: program})[name]
+    made = beside(folder, partitions).around({name: program})[name]
     assert not isinstance(made, Interactive)
     return made
 
@@ -269,8 +290,9 @@ def test_interactive_commands_become_the_sites(tmp_path: Path, name: str) -> Non
     async def never(desk: object, call: object, line: object) -> int:
         raise AssertionError
 
-    beside = Beside(site_commands(str(stand_ins(tmp_path))))
-    made = beside.around({name: Interactive(never), "sattach": Interactive(never)})
+    made = beside(stand_ins(tmp_path)).around(
+        {name: Interactive(never), "sattach": Interactive(never)}
+    )
     talk, attach = made[name], made["sattach"]
     assert isinstance(talk, Interactive)
     assert isinstance(attach, Interactive)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.passthrough.cli import CommandFacts, site_commands
 from tests.bench import sides
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -63,9 +64,11 @@ def site() -> Iterator[Site]:
     with (
         tempfile.TemporaryDirectory(prefix="spz-site.") as folder,
         sides.real_slurm(Path(folder)) as real,
-        sides.our_slurm(CONFIG) as ours,
+        pytest.MonkeyPatch.context() as environ,
     ):
-        yield Site(ours, real)
+        environ.setenv("SLURM_CONF", real.environ["SLURM_CONF"])  # for the service to read it
+        with sides.our_slurm(CONFIG) as ours:
+            yield Site(ours, real)
 
 
 @pytest.fixture
@@ -76,6 +79,25 @@ def jobs(site: Site) -> Iterator[tuple[str, str]]:
     assert int(theirs) < 900000 <= int(ours)
     yield ours, theirs
     site.run("scancel", ours, theirs)
+
+
+def test_the_site_is_read_as_it_is_configured(site: Site) -> None:
+    folder = site_commands("/usr/bin")
+    facts = CommandFacts(folder, site.real.environ).read()
+    shown = site.real.text("sinfo", "-a", "-h", "-o", "%R").split()
+    assert (facts.cluster, set(facts.partitions)) == ("oracle", set(shown))
+    assert (facts.first_job, facts.default) == (700001, "ec2")
+    assert facts.version.startswith("22.05")
+    assert facts.first_job <= facts.next_job <= facts.max_job
+
+
+def test_jobs_for_partitions_that_nobody_has_are_refused_by_us(site: Site) -> None:
+    """The service was started with the site's configuration: it knows what partitions there are."""
+    done = site.run("sbatch", "-p", "nosuch", "--wrap", "true")
+    assert "invalid partition specified: nosuch" in done.stderr
+    log = (site.ours.socket or Path()).parent / "log" / "gateway.log"
+    sides.wait(lambda: "event=site.read" in log.read_text(), "reading of the site")
+    assert "event=site.clash" in log.read_text()
 
 
 def test_squeue_lists_the_jobs_of_both(site: Site, jobs: tuple[str, str]) -> None:

@@ -20,6 +20,7 @@ from gateway.passthrough.base import (
     shares,
     submission,
 )
+from gateway.passthrough.learnt import Learnt
 from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import look
@@ -35,10 +36,10 @@ READ_ALREADY = (
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Puts the site's commands beside ours; `partitions` are the site's, empty for all others."""
+    """Puts the site's commands beside ours."""
 
     site: SiteSlurm
-    partitions: frozenset[str] = frozenset()
+    learnt: Learnt
 
     def around(
         self, programs: Mapping[str, Program | Interactive]
@@ -55,11 +56,15 @@ class Beside:
 
     def border(self, site: Site) -> Border:
         """Where ours ends, as the site is configured now."""
+        facts = self.learnt.facts
         return Border(
             ours=frozenset(part.name for part in site.partitions),
-            site=self.partitions,
+            site=self.learnt.partitions,
             first_job=site.first_job_id,
+            last_job=site.max_job_id,
             default=site.default_partition is not None,
+            cluster=site.cluster,
+            theirs=facts.cluster if facts else None,
         )
 
     def _talking(self, name: str, run: Talking) -> Talking:

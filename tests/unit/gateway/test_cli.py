@@ -19,6 +19,7 @@ from gateway.sdk.client import Client, NoService
 from gateway.sdk.follow import Follower, Which, logs_status, own_status
 from gateway.sdk.health import findings, lines
 from gateway.sdk.launching import Launch, kept_running, sweep_text, which
+from tests.contract.facts import commands
 
 
 def test_check_says_what_to_do(short_tmp: Path) -> None:
@@ -47,6 +48,25 @@ def test_check_sees_what_stands_in_the_way(short_tmp: Path, name: str, told: str
     (short_tmp / name).mkdir()
     bad = [one for one in findings(home_at(short_tmp)) if not one.good]
     assert [(one.text, one.hint[:12]) for one in bad] == [(f"{short_tmp}/{told}", "move it away")]
+
+
+def test_check_says_where_the_sites_slurm_and_ours_claim_the_same(short_tmp: Path) -> None:
+    bin_ = commands(short_tmp / "bin")
+    (short_tmp / "config.yaml").write_text(
+        f"first_job_id: 5000\npartitions: [{{name: gpu, elastic: {{}}}}]\n"
+        f"passthrough: {{bin: {json.dumps(str(bin_))}}}\n"
+    )
+    found = [one for one in findings(home_at(short_tmp)) if one.name == "site's Slurm"]
+    texts = [(one.good, one.text) for one in found]
+    assert texts[0] == (True, "hpc, Slurm 24.05.3, by scontrol; partitions cpu, gpu")
+    assert [(good, text[:21]) for good, text in texts[1:]] == [
+        (False, "partition gpu is the "),
+        (False, "job ids can meet: our"),
+    ]
+    down = str(commands(short_tmp / "down", broken=True))
+    (short_tmp / "config.yaml").write_text(f"passthrough: {{bin: {json.dumps(down)}}}\n")
+    (one,) = (one for one in findings(home_at(short_tmp)) if one.name == "site's Slurm")
+    assert (one.good, one.text) == (False, "scontrol: down")
 
 
 def test_check_asks_a_database_server_whether_it_answers(short_tmp: Path) -> None:
