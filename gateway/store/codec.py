@@ -5,14 +5,14 @@ loads. Enums go by name, flags by names joined with `|`, tuples as lists.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum, Flag, StrEnum
 from functools import cache, reduce
 from operator import attrgetter, methodcaller, or_
 from types import UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
+from broker.model.evolve import twin, written
 from broker.model.spec import TaskSpec, Value
 
 Turn = Callable[[Any], Any]
@@ -90,44 +90,32 @@ def _default(field: Field[Any]) -> object:
 
 
 def _dump_fields(rows: tuple[tuple[str, object, Turn | None], ...]) -> Turn:
-    names = [name for name, _, _ in rows]
-    get = attrgetter(*names, "__class__")  # the last one makes it a tuple in any case
-
-    def dump(value: Any) -> dict[str, Any]:
-        return {
-            name: here if turn is None else turn(here)
-            for (name, default, turn), here in zip(rows, get(value), strict=False)
-            if here is not default and here != default
-        }
-
-    return dump
+    known: dict[str, Any] = {}
+    lines = ["def dump(record):", "    doc = {}"]
+    for nth, (name, default, turn) in enumerate(rows):
+        known |= {f"default{nth}": default, f"turn{nth}": turn}
+        value = "value" if turn is None else f"turn{nth}(value)"
+        lines += [
+            f"    value = record.{name}",
+            f"    if value is not default{nth} and value != default{nth}:",
+            f"        doc[{name!r}] = {value}",
+        ]
+    return written("dump", [*lines, "    return doc"], **known)
 
 
 def _load_fields(of: type, loads: tuple[tuple[str, Turn], ...]) -> Turn:
-    twin = _twin(of)
+    bare = twin(of)
 
     def load(doc: dict[str, Any]) -> Any:
         for name, turn in loads:
             if name in doc:
                 doc[name] = turn(doc[name])
-        made = twin(**doc)
-        if twin is not of:
+        made = bare(**doc)
+        if bare is not of:
             made.__class__ = of
         return made
 
     return load
-
-
-def _twin(of: type) -> type:
-    """A class with the same slots that is not frozen; the class itself where there is none.
-
-    A frozen one sets each field through a call: an object that is made by its twin, and then given
-    the class, costs half of that. What stands on another class has slots of that one.
-    """
-    if of.__bases__ != (object,) or hasattr(of, "__post_init__"):
-        return of
-    rows = [(each.name, Any, copy(each)) for each in fields(of)]
-    return make_dataclass(of.__name__, rows, slots=True, repr=False, eq=False)
 
 
 def _value(of: type[Value]) -> Codec:

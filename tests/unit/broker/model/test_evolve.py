@@ -1,6 +1,6 @@
 """A changed copy of a frozen record."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 
@@ -23,3 +23,17 @@ def test_every_field_of_a_job_is_carried_over() -> None:
 def test_a_field_that_there_is_not_is_an_error() -> None:
     with pytest.raises(KeyError, match="endde"):
         evolved(pending(), endde=5)
+
+
+def test_a_type_that_stands_on_another_is_refused_by_name() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Whole:
+        one: int = 1
+
+    @dataclass(frozen=True, slots=True)
+    class Part(Whole):
+        two: int = 2
+
+    assert evolved(Whole(), one=3) == Whole(3)
+    with pytest.raises(TypeError, match="Part cannot be copied"):
+        evolved(Part())
