@@ -9,6 +9,7 @@ from broker.decide.ending import cancelled
 from broker.decide.mail import near_limit
 from broker.decide.managed import group_end
 from broker.decide.possible import declared
+from broker.decide.replacing import replaced, straggles
 from broker.decide.reserving import reservations_due
 from broker.decide.stepping import idle_end
 from broker.decide.stopping import fell_back, keeper_of
@@ -138,9 +139,19 @@ def due(world: World, now: int) -> list[ev.Event]:
         job = world.jobs[job_id]
         late = _active_due(world, job, now) or idle_end(world, job, now)
         facts += late or group_end(world, job, now)
+    return [*facts, *_nodes_due(world, now), *reservations_due(world, now)]
+
+
+def _nodes_due(world: World, now: int) -> list[ev.Event]:
+    """Where a job gets another machine for one, its others are looked at a second later."""
+    facts: list[ev.Event] = []
+    moved: set[JobId] = set()
     for name in sorted(world.nodes):
-        facts += _node_due(world, world.nodes[name], now)
-    return facts + reservations_due(world, now)
+        if not moved.intersection(world.holders.get(name, ())):
+            found = _node_due(world, world.nodes[name], now)
+            moved |= {fact.job for fact in found if isinstance(fact, ev.Resized)}
+            facts += found
+    return facts
 
 
 def _pending_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
@@ -192,8 +203,17 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     unused = not world.holders.get(node.name)
     if unused and _idle_too_long(node, now):
         return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
+    return _late(world, node, now) if node.state in LATE else []
+
+
+def _late(world: World, node: Node, now: int) -> list[ev.Event]:
+    """One that is not up in time is let go, and one that keeps others waiting for long."""
     late = node.boot_deadline is not None and now >= node.boot_deadline
-    if node.state in LATE and late:
+    if late or straggles(world, node, now):
+        other = replaced(world, node, now, why=LATE[node.state])
+        if other:
+            return [*other, _doomed(node, now, LATE[node.state])]
+    if late:
         held: list[ev.Event] = [
             ev.Unplaced(job=j.id, at=now, reason="Resources", detail=f"{node.name} did not boot")
             for j in world.holders_of(node.name)

@@ -84,7 +84,7 @@ class Placing:
         payer = payer_of(jobs[0], jobs[0].attempt + 1)
         build = jobs[0].spec.resources.build
         made = [
-            replace(self._intended(name, buy, partition.elastic, payer=payer), build=build)
+            replace(self.intended(name, buy, partition.elastic, payer=payer), build=build)
             for name in buy.names
         ]
         self.facts += [
@@ -98,7 +98,7 @@ class Placing:
                 one.take(share)
             self._place(job, buy.partition, shares, choice=_why_bought(buy))
 
-    def _intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
+    def intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
         """The purchase as it is recorded before it is made."""
         offer = buy.rungs[0].offer
         names = tuple(

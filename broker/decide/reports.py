@@ -10,6 +10,7 @@ from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
 from broker.decide.recovery import judged
 from broker.decide.reduced import goes_on, reduced
+from broker.decide.replacing import replaced
 from broker.decide.rules import NOTHING, Decision
 from broker.decide.step_ends import begun, ended
 from broker.decide.stopping import (
@@ -83,7 +84,12 @@ def _bought(world: World, node: Node, machine: Machine, *, now: int) -> nev.Mach
 def _resized(
     world: World, job: Job, rooms: Mapping[NodeName, Room], *, now: int
 ) -> list[ev.JobEvent]:
-    """A job for which these nodes were bought: another type has other GPUs, or more in all."""
+    """A job for which these nodes were bought: another type has other GPUs, or more in all.
+
+    One bought in place of another is of the same type.
+    """
+    if any(share.node not in rooms for share in job.shares):
+        return []
     ask = demand(job.spec, world.site.partition(job.partition))
     shares = even_shares(ask, [rooms[share.node] for share in job.shares])
     for share in shares:
@@ -161,7 +167,8 @@ def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
     keeper = keeper_of(world, node)
     if keeper is not None:
         return Decision(fell_back(world, keeper, now, why=seen.message))
-    facts = _unplace(world, node, now, detail=seen.message)
+    facts = replaced(world, node, now, why=seen.message)
+    facts = facts or _unplace(world, node, now, detail=seen.message)
     kind = nev.NodeDown if node.declared else nev.NodeDoomed
     return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
 
@@ -208,8 +215,8 @@ def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     keeper = keeper_of(world, node)
     if keeper is not None:
         return keeper_lost(keeper, now, why=why)
-    facts: list[ev.Event] = []
-    for job in world.holders_of(node.name):
+    facts = [] if why == TAKEN_BACK else replaced(world, node, now, why=why)
+    for job in () if facts else world.holders_of(node.name):
         if never_ran(world, job):
             facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
         elif goes_on(job, node):

@@ -58,7 +58,7 @@ class Node:
     gres_text: str = ""
     """As Slurm's Gres= has it: `gpu:a10g:2`."""
     rungs: tuple[Ranked, ...] = ()
-    """Offers to try in turn, while LAUNCHING."""
+    """Offers to try in turn, while LAUNCHING; the one that it is, while BOOTING."""
     group: str = ""
     """Token of the purchase; nodes bought together share it."""
     machine: Machine | None = None
@@ -74,6 +74,8 @@ class Node:
     idle_since: int | None = None
     booted: int | None = None
     drain: bool = False
+    out_since: int | None = None
+    """Since when it is down or drained."""
     reason: str = ""
     reason_at: int | None = None
     reason_uid: int | None = None

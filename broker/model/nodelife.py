@@ -53,13 +53,23 @@ def apply_node(node: Node | None, event: nev.NodeEvent) -> Node | None:
         raise IllegalTransition(f"{type(event).__name__} of unknown {event.node}.{event.launch}")
     changed = NODE_EFFECT[type(event)](node, event)
     if type(event) not in NODE_MOVING:
-        return changed
+        return _counted(changed, event.at)
     if (node.state, type(event)) not in NODE_TRANSITIONS:
         raise IllegalTransition(
             f"node {node.name} is {node.state.label}: no {type(event).__name__} from there"
         )
     state = NODE_TRANSITIONS[node.state, type(event)]
-    return None if state is None else replace(changed, state=state, since=event.at)
+    if state is None:
+        return None
+    return _counted(replace(changed, state=state, since=event.at), event.at)
+
+
+def _counted(node: Node, at: int) -> Node:
+    """Since when it takes no work, or that it does again."""
+    out = node.drain or node.state is NodeState.DOWN
+    if out == (node.out_since is not None):
+        return node
+    return replace(node, out_since=at if out else None)
 
 
 def _bought(node: Node, event: nev.MachineBought) -> Node:
@@ -68,7 +78,7 @@ def _bought(node: Node, event: nev.MachineBought) -> Node:
         node,
         machine=event.machine,
         micro_usd_per_hour=event.machine.micro_usd_per_hour,
-        rungs=(),
+        rungs=tuple(rung for rung in node.rungs if rung.offer == offer),
         whole=event.whole,
         features=_features(event),
         real_memory_mib=event.whole.mem_mib,
@@ -85,7 +95,7 @@ def _features(event: nev.MachineBought) -> tuple[str, ...]:
 
 def _booted(node: Node, event: nev.NodeBooted) -> Node:
     machine = event.machine or node.machine
-    return replace(node, machine=machine, booted=event.at, reason="", keeper=None)
+    return replace(node, machine=machine, booted=event.at, reason="", keeper=None, rungs=())
 
 
 def _starting(node: Node, event: stop.NodeStarting) -> Node:
