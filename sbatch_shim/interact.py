@@ -1,4 +1,4 @@
-"""srun, salloc and sattach: standard input, signals, window size, terminal, salloc's own command.
+"""srun, salloc and sattach: standard input, signals, window size, terminal.
 
 Loaded by the shim for these three alone. It decides nothing: signals go to the service, which says
 what to print and when to end. A lost connection is taken up again where it was lost: the service's
@@ -7,12 +7,15 @@ last word on how far it got is sent back, and what was printed since is not prin
 
 import _signal  # type: ignore[import-not-found]
 import posix
-import sys
 import termios
 from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 from time import monotonic
 
-from line import Line  # type: ignore[import-not-found] # lies beside this file when installed
+from child import (  # type: ignore[import-not-found] # lies beside this file when installed
+    Child,
+    unpacked,
+)
+from line import Line  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 ENVELOPE, HELLO, INPUT, END, SIGNAL = b"E", b"h", b"i", b"z", b"s"
-WINDOW, FILE, ENDED = b"w", b"f", b"q"
-"""Kinds of frames that go up; ENDED tells of salloc's command."""
-PLACE, WANT, TAKEN, RAW, RUN, KILL = b"p", b"i", b"k", b"t", b"r", b"g"
+WINDOW, FILE, ENDED, MOVED = b"w", b"f", b"q", b"d"
+"""Kinds of frames that go up; ENDED tells of salloc's command, MOVED of its folder."""
+PLACE, WANT, TAKEN, RAW, RUN, KILL, MOVE = b"p", b"i", b"k", b"t", b"r", b"g", b"d"
 """Kinds that come down beside the shim's own."""
 
 MOST_AHEAD = 1 << 18
@@ -42,7 +45,6 @@ FORWARDED = (
 )
 DEADLY = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 QUIET = (_signal.SIGCHLD, _signal.SIGWINCH)
-MISSING = b"missing"
 
 
 def run(command: "Any", shim: "ModuleType") -> int:
@@ -59,10 +61,11 @@ class Session:
 
     def __init__(self, command: "Any", shim: "ModuleType") -> None:
         self.command = command
+        self.head = command.head()
         self.shim = shim
         self.program = command.program
         self.terminal = Terminal()
-        self.child = Child()
+        self.child = Child((*FORWARDED, *QUIET))
         self.line = None  # type: Any
         self.retry_at = 0.0
         self.give_up = monotonic() + (0 if command.argv in shim.VERSION_ASKED else command.patience)
@@ -123,7 +126,7 @@ class Session:
             self.lost()
             return
         line = self.line = Line(socket, self.command, self.shim)
-        line.say(ENVELOPE, self.command.head() + self.shim.pack(self.command.files))
+        line.say(ENVELOPE, self.head + self.shim.pack(self.command.files))
         line.say(HELLO, b"\0".join((self.place, b"%d" % self.typed.taken, window())))
         self.skip = dict(self.written)
         self.typed.again(line)
@@ -197,6 +200,15 @@ class Session:
         self.command.files[path] = content, error
         self.say(FILE, b"%b\0%d\0%b" % (path, error, content))
 
+    def move(self, folder: bytes) -> None:
+        """Into another folder; its answer is the errno, 0 if we are there."""
+        code = 0
+        try:
+            posix.chdir(folder)
+        except OSError as error:
+            code = error.errno or 0
+        self.say(MOVED, b"%d" % code)
+
     def start_child(self, payload: bytes) -> None:
         self.child.start(*unpacked(payload))
         if self.child.status:
@@ -241,6 +253,7 @@ ORDERS = {
     RAW: Session.make_raw,
     RUN: Session.start_child,
     KILL: Session.kill_child,
+    MOVE: Session.move,
 }
 
 
@@ -321,101 +334,6 @@ class Terminal:
             self.before = None
 
 
-class Child:
-    """salloc's command: in a process group of its own, in the foreground of the terminal."""
-
-    def __init__(self) -> None:
-        self.pid = 0
-        self.status = b""
-        """How it ended: `exit N`, `signal N`, or `missing`."""
-        self.tty = posix.isatty(0)
-
-    def start(self, words: "list[bytes]", variables: "list[bytes]") -> None:
-        if self.pid or self.status:
-            return
-        environment = dict(entry.split(b"=", 1) for entry in variables)
-        path = found(words[0], environment.get(b"PATH", b"/usr/bin:/bin"))
-        if not path:
-            self.status = MISSING
-            return
-        sys.stdout.flush()
-        self.pid = posix.fork()
-        if not self.pid:
-            self.become(path, words, environment)
-        self.give_terminal(self.pid)
-
-    def become(self, path: bytes, words: "list[bytes]", environment: "dict[bytes, bytes]") -> None:
-        posix.setpgid(0, 0)
-        self.give_terminal(posix.getpid())
-        for number in (*FORWARDED, *QUIET, _signal.SIGPIPE):
-            _signal.signal(number, _signal.SIG_DFL)
-        try:
-            posix.execve(path, words, environment)
-        except OSError:
-            posix._exit(126)
-
-    def give_terminal(self, group: int) -> None:
-        """Either of us may be the first to do it."""
-        if not self.tty:
-            return
-        before = _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
-        try:
-            posix.tcsetpgrp(0, group)
-        except OSError:
-            self.tty = False  # not our terminal: we are in the background
-        _signal.signal(_signal.SIGTTOU, before)
-
-    def look(self) -> None:
-        """Whether it has ended; one that was stopped stops us, as a shell's child does."""
-        if not self.pid:
-            return
-        pid, status = posix.waitpid(self.pid, posix.WNOHANG | posix.WUNTRACED)
-        if pid and posix.WIFSTOPPED(status):
-            self.stop()
-        elif pid:
-            self.pid = 0
-            self.give_terminal(posix.getpgrp())
-            self.status = how(status)
-
-    def stop(self) -> None:
-        self.give_terminal(posix.getpgrp())
-        posix.kill(0, _signal.SIGSTOP)
-        self.give_terminal(self.pid)
-        self.kill(_signal.SIGCONT)
-
-    def kill(self, number: int) -> None:
-        if self.pid:
-            try:
-                posix.killpg(self.pid, number)
-            except OSError:
-                return  # it has ended, or has not made its group yet
-
-
-def how(status: int) -> bytes:
-    if posix.WIFSIGNALED(status):
-        return b"signal %d" % posix.WTERMSIG(status)
-    return b"exit %d" % posix.WEXITSTATUS(status)
-
-
-def found(name: bytes, path: bytes) -> bytes:
-    """The program's file; empty if there is none."""
-    if b"/" in name:
-        return name if posix.access(name, posix.X_OK) else b""
-    for folder in path.split(b":"):
-        candidate = b"%b/%b" % (folder or b".", name)
-        if is_program(candidate):
-            return candidate
-    return b""
-
-
-def is_program(path: bytes) -> bool:
-    try:
-        regular = posix.stat(path).st_mode & 0o170000 == 0o100000
-    except OSError:
-        return False
-    return regular and posix.access(path, posix.X_OK)
-
-
 def window() -> bytes:
     """Rows and columns of the terminal; empty where standard output is none."""
     try:
@@ -423,10 +341,3 @@ def window() -> bytes:
     except OSError:
         return b""
     return b"%d %d" % (size.lines, size.columns)
-
-
-def unpacked(payload: bytes) -> "tuple[list[bytes], list[bytes]]":
-    """Arguments and variables: their count, then each, all ended by NUL."""
-    count, _, rest = payload.partition(b"\0")
-    fields = rest.split(b"\0")[:-1]
-    return fields[: int(count)], fields[int(count) :]

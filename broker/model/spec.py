@@ -152,6 +152,8 @@ class Output(Value):
     stdout: str | None = None
     stderr: str | None = None
     open_mode: Literal["append", "truncate"] | None = None
+    shared_from: str | None = None
+    """Where names of files begin that all tasks of a step share; None: where the step runs."""
 
 
 class Program(Value):

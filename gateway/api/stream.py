@@ -30,9 +30,10 @@ from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 
 PATH = "/i/"
 ENVELOPE, HELLO, INPUT, END, SIGNAL = b"E", b"h", b"i", b"z", b"s"
-WINDOW, FILE, ENDED = b"w", b"f", b"q"
-"""Kinds of frames that a command sends; ENDED tells of salloc's own command."""
-PLACE, WANT, TAKEN, RAW, RUN, KILL = b"p", b"i", b"k", b"t", b"r", b"g"
+WINDOW, FILE, ENDED, MOVED = b"w", b"f", b"q", b"d"
+"""Kinds of frames that a command sends; ENDED tells of salloc's own command, MOVED of its folder:
+the errno with which it could not go there, 0 if it could."""
+PLACE, WANT, TAKEN, RAW, RUN, KILL, MOVE = b"p", b"i", b"k", b"t", b"r", b"g", b"d"
 """Kinds that it gets beside those of every command."""
 MOST_IN_A_FRAME = 8 << 20
 AHEAD = 64

@@ -13,7 +13,7 @@ from broker.model.node import Node
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED, Output, Phase, StepSpec
 from broker.run import launch
-from broker.schedule.ranks import shares_files
+from broker.schedule.ranks import is_of_one, shares_files
 from broker.world import Snapshot
 from gateway.translate import token
 from gateway.translate.environment import pack
@@ -260,7 +260,7 @@ class _Task:
 
     def order(self, variables: Mapping[str, str]) -> launch.Task:
         """Of a terminal step only the first task is seen and heard."""
-        spec, output = self.spec, self.spec.output or Output()
+        spec, output = self.spec, self._output()
         seen = spec.pty is None or self.rank == 0
         reads = seen and spec.input_rank in (None, self.rank)
         return launch.Task(
@@ -277,7 +277,11 @@ class _Task:
             return launch.RELAYED if relayed else None
         of = file_job(self.job, self.around.node, self.around.step)
         of = of._replace(rank=self.rank, place=self._place())
-        return _path(pattern, of, self.spec.cwd or self.job.spec.cwd)
+        shared = None if is_of_one(pattern) else self._output().shared_from
+        return _path(pattern, of, shared or self.spec.cwd or self.job.spec.cwd)
+
+    def _output(self) -> Output:
+        return self.spec.output or Output()
 
     def _place(self) -> int:
         """Of the node among those of the step."""

@@ -1,4 +1,4 @@
-"""The words of srun and salloc to an allocation and its steps, or to Slurm's refusal (25.11)."""
+"""The words of srun and salloc to an allocation, or to Slurm's refusal (25.11)."""
 
 import posixpath
 from collections.abc import Mapping
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker.model.ids import Digest, digest_of
-from broker.model.job import Job
-from broker.model.spec import Gres, Output, Phase, Program, StepSpec, TaskSpec
+from broker.model.spec import Program, TaskSpec
 from gateway.translate import environment, gres, refusals
 from gateway.translate.container import container
 from gateway.translate.multiprog import read_programs
@@ -22,22 +21,13 @@ from gateway.translate.sbatch import (
 )
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
-from gateway.translate.stepplace import (
-    Named,
-    cpus_per_task,
-    even_share,
-    gpus_per_task,
-    named,
-    placement,
-    uneven,
-)
+from gateway.translate.stepplace import Named, named, uneven
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import GrammarError, failed, fatal
+from sbatch_shim.grammar.errors import failed, fatal
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.parse import (
     AUTOCOMPLETE,
     COMMAND_LINE,
-    ENVIRONMENT,
     Given,
     Look,
     Part,
@@ -52,15 +42,9 @@ Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
 """Name of an allocation of salloc's that was given none."""
 NO_COMMAND = "No command given to execute."
-NO_STEP = "Unable to create step for job {}"
 SEVERAL = "heterogeneous jobs are not supported: ask for one component"
 MPI_TYPES = "MPI plugin types are...\n\tnone\n"
 MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
-MEMORY_VARIABLES = {
-    "mem": "SLURM_MEM_PER_NODE",
-    "mem-per-cpu": "SLURM_MEM_PER_CPU",
-    "mem-per-gpu": "SLURM_MEM_PER_GPU",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +231,7 @@ def _said(program: str, part: Part, notes: list[str]) -> str:
 def allocation(request: Request) -> TaskSpec:
     """The job that srun or salloc asks for. Raises GrammarError, NeedFile."""
     asking = Asking(
-        request.part,
+        _of_allocation(request),
         request.setting.site,
         request.spelling,
         refuse=lambda text: refusals.controller(
@@ -260,6 +244,12 @@ def allocation(request: Request) -> TaskSpec:
         program=request.program,
     )
     return task_spec(asking, _submitter(request))
+
+
+def _of_allocation(request: Request) -> Part:
+    """salloc goes elsewhere itself; its job is one of where it was typed (22.05)."""
+    left_out = () if request.program == "srun" else ("chdir",)
+    return {long: given for long, given in request.part.items() if long not in left_out}
 
 
 def _submitter(request: Request) -> Submitter:
@@ -285,159 +275,3 @@ def _job_name(request: Request) -> str:
     if request.program == "salloc":
         return INTERACTIVE_NAME
     return posixpath.basename(request.argv[0])
-
-
-# ---------------------------------------------------------------- a step
-
-
-def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec:
-    """What runs in the job's allocation; `window` is None where nothing is a terminal.
-
-    Raises GrammarError.
-    """
-
-    def refuse(text: str) -> GrammarError:
-        return failed(request.program, f"{NO_STEP.format(job.id)}: {text}")
-
-    with gres.told_by(request.program, refuse):
-        return _step(request, job, window)
-
-
-def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec:
-    inside, site = request.job is not None, request.setting.site
-    at = placement(request.part, job, request.named, spelling=request.spelling)
-    return StepSpec(
-        name=_step_name(request),
-        phases=(Phase(argv=request.argv),),
-        programs=request.programs,
-        environment=request.keep(environment.pack(_environment(request, at.tasks))),
-        tasks=at.tasks,
-        nodes=at.nodes,
-        tasks_per_node=at.tasks_per_node,
-        nodelist=at.nodelist,
-        exclude=at.exclude,
-        relative=at.relative,
-        distribution=at.distribution,
-        hosts=at.hosts,
-        cpus_per_task=cpus_per_task(request.part),
-        gres=_gres(request, at.nodes) if inside else None,
-        gpus_per_task=gpus_per_task(request.part, request.spelling),
-        gres_per_task=_gres_per_task(request) if inside else (),
-        mem_per_node_mib=_memory(request, "mem") if inside else None,
-        mem_per_cpu_mib=_memory(request, "mem-per-cpu") if inside else None,
-        overlap=request.has("overlap"),
-        exact=inside and _is_exact(request),
-        overcommit=request.has("overcommit"),
-        whole=request.has("whole"),
-        interactive=True,
-        output=output(request),
-        input_rank=only_task(request, "input"),
-        cwd=posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd),
-        time_limit=request.number("time") if inside else None,
-        pty=window if request.has("pty") else None,
-        label=request.has("label"),
-        unbuffered=request.has("unbuffered") or request.has("pty"),
-        kill_on_bad_exit=_kills(request),
-        keep_counts=request.has("preserve-env"),
-        wait=request.number("wait") if request.has("wait") else site.wait_time or None,
-        submit_line=" ".join(("srun", *request.typed.argv)),
-        container=container(
-            request.part, request.program, site=site, partition=job.partition or job.partitions[0]
-        ),
-    )
-
-
-def _step_name(request: Request) -> str:
-    """The variable with the job's own name does not name a step."""
-    if request.said("job-name"):
-        return request.part["job-name"].text or ""
-    return posixpath.basename(request.argv[0])
-
-
-def _gres(request: Request, nodes: int) -> tuple[Gres, ...] | None:
-    """Per node, beside what tasks ask for; None: all that the allocation has."""
-    part, spelling = request.part, request.spelling
-    whole = (
-        one.model_copy(update={"count": even_share(one.count, nodes)})
-        for one in gres.per_job(part, spelling)
-    )
-    asked = (*gres.per_node(part, spelling), *whole)
-    return asked if _says_gres(request) or gres.per_task(part, spelling) else None
-
-
-def _says_gres(request: Request) -> bool:
-    return any(request.has(long) for long in ("gres", "gpus", "gpus-per-node"))
-
-
-def _gres_per_task(request: Request) -> tuple[Gres, ...]:
-    """A figure for all outweighs those of tasks, which share it out."""
-    return () if _says_gres(request) else gres.per_task(request.part, request.spelling)
-
-
-def _memory(request: Request, long: str) -> int | Literal["ALL"] | None:
-    found = request.part[long].value if request.has(long) else None
-    return found if isinstance(found, int) or found == "ALL" else None
-
-
-def _is_exact(request: Request) -> bool:
-    """`--exclusive` and `-c` ask for no more than what is needed, as `--exact` does."""
-    return any(request.has(long) for long in ("exact", "exclusive", "cpus-per-task"))
-
-
-def _kills(request: Request) -> bool:
-    if not request.has("kill-on-bad-exit"):
-        return request.setting.site.kill_on_bad_exit
-    return bool(request.part["kill-on-bad-exit"].text != "0")
-
-
-def output(request: Request) -> Output:
-    """Files that tasks read and write; None where that passes through srun."""
-    stdout, stderr = _file(request, "output"), _file(request, "error")
-    if stdout is not None and not request.has("error"):
-        stderr = stdout
-    mode = request.part["open-mode"].value if request.has("open-mode") else None
-    return Output(stdin=_file(request, "input"), stdout=stdout, stderr=stderr, open_mode=mode)
-
-
-def _file(request: Request, long: str) -> str | None:
-    text = request.text(long)
-    if text is None or text.lower() == "all" or text.isdecimal():
-        return None
-    return "/dev/null" if text.lower() == "none" else text
-
-
-def only_task(request: Request, long: str) -> int | None:
-    """`-o 2`, `-e 2`, `-i 2`: the one task that srun writes or reads for; None for all."""
-    text = request.text(long)
-    return read_digits(text) if text is not None else None
-
-
-# ---------------------------------------------------------------- what tasks see
-
-
-def _environment(request: Request, tasks: int) -> dict[str, str]:
-    """The caller's variables that go along, and those that options turn into."""
-    export = request.text("export") if request.has("export") else None
-    found = dict(environment.exported(request.typed.environ, export).variables)
-    for long, name in MEMORY_VARIABLES.items():
-        if request.said(long):
-            found[name] = str(request.part[long].value).replace("ALL", "0")
-    cpus = cpus_per_task(request.part)
-    if cpus is not None:
-        found |= {"SLURM_CPUS_PER_TASK": str(cpus), "SLURM_TRES_PER_TASK": f"cpu={cpus}"}
-    spread = _distribution(request, tasks)
-    if spread:
-        found["SLURM_DISTRIBUTION"] = spread
-    if request.part.get("export") and request.part["export"].source != ENVIRONMENT:
-        found["SLURM_EXPORT_ENV"] = request.part["export"].text or ""
-    return found
-
-
-def _distribution(request: Request, tasks: int) -> str | None:
-    """As asked; else told where both counts were given, of whatever source."""
-    text = request.text("distribution")
-    if text is not None:
-        return text
-    if not (request.has("ntasks") and request.has("nodes")):
-        return None
-    return "cyclic" if tasks <= max(1, request.part["nodes"].value.low) else "block"

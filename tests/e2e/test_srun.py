@@ -202,6 +202,20 @@ def test_salloc_runs_its_command_here_with_the_jobs_variables(served: Service) -
     served.wait(job, "FAILED")
 
 
+def test_salloc_goes_into_the_folder_that_is_named(served: Service) -> None:
+    (served.work / "below").mkdir()
+    command = 'pwd; echo "$SLURM_SUBMIT_DIR"; srun pwd'
+    ran = served.run("salloc", "-D", "below", "bash", "-c", command, env=on_path(served))
+    below = str(served.work / "below")
+    assert (ran.out, ran.code) == (f"{below}\n{served.work}\n{below}\n", 0)
+
+
+def test_salloc_asks_for_nothing_where_the_folder_is_not_there(served: Service) -> None:
+    ran = served.run("salloc", "--chdir=/no/such", "true")
+    said = "salloc: error: chdir(/no/such): No such file or directory\n"
+    assert (ran.out, ran.err, ran.code) == ("", said, 1)
+
+
 def test_an_allocation_without_a_shell_stays(served: Service) -> None:
     ran = served.run("salloc", "--no-shell", "-t1")
     ((job, state),) = running(served)

@@ -35,13 +35,14 @@ def test_commands_are_real_files_for_everybody_whatever_the_umask(tmp_path: Path
         "shim",
         "interact",
         "line",
+        "child",
         "seldom",
         "offline",
         "prompt",
         "hostlist",
         "values",
     }
-    assert len(modules) == 16
+    assert len(modules) == 18
     assert {name.split("/")[0] for name in others} == {"lib", "share", "etc"}
     assert set(others.values()) == {0o644}
     folders = [path for path in [prefix.parent, *prefix.parent.rglob("*")] if path.is_dir()]

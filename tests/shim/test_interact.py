@@ -55,7 +55,7 @@ def end(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes, int]:
 def test_an_interactive_command_loads_little(commands: Commands, program: str) -> None:
     bare = modules("import sys; print(*sys.modules, file=sys.stderr)")
     loaded = modules(MODULES_OF, str(commands.prefix / "bin" / program), "--version")
-    own = {"shim", "interact", "line", "seldom"}
+    own = {"shim", "interact", "line", "child", "seldom"}
     assert loaded - bare - {"_socket", "select", "termios"} == own
 
 
@@ -136,6 +136,25 @@ def test_a_file_that_is_asked_for_is_sent(commands: Commands, tmp_path: Path) ->
         assert talk.hear() == (b"f", b"mp.conf\x000\x000 echo\n\xff")
         talk.say(b"a", b"none")
         assert talk.hear() == (b"f", b"none\x002\x00")
+
+
+def test_a_folder_is_gone_into_and_the_request_stays_the_same(
+    commands: Commands, tmp_path: Path
+) -> None:
+    with (
+        StreamService(commands.socket) as service,
+        started(commands, "salloc", cwd=tmp_path) as salloc,
+    ):
+        talk = service.accept()
+        first, _ = talk.greeted()
+        for folder, code in ((b"no/such", b"2"), (b"..", b"0")):
+            talk.say(b"d", folder)
+            assert talk.hear() == (b"d", code)
+        assert Path(f"/proc/{salloc.pid}/cwd").readlink() == tmp_path.parent
+        talk.say(b"p", b"7")
+        talk.close()
+        again, _ = service.accept().greeted()
+        assert again.cwd == first.cwd == str(tmp_path)
 
 
 def test_after_a_lost_connection_nothing_is_printed_twice_or_missing(commands: Commands) -> None:

@@ -22,6 +22,7 @@ PROMISED = {
         "sbatch_shim.shim",
         "sbatch_shim.interact",
         "sbatch_shim.line",
+        "sbatch_shim.child",
         "sbatch_shim.seldom",
         "sbatch_shim.install",
         "sbatch_shim.login",

@@ -1,5 +1,7 @@
 """salloc: an allocation for a command that runs beside it, where it was typed."""
 
+import os
+import posixpath
 from dataclasses import dataclass
 
 from accounting.ids import JobId
@@ -15,16 +17,29 @@ from gateway.api.programs.allocating import (
 )
 from gateway.api.programs.early import early
 from gateway.api.programs.typed import translated
-from gateway.api.stream import ENDED, KILL, MISSING, PLACE, RUN, SIGNAL, Line, first_of
+from gateway.api.stream import (
+    ENDED,
+    KILL,
+    MISSING,
+    MOVE,
+    MOVED,
+    PLACE,
+    RUN,
+    SIGNAL,
+    Line,
+    Word,
+    first_of,
+)
 from gateway.api.text import Gone
 from gateway.api.wire import Call, raw
 from gateway.translate.allocenv import allocation_variables
 from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, error_line, failed
 from sbatch_shim.grammar.values import read_signal
 
 NO_FOLDER = "getcwd failed: No such file or directory"
+NO_CHDIR = "chdir({}): {}"
 NOT_FOUND = '_fork_command: Unable to find command "{}"'
 GRANTED = "salloc: Granted job allocation {j}\n"
 READY = "salloc: Nodes {n} are ready for job\n"
@@ -39,7 +54,7 @@ SIGTERM = 15
 async def run(desk: Desk, call: Call, line: Line) -> int:
     """Raises GrammarError with Slurm's text and exit status, Gone."""
     if not call.cwd:
-        raise GrammarError(error_line("salloc", NO_FOLDER), FAILURE)
+        raise failed("salloc", NO_FOLDER)
     said = await translated("salloc", desk, call=call, line=line)
     if isinstance(said, Early):
         answer = early("salloc", said.name, version=desk.site.version)
@@ -47,7 +62,23 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
         return answer.code
     if not line.hello.place:
         await line.err(said.stderr)
+        await _move(line, call.cwd, said.text("chdir"))
     return await Salloc(desk, call, line, said, await desk.owner(call.peer.uid)).run()
+
+
+async def _move(line: Line, cwd: str, folder: str | None) -> None:
+    """`--chdir` moves salloc itself, before it asks for anything. Raises GrammarError, Gone."""
+    if folder is None:
+        return
+    path = posixpath.join(cwd, folder)
+    await line.say(MOVE, path)
+    aside: list[Word] = []
+    while (word := await line.hear()).kind != MOVED:
+        aside.append(word)
+    line.unhear(aside)
+    code = int(word.payload)
+    if code:
+        raise failed("salloc", NO_CHDIR.format(path, os.strerror(code)))
 
 
 @dataclass(slots=True)

@@ -30,8 +30,9 @@ from gateway.api.text import Gone
 from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.sbatch import Early
-from gateway.translate.srun import NO_STEP, Request, allocation, only_task, step
+from gateway.translate.srun import Request, allocation
 from gateway.translate.stepplace import listed
+from gateway.translate.stepspec import NO_STEP, only_task, step
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.instants import show_instant
 

@@ -10,7 +10,7 @@ import pytest
 from broker.model.site import Partition, Site
 from broker.model.spec import Container
 from gateway.translate.sbatch import Setting, Submission, translate
-from gateway.translate.srun import step
+from gateway.translate.stepspec import step
 from sbatch_shim.grammar.errors import GrammarError
 
 from .conftest import NOW, UIDS, GivenFile, Typed

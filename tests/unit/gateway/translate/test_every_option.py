@@ -19,8 +19,9 @@ from gateway.api.programs import srun as programs
 from gateway.query.compatibility import options_of
 from gateway.translate.sbatch import Early, Setting, Submission
 from gateway.translate.sbatch import translate as read_sbatch
-from gateway.translate.srun import Allocator, Request, allocation, step
+from gateway.translate.srun import Allocator, Request, allocation
 from gateway.translate.srun import translate as read_srun
+from gateway.translate.stepspec import step
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.table import ACCEPTED, CORE, FLAG, IGNORED, NO, OLD, Opt

@@ -88,6 +88,14 @@ def test_files_of_tasks_are_named_by_rank_and_step(book: OrderBook) -> None:
     assert first.stderr == b"/abs/e.7.0"
 
 
+def test_a_file_that_all_tasks_share_is_named_from_where_srun_was_typed(book: OrderBook) -> None:
+    output = Output(stdin="in", stdout="o.%t", stderr="e.%J", shared_from="/typed/50%t")
+    (only,) = tasks(book, output=output, cwd="/home/alice")
+    assert only.stdin == b"/typed/50%t/in"
+    assert only.stdout == b"/home/alice/o.0"
+    assert only.stderr == b"/typed/50%t/e.7.0"
+
+
 def test_input_may_be_for_one_task_and_a_terminal_is_the_firsts(book: OrderBook) -> None:
     assert [one.stdin for one in tasks(book, tasks=3, input_rank=1)] == [None, RELAYED, None]
     alone = tasks(book, tasks=2, pty=(24, 80))

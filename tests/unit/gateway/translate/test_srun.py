@@ -17,7 +17,8 @@ from broker.model.spec import Gres, StepSpec, TaskSpec
 from gateway.translate.environment import unpack
 from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import Early, NeedFile, Setting
-from gateway.translate.srun import Allocator, Request, allocation, step, translate
+from gateway.translate.srun import Allocator, Request, allocation, translate
+from gateway.translate.stepspec import step
 from sbatch_shim.grammar.errors import GrammarError
 
 from .conftest import NOW, UIDS, GivenFile, Typed
@@ -129,6 +130,7 @@ def test_files_of_a_step_are_those_that_were_named(site: Site, what: str) -> Non
     output = step(read(site, *argv, "a", environ=IN_JOB), job(1), None).output
     assert output is not None
     assert (output.stdin, output.stdout, output.stderr) == files
+    assert output.shared_from == "/home/alice/work"
 
 
 def variables(request: Request, made: StepSpec) -> dict[str, str]:
@@ -312,6 +314,11 @@ def test_sallocs_job_is_interactive_and_stays_without_a_shell(site: Site) -> Non
     assert (spec.name, spec.command, spec.allocator) == ("interactive", "false", "salloc")
     assert made(site, "--no-shell", program="salloc").allocator is None
     assert made(site, "-J", "nm", program="salloc").name == "nm"
+
+
+def test_sallocs_job_is_of_where_it_was_typed_and_sruns_of_where_it_is_to_run(site: Site) -> None:
+    assert made(site, "-D", "below", "a", program="srun").cwd == "/home/alice/work/below"
+    assert made(site, "-D", "below", program="salloc").cwd == "/home/alice/work"
 
 
 def test_programs_come_from_the_file_that_is_named(site: Site) -> None:
