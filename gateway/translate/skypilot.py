@@ -7,7 +7,7 @@ which is what `skypilot_schema` says.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,7 +27,7 @@ from gateway.translate.skypilot_documents import (
 )
 from gateway.translate.skypilot_fit import fitting
 from gateway.translate.skypilot_problems import told
-from gateway.translate.skypilot_schema import HOOK, HOOKS, JOB, SERVICE, TPU
+from gateway.translate.skypilot_schema import HOOK, HOOKS, JOB, PREEMPTION, SERVICE, TPU
 from gateway.translate.skypilot_yaml import documents
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -70,7 +70,7 @@ class Candidate(Section):
     region: Text = None
     zone: Text = None
     instance_type: str | None = None
-    accelerators: Annotated[values.Gpus, BeforeValidator(values.gpus)] | None = None
+    accelerators: Annotated[values.Gpus | None, BeforeValidator(values.gpus)] = None
     accelerator_args: Annotated[Tree, BeforeValidator(fitting(TPU))] | None = None
     cpus: Annotated[values.Cpus, BeforeValidator(values.cpus)] | None = None
     memory: Annotated[values.Memory, BeforeValidator(values.memory)] | None = None
@@ -91,6 +91,7 @@ class Candidate(Section):
     volumes: list[Tree] | None = None
     hooks: Annotated[list[Tree], BeforeValidator(fitting(HOOKS))] | None = None
     termination_hook: Annotated[Tree, BeforeValidator(fitting(HOOK))] | None = None
+    preemption: Annotated[Tree, BeforeValidator(fitting(PREEMPTION))] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -104,6 +105,16 @@ class Candidate(Section):
         if raw.get("infra") is not None and any(raw.get(k) for k in ("cloud", "region", "zone")):
             raise ValueError("infra holds cloud, region and zone: give it or those, not both")
         return {RENAMED.get(key, key): value for key, value in raw.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _one_hook(self) -> Self:
+        """Raises ValueError where two older keys ask for a hook and not for the same."""
+        older, newer = self.autostop, self.termination_hook
+        if older is None or older.hook is None or newer is None:
+            return self
+        if older.hook != (newer.get("command") or newer.get("run")):
+            raise ValueError("autostop.hook and termination_hook differ: give one")
+        return self
 
     @property
     def place(self) -> values.Place:
@@ -187,12 +198,6 @@ class Storage(Section):
     mount_options: str | None = None
     type: str | None = None
     config: Tree | None = None
-
-    @model_validator(mode="after")
-    def _named(self) -> "Storage":
-        if self.name is None and self.source is None:
-            raise ValueError("a mount needs a source or a name")
-        return self
 
 
 class Slurm(Section):

@@ -17,7 +17,7 @@ EXECUTIONS = ("serial", "parallel")
 DEFAULT = "default"
 SAFE = re.compile(r"[\w-]+")
 """Names in a group: they become names of hosts and files."""
-RENAMED = {"gpus": "accelerators", "spot_recovery": "job_recovery"}
+RENAMED = {"gpus": "accelerators", "spot_recovery": "job_recovery", "candidates": "any_of"}
 """Older spellings in `resources`."""
 SUBSTITUTED = ("workdir", "file_mounts", "service", "volumes")
 """Keys in which `$NAME` and `${NAME}` are replaced by `envs` and `secrets`."""
@@ -180,7 +180,8 @@ def _overridden(resources: Any, given: Tree) -> Any:
     """What the command line says goes before every alternative."""
     if not isinstance(resources, dict):
         return resources
-    kept = {key: value for key, value in resources.items() if RENAMED.get(key, key) not in given}
+    named = {RENAMED.get(key, key): value for key, value in resources.items()}
+    kept = {key: value for key, value in named.items() if key not in given}
     if "infra" in given:
         kept = {key: v for key, v in kept.items() if key not in {"cloud", "region", "zone"}}
     for key in ("any_of", "ordered"):

@@ -65,6 +65,8 @@ def _found(task: Task) -> Iterator[Hook]:
             yield _hook(one)
         if candidate.termination_hook is not None:
             yield _hook(candidate.termination_hook)
+        if (last := candidate.preemption) is not None:
+            yield Hook(str(last["hook"]), ("preemption",), _bounded(last.get("hook_timeout")))
         asked = candidate.autostop
         if asked is not None and asked.hook is not None:
             yield Hook(asked.hook, ("stop", "down"), _bounded(asked.hook_seconds))

@@ -11,12 +11,12 @@ from pydantic_core import PydanticUndefined
 from broker.model.errors import BadSpec
 from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
-from gateway.translate.skypilot import Section, Storage, Task
+from gateway.translate.skypilot import Candidate, Section, Storage, Task
 from gateway.translate.skypilot_files import sources_of, volume_of
+from gateway.translate.skypilot_market import EC2
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
 
-EC2 = frozenset({None, "aws"})
 OTHER_STORES = ("gs://", "r2://", "cos://", "oci://", "nebius://", "cw://", "hf://", "vastdata://")
 
 
@@ -106,7 +106,7 @@ def _given(task: Task, does: str) -> Iterator[tuple[str, str]]:
 
 def _groups(task: Task) -> Iterator[tuple[str, Section]]:
     yield "", task
-    for candidate in task.resources.candidates:
+    for candidate in served(task) or task.resources.candidates:
         yield "resources", candidate
     for source in (task.file_mounts or {}).values():
         if isinstance(source, Storage):
@@ -114,6 +114,11 @@ def _groups(task: Task) -> Iterator[tuple[str, Section]]:
     if task.pool is not None:
         yield "pool", task.pool
     yield "config.slurm", task.slurm
+
+
+def served(task: Task) -> list[Candidate]:
+    """The alternatives that are not on another cloud."""
+    return [one for one in task.resources.candidates if one.place.cloud in EC2]
 
 
 def _set(group: Section) -> list[str]:
@@ -128,9 +133,8 @@ def _set(group: Section) -> list[str]:
 
 def _of_places(task: Task) -> Iterator[Refusal]:
     """Where no alternative is left that EC2 can serve."""
-    clouds = [candidate.place.cloud for candidate in task.resources.candidates]
-    if not any(cloud in EC2 for cloud in clouds):
-        names = ", ".join(sorted({str(cloud) for cloud in clouds}))
+    if not served(task):
+        names = ", ".join(sorted({str(one.place.cloud) for one in task.resources.candidates}))
         why = f"{names} is not served, machines come from EC2"
         yield Refusal("resources.infra", why, "leave it out, or write infra: aws (--infra aws)")
 
@@ -157,8 +161,12 @@ def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
     if isinstance(source, Storage) and source.store not in {None, "s3"}:
         yield Refusal(f"{path}.store", f"{source.store} is not served, only s3 is", "store: s3")
         return
+    if isinstance(source, Storage) and source.name is None and source.source is None:
+        yield Refusal(path, "a mount needs a source or a name", "write name: BUCKET")
+        return
     if isinstance(source, Storage) and source.name is not None and not can_be_made(source.name):
-        yield Refusal(f"{path}.name", f"{shown(source.name)} is no name of a bucket", RULE)
+        name = shown(source.name) or "an empty text"
+        yield Refusal(f"{path}.name", f"{name} is no name of a bucket", RULE)
     for text in sources_of(source):
         if text.startswith(OTHER_STORES) or "blob.core.windows.net" in text:
             yield Refusal(

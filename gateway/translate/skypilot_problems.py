@@ -54,7 +54,7 @@ def _problem(detail: ErrorDetails, place: str) -> BadSpec:
     message = MESSAGES.get(kind) or detail["msg"].replace("Input should", "must")
     if isinstance(cause, ValueError):
         message = str(cause)
-    hint = near(str(path[-1]), _known(path[:-1])) if kind == "extra_forbidden" else ""
+    hint = _out(path) if kind == "extra_forbidden" else ""
     name = ".".join(map(str, path))
     if isinstance(cause, Unfit):
         name = f"{name}.{cause.misfit.path}".rstrip(".")
@@ -62,6 +62,16 @@ def _problem(detail: ErrorDetails, place: str) -> BadSpec:
     bare = isinstance(cause, ValueError) or kind in {"extra_forbidden", "missing"}
     parts = [name, "" if bare or path[:1] in {(one,) for one in HIDDEN} else shown(value), message]
     return BadSpec(name, shown(value), place + ": ".join(filter(None, parts)), hint=hint)
+
+
+def _out(path: Path) -> str:
+    """Where a key belongs, or which it was meant to be."""
+    name = str(path[-1])
+    if len(path) == 1 and name in SECTIONS["resources"]["properties"]:
+        return "it stands below resources"
+    if path[0] == "resources" and name in SECTIONS[""]["properties"]:
+        return "it stands at the top, not in resources"
+    return near(name, _known(path[:-1]))
 
 
 def _path(loc: Path) -> Path:

@@ -121,6 +121,7 @@ HOOK = _group(
     },
 )
 HOOKS = _list(HOOK)
+PREEMPTION = _group({"hook": TEXT, "hook_timeout": AMOUNT}, required=("hook",))
 GPU_LIST = _list(_any(TEXT, _map({"type": ["number", "string", "null"]})))
 TPU = _group(
     {
@@ -184,12 +185,14 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     "volumes": refused("Disks of a machine (GCP).", _list(TREE), "there are none to attach"),
     "hooks": works("Scripts for the end: run, events, timeout.", HOOKS),
     "termination_hook": works("The older form of one hook.", HOOK),
+    "preemption": works("The older form of one, at the notice that a machine goes.", PREEMPTION),
 }
 CANDIDATE = _group(CANDIDATE_KEYS)
 RESOURCES = _group(
     {
         **CANDIDATE_KEYS,
         "any_of": works("Alternatives; the cheapest is taken.", _list(CANDIDATE)),
+        "candidates": works("Older spelling of `any_of`.", _list(CANDIDATE)),
         "ordered": works("Alternatives in order of liking.", _list(CANDIDATE)),
     }
 )
@@ -208,6 +211,12 @@ PROBE = _group(
     },
     required=("path",),
 )
+OLDER_REPLICAS = (
+    *("autoscaler", "init_replicas", "extra_on_demand_replicas", "on_demand_zones"),
+    *("spot_zones", "spot_placement", "spot_policy", "spot_mixer", "mix_policy"),
+    *("dynamic_on_demand_fallback", "base_on_demand_fallback_replicas"),
+)
+"""Keys of the first versions with services."""
 REPLICAS = _group(
     {
         "min_replicas": COUNT,
@@ -222,6 +231,7 @@ REPLICAS = _group(
         "qps_upper_threshold": SECONDS,
         "qps_lower_threshold": SECONDS,
         "auto_restart": TRUTH,
+        **dict.fromkeys(OLDER_REPLICAS, ANYTHING),
     },
     required=("min_replicas",),
 )
@@ -250,6 +260,8 @@ SERVICE = _group(
         "port": PORT,
         "tls": _group({"keyfile": TEXT, "certfile": TEXT}, required=("keyfile", "certfile")),
         "load_balancer": _group({"stream_timeout_seconds": SECONDS}),
+        "load_balancer_type": TEXT,
+        "auth_key": TEXT,
         "pool": _any(TRUTH, POOL),
         "workers": COUNT,
     }

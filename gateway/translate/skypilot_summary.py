@@ -1,33 +1,48 @@
 """A task file in one line: what would be launched, what it still needs, what would be refused."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from broker.model.errors import BadSpec
+from gateway.config.problems import shown
 from gateway.translate.skypilot import Candidate, Git, Pool, Task, TaskFile
+from gateway.translate.skypilot_build import build_of
+from gateway.translate.skypilot_container import image_of
+from gateway.translate.skypilot_market import Absent, Market, absent, missing_gpus
 from gateway.translate.skypilot_notes import missing, refusals
-from gateway.translate.skypilot_values import Cpus, Gpus, Memory, Place
+from gateway.translate.skypilot_values import Autostop, Cpus, Gpus, Memory, Place, Recovery
+
+Left = tuple[Candidate, Absent]
 
 
-def summary(file: TaskFile) -> str:
+def summary(file: TaskFile, market: Market) -> str:
     """What `spz task check` says of a file that can be read."""
     if file.kind == "task":
         (task,) = file.tasks
-        return (f"{task.name}: " if task.name else "") + of_task(task)
-    told = [f"{task.name or number} ({of_task(task)})" for number, task in enumerate(file.tasks, 1)]
+        return (f"{shown(task.name)}: " if task.name else "") + of_task(task, market)
+    told = [
+        f"{shown(task.name or number)} ({of_task(task, market)})"
+        for number, task in enumerate(file.tasks, 1)
+    ]
     name = f" {file.header.name}" if file.header.name else ""
     joint = " with " if file.kind == "group" else " then "
     return f"{file.kind}{name} of {len(told)} tasks: {joint.join(told)}"
 
 
-def of_task(task: Task) -> str:
+def of_task(task: Task, market: Market) -> str:
     """One task, without its name."""
-    return "; ".join(filter(None, [_what(task), _runs(task), _files(task), *_open(task)]))
+    looked = [(one, absent(one, market)) for one in task.resources.candidates]
+    kept = [one for one, why in looked if why is None]
+    left = [(one, why) for one, why in looked if why is not None]
+    asked = kept or task.resources.candidates
+    parts = [_what(task, asked), *_machine(task, asked), *_life(task, asked)]
+    parts += [_runs(task), _files(task), *_left(kept, left, market), *_open(task)]
+    return "; ".join(filter(None, [*parts, *_refused(task, kept, left)]))
 
 
-def _what(task: Task) -> str:
+def _what(task: Task, candidates: Sequence[Candidate]) -> str:
     nodes = f"{task.num_nodes} nodes" if task.num_nodes > 1 else "1 node"
     if task.pool is not None:
         nodes = f"pool of {workers(task.pool)} workers"
-    candidates = task.resources.candidates
     texts = list(dict.fromkeys(_candidate(one) for one in candidates))
     way = " else " if task.resources.ordered else " or "
     return f"{nodes} of {way.join(texts)}"
@@ -67,12 +82,76 @@ def _memory(memory: Memory | None) -> str:
         return ""
     if memory.per_cpu_mib:
         return f"{memory.per_cpu_mib / 1024:g} GB a vCPU"
-    return f"{memory.mib / 1024:g}{'' if memory.exactly else '+'} GB"
+    return f"{round(memory.mib / 1024, 2):g}{'' if memory.exactly else '+'} GB"
 
 
 def _place(place: Place) -> str:
     parts = [place.cloud, place.region, place.zone]
     return "/".join(part or "*" for part in parts).rstrip("/*")
+
+
+def _machine(task: Task, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """What it is made of: the container, the disk, what is open."""
+    if (image := image_of(task)) is not None:
+        yield f"in {shown(image)}"
+    first = candidates[0]
+    if first.disk_size or first.disk_tier:
+        size = f"{first.disk_size} GB" if first.disk_size else ""
+        yield " ".join(filter(None, ["disk", size, first.disk_tier]))
+    local = [one.local_disk for one in candidates if one.local_disk]
+    if local:
+        yield f"local disk {min(local) // 1024} GB"
+    if first.ports:
+        yield f"open {', '.join(first.ports)}"
+
+
+def _life(task: Task, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """How it ends, and goes on."""
+    stops = [_autostop(one.autostop) for one in candidates if one.autostop]
+    recoveries = [_recovery(one.job_recovery) for one in candidates if one.job_recovery]
+    yield from dict.fromkeys([*stops, *recoveries])
+    if task.service is not None:
+        yield "a service, of which the task itself is run once"
+
+
+def _autostop(asked: Autostop) -> str:
+    what = "goes" if asked.down else "stops"
+    if asked.wait_for == "none":
+        return f"{what} {asked.idle_seconds / 60:g} min after its start"
+    return f"{what} after {asked.idle_seconds / 60:g} min idle"
+
+
+def _recovery(asked: Recovery) -> str:
+    codes = ", ".join(map(str, asked.exit_codes))
+    parts = (
+        asked.strategy or "",
+        f"{asked.max_restarts} restarts on errors" if asked.max_restarts else "",
+        f"on exit codes {codes}" if codes else "",
+    )
+    return f"recovers {', '.join(filter(None, parts)) or 'as usual'}"
+
+
+def _left(kept: Sequence[Candidate], left: Sequence[Left], market: Market) -> Iterator[str]:
+    """Alternatives without which it goes on, and why."""
+    told = [f"{_candidate(one)} ({why.why})" for one, why in left] if kept else []
+    told += [
+        f"{gpu.name}:{gpu.count} ({why})" for one in kept for gpu, why in missing_gpus(one, market)
+    ]
+    if told:
+        yield f"left out: {', '.join(dict.fromkeys(told))}"
+
+
+def _refused(task: Task, kept: Sequence[Candidate], left: Sequence[Left]) -> Iterator[str]:
+    found = {one.path: str(one) for one in refusals(task) if one.path != "pool"}
+    for _, why in () if kept else left:
+        hint = f" ({why.hint})" if why.hint else ""
+        found.setdefault(f"resources.{why.key}", f"resources.{why.key}: {why.why}{hint}")
+    try:
+        _ = build_of(kept, []) if kept else None
+    except BadSpec as error:
+        found.setdefault(error.path, error.message)
+    if found:
+        yield f"refused at launch: {', '.join(found.values())}"
 
 
 def _runs(task: Task) -> str:
@@ -92,6 +171,3 @@ def _open(task: Task) -> Iterator[str]:
     needs = [f"{option} {name}" for option, name in missing(task)]
     if needs:
         yield f"needs {', '.join(needs)}"
-    refused = [str(one) for one in refusals(task) if one.path != "pool"]
-    if refused:
-        yield f"refused at launch: {', '.join(refused)}"

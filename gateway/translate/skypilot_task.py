@@ -27,7 +27,7 @@ from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
-from gateway.translate.skypilot_notes import EC2, must_be_possible, notes
+from gateway.translate.skypilot_notes import must_be_possible, notes, served
 from gateway.translate.skypilot_run import (
     BASH,
     LOCAL,
@@ -137,7 +137,7 @@ def log_pattern(folder: str, cluster: str) -> str:
 
 def _resources(task: Task, origin: Origin) -> tuple[Resources, tuple[str, ...]]:
     notes: list[str] = []
-    asked = _here(task.resources.candidates, notes)
+    asked = _here(task, notes)
     first = _least(asked, notes)
     cpus = _cpus(first)
     choices = [where for one in asked for where in _choices(one, notes)]
@@ -242,13 +242,13 @@ def _size(value: object) -> int:
     return (value.mib or value.per_cpu_mib) if isinstance(value, AskedMemory) else int(str(value))
 
 
-def _here(candidates: tuple[Candidate, ...], notes: list[str]) -> list[Candidate]:
+def _here(task: Task, notes: list[str]) -> list[Candidate]:
     """The alternatives that EC2 can serve."""
-    left = [one for one in candidates if one.place.cloud in EC2]
-    strange = sorted({str(one.place.cloud) for one in candidates} - {"None", "aws"})
+    kept = served(task)
+    strange = sorted({str(one.place.cloud) for one in task.resources.candidates if one not in kept})
     if strange:
         notes.append(f"resources.infra: alternatives on {', '.join(strange)} are left out")
-    return left
+    return kept
 
 
 def _cpus(candidate: Candidate) -> Cpus | None:

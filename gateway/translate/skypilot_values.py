@@ -154,8 +154,13 @@ def local_disk_mib(value: object) -> int:
     return math.ceil(number * 1024)
 
 
-def gpus(value: object) -> Gpus:
-    """One `NAME[:COUNT]`; a map or set of them, any of which will do; a list, the first best."""
+def gpus(value: object) -> Gpus | None:
+    """One `NAME[:COUNT]`; a map or set of them, any of which will do; a list, the first best.
+
+    An empty text asks for none, as in SkyPilot.
+    """
+    if value == "":
+        return None
     if isinstance(value, Mapping):
         return Gpus(tuple(_gpu(name, count) for name, count in value.items()))
     if isinstance(value, set | frozenset):

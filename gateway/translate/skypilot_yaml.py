@@ -56,6 +56,7 @@ def _bounded(text: str) -> Iterator[Tree | None]:
             if node is not None and _values(node, {}) > MOST_VALUES:
                 much = f"with its aliases written out the file has more than {MOST_VALUES} values"
                 raise BadSpec("", "", much, hint="use fewer aliases (*name)")
+            _must_be_there_once(node, set())
             yield loader.construct_document(node)
     finally:
         loader.dispose()
@@ -71,6 +72,25 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
         inner = [one for pair in node.value for one in pair] if pairs else node.value
         known[id(node)] = 1 + sum(_values(one, known) for one in inner)
     return known[id(node)]
+
+
+def _must_be_there_once(node: yaml.Node | None, seen: set[int]) -> None:
+    """Raises BadSpec for a key that stands twice in a group: the first would be dropped."""
+    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+        return
+    seen.add(id(node))
+    if not isinstance(node, yaml.MappingNode):
+        for one in node.value:
+            _must_be_there_once(one, seen)
+        return
+    lines: dict[tuple[str, str], int] = {}
+    for key, inner in node.value:
+        name, line = (key.tag, str(key.value)), key.start_mark.line + 1
+        if name in lines:
+            told = f"line {line}: {shown(key.value)} is there already, in line {lines[name]}"
+            raise BadSpec("", "", told, hint="leave one out")
+        lines[name] = line
+        _must_be_there_once(inner, seen)
 
 
 class _Dumper(yaml.SafeDumper):

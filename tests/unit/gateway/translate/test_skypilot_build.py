@@ -10,7 +10,7 @@ from broker.model.errors import BadSpec
 from gateway.translate.skypilot import read
 from gateway.translate.skypilot_build import DISKS, NO_EFFECT
 from gateway.translate.skypilot_task import Translated, translate
-from tests.unit.gateway.translate.test_skypilot import ORIGIN
+from tests.unit.gateway.translate.tasks import ORIGIN
 
 FAR = replace(ORIGIN, provider="ec2")
 DEEP = "/aws/service/deeplearning/ami/{arch}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"

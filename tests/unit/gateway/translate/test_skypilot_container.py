@@ -6,7 +6,7 @@ from gateway.translate.skypilot import read
 from gateway.translate.skypilot_container import CREDENTIALS, image_of
 from gateway.translate.skypilot_run import run_of
 
-from .test_skypilot import ORIGIN
+from .tasks import ORIGIN
 
 
 @pytest.mark.parametrize(

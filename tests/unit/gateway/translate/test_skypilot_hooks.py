@@ -13,7 +13,7 @@ from gateway.translate.skypilot import read
 from gateway.translate.skypilot_hooks import EVENTS, Hook, hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_task import translate
 
-from .test_skypilot import ORIGIN
+from .tasks import ORIGIN
 
 
 def test_buckets_that_are_not_to_stay_go_after_all_hooks() -> None:
@@ -49,6 +49,10 @@ def test_buckets_that_are_not_to_stay_go_after_all_hooks() -> None:
             [Hook("a", ("stop", "down"), 86400)],
         ),
         ("config: {hooks: [{run: a, timeout: 259200}]}", [Hook("a", EVENTS, 86400)]),
+        (
+            "resources: {preemption: {hook: a, hook_timeout: 9}}",
+            [Hook("a", ("preemption",), 9)],
+        ),
     ],
 )
 def test_hooks_are_found_where_any_version_has_them(text: str, found: list[Hook]) -> None:

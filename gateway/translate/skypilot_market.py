@@ -1,0 +1,139 @@
+"""What EC2 has of what a task names: clouds, regions, instance types, accelerators."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from broker.optimize.gpus import NOT_CUDA, gpu_key, matching
+from gateway.translate.skypilot import Candidate
+from gateway.translate.skypilot_values import Gpu
+
+EC2 = frozenset({None, "aws"})
+CLOSE = 0.85
+"""How alike a name must be to be what was meant: regions and types are all a little alike."""
+TPU = "tpu-"
+"""How the names of TPUs begin."""
+
+
+class Device(NamedTuple):
+    """The accelerators of one instance type."""
+
+    gpu: str
+    name: str
+    gpus: float
+    gpu_mem_mib: int
+    cuda: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """What can be bought at all, at whatever price."""
+
+    devices: Mapping[str, Device | None]
+    """By instance type; None of one without accelerators."""
+    regions: frozenset[str]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Market":
+        """Of the table that the package has (`broker.optimize.bundled.packaged`)."""
+        types = document["types"]
+        rows = zip(
+            *(types[name] for name in ("name", "gpu", "gpus", "gpu_mem_mib", "words")), strict=True
+        )
+        return cls(
+            {name: _device(*row[:2], mem_mib=row[2], words=row[3]) for name, *row in rows},
+            frozenset(name for name, *_ in document["regions"]),
+        )
+
+    def having(self, gpu: Gpu) -> list[Device]:
+        """What has accelerators of this name, or of this memory."""
+        devices = [one for one in self.devices.values() if one is not None]
+        keys = matching(gpu.name, devices)
+        return [one for one in devices if one.gpu in keys]
+
+
+def _device(name: str, gpus: float, *, mem_mib: int, words: str) -> Device | None:
+    cuda = NOT_CUDA.isdisjoint(words.split())
+    return Device(gpu_key(name), name, gpus, mem_mib, cuda) if gpus else None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A key of an alternative that EC2 cannot serve, and why."""
+
+    key: str
+    why: str
+    hint: str = ""
+
+
+def absent(one: Candidate, market: Market) -> Absent | None:
+    """The first thing for which no machine of EC2 can be this alternative."""
+    for look in LOOKS:
+        if (found := look(one, market)) is not None:
+            return found
+    return None
+
+
+def _cloud(one: Candidate, _market: Market) -> Absent | None:
+    cloud = one.place.cloud
+    return None if cloud in EC2 else Absent("infra", f"{cloud} is not served")
+
+
+def _region(one: Candidate, market: Market) -> Absent | None:
+    region = one.place.unnamed().region
+    if region is not None and region not in market.regions:
+        return Absent("infra", f"{region} is no region of AWS", _meant(region, market.regions))
+    zone = one.place.zone
+    if zone is None or one.place.region is None or one.place.unnamed().zone is not None:
+        return None
+    if zone.startswith(one.place.region):
+        return None
+    return Absent("infra", f"{zone} is not in {one.place.region}")
+
+
+def _type(one: Candidate, market: Market) -> Absent | None:
+    name = one.instance_type
+    if name is None or name.lower() in market.devices:
+        return None
+    return Absent("instance_type", f"{name} is no type of EC2", _meant(name, market.devices))
+
+
+def _gpus(one: Candidate, market: Market) -> Absent | None:
+    asked = one.accelerators.choices if one.accelerators else ()
+    found = [why for gpu in asked if (why := _gpu(gpu, one.instance_type, market)) is not None]
+    if not asked or len(found) < len(asked):
+        return None
+    return found[0] if len(found) == 1 else Absent(found[0].key, "; ".join(w.why for w in found))
+
+
+def _gpu(gpu: Gpu, kind: str | None, market: Market) -> Absent | None:
+    devices = market.having(gpu)
+    if not devices:
+        why = "EC2 has no TPUs" if gpu.name.lower().startswith(TPU) else f"EC2 has no {gpu.name}"
+        names = {one.name for one in market.devices.values() if one is not None}
+        return Absent("accelerators", why, _meant(gpu.name, names))
+    most = max(one.gpus for one in devices)
+    if gpu.count > max(1, most):
+        return Absent("accelerators", f"a machine has at most {most:g} {gpu.name}")
+    if kind is not None and market.devices[kind.lower()] not in devices:
+        return Absent("accelerators", f"{kind} has no {gpu.name}")
+    return None
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    """What it may have been meant to be."""
+    lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), lower, n=1, cutoff=CLOSE)
+    return f"did you mean {lower[found[0]]}?" if found else ""
+
+
+LOOKS: Sequence[Callable[[Candidate, Market], Absent | None]] = (_cloud, _region, _type, _gpus)
+"""In this order: a region of another cloud says nothing where that cloud is named."""
+
+
+def missing_gpus(one: Candidate, market: Market) -> Iterator[tuple[Gpu, str]]:
+    """Accelerators of a set or list that EC2 does not have, where it has another of them."""
+    for gpu in one.accelerators.choices if one.accelerators else ():
+        if (why := _gpu(gpu, one.instance_type, market)) is not None:
+            yield gpu, why.why
