@@ -98,6 +98,26 @@ class Tres:
 NO_TRES = Tres()
 
 
+def sum_of(parts: Iterable[Tres]) -> Tres:
+    """All of them together."""
+    return sum(parts, NO_TRES)
+
+
+def most_of(parts: Iterable[Tres]) -> Tres:
+    """Of each resource as much as any of them has."""
+    most = NO_TRES
+    for one in parts:
+        names = dict.fromkeys(name for name, _ in (*most.gres, *one.gres))
+        counts = [(n, max(dict(most.gres).get(n, 0), dict(one.gres).get(n, 0))) for n in names]
+        most = Tres(
+            cpu=max(most.cpu, one.cpu),
+            mem_mib=max(most.mem_mib, one.mem_mib),
+            node=max(most.node, one.node),
+            gres=tuple(sorted(counts)),
+        )
+    return most
+
+
 def memory_text(mib: int) -> str:
     """Memory as Slurm shows it in TRES: in the largest unit that is exact to a half (`62.50G`)."""
     return show_scaled(mib, "M")

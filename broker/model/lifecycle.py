@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from accounting.tres import Tres
+from accounting.tres import Tres, sum_of
 from broker.model import events as ev
 from broker.model.errors import IllegalTransition
 from broker.model.evolve import evolved, finish
@@ -177,10 +177,7 @@ def _changed(job: Job, event: ev.Changed) -> Job:
 
 
 def _resized(job: Job, event: ev.Placed | ev.Resized) -> Job:
-    total = Tres()
-    for share in event.shares:
-        total = total + share.tres
-    return replace(job, shares=event.shares, alloc=total)
+    return replace(job, shares=event.shares, alloc=sum_of(share.tres for share in event.shares))
 
 
 def _placed(job: Job, event: ev.Placed) -> Job:

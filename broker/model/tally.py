@@ -36,10 +36,13 @@ class Used:
     """Waiting ones that grow older; counted only where a limit looks at them."""
     held: Counts = field(default_factory=dict)
     """By the running ones."""
+    going: Counts = field(default_factory=dict)
+    """By those of them whose time runs: neither suspended nor still being set up."""
     begins: Counts = field(default_factory=dict)
-    """What is held, times the instant since when."""
+    """What is going, times the instant since when, less what stands still has used."""
     ends: Counts = field(default_factory=dict)
-    """What is held, times the instant at which its time limit is reached."""
+    """What is going, times the instant at which its limit is reached, and what is left to those
+    who stand still."""
 
     def add(self, other: "Used", sign: int = 1) -> None:
         """Counts more, or with a sign of -1 less."""
@@ -48,19 +51,26 @@ class Used:
         self.accruing += sign * other.accruing
         if other.running:
             _merge(self.held, other.held, sign)
+            _merge(self.going, other.going, sign)
             _merge(self.begins, other.begins, sign)
             _merge(self.ends, other.ends, sign)
 
     def copy(self) -> "Used":
-        return replace(self, held=dict(self.held), begins=dict(self.begins), ends=dict(self.ends))
+        return replace(
+            self,
+            held=dict(self.held),
+            going=dict(self.going),
+            begins=dict(self.begins),
+            ends=dict(self.ends),
+        )
 
     def seconds(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs have used so far."""
-        return self.held.get(name, 0) * now - self.begins.get(name, 0)
+        return self.going.get(name, 0) * now - self.begins.get(name, 0)
 
     def ahead(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs may still use within their time limits."""
-        return max(0, self.ends.get(name, 0) - self.held.get(name, 0) * now)
+        return max(0, self.ends.get(name, 0) - self.going.get(name, 0) * now)
 
 
 def _merge(into: Counts, other: Counts, sign: int) -> None:
@@ -125,21 +135,43 @@ def counts_of(tres: Tres, billing: int) -> Counts:
 def used_by(job: Job, billing: int = 0) -> Used:
     """What one live record adds to its party; `billing` in units, as it runs."""
     if job.shares:
-        return running(job, job.alloc, billing=billing, started=job.started or 0)
+        return _holding(job, counts_of(job.alloc, billing))
     if job.array is not None and job.array.task is None:
         return Used(queued=len(job.array.waiting))
     return Used(queued=1)
 
 
-def running(job: Job, tres: Tres, *, billing: int, started: int) -> Used:
-    """What it adds while it runs."""
-    held = counts_of(tres, billing)
-    limit = job.time_limit
-    end = FOREVER if limit == UNLIMITED else started + int(limit) + job.suspended_for
+def starting(job: Job, tres: Tres, *, billing: int) -> Used:
+    """What it adds when it starts, beside its being queued."""
+    return replace(_standing(counts_of(tres, billing), used=0, left=_limit(job)), queued=0)
+
+
+def _holding(job: Job, held: Counts) -> Used:
+    """Its time stands still while its machines are made ready, and while it is suspended."""
+    limit, started = _limit(job), job.started or 0
+    if job.configuring or job.started is None:
+        return _standing(held, used=0, left=limit)
+    if job.suspended_at is not None:
+        used = job.suspended_at - started - job.suspended_for
+        return _standing(held, used=used, left=max(0, limit - used))
+    begun = started + job.suspended_for
     return Used(
         queued=1,
         running=1,
         held=held,
-        begins={name: count * (started + job.suspended_for) for name, count in held.items()},
-        ends={name: count * end for name, count in held.items()},
+        going=held,
+        begins=_times(held, begun),
+        ends=_times(held, begun + limit),
     )
+
+
+def _standing(held: Counts, *, used: int, left: int) -> Used:
+    return Used(queued=1, running=1, held=held, begins=_times(held, -used), ends=_times(held, left))
+
+
+def _limit(job: Job) -> int:
+    return FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
+
+
+def _times(counts: Counts, factor: int) -> Counts:
+    return {name: count * factor for name, count in counts.items()}

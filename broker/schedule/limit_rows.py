@@ -44,6 +44,8 @@ class Asking:
     time_limit: Limit
     tasks: int = 1
     """Jobs that it makes in all: the tasks of an array."""
+    nodes: tuple[Mapping[str, int], ...] = ()
+    """What it would hold of each of its nodes, once they are found."""
 
     @property
     def seconds(self) -> int:
@@ -109,6 +111,8 @@ def _one(_: Past, ask: Asking, tres: str) -> int:
 
 
 def _per_node(_: Past, ask: Asking, tres: str) -> int:
+    if ask.nodes:
+        return max(one.get(tres, 0) for one in ask.nodes)
     return -(-ask.want.get(tres, 0) // max(1, ask.want.get("node", 1)))
 
 

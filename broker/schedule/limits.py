@@ -4,7 +4,7 @@
 `accounting.assoc.Standing` orders them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accounting.assoc import (
@@ -23,18 +23,19 @@ from accounting.assoc import (
 )
 from accounting.ids import AccountName, JobId, UserName
 from accounting.limits import NO_LIMITS
-from accounting.tres import Tres
+from accounting.tres import Tres, sum_of
 from broker.model.job import Job
 from broker.model.site import Site, units
 from broker.model.tally import (
     Charge,
     Charges,
+    Counts,
     Party,
     Tally,
     Used,
     counts_of,
     party_of,
-    running,
+    starting,
 )
 from broker.schedule.budgets import Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose
@@ -188,11 +189,16 @@ class Keeper:
         self._about = known_of(site, own, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
         self._begun: list[tuple[Job, Tres, int, str]] = []
-        self._last: dict[JobId, str] = {}
+        self._started: dict[JobId, list[tuple[str, Tres]]] = {}
+        """Where the pass has started jobs, and what they hold."""
 
-    def reason(self, job: Job, partition: str) -> str | None:
-        """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does."""
-        limit = self._limit(job, partition) or self._below_share(job)
+    def reason(self, job: Job, partition: str, each: Sequence[Tres] = ()) -> str | None:
+        """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does.
+
+        `each` is what it would hold of its nodes, once they are found: more than it asks for
+        where it takes them whole.
+        """
+        limit = self._limit(job, partition, each) or self._below_share(job)
         return self.purse.reason(job, partition) if limit is None and self.purse else limit
 
     def may_reserve(self, job: Job, partition: str) -> bool:
@@ -226,7 +232,7 @@ class Keeper:
         low = shares.get((job.account, job.owner.user), 1.0) < grade.usage_threshold
         return "QOSUsageThreshold" if low else None
 
-    def _limit(self, job: Job, partition: str) -> str | None:
+    def _limit(self, job: Job, partition: str, each: Sequence[Tres]) -> str | None:
         key = party_of(job), partition
         if key not in self._known:
             self._known[key] = self._bounds(job, partition)
@@ -236,7 +242,7 @@ class Keeper:
         if not found:
             return None
         self._count()
-        ask = asking(self._site, job, partition)
+        ask = asking(self._site, job, partition, each=each)
         broken = first_broken(found, self._about, ask=ask)
         return broken.reason if broken else None
 
@@ -251,35 +257,47 @@ class Keeper:
             return "InvalidQOS"
         return tuple(bound for bound in bounds(stands) if bound.row.when in KEEPS_WAITING)
 
-    def started(self, job: Job, tres: Tres, *, sign: int = 1, partition: str = "") -> None:
-        """The job, or one task of it, runs from now; with a sign of -1 it does not after all.
+    def started(self, job: Job, partition: str, each: Sequence[Tres] = ()) -> None:
+        """The job, or one task of it, runs there from now and holds so much of its nodes."""
+        tres = sum_of(each) if each else job.want
+        self._started.setdefault(job.id, []).append((partition, tres))
+        self._note(job, partition, tres, sign=1)
 
-        Without a partition it is the one that the job was last started in.
-        """
-        where = partition or self._last.get(job.id) or next(iter(job.partitions), "")
-        self._last[job.id] = where
+    def taken_back(self, job: Job, partition: str | None = None) -> None:
+        """It does not run there after all, or where it was last said to."""
+        begun = self._started[job.id]
+        last = next(one for one in reversed(begun) if partition in {None, one[0]})
+        begun.remove(last)
+        self._note(job, *last, sign=-1)
+
+    def _note(self, job: Job, partition: str, tres: Tres, *, sign: int) -> None:
         if self.purse is not None:
-            self.purse.started(job, where, sign)
-        self._begun.append((job, tres, sign, where))
+            self.purse.started(job, partition, sign)
+        self._begun.append((job, tres, sign, partition))
 
     def _count(self) -> None:
         """Adds what was started: only where a limit is looked at, for most sites have none."""
         for job, tres, sign, where in self._begun:
             party = party_of(job)._replace(partition=where)
-            billed = units(self._site, tres, where)
-            more = running(job, tres, billing=billed, started=self._about.now)
-            more.queued = 0
+            more = starting(job, tres, billing=units(self._site, tres, where))
             self._tally.setdefault(party, Used()).add(more, sign)
         self._begun.clear()
 
 
-def asking(site: Site, job: Job, partition: str, *, tasks: int = 1) -> Asking:
-    """The job as limits see it in one of its partitions."""
+def asking(
+    site: Site, job: Job, partition: str, *, tasks: int = 1, each: Sequence[Tres] = ()
+) -> Asking:
+    """The job as limits see it in one of its partitions; `each` as `Keeper.reason` has it."""
+
+    def counts(tres: Tres) -> Counts:
+        return counts_of(tres, units(site, tres, partition))
+
     return Asking(
         party=party_of(job)._replace(partition=partition),
-        want=counts_of(job.want, units(site, job.want, partition)),
+        want=counts(sum_of(each) if each else job.want),
         time_limit=job.time_limit,
         tasks=tasks,
+        nodes=tuple(map(counts, each)),
     )
 
 

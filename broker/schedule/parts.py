@@ -6,7 +6,7 @@ Steps share nothing unless `--overlap` is said.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from accounting.tres import GresCounts, Tres, gres_counts
+from accounting.tres import GresCounts, Tres, gres_counts, sum_of
 from broker.model.errors import BadOption
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share, Step, StepState
@@ -101,10 +101,7 @@ def part(job: Job, spec: StepSpec) -> Tres:
     shares = _found(job, spec, [all_of(share) for share in job.shares])
     if not shares:
         raise BadOption("ntasks", str(spec.tasks), TOO_MANY_CPUS)
-    total = Tres()
-    for share in shares:
-        total = total + share.tres
-    return total
+    return sum_of(share.tres for share in shares)
 
 
 def _must_exist(job: Job, spec: StepSpec) -> None:

@@ -1,25 +1,27 @@
 """`plan(view) -> Plan`: which jobs start where, what is bought for which, why the others wait."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from accounting.ids import JobId
+from accounting.tres import sum_of
 from broker.model.ids import NodeName
 from broker.model.job import ArrayPlace, Job, Share
-from broker.model.offer import Need
+from broker.model.offer import Need, Ranked
 from broker.model.site import Elastic, Partition
 from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
 from broker.schedule.demand import expected_seconds, regions
 from broker.schedule.disks import Disks
-from broker.schedule.eligible import Ask, is_preferred
-from broker.schedule.fit import Room, choose
+from broker.schedule.eligible import Ask
+from broker.schedule.fit import Room
 from broker.schedule.gates import begin_of, capacity, gate
+from broker.schedule.holding import Each, held, takes_all, within
 from broker.schedule.lots import Lot, Wish, shares_a_machine
-from broker.schedule.pool import Pool, State
+from broker.schedule.pool import Pool, State, chosen
 from broker.schedule.settle import Settled, extension, gathering, settle
-from broker.schedule.shapes import Shape, shape
+from broker.schedule.shapes import Shape, liked, shape
 from broker.schedule.view import (
     BEHIND,
     FIRST,
@@ -27,7 +29,6 @@ from broker.schedule.view import (
     FOREVER,
     GATED,
     NOT_FREE,
-    TARGETS,
     Buy,
     Plan,
     Quote,
@@ -133,7 +134,7 @@ class _Pass:
         for until in pool.untils[known:]:
             pool.kept |= {name: min(until, pool.kept.get(name, FOREVER)) for name in apart}
         for one in members[len(members) - placed :]:
-            self.view.limits.started(one, one.want, sign=-1)
+            self.view.limits.taken_back(one)
         self.wait |= {one.id: waits for one in members}
         if waits.reason in FOR_ROOM:
             self.blocked.update(*(one.partitions for one in members))
@@ -205,7 +206,6 @@ class _Pass:
                 continue
             found = self._in_partition(job, task, ask)
             if found is None:
-                self.view.limits.started(job, job.want, partition=ask.partition.name)
                 return None
             waits = found
         return waits
@@ -226,9 +226,7 @@ class _Pass:
         rooms = [one for one in pool.eligible(job, ask, declared=joins) if ends <= pool.keeps(one)]
         shares = self._worthwhile(job, ask, rooms)
         if shares is not None:
-            pool.take(shares, job, ask.partition.name)
-            self.start.append(Start(job.id, task, ask.partition.name, shares))
-            return None
+            return self._start(job, task, ask, shares=shares)
         if joins:
             return self._join(job, task, ask)
         buys = ask.partition.elastic is not None and not job.spec.reservation
@@ -238,6 +236,20 @@ class _Pass:
         if waits is not None:
             pool.hopeless[kind] = BEHIND if waits is FIRST else waits
         return waits
+
+    def _start(
+        self, job: Job, task: int | None, ask: Ask, *, shares: tuple[Share, ...]
+    ) -> Wait | None:
+        """On these nodes, unless what it would hold of them is beyond a limit."""
+        name, limits = ask.partition.name, self.view.limits
+        each = [share.tres for share in shares]
+        barred = limits.reason(job, name, each) if sum_of(each) != job.want else None
+        if barred is not None:
+            return Wait(barred)
+        self.pool.take(shares, job, name)
+        limits.started(job, name, each)
+        self.start.append(Start(job.id, task, name, shares))
+        return None
 
     def _keep(self, job: Job, ask: Ask) -> Wait:
         """Keeps the nodes where the first that waits in the partition will have room."""
@@ -250,7 +262,7 @@ class _Pass:
 
     def _worthwhile(self, job: Job, ask: Ask, rooms: list[Room]) -> tuple[Share, ...] | None:
         """Shares of these rooms; of bought machines only if that is cheaper than new ones."""
-        shares = _chosen(ask, job, rooms)
+        shares = chosen(ask, job, rooms)
         elastic = ask.partition.elastic
         if shares is None or elastic is None:
             return shares
@@ -260,7 +272,7 @@ class _Pass:
         longer = sum(extension(one, ground, until) for one in bought)
         if not bought or not ground.names or longer <= self._shape(job, ask).micro_usd:
             return shares
-        return _chosen(ask, job, [one for one in rooms if one.node.declared])
+        return chosen(ask, job, [one for one in rooms if one.node.declared])
 
     def _purchase(self, job: Job, task: int | None, ask: Ask) -> Wait | None:
         elastic = ask.partition.elastic
@@ -275,36 +287,37 @@ class _Pass:
             return self._in_use(elastic, ask.partition, missing=made.nodes - len(names))
         if not made.quote.first:
             return Wait(made.quote.reason, made.quote.explain)
+        rungs, barred = self._within_limits(job, ask, made)
+        if barred:
+            return Wait(barred)
         self.pool.names.update(names)
         rider = Rider(job.id, task, ask.demand)
-        self.buy.append(Buy(ask.partition.name, names, made.quote.rungs, (rider,)))
+        self.buy.append(Buy(ask.partition.name, names, rungs, (rider,)))
         return None
+
+    def _within_limits(self, job: Job, ask: Ask, made: Shape) -> tuple[tuple[Ranked, ...], str]:
+        """Offers of which it may hold all that it would, which is noted; else why it waits."""
+        name, limits, elastic = ask.partition.name, self.view.limits, ask.partition.elastic
+        each: Each = ()
+        rungs, barred = made.quote.rungs, None
+        if elastic is not None and takes_all(ask.demand):
+            size = partial(held, ask.demand, elastic, nodes=made.nodes)
+            rungs, each, barred = within(rungs, size, partial(limits.reason, job, name))
+        if barred is None:
+            limits.started(job, name, each)
+        return rungs, barred or ""
 
     def _shape(self, job: Job, ask: Ask) -> Shape:
         """What would be bought for the job alone."""
         key = ask.signature, expected_seconds(job), job.spec.resources.prefer, regions(job)
         if key not in self.shapes:
-
-            def quote(need: Need) -> Quote:
-                return self._quote(need, job, ask.partition)
-
-            self.shapes[key] = shape(job, ask.demand, quote)
+            self.shapes[key] = shape(job, ask.demand, self._quote(job, ask.partition.elastic))
         return self.shapes[key]
 
-    def _quote(self, need: Need, job: Job, partition: Partition) -> Quote:
-        """Of machines with the features that the job prefers, if there are such, else of any."""
-        elastic = partition.elastic
+    def _quote(self, job: Job, elastic: Elastic | None) -> Callable[[Need], Quote]:
         assert elastic is not None
         wish = job.spec.resources.prefer
-        if wish in TARGETS:
-            liking = replace(elastic, buy=replace(elastic.buy, prefer=wish))
-            return self.view.quote(need, liking)
-        if wish is not None and "*" not in wish + (need.constraint or ""):
-            both = wish if need.constraint is None else f"({need.constraint})&({wish})"
-            liked = self.view.quote(replace(need, constraint=both), elastic)
-            if liked.first:
-                return liked
-        return self.view.quote(need, elastic)
+        return partial(liked, self.view.quote, elastic=elastic, wish=wish)
 
     # --- lots
 
@@ -333,6 +346,7 @@ class _Pass:
             self.lots[key] = Lot(ask.partition, elastic)
         self.lots[key].add(Wish(job, task, ask), made.need)
         self.wishes += 1
+        self.view.limits.started(job, ask.partition.name)
         return None
 
     def _may_find_room(self, job: Job, ask: Ask, elastic: Elastic) -> bool:
@@ -375,10 +389,7 @@ class _Pass:
         while self.lots:
             lot = self.lots.pop(next(iter(self.lots)))
             job, elastic = next(lot.left).job, lot.elastic
-
-            def quote(need: Need, job: Job = job, lot: Lot = lot) -> Quote:
-                return self._quote(need, job, lot.partition)
-
+            quote = self._quote(job, elastic)
             self._note(lot, settle(lot, self.pool.ground(job, elastic), quote), quote)
             fresh = gathering(lot, self.view.now)
             for wish in list(lot.left):
@@ -414,16 +425,9 @@ class _Pass:
 
     def _take_back(self, wish: Wish, waits: Wait | None) -> None:
         where = wish.ask.partition.name
-        self.view.limits.started(wish.job, wish.job.want, sign=-1, partition=where)
+        self.view.limits.taken_back(wish.job, where)
         if waits is not None:
             self._note_wait(wish.job, waits)
-
-
-def _chosen(ask: Ask, job: Job, rooms: list[Room]) -> tuple[Share, ...] | None:
-    """Nodes with the features that the job prefers if they have room, else any."""
-    wish = job.spec.resources.prefer
-    liked = [one for one in rooms if is_preferred(one.node, wish)] if wish else []
-    return (choose(ask.demand, liked) if liked else None) or choose(ask.demand, rooms)
 
 
 def plan(view: View) -> Plan:

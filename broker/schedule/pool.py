@@ -164,3 +164,10 @@ class State:
     def restore(self, pool: Pool) -> None:
         """Takes back what was given; nodes that are kept for the gang stay so."""
         pool.rooms, pool.names, pool._unused = self.rooms, self.names, {}
+
+
+def chosen(ask: Ask, job: Job, rooms: list[Room]) -> tuple[Share, ...] | None:
+    """Nodes with the features that the job prefers if they have room, else any."""
+    wish = job.spec.resources.prefer
+    liked = [one for one in rooms if is_preferred(one.node, wish)] if wish else []
+    return (choose(ask.demand, liked) if liked else None) or choose(ask.demand, rooms)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from broker.model.job import Job
 from broker.model.offer import Need
+from broker.model.site import Elastic
 from broker.schedule.demand import Demand, need_for
-from broker.schedule.view import Quote
+from broker.schedule.view import TARGETS, Quote
 
 MOST_NODES = 4
 LEAST_CPUS = 64
@@ -28,6 +29,20 @@ class Shape:
         """Expected for the whole job; infinite where nothing is sold."""
         first = self.quote.first
         return first.expected_micro_usd if first else float("inf")
+
+
+def liked(
+    quote: Callable[[Need, Elastic], Quote], need: Need, *, elastic: Elastic, wish: str | None
+) -> Quote:
+    """Of machines with the features that a job prefers, if there are such, else of any."""
+    if wish in TARGETS:
+        return quote(need, replace(elastic, buy=replace(elastic.buy, prefer=wish)))
+    if wish is not None and "*" not in wish + (need.constraint or ""):
+        both = wish if need.constraint is None else f"({need.constraint})&({wish})"
+        best = quote(replace(need, constraint=both), elastic)
+        if best.first:
+            return best
+    return quote(need, elastic)
 
 
 def shape(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Shape:

@@ -1,0 +1,117 @@
+"""The reason of a job that a limit keeps waiting names the limit that is met."""
+
+# ruff: noqa: E501 - rows and drawn things stay on one line
+
+from dataclasses import replace
+
+import pytest
+
+from accounting.assoc import ROOT, Account, Association, Qos, book
+from accounting.ids import AccountName, JobId, UserName
+from accounting.limits import Limits
+from accounting.tres import Tres
+from broker.model.job import Job, Owner
+from broker.model.site import Partition, Site
+from broker.model.spec import Resources, TaskSpec
+from broker.model.tally import Charge, Party
+from broker.schedule.limits import Keeper
+
+NOW = 1_700_000_000
+GRADES = ("normal", "fast")
+ALICE = Owner(uid=1, gid=1, user="alice", group="g", home="/", shell="/bin/sh", groups=())
+
+
+def job_of(account: str, *, cpus: int, gpus: int, minutes: int) -> Job:
+    return Job(
+        id=JobId(1),
+        spec=TaskSpec(name="j", resources=Resources()),
+        owner=ALICE,
+        account=account,
+        qos="fast",
+        partitions=("own",),
+        submitted=NOW,
+        time_limit=minutes * 60,
+        want=Tres(cpus, cpus, 1, (("gpu", gpus),) if gpus else ()),
+    )
+
+
+def stage(*, qos: Limits | None = None, user: Limits | None = None, account: Limits | None = None, part: Limits | None = None, flags: tuple[str, ...] = (), enforce: str = "limits") -> Site:  # fmt: skip
+    made = book(
+        [Account(name=AccountName("lab"), limits=account or Limits())],
+        [
+            Association(
+                user=UserName("alice"),
+                account=AccountName("lab"),
+                qos=GRADES,
+                limits=user or Limits(),
+            )
+        ],
+        qos=[
+            Qos(name="fast", limits=qos or Limits(), flags=frozenset(flags)),
+            Qos(name="part", limits=part or Limits()),
+        ],
+        enforce=[enforce, "qos"],
+    )
+    return Site(book=made, partitions=(Partition("own", default=True, qos="part"),))
+
+
+USED = Charge(at=NOW, faded={"cpu": 600.0, "wall": 600.0}, whole={"cpu": 6000.0, "wall": 6000.0})
+NAMES = (
+    # what is limited, by whom, the reason of a job of 2 cpus, 4 MiB and a GPU for 5 minutes
+    ({"qos": Limits(max_tres_per_job={"cpu": 1})}, "QOSMaxCpuPerJobLimit"),
+    ({"user": Limits(max_tres_per_job={"mem": 1})}, "AssocMaxMemPerJob"),
+    ({"user": Limits(max_tres_per_node={"gres/gpu": 0})}, "AssocMaxGRESPerNode"),
+    ({"account": Limits(max_tres_mins_per_job={"cpu": 9})}, "AssocMaxCpuMinutesPerJobLimit"),
+    ({"account": Limits(max_tres_mins_per_job={"cpu": 10})}, None),
+    ({"qos": Limits(max_tres_mins_per_job={"billing": 9})}, "QOSMaxBillingMinutesPerJob"),
+    ({"qos": Limits(min_tres_per_job={"mem": 5})}, "QOSMinMemory"),
+    ({"account": Limits(grp_tres_mins={"cpu": 10})}, "AssocGrpCPUMinutesLimit"),
+    ({"account": Limits(grp_tres_mins={"cpu": 11})}, None),
+    ({"account": Limits(grp_tres_mins={"cpu": 19}), "enforce": "safe"}, "AssocGrpCPUMinutesLimit"),
+    ({"account": Limits(grp_tres_mins={"cpu": 20}), "enforce": "safe"}, None),
+    ({"qos": Limits(grp_tres_mins={"cpu": 11})}, None),
+    ({"qos": Limits(grp_tres_mins={"cpu": 11}), "flags": ("NoDecay",)}, "QOSGrpCPUMinutesLimit"),
+    ({"qos": Limits(grp_tres_run_mins={"gres/gpu": 4})}, "QOSGrpGRESRunMinutes"),
+    ({"account": Limits(grp_wall=600)}, "AssocGrpWallLimit"),
+    ({"account": Limits(grp_tres={"billing": 1})}, "AssocGrpBilling"),
+    ({"qos": Limits(max_tres_per_user={"mem": 3})}, "QOSMaxMemoryPerUser"),
+    ({"qos": Limits(max_tres_per_account={"node": 0})}, "MaxNodePerAccount"),
+    ({"part": Limits(grp_tres={"cpu": 1})}, "QOSGrpCpuLimit"),
+    ({"part": Limits(max_wall=60)}, "QOSMaxWallDurationPerJobLimit"),
+    ({"part": Limits(max_wall=60), "qos": Limits(max_wall=600), "flags": ("OverPartQOS",)}, None),
+    ({"part": Limits(max_wall=600), "qos": Limits(max_wall=60)}, None),
+    ({"qos": Limits(max_wall=600), "user": Limits(max_wall=60)}, None),
+    ({"qos": Limits(grp_tres={"cpu": 1}), "account": Limits(max_wall=60)}, "AssocMaxWallDurationPerJobLimit"),
+    ({"user": Limits(grp_tres={"cpu": 1}), "account": Limits(grp_jobs=0)}, "AssocGrpJobsLimit"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "reason"), NAMES)
+def test_the_reason_is_the_limit_that_slurm_would_name(
+    given: dict[str, object], reason: str | None
+) -> None:
+    site = stage(**given)  # type: ignore[arg-type]
+    job = job_of("lab", cpus=2, gpus=1, minutes=5)
+    job = replace(job, want=replace(job.want, mem_mib=4))
+    keeper = Keeper(site, {}, {Party("alice", "lab", "fast", "own"): USED}, now=NOW)
+    assert keeper.reason(job, "own") == reason
+
+
+def test_a_limit_factor_multiplies_the_associations_limits() -> None:
+    made = book(
+        [],
+        [
+            Association(
+                user=UserName("alice"),
+                account=ROOT,
+                qos=GRADES,
+                limits=Limits(max_tres_per_job={"cpu": 2}),
+            )
+        ],
+        qos=[Qos(name="fast", limit_factor=2.0)],
+        enforce=["limits", "qos"],
+    )
+    site = Site(book=made, partitions=(Partition("own", default=True),))
+    job = job_of("root", cpus=4, gpus=0, minutes=5)
+    assert Keeper(site, {}).reason(job, "own") is None
+    assert Keeper(site, {}).reason(replace(job, qos="normal"), "own") == "AssocMaxCpuPerJobLimit"
