@@ -28,11 +28,14 @@ def served(
     buy: str = ONE_TYPE,
     *,
     reserved: Sequence[Mapping[str, Any]] = (),
+    quotas: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Service]:
     """A service of this box with what its partition may buy; afterwards all its machines go."""
     lab.set("clear")
     for one in reserved:
         lab.set("reservation", **one)
+    for one in quotas:
+        lab.set("quota", **one)
     try:
         with boxed(preloaded, lab, buy) as made:
             yield made
@@ -42,8 +45,11 @@ def served(
 
 
 def launches(lab: Running, since: float) -> list[dict[str, Any]]:
-    made = ("RunInstances", "CreateFleet")
-    return [c for c in lab.get("calls") if c["at"] >= since and c["action"] in made]
+    return called(lab, since, "RunInstances", "CreateFleet")
+
+
+def called(lab: Running, since: float, *actions: str) -> list[dict[str, Any]]:
+    return [c for c in lab.get("calls") if c["at"] >= since and c["action"] in actions]
 
 
 def settle(found: Callable[[], Any], what: str) -> Any:
@@ -70,6 +76,37 @@ def test_a_job_starts_in_the_next_region_when_capacity_is_refused_in_several(
         assert "JobState=COMPLETED" in said
 
 
+def test_what_would_be_over_a_quota_is_passed_over_without_a_call(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    """Its jobs go to the next region; one that may go nowhere else says the quota, and waits."""
+    buy = "instance_types: [m7i.large], regions: [us-east-1, us-west-2]"
+    small = {"code": "L-1216C47A", "region": "us-east-1", "vcpus": 1}
+    began = time.time()
+    with served(preloaded, lab, buy, quotas=[small]) as gateway:
+        environ = gateway.variables()
+
+        def offers() -> str:
+            return gateway.run(SPZ, "offers", "2+", env=environ).out
+
+        settle(lambda: len(called(lab, began, "ListServiceQuotas")) > 1, "quotas to be asked for")
+        settle(lambda: "behind the others: quota L-1216C47A" in offers(), "quotas to be read")
+        stuck = gateway.wrap("true", "-C", "us-east-1")
+        job = gateway.wrap("true")
+        gateway.wait(job, "COMPLETED")
+        assert [c["region"] for c in launches(lab, began)] == ["us-west-2"]
+        told = "in us-east-1 allows 1 vCPUs, 0 in use, 2 more wanted"
+        reason = gateway.run("squeue", "-h", "-j", str(stuck), "-o", "%r").out
+        assert reason == "AssocGrpCpuLimit\n"
+        for words in (
+            ("scontrol", "show", "job", str(stuck)),
+            ("sinfo", "-R"),
+            (SPZ, "why", str(stuck)),
+        ):
+            said = gateway.run(*words, env=environ).out
+            assert "quota L-1216C47A" in said and told in said, (words, said)
+
+
 def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -> None:
     buy = "instance_types: [m7i.large, m7i.xlarge], regions: [us-east-1]"
     with served(preloaded, lab, buy) as gateway:
@@ -82,6 +119,24 @@ def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -
         assert len({machine["zone"] for machine in bought}) == 1
         assert launches(lab, began)[0]["outcome"] == "InsufficientInstanceCapacity"
         assert gateway.file(f"slurm-{job}.out") == "8\n"
+
+
+def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    since = len(lab.get("bill")["lines"])
+    with served(preloaded, lab) as gateway:
+        began = time.time()
+        job = gateway.wrap("echo $SLURM_JOB_NUM_NODES", "-N", "4", "--exclusive")
+        lost = settle(lambda: len(lab.living()) == 4 and lab.living()[1], "four machines")
+        lab.set("kill", id=lost["id"])
+        gateway.wait(job, "COMPLETED")
+        assert gateway.file(f"slurm-{job}.out") == "4\n"
+        bought = [machine for machine in lab.machines() if machine["launched_at"] >= began]
+        assert (len(bought), len({machine["zone"] for machine in bought})) == (5, 1)
+        assert len(launches(lab, began)) == 2
+        settle(lambda: nodes_gone(gateway), "all of its machines to be let go")
+        assert posted(gateway) == billed(lab, since)
 
 
 def test_a_job_goes_into_a_reservation_that_its_partition_names(
