@@ -220,7 +220,7 @@ class Workers:
     expect: Callable[[NodeName], None] = lambda node: None
     """Called when something was begun or ended on a node whose agent cannot call us."""
     missed: Callable[[], None] = lambda: None
-    """Called after a node's journal could not be read."""
+    """Called after a node's journal could not be read, or one that boots did not answer yet."""
     threads: int = THREADS
     _tries: Tries = field(default_factory=Tries)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -275,6 +275,8 @@ class Workers:
             self._tries.note(effect, time.monotonic(), seen=seen is not None, failed=failed)
         if seen is not None:
             self.report(seen)
+        elif isinstance(effect, ef.Prepare):
+            self._call(self.missed)
         if not failed and isinstance(effect, UNTIL_UNDUE):
             for node in _hosts(effect):
                 self._expect(node)

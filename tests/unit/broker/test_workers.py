@@ -16,7 +16,7 @@ from broker.model.job import Job, Owner
 from broker.model.node import Node, NodeState
 from broker.model.reports import Journal, Report, StepRefused, StepTaken, Terminated
 from broker.model.spec import UNLIMITED, StepSpec, TaskSpec
-from broker.ports import Done, EndSeen, Place
+from broker.ports import Done, EndSeen, Place, Reach
 from broker.run.launch import StepOrder
 from broker.workers import FIRST_PAUSE, LONGEST_PAUSE, Outside, Tries, Workers, perform
 
@@ -132,6 +132,13 @@ class Somewhere:
         return Place(self.channel, "/folder", options=options, shared=self.shared)
 
 
+class Nowhere:
+    """No node has an address yet."""
+
+    def place(self, node: Node) -> Place:
+        raise ConnectionRefusedError(node.name)
+
+
 @dataclass
 class Carried:
     """Files as they would travel."""
@@ -183,7 +190,7 @@ JOB = Job(
 NODE = Node(name=NAME, launch=1, state=NodeState.UP, whole=Tres(), partitions=("p",))
 
 
-def place_of(reach: Somewhere, carried: Carried | None = None) -> Outside:
+def place_of(reach: Reach, carried: Carried | None = None) -> Outside:
     return Outside(providers={}, reach=reach, orders=Plain(), kill_wait=1, files=carried)
 
 
@@ -252,6 +259,21 @@ def test_a_journal_that_cannot_be_read_casts_doubt_on_its_node(there: bool) -> N
     assert done.get(timeout=10) == NAME
     workers.stop()
     assert bool(missed) is not there
+
+
+def test_a_machine_that_does_not_answer_yet_casts_doubt_on_itself() -> None:
+    missed: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    workers = Workers(
+        place_of(Nowhere()),
+        lambda _: None,
+        lambda _: None,
+        Log(),
+        threads=1,
+        missed=lambda: missed.put(True),
+    )
+    workers.take([ef.Prepare(NODE)])
+    assert missed.get(timeout=10)
+    workers.stop()
 
 
 def test_files_are_brought_before_a_step_begins() -> None:
