@@ -11,7 +11,7 @@ from broker.model.inbox import Message
 from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
 from broker.model.reports import Launched, NotLaunched, Terminated, Vanished
 from broker.model.site import Elastic
-from broker.optimize.cooldown import Cooldown, Cooling, places
+from broker.optimize.cooldown import OVER_QUOTA, Allowances, Cooldown, Cooling, places
 from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import paid_for, ranking
@@ -88,18 +88,30 @@ class Quotes:
             best = found.first
             if best is None or best.cooling_until is None or best.cooling_until <= now:
                 return found
-            against = self._latest_against(best.offer, need, now)
-            if against is None or now - against.since >= PROBE_SECONDS:
+            over = self._over(best.offer, need, now)
+            against = over or self._latest_against(best.offer, need, now)
+            if against is None or (over is None and now - against.since >= PROBE_SECONDS):
                 return Quote((best,))
             reason = quota_reason([against]) or "Resources"
             return Quote((), lambda: refused_lately(against), reason=reason)
 
         return quote
 
+    def _over(self, offer: Offer, need: Need, now: int) -> Cooling | None:
+        """The quota that is known to be in its way."""
+        allowances = self._cool.allowances(offer.provider)
+        if allowances is None:
+            return None
+        return allowances.against(places(offer)[0], nodes=need.nodes, now=now)
+
     def _latest_against(self, offer: Offer, need: Need, now: int) -> Cooling | None:
         """The latest refusal of it."""
         found = [self._cool.against(p, now=now, nodes=need.nodes) for p in places(offer)]
         return max(filter(None, found), key=lambda entry: entry.since, default=None)
+
+    def allow(self, provider: str, what: Allowances) -> None:
+        """More than this is not tried with the provider."""
+        self._cool.allow(provider, what)
 
     def cooling(self, now: int) -> tuple[Cooling, ...]:
         """What is left alone for a while, for operators."""
@@ -157,6 +169,8 @@ def _pool(machine: Machine, provider: str) -> Offer:
 def refused_lately(entry: Cooling) -> str:
     """Why nothing is bought now, and when it is tried again."""
     at = in_utc(entry.until)
+    if entry.key[0] == OVER_QUOTA:
+        return f"{entry.message}; looked at again by {at}"
     return f"all that would do was refused lately: {entry.message}; next try by {at}"
 
 

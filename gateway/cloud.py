@@ -16,7 +16,7 @@ from broker.model.errors import Refused, Unknown
 from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.nodeevents import NodeBooted, NodeDoomed, NodeGone
+from broker.model.nodeevents import MachineBought, NodeBooted, NodeDoomed, NodeGone
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
 from broker.model.purpose import Purpose
 from broker.model.reports import Journal, Report
@@ -37,6 +37,7 @@ from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.pace import Paced
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
+from broker.providers.ec2.quotas import Quotas
 from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
 from broker.run.bootstrap import answers
@@ -54,6 +55,7 @@ from gateway.translate.orders import Keys, OrderBook
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
 LEFTOVER_SECONDS = 60.0
 RESERVED_SECONDS = 60.0
+QUOTA_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Cloud:
     regions: Callable[[], Iterable[str]]
     """Where machines may be bought."""
     interruptions: Interruptions
+    quotas: Quotas
     lease: int
     """Seconds after which a machine nobody speaks to ends itself; 0: never."""
     log: Any
@@ -87,6 +90,9 @@ class Cloud:
                 self.log.warning("sweep.leftover", kind=one.kind, id=one.id, region=one.region)
         if self._due("reserved", RESERVED_SECONDS):
             self.provider.reserved.read(self.regions())
+        if self._due("quotas", QUOTA_SECONDS):
+            self.quotas.hold(_machines(self.nodes()), all_of_them=True)
+            self.quotas.read(self.regions())
         if self.lease and self._due("lease", self.lease / 4):
             for node in self.nodes().values():
                 if node.state is NodeState.UP and not node.declared:
@@ -141,12 +147,15 @@ class Cloud:
     def hear(self, facts: Sequence[Event]) -> None:
         """Learns which machines came up and which never did; lets go of those that are gone."""
         for fact in facts:
-            if isinstance(fact, NodeBooted) and fact.machine is not None:
+            if isinstance(fact, MachineBought):
+                self.quotas.hold([fact.machine])
+            elif isinstance(fact, NodeBooted) and fact.machine is not None:
                 self.guard.booted(fact.machine)
             elif isinstance(fact, NodeDoomed | NodeStopping):
                 self._goes(fact)
             elif isinstance(fact, NodeGone) and fact.machine is not None:
                 self.guard.room_again(fact.machine)
+                self.quotas.drop(fact.machine)
                 self.reach.connections.forget(fact.machine.address)
 
     def _goes(self, fact: NodeDoomed | NodeStopping) -> None:
@@ -263,7 +272,9 @@ def cloud(
     keys = site_keys(paths.home / "ec2")
     whose = _whose(config, engine)
     api = api_of(config)
-    guard = Guard(_ceilings(config), whose, time.monotonic)
+    clocks = Clocks()
+    quotas = Quotas(api, keys.id, catalog=lambda: shelf.get("ec2"), clocks=clocks)
+    guard = Guard(_ceilings(config), whose, time.monotonic, quotas.over)
     provider = Ec2Provider(
         Aws(
             api=Paced(api, time.monotonic, time.sleep),
@@ -274,16 +285,35 @@ def cloud(
             catalog=lambda: shelf.get("ec2"),
             purpose=whose,
             guard=guard,
-            clocks=Clocks(),
+            clocks=clocks,
             recalled=lambda: _machines(engine.snapshot.nodes),
         )
     )
+    orders.keys, orders.seal = _attempt_keys(keys), keys.seal()
+    return Cloud(
+        provider=provider,
+        guard=guard,
+        reach=_reach(config, provider, keys, whose=whose, log=log),
+        nodes=lambda: engine.snapshot.nodes,
+        regions=lambda: buying_regions(config, shelf.get("ec2").regions),
+        interruptions=Interruptions(api, aws.interruption_queues),
+        quotas=quotas,
+        lease=aws.lease_seconds,
+        log=log,
+    )
+
+
+def _reach(
+    config: Config, provider: Ec2Provider, keys: SiteKeys, *, whose: Whose, log: Any
+) -> SshReach:
+    """The way to machines."""
+    aws = config.aws
     sharing = tuple(
         part.elastic.name_prefix
         for part in config.partitions
         if part.elastic is not None and part.elastic.files == "shared"
     )
-    reach = SshReach(
+    return SshReach(
         connections=Connections(
             most=aws.keep_connections, tell=lambda text: log.warning("ssh.refused", error=text)
         ),
@@ -293,17 +323,6 @@ def cloud(
         python=aws.python,
         options=_agent_options(config, whose),
         shares=lambda node: node.name.startswith(sharing),
-    )
-    orders.keys, orders.seal = _attempt_keys(keys), keys.seal()
-    return Cloud(
-        provider=provider,
-        guard=guard,
-        reach=reach,
-        nodes=lambda: engine.snapshot.nodes,
-        regions=lambda: buying_regions(config, shelf.get("ec2").regions),
-        interruptions=Interruptions(api, aws.interruption_queues),
-        lease=aws.lease_seconds,
-        log=log,
     )
 
 

@@ -273,6 +273,7 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         market.reserve("ec2", ec2.provider.reserved.offers)
+        market.allow("ec2", ec2.quotas)
         outside = ec2.joined(outside)
         heart.tell = both(heart.tell, ec2.hear)
         tidy.append(ec2.attended(heart.report, heart.wake))

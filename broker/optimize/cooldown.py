@@ -6,6 +6,7 @@ is forgotten by and by. A refusal of 64 machines says nothing about one; of one 
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 from broker.model.errors import Refusal, Width
@@ -31,6 +32,8 @@ PAUSES: Mapping[Refusal, Pause] = {
 FORGET_SECONDS = 1800
 """Quiet time after a pause that takes one refusal off the count."""
 
+OVER_QUOTA = "quota"
+"""First word of the key of what is left alone because a quota is known to be in the way."""
 Key = tuple[str, ...]
 
 
@@ -117,11 +120,32 @@ def places(offer: Offer, zones: tuple[str, ...] | None = None) -> list[Place]:
     ]
 
 
+class Allowances(Protocol):
+    """What a provider lets us have at once, as far as it is known; from memory, asked often."""
+
+    def against(self, place: Place, *, nodes: int, now: int) -> Cooling | None:
+        """Why so many machines there would surely be refused."""
+        ...
+
+    def entries(self, now: int) -> Iterable[Cooling]:
+        """What stood in somebody's way of late."""
+        ...
+
+
 class Cooldown:
     """The refusals still remembered; the one mutable thing of the optimizer."""
 
     def __init__(self, entries: Iterable[Cooling] = ()) -> None:
         self._entries: dict[Key, Cooling] = {entry.key: entry for entry in entries}
+        self._allowances: dict[str, Allowances] = {}
+
+    def allow(self, provider: str, what: Allowances) -> None:
+        """From now on more than this is not tried with the provider."""
+        self._allowances[provider] = what
+
+    def allowances(self, provider: str) -> Allowances | None:
+        """What it lets us have, where anything is known."""
+        return self._allowances.get(provider)
 
     def refused(self, offer: Offer, why: Why, *, now: int, nodes: int = 1) -> tuple[Cooling, ...]:
         """Remembers that `nodes` machines of the offer were refused, in each zone that it names."""
@@ -169,7 +193,10 @@ class Cooldown:
 
     def entries(self, now: int) -> tuple[Cooling, ...]:
         """Every refusal that still rules something out, the one that ends first first."""
-        standing = [entry for entry in list(self._entries.values()) if entry.until > now]
+        every = chain(
+            list(self._entries.values()), *(one.entries(now) for one in self._allowances.values())
+        )
+        standing = [entry for entry in every if entry.until > now]
         return tuple(sorted(standing, key=lambda entry: (entry.until, entry.key)))
 
     def forget(self, now: int) -> None:

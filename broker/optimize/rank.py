@@ -106,14 +106,36 @@ def _cooled_last(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator
 def _candidates(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator[Candidate]:
     """Single offers in the order of liking; a zone only once, whatever alternatives it meets."""
     told: dict[tuple[int, int], set[str]] = {}
-    for found in _in_order(asked):
+    for found, over in _allowed_first(asked, cool, now):
         before = told.setdefault((found.market, found.row), set())
         zones = found.zones or ("",)
         fresh = tuple(zone for zone in zones if zone not in before)
         before.update(fresh)
         if fresh:
             narrowed = found._replace(zones=fresh if found.zones else ())
-            yield from _split(asked[found.query], narrowed, cool, now=now)
+            split = _split(asked[found.query], narrowed, cool, now=now)
+            yield from split if over is None else (replace(one, cooling=over) for one in split)
+
+
+def _allowed_first(
+    asked: tuple[Query, ...], cool: Cooldown, now: int
+) -> Iterator[tuple[Found, Cooling | None]]:
+    """What would surely be refused behind the rest, whatever it costs, with the reason."""
+    catalog = asked[0].catalog
+    allowances = cool.allowances(catalog.provider)
+    if allowances is None:
+        yield from ((found, None) for found in _in_order(asked))
+        return
+    later: list[tuple[Found, Cooling]] = []
+    for found in _in_order(asked):
+        region, shape = catalog.regions[found.region].name, catalog.shapes[found.shape]
+        place = Place(catalog.provider, region, "", shape.name, shape.family, MARKETS[found.market])
+        over = allowances.against(place, nodes=asked[found.query].need.nodes, now=now)
+        if over is None:
+            yield found, None
+        else:
+            later.append((found, over))
+    yield from later
 
 
 def _in_order(asked: tuple[Query, ...]) -> Iterator[Found]:

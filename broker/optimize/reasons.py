@@ -7,7 +7,7 @@ from typing import NamedTuple
 from broker.model.offer import Market, Offer
 from broker.optimize.ages import told
 from broker.optimize.catalog import Shape
-from broker.optimize.cooldown import Cooling
+from broker.optimize.cooldown import OVER_QUOTA, Cooling
 from broker.optimize.query import FABRIC, Query, boot_weight
 
 
@@ -87,6 +87,8 @@ def _tie(found: Found, best: Found) -> str:
 
 
 def _refusal(cooling: Cooling) -> str:
+    if cooling.key[0] == OVER_QUOTA:
+        return cooling.message
     said = f" ({cooling.message})" if cooling.message else ""
     times = "" if cooling.strikes == 1 else f" {cooling.strikes} times"
     return f"{cooling.key[0]} refused{times} for {cooling.refusal}{said}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from broker.model.errors import Refusal
 from broker.optimize.cooldown import Cooling
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
@@ -19,11 +20,15 @@ def lines(cooling: Iterable[Cooling], ctx: Context) -> list[str]:
 
 
 def _line(entry: Cooling, ctx: Context) -> str:
-    """`refused: capacity x3   root      2026-11-29T14:02:00 ec2:p5.48xlarge@use1-az6 ...`."""
+    """`refused: capacity x3   root      2026-11-29T14:02:00 ec2:us-east-1,use1-az6,m7i.large ...`.
+
+    Of a quota also which it is, and its number.
+    """
     times = f" x{entry.strikes}" if entry.strikes > 1 else ""
     kind = f"refused: {entry.refusal}{times}"
     since, until = show_moment(entry.since, ctx), show_moment(entry.until, ctx)
-    return f"{kind:<20} {'root':<9} {since:<19} {_what(entry)} until {until}"
+    said = f": {entry.message}" if entry.refusal is Refusal.QUOTA and entry.message else ""
+    return f"{kind:<20} {'root':<9} {since:<19} {_what(entry)} until {until}{said}"
 
 
 def _what(entry: Cooling) -> str:

@@ -30,6 +30,8 @@ QUOTAS: Mapping[str, Quota] = {
     "vt": Quota("G and VT", "L-DB2E81BA", "L-3819A6DF"),
     "u": Quota("High Memory", "L-43DA4232", ""),
     "g": Quota("G and VT", "L-DB2E81BA", "L-3819A6DF"),
+    "p5": Quota("P5", "L-417A185B", "L-C4BD4855"),
+    "p6": Quota("P6", "L-417A185B", ""),
     "p": Quota("P", "L-417A185B", "L-7212CCBC"),
     "f": Quota("F", "L-74FC7D96", "L-88CF9481"),
     "x": Quota("X", "L-7295265B", "L-E3A00192"),
@@ -46,10 +48,12 @@ def quota_code(instance_type: str, market: str) -> str:
 
 def quota_names() -> Iterator[tuple[str, str]]:
     """Each code with its name, as Service Quotas lists them."""
-    for quota in {q.on_demand: q for q in (STANDARD, *QUOTAS.values())}.values():
-        yield quota.on_demand, f"Running On-Demand {quota.group} instances"
+    told = {}
+    for quota in (STANDARD, *QUOTAS.values()):
+        told[quota.on_demand] = f"Running On-Demand {quota.group} instances"
         if quota.spot:
-            yield quota.spot, f"All {quota.group} Spot Instance Requests"
+            told[quota.spot] = f"All {quota.group} Spot Instance Requests"
+    yield from told.items()
 
 
 @dataclass(slots=True)

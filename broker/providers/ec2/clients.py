@@ -92,12 +92,14 @@ def _told(error: exceptions.ClientError) -> AwsError | NoAnswerError:
     return AwsError(code, message, status)
 
 
-def pages(api: Api, region: str, operation: str, *, key: str, **params: Any) -> Iterator[Any]:
-    """Everything under `key` of a describe call of EC2, page by page."""
+def pages(
+    api: Api, region: str, operation: str, *, key: str, service: str = "ec2", **params: Any
+) -> Iterator[Any]:
+    """Everything under `key` of a call that lists, page by page."""
     token: str | None = None
     while True:
         more = {} if token is None else {"NextToken": token}
-        reply = api.call("ec2", region, operation, **params, **more)
+        reply = api.call(service, region, operation, **params, **more)
         yield from reply.get(key, ())
         token = reply.get("NextToken") or None
         if token is None:

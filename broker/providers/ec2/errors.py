@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.offer import Market, Offer
@@ -124,6 +125,8 @@ QUOTAS: Mapping[str, Mapping[Market, str]] = {
     STANDARD: {Market.ON_DEMAND: "L-1216C47A", Market.SPOT: "L-34B43A08"},
     "G and VT": {Market.ON_DEMAND: "L-DB2E81BA", Market.SPOT: "L-3819A6DF"},
     "P": {Market.ON_DEMAND: "L-417A185B", Market.SPOT: "L-7212CCBC"},
+    "P5": {Market.ON_DEMAND: "L-417A185B", Market.SPOT: "L-C4BD4855"},
+    "P6": {Market.ON_DEMAND: "L-417A185B"},
     "F": {Market.ON_DEMAND: "L-74FC7D96", Market.SPOT: "L-88CF9481"},
     "X": {Market.ON_DEMAND: "L-7295265B", Market.SPOT: "L-E3A00192"},
     "Inf": {Market.ON_DEMAND: "L-1945791B", Market.SPOT: "L-B5D1601B"},
@@ -143,6 +146,8 @@ GROUPS = (
     ("vt", "G and VT"),
     ("gr", "G and VT"),
     ("g", "G and VT"),
+    ("p5", "P5"),
+    ("p6", "P6"),
     ("p", "P"),
     ("f", "F"),
     ("x", "X"),
@@ -150,6 +155,7 @@ GROUPS = (
 """By how the name of a type begins; all others are standard."""
 
 
+@lru_cache(maxsize=4096)
 def quota_of(instance_type: str, market: Market) -> Quota:
     """The quota that a type counts against: its code ("" where none is known) and its group."""
     starts = (group for start, group in GROUPS if instance_type.startswith(start))

@@ -17,7 +17,14 @@ QUOTA_SECONDS = 60.0
 MOST_FAILED_BOOTS = 3
 """In a row, of one type in one region: then nothing of it is bought for a while."""
 PROTECTED_SECONDS = 1800.0
-Quota = tuple[str, str, str]
+Quota = tuple[str, str]
+"""Region, and a quota's code or where none is known its group and market."""
+Over = Callable[[Purchase, Iterable[Machine], Iterable[Purchase]], str | None]
+"""Why a launch would be over a quota beside these machines and these launches."""
+
+
+def _not_known(_bought: Purchase, _there: object, _coming: object) -> None:
+    """Nobody has read quotas: any launch may work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Guard:
     ceilings: Ceilings
     purpose: Callable[[Sequence[Identity], str], Purpose]
     clock: Callable[[], float]
+    over: Over = _not_known
     _under_way: dict[str, Purchase] = field(default_factory=dict)
     _quotas: dict[Quota, tuple[float, int, str]] = field(default_factory=dict)
     _boots: dict[tuple[str, str], _Boots] = field(default_factory=dict)
@@ -58,6 +66,7 @@ class Guard:
         there = list(living())
         with self._lock:
             self._check_money(bought, there)
+            self._check_room(bought, there)
             self._under_way[bought.token] = bought
         try:
             yield
@@ -75,9 +84,8 @@ class Guard:
 
     def room_again(self, machine: Machine) -> None:
         """One that counted against a quota is gone."""
-        code, group = quota_of(machine.instance_type, machine.market)
         with self._lock:
-            self._quotas.pop((machine.region, code, group), None)
+            self._quotas.pop(_quota(machine), None)
 
     def booted(self, machine: Machine) -> None:
         with self._lock:
@@ -107,6 +115,14 @@ class Guard:
         known = self._quotas.get(_quota(bought.offer))
         if known is not None and self.clock() < known[0] and _cpus(bought) >= known[1]:
             raise ProviderError(Refusal.QUOTA, Width.FAMILY_IN_REGION, known[2])
+
+    def _check_room(self, bought: Purchase, there: Sequence[Machine]) -> None:
+        """What would surely be refused is passed over without a call; no cool-down is needed."""
+        coming = self._under_way.values()
+        beside = [machine for machine in there if machine.token not in self._under_way]
+        told = self.over(bought, beside, coming)
+        if told is not None:
+            raise ProviderError(Refusal.QUOTA, Width.NOTHING, told)
 
     def _check_money(self, bought: Purchase, there: Sequence[Machine]) -> None:
         wanted = _price(bought)
@@ -152,5 +168,6 @@ def _cpus(bought: Purchase) -> int:
     return bought.offer.cpus * len(bought.nodes)
 
 
-def _quota(offer: Offer) -> Quota:
-    return (offer.region, *quota_of(offer.instance_type, offer.market))
+def _quota(of: Offer | Machine) -> Quota:
+    code, group = quota_of(of.instance_type, of.market)
+    return of.region, code or f"{group}, {of.market}"

@@ -19,6 +19,7 @@ STATES = {
     "stopped": MachineState.STOPPED,
     "terminated": MachineState.TERMINATED,
 }
+LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
 KEPT = frozenset({MachineState.HALTING, MachineState.STOPPED})
 """Machines that run no more, and may again."""
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)")

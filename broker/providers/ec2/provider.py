@@ -22,7 +22,7 @@ from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings, Written
 from broker.providers.ec2.images import Image, Images, filled, must_fit, named, wanted
-from broker.providers.ec2.instances import KEPT
+from broker.providers.ec2.instances import KEPT, LIVING
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
 from broker.providers.ec2.leftovers import Leftovers
@@ -128,12 +128,12 @@ class Ec2Provider:
 
     def terminate(self, machines: Sequence[Machine]) -> None:
         """Asks for the end of those that are there and not ending yet."""
-        for region, there in self._in(machines, _LIVING | KEPT):
+        for region, there in self._in(machines, LIVING | KEPT):
             self._terminate(region, [machine.id for machine in there])
 
     def stop(self, machines: Sequence[Machine]) -> None:
         """Asks for the end of what runs on them; their root volumes stay. Raises OSError."""
-        for region, there in self._in(machines, _LIVING):
+        for region, there in self._in(machines, LIVING):
             self._power(region, "stop_instances", there)
 
     def start(self, machines: Sequence[Machine]) -> None:
@@ -274,7 +274,7 @@ class Ec2Provider:
                 self._bought_one.notify_all()
 
     def _living(self) -> list[Machine]:
-        return [machine for machine in self.machines() if machine.state in _LIVING]
+        return [machine for machine in self.machines() if machine.state in LIVING]
 
     def _bought(self, nodes: Sequence[Identity]) -> list[Machine] | None:
         """What was bought for all of these nodes, in their order."""
@@ -412,9 +412,6 @@ class Ec2Provider:
             for id in ids if len(ids) > 1 else ():  # none was ended: each by itself
                 self._terminate(region, [id])
         self.holdings.stale(region)
-
-
-_LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
 
 
 def _told(error: AwsError, bought: naming.Purchase, zone: str = "") -> ProviderError:

@@ -44,9 +44,10 @@ def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> N
         nodes=lambda: nodes,
         regions=tuple,
         interruptions=Interruptions(queue, {"us-east-1": URL}),
+        quotas=None,  # type: ignore[arg-type]
         lease=0,
         log=structlog.get_logger(),
-        next={"leftovers": far, "reserved": far},
+        next={"leftovers": far, "reserved": far, "quotas": far},
     )
     for _ in range(2):
         cloud.tidy(told.append)
@@ -75,7 +76,7 @@ def test_only_a_machine_that_never_came_up_counts_as_a_failed_boot(
     outside: dict[str, Any] = {
         "guard": SimpleNamespace(not_booted=told.append),
         "reach": SimpleNamespace(connections=SimpleNamespace(forget=gone.append)),
-        **dict.fromkeys(("provider", "interruptions", "lease", "log", "regions")),
+        **dict.fromkeys(("provider", "interruptions", "lease", "log", "quotas", "regions")),
     }
     cloud = Cloud(nodes=lambda: {node.name: node}, **outside)
     cloud.hear([NodeDoomed(node=node.name, launch=7, at=1)])

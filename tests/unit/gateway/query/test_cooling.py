@@ -29,6 +29,16 @@ def test_a_refusal_is_told_with_its_kind_its_place_and_the_next_try() -> None:
     ]
 
 
+def test_of_a_quota_its_code_and_its_number_are_told() -> None:
+    said = "quota L-1216C47A (Standard, on-demand) in us-east-1 allows 5 vCPUs, 4 in use"
+    key = ("quota", "ec2", "us-east-1", "L-1216C47A")
+    entry = replace(ONE, key=key, refusal=Refusal.QUOTA, strikes=1, message=said)
+    assert lines([entry], CTX) == [
+        "refused: quota       root      2027-01-15T08:00:00 "
+        f"ec2:us-east-1,L-1216C47A until 2027-01-15T08:04:00: {said}"
+    ]
+
+
 def test_of_very_many_the_latest_are_told() -> None:
     many = [replace(ONE, since=1_800_000_000 + n) for n in range(MOST_LINES + 7)]
     found = lines(many, CTX)
