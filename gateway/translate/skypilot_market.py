@@ -132,6 +132,15 @@ LOOKS: Sequence[Callable[[Candidate, Market], Absent | None]] = (_cloud, _region
 """In this order: a region of another cloud says nothing where that cloud is named."""
 
 
+def rounded_up(one: Candidate, market: Market) -> Iterator[tuple[Gpu, int]]:
+    """Accelerators that no type has so many of, and the next number that one has."""
+    for gpu in one.accelerators.choices if one.accelerators else ():
+        counts = [int(max(1, device.gpus)) for device in market.having(gpu)]
+        enough = [count for count in counts if count >= gpu.count]
+        if enough and gpu.count not in counts:
+            yield gpu, min(enough)
+
+
 def missing_gpus(one: Candidate, market: Market) -> Iterator[tuple[Gpu, str]]:
     """Accelerators of a set or list that EC2 does not have, where it has another of them."""
     for gpu in one.accelerators.choices if one.accelerators else ():

@@ -168,6 +168,8 @@ def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:
         name = shown(source.name) or "an empty text"
         yield Refusal(f"{path}.name", f"{name} is no name of a bucket", RULE)
     for text in sources_of(source):
+        if not text:
+            yield Refusal(path, "its source is an empty text", "write a path, or s3://BUCKET")
         if text.startswith(OTHER_STORES) or "blob.core.windows.net" in text:
             yield Refusal(
                 path, f"{text}: only s3:// is served", "copy it to S3, or fetch it in setup"

@@ -212,9 +212,10 @@ PROBE = _group(
     required=("path",),
 )
 OLDER_REPLICAS = (
-    *("autoscaler", "init_replicas", "extra_on_demand_replicas", "on_demand_zones"),
+    *("autoscaler", "init_replicas", "num_extra", "on_demand_zones"),
     *("spot_zones", "spot_placement", "spot_policy", "spot_mixer", "mix_policy"),
     *("dynamic_on_demand_fallback", "base_on_demand_fallback_replicas"),
+    "extra_on_demand_replicas",
 )
 """Keys of the first versions with services."""
 REPLICAS = _group(
@@ -262,6 +263,7 @@ SERVICE = _group(
         "load_balancer": _group({"stream_timeout_seconds": SECONDS}),
         "load_balancer_type": TEXT,
         "auth_key": TEXT,
+        "controller_resources": TREE,
         "pool": _any(TRUTH, POOL),
         "workers": COUNT,
     }

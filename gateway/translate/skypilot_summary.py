@@ -7,7 +7,7 @@ from gateway.config.problems import shown
 from gateway.translate.skypilot import Candidate, Git, Pool, Task, TaskFile
 from gateway.translate.skypilot_build import build_of
 from gateway.translate.skypilot_container import image_of
-from gateway.translate.skypilot_market import Absent, Market, absent, missing_gpus
+from gateway.translate.skypilot_market import Absent, Market, absent, missing_gpus, rounded_up
 from gateway.translate.skypilot_notes import missing, refusals
 from gateway.translate.skypilot_values import Autostop, Cpus, Gpus, Memory, Place, Recovery
 
@@ -34,7 +34,8 @@ def of_task(task: Task, market: Market) -> str:
     kept = [one for one, why in looked if why is None]
     left = [(one, why) for one, why in looked if why is not None]
     asked = kept or task.resources.candidates
-    parts = [_what(task, asked), *_machine(task, asked), *_life(task, asked)]
+    parts = [_what(task, asked), *_rounded(asked, market), *_machine(task, asked)]
+    parts += _life(task, asked)
     parts += [_runs(task), _files(task), *_left(kept, left, market), *_open(task)]
     return "; ".join(filter(None, [*parts, *_refused(task, kept, left)]))
 
@@ -88,6 +89,12 @@ def _memory(memory: Memory | None) -> str:
 def _place(place: Place) -> str:
     parts = [place.cloud, place.region, place.zone]
     return "/".join(part or "*" for part in parts).rstrip("/*")
+
+
+def _rounded(candidates: Sequence[Candidate], market: Market) -> Iterator[str]:
+    found = [pair for one in candidates for pair in rounded_up(one, market)]
+    for gpu, count in dict.fromkeys(found):
+        yield f"{gpu.name}:{gpu.count} comes as {gpu.name}:{count}"
 
 
 def _machine(task: Task, candidates: Sequence[Candidate]) -> Iterator[str]:

@@ -28,6 +28,7 @@ DISK = "a volume that goes with its cluster is its root disk"
             "gcs is not served, only s3 is",
         ),
         ("file_mounts: {/d: {mode: MOUNT}}", "file_mounts./d", "a mount needs a source or a name"),
+        ("file_mounts: {/d: ''}", "file_mounts./d", "its source is an empty text"),
         (
             "file_mounts: {/d: {name: ''}}",
             "file_mounts./d.name",
