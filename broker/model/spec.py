@@ -156,6 +156,17 @@ class Output(Value):
     """Where names of files begin that all tasks of a step share; None: where the step runs."""
 
 
+class CpuBind(Value):
+    """Which of its node's cpus each task is held to; with no kind, none."""
+
+    kind: str = ""
+    """As Slurm spells it: `cores`, `mask_cpu`, `none`."""
+    items: tuple[str, ...] = ()
+    """Cpus, or masks in hexadecimal, by the place of tasks on their node."""
+    verbose: bool = False
+    """Whether each task begins with a line about it."""
+
+
 class Program(Value):
     """A line of `srun --multi-prog`: which tasks run what; `%t` and `%o` as typed."""
 
@@ -216,6 +227,8 @@ class StepSpec(Value):
     programs: tuple[Program, ...] = ()
     """What the tasks run where that differs; else all run the last phase's."""
     cpus_per_task: int | None = None
+    cpu_bind: CpuBind | None = None
+    """None: nothing was said, and tasks are not told of it either."""
     gres: tuple[Gres, ...] | None = None
     """Per node; None: all that the allocation has, empty: none of it."""
     gpus_per_task: int | None = None

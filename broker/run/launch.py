@@ -108,6 +108,21 @@ class Warn:
 
 
 @dataclass(frozen=True, slots=True)
+class Bind:
+    """To which cpus tasks are held, by their places on the node."""
+
+    kind: str
+    """`cores`, `mask_cpu` and so on as Slurm has them; empty or `none`: to none."""
+    items: tuple[str, ...]
+    """Cpus, or masks in hexadecimal."""
+    verbose: bool
+    each: int
+    """Cpus of a task, of kinds without items."""
+    cpus: tuple[int, ...]
+    """The node's that the step has; the agent takes those that are there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kin:
     """What the nodes of a job need to enter each other by ssh, as the job's user."""
 
@@ -193,6 +208,8 @@ class StepOrder:
     cpus: int = 1
     cpu_ids: tuple[int, ...] = ()
     """The node's cpus that its processes are held to; empty: to none."""
+    bind: Bind | None = None
+    """None: tasks run wherever the step may."""
     memory_mib: int = 0
     memory_limit_mib: int | None = None
     """What it is held to; None: to nothing."""
@@ -359,6 +376,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "tmpdir": order.tmpdir,
         "cpus": order.cpus,
         "cpu_ids": list(order.cpu_ids),
+        "bind": None if order.bind is None else asdict(order.bind),
         "memory_mib": order.memory_mib,
         "memory_limit_mib": order.memory_limit_mib,
         "job_memory_mib": order.job_memory_mib,

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from broker.model.errors import Unknown
 from broker.model.ids import BATCH, EXTERN, Digest, NodeName, StepId
-from broker.model.job import Job, Step
+from broker.model.job import Job, Share, Step
 from broker.model.kin import elsewhere, kindred
 from broker.model.naming import file_job
 from broker.model.node import Node
@@ -132,10 +132,12 @@ class OrderBook:
         mode = (spec.output or job.spec.output).open_mode
         common = self._common(job, around, spec)
         variables = rank_variables(job, around)
+        step = job.step(around.step)
+        share = None if step is None else share_here(step, around.node)
         return replace(
             common,
             cwd=raw(spec.cwd or job.spec.cwd),
-            append=mode == "append" or bool(_further(job, job.step(around.step), around.node)),
+            append=mode == "append" or bool(_further(job, step, around.node)),
             time_limit=spec.time_limit,
             job_ends=_ends(job),
             tasks=tuple(
@@ -145,6 +147,7 @@ class OrderBook:
             unbuffered=spec.unbuffered,
             pty=spec.pty,
             kill_on_bad_exit=spec.kill_on_bad_exit,
+            bind=_bind(spec, share),
         )
 
     def _common(self, job: Job, around: Surroundings, spec: StepSpec | None) -> launch.StepOrder:
@@ -288,6 +291,14 @@ class _Task:
         step = self.job.step(self.around.step)
         names = [share.node for share in step.shares] if step is not None else []
         return names.index(NodeName(self.around.node)) if self.around.node in names else 0
+
+
+def _bind(spec: StepSpec, share: Share | None) -> launch.Bind | None:
+    asked = spec.cpu_bind
+    if asked is None or share is None:
+        return None
+    each = spec.cpus_per_task or 1
+    return launch.Bind(asked.kind, asked.items, asked.verbose, each, share.cpu_ids)
 
 
 def _program(spec: StepSpec, rank: int) -> tuple[bytes, ...] | None:

@@ -4,7 +4,7 @@ import posixpath
 from typing import Literal
 
 from broker.model.job import Job
-from broker.model.spec import Gres, Output, Phase, StepSpec
+from broker.model.spec import CpuBind, Gres, Output, Phase, StepSpec
 from gateway.translate import environment, gres
 from gateway.translate.container import container
 from gateway.translate.srun import Request
@@ -51,6 +51,7 @@ def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpe
         distribution=at.distribution,
         hosts=at.hosts,
         cpus_per_task=cpus_per_task(request.part),
+        cpu_bind=_cpu_bind(request),
         gres=_gres(request, at.nodes) if inside else None,
         gpus_per_task=gpus_per_task(request.part, request.spelling),
         gres_per_task=_gres_per_task(request) if inside else (),
@@ -103,6 +104,12 @@ def _says_gres(request: Request) -> bool:
 def _gres_per_task(request: Request) -> tuple[Gres, ...]:
     """A figure for all outweighs those of tasks, which share it out."""
     return () if _says_gres(request) else gres.per_task(request.part, request.spelling)
+
+
+def _cpu_bind(request: Request) -> CpuBind | None:
+    """`quiet` alone asks for nothing."""
+    asked = request.part["cpu-bind"].value if request.has("cpu-bind") else None
+    return CpuBind(**asked._asdict()) if asked and (asked.kind or asked.verbose) else None
 
 
 def _memory(request: Request, long: str) -> int | Literal["ALL"] | None:

@@ -16,7 +16,6 @@ def _is(*words: str) -> Judge:
 
 
 SO_ANYWAY: Mapping[str, Judge] = {
-    "cpu-bind": _is(*NOT_BOUND),
     "gpu-bind": _is("none"),
     "hint": _is("multithread"),
     "mem-bind": _is(*NOT_BOUND),

@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 from sbatch_shim.grammar import table as t
 from sbatch_shim.grammar import values
-from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError, error_line, failed, invalid
+from sbatch_shim.grammar.binding import BindingError, CpuBind, read_cpu_bind
+from sbatch_shim.grammar.errors import (
+    FAILURE,
+    OPTION_ERROR,
+    GrammarError,
+    error_line,
+    failed,
+    invalid,
+)
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.table import Opt
 
@@ -331,6 +339,17 @@ def _gpu_freq(_opt: Opt, text: str, rules: Rules) -> str:
     return text
 
 
+NOT_PARSED = "Failed to parse --cpu-bind= values."
+
+
+def _cpu_bind(_opt: Opt, text: str, rules: Rules) -> CpuBind:
+    try:
+        return read_cpu_bind(text)
+    except BindingError as error:
+        said = error_line(rules.program, str(error))
+        raise GrammarError(f"{said}{rules.program}: fatal: {NOT_PARSED}\n", FAILURE) from None
+
+
 def _mem_bind(_opt: Opt, text: str, rules: Rules) -> str:
     """A list of nodes behind a colon may have commas of its own."""
     listed = False
@@ -387,6 +406,7 @@ READERS: dict[str, Reader] = {
     t.SAMPLING: _sampling,
     t.GPU_BIND: _gpu_bind,
     t.GPU_FREQ: _gpu_freq,
+    t.CPU_BIND: _cpu_bind,
     t.MEM_BIND: _mem_bind,
     t.PROFILE: _profile,
     t.GRES_FLAGS: _gres_flags,

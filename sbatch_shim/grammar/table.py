@@ -40,8 +40,9 @@ NICE, PRIORITY, ROOT_ONLY, ZERO_ONE, CPU_FREQ, SPECIALIZE = (
     "nice", "priority", "root only", "zero or one", "cpu frequency", "specialize",
 )  # fmt: skip
 REPEAT, REQUEUE, HINT = "repeat", "requeue", "hint"
-SAMPLING, GPU_BIND, GPU_FREQ, MEM_BIND, PROFILE, GRES_FLAGS = (
-    "sampling", "gpu binding", "gpu frequency", "memory binding", "profile", "gres flags",
+SAMPLING, GPU_BIND, GPU_FREQ, CPU_BIND, MEM_BIND, PROFILE, GRES_FLAGS = (
+    "sampling", "gpu binding", "gpu frequency", "cpu binding", "memory binding", "profile",
+    "gres flags",
 )  # fmt: skip
 
 

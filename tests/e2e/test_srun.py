@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -105,6 +106,22 @@ def test_a_file_that_cannot_be_opened_is_told_and_no_task_runs(
     assert ran.err == "".join(f"srun: error: {text}\n" for text in said)
     assert (ran.out, ran.code) == ("", 1)
     assert not (served.work / "begun").exists()
+
+
+def test_tasks_are_held_to_the_cpus_that_are_named_and_told_so(served: Service) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    show = "taskset -cp $$ | sed 's/.*: //'; echo $SLURM_CPU_BIND"
+    ran = served.run("srun", f"--cpu-bind=v,map_cpu:{cpu}", "bash", "-c", show)
+    assert ran.out == f"{cpu}\nverbose,map_cpu:{cpu}\n"
+    mask = re.escape(hex(1 << cpu))
+    told = rf"cpu-bind=MAP  - own-\d, task  0  0 \[\d+\]: mask {mask} set\n"
+    assert re.fullmatch(told, ran.err)
+
+
+def test_cpus_that_are_not_there_are_told_and_the_task_runs(served: Service) -> None:
+    ran = served.run("srun", "--cpu-bind=map_cpu:4000", "echo", "on")
+    assert (ran.out, ran.code) == ("on\n", 0)
+    assert "error: sched_setaffinity(" in ran.err
 
 
 def test_the_worst_task_counts(served: Service) -> None:

@@ -13,7 +13,7 @@ import termios
 import time
 import traceback
 
-from . import container, identity, kit, runtime, wire, words
+from . import binding, container, identity, kit, runtime, wire, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +49,12 @@ class File:
 class Program:
     """What one task runs; a stream is a descriptor that we have, or a file to be opened."""
 
-    def __init__(self, argv: "list[bytes]", variables: bytes, streams: "list[Stream]") -> None:
+    def __init__(
+        self, argv: "list[bytes]", variables: bytes, streams: "list[Stream]", *, place: int = 0
+    ) -> None:
         self.argv = argv
+        self.place = place
+        """Of the task among those of its node."""
         self.variables = variables
         """NAME=value entries over those of the step, separated by NUL."""
         self.streams = streams
@@ -169,6 +173,7 @@ class Phase:
         identity.apply_soft_limits(self.step)
         try:
             environment = self._environment()
+            environment.update(binding.hold(self.step, self.program.place))
             argv = container.wrapped(self.step, self.argv, environment)
             path = locate(argv[0], environment)
             os.execve(path, [path, *argv[1:]], environment)  # its name is where it was found

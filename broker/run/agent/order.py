@@ -64,7 +64,7 @@ class Order:
 def order_for(place: "Place", step: "dict[str, Any]", options: Options) -> Order:
     """What the supervisor of that place is given."""
     kit.complete(step, place.attempt, ours=options.ours)
-    step["key"] = place.key
+    step["key"], step["node"] = place.key, options.node
     order = Order(place.key, os.path.abspath(place.folder), step=step, node=options.node)
     order.door = place.door
     order.wake = options.wake

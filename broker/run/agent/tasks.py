@@ -23,8 +23,9 @@ CORE = 128
 class Task:
     """One of a step's programs; its streams stay open from phase to phase."""
 
-    def __init__(self, rank: int, order: "dict[str, Any]") -> None:
+    def __init__(self, rank: int, order: "dict[str, Any]", place: int) -> None:
         self.rank = rank
+        self.place = place
         self.order = order
         self.pid = None  # type: int | None
         self.door = None  # type: child.Door | None
@@ -47,7 +48,7 @@ class Task:
 
     def fork(self, step: "dict[str, Any]", common: "list[bytes]") -> None:
         """Raises OSError."""
-        program = child.Program(self.argv(common), self.variables(), self.streams)
+        program = child.Program(self.argv(common), self.variables(), self.streams, place=self.place)
         self.heard = False
         self.outcome = None
         self.pid, self.door = child.fork(step, program)
@@ -164,7 +165,7 @@ def of_step(step: "dict[str, Any]") -> "list[Task]":
         orders = [alone]
     ranks = [order.get("rank") for order in orders]  # of a gateway of before there are none
     return [
-        Task(place if rank is None else rank, order)
+        Task(place if rank is None else rank, order, place)
         for place, (rank, order) in enumerate(zip(ranks, orders))
     ]
 
