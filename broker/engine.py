@@ -35,12 +35,15 @@ from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
-from broker.model.facts import JobFact, RecordGone, RecordSet, folded
+from broker.model.facts import JobFact, folded
 from broker.model.ids import Digest, NodeName
 from broker.model.inbox import Message
 from broker.model.job import Job
+from broker.model.partition import PartitionSet, laid_over
+from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.site import Site
 from broker.model.stopping import StartCluster
+from broker.model.volume import VolumeGone, VolumeSet
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.plan import plan
@@ -58,7 +61,14 @@ ENDS_SOMETHING = (
 )
 LOOKS_AGAIN = (ev.Queued, ev.HoldSet, ev.Changed)
 """After these a job's own dependencies are judged anew."""
-CHANGES_RULES = (ev.BookChanged, RecordSet, RecordGone)
+CHANGES_RULES = (
+    ev.BookChanged,
+    PartitionSet,
+    ReservationSet,
+    ReservationGone,
+    VolumeSet,
+    VolumeGone,
+)
 MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
 FREE = "None"
 """The reason of a job that nobody has told yet why it waits."""
@@ -129,6 +139,8 @@ class Engine:
         world.site = with_changes(world.site, store.book_changes())
         world.reservations = folded(store.reservation_facts())
         world.volumes = folded(store.volume_facts())
+        world.patches = folded(store.partition_facts())
+        world.site = laid_over(world.site, world.patches.values())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.budgets.note((), now)
@@ -251,6 +263,8 @@ class Engine:
             self.world.apply(fact)
             for meter in money.after(self.world, fact):
                 self.world.apply(meter)
+            if type(fact) is PartitionSet:
+                self.viewing.forget()
             if type(fact) in CALLS_FOR_A_PASS:
                 self._note_room(fact, now)
             self._note_idle(freed, now)

@@ -13,6 +13,7 @@ from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.offer import Machine, Offer
+from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.model.volume import NamedVolume, VolumeEvent
@@ -126,6 +127,10 @@ class Store(Sums, Protocol):
         """What ever became of volumes, in order."""
         ...
 
+    def partition_facts(self) -> Sequence[PartitionEvent]:
+        """What `scontrol update` made of partitions, in order."""
+        ...
+
     def replies(self, since: int) -> Mapping[str, str]:
         """Remembered requests."""
         ...
@@ -165,6 +170,10 @@ class History(Sums, Protocol):
         """All that sacctmgr ever changed, in order."""
         ...
 
+    def reservation_facts(self) -> Sequence[ReservationEvent]:
+        """What ever became of reservations, in order."""
+        ...
+
     def machines(self) -> Mapping[str, str]:
         """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
         ...
@@ -173,7 +182,11 @@ class History(Sums, Protocol):
         self, *, since: int, until: int, by: Sequence[str], tres: Sequence[str] = ()
     ) -> Mapping[tuple[Any, ...], int]:
         """TRES-seconds in whole hours of [since, until) by `account`, `user`, `qos`, `partition`,
-        `size` (cpus of the job), `tres`, `start` (of the hour or day)."""
+        `wckey`, `reservation`, `size` (cpus of the job), `tres`, `start` (of the hour or day)."""
+        ...
+
+    def first_use(self) -> int | None:
+        """The hour of the first use that was summed up; None before that."""
         ...
 
     def spent(self, *, since: int, until: int, by: Sequence[str]) -> Mapping[tuple[Any, ...], int]:

@@ -15,6 +15,7 @@ from broker.model.left import left_behind
 from broker.model.lifecycle import apply
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
+from broker.model.partition import PartitionEvent, PartitionPatch, PartitionSet, laid_over
 from broker.model.reservation import Reservation, ReservationEvent
 from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind
@@ -68,6 +69,7 @@ class _Undo:
     site: Site | None = None
     reservations: dict[str, Reservation] = field(default_factory=dict)
     volumes: dict[str, NamedVolume] = field(default_factory=dict)
+    patches: dict[str, PartitionPatch] = field(default_factory=dict)
 
 
 class World:
@@ -80,6 +82,8 @@ class World:
     moved_jobs: dict[JobId, None]
     """Those that readers have not seen as they are now, the last one changed at the end."""
     moved_nodes: dict[NodeName, None]
+    patches: dict[str, PartitionPatch]
+    """What the site's partitions have that the configuration does not say."""
     _undo: _Undo
     last_read: object = None
     """What the site makes of the task that was submitted last, as `broker.decide` keeps it."""
@@ -113,7 +117,7 @@ class World:
         """What the past jobs of each used."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
-        self.moved_jobs, self.moved_nodes = {}, {}
+        self.moved_jobs, self.moved_nodes, self.patches = {}, {}, {}
         self.begin()
 
     # --- one step: begin, apply..., then accept or roll back
@@ -137,6 +141,7 @@ class World:
             site=self.site,
             reservations=self.reservations,
             volumes=self.volumes,
+            patches=self.patches,
         )
 
     def apply(self, event: ev.Event) -> None:
@@ -152,6 +157,8 @@ class World:
             self.reservations = after(self.reservations, event)
         elif isinstance(event, VolumeEvent):
             self.volumes = after(self.volumes, event)
+        elif isinstance(event, PartitionEvent):
+            self._apply_partition(event)
         self.last_event = number
         self.facts.append((number, event))
 
@@ -164,6 +171,12 @@ class World:
         if before is not None and after.restarts > before.restarts:
             self.runs.append(Run(left_behind(before, event)))
         self._put_job(event.job, after)
+
+    def _apply_partition(self, event: PartitionEvent) -> None:
+        """What ends one is a site that was read anew, without it."""
+        self.patches = after(self.patches, event)
+        if isinstance(event, PartitionSet):
+            self.site = laid_over(self.site, [event.record])
 
     def _apply_node(self, event: nev.NodeEvent) -> None:
         before = self.nodes.get(event.node)
@@ -189,6 +202,7 @@ class World:
         self.site = self._undo.site or self.site
         self.reservations = self._undo.reservations
         self.volumes = self._undo.volumes
+        self.patches = self._undo.patches
         self.begin()
 
     # --- loading and forgetting

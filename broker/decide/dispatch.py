@@ -8,7 +8,7 @@ from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book, decide_entries
 from broker.decide.money import decide_repriced
-from broker.decide.passing import configured_nodes
+from broker.decide.partitioning import decide_configured
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
@@ -20,6 +20,7 @@ from broker.decide.update import decide_update
 from broker.decide.volumes import decide_volume, decide_volume_seen
 from broker.model import commands as cmd
 from broker.model import reports as rep
+from broker.model.partition import SetPartition
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.stopping import (
@@ -41,6 +42,7 @@ OfTheSite = (
     | ApplyVolume
     | DeleteVolume
     | VolumeSeen
+    | SetPartition
     | cmd.Reconfigure
 )
 """What is asked, or seen, of no job."""
@@ -83,8 +85,8 @@ def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: Qu
 
 def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
     match message:
-        case cmd.Reconfigure():
-            return Decision(configured_nodes(world, now))
+        case SetPartition() | cmd.Reconfigure():
+            return decide_configured(world, message, now)
         case cmd.SetNode():
             return done_by_command.decide_node(world, message, now)
         case cmd.ChangeBook():

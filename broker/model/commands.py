@@ -9,6 +9,7 @@ from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
+from broker.model.partition import SetPartition
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
@@ -249,9 +250,9 @@ class PostEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconfigure:
-    """The site is another one from now; changes by sacctmgr stand over it. Reply: None.
+    """The site is another one from now; changes by sacctmgr stand over it, those of partitions end.
 
-    Raises Denied.
+    Reply: None. Raises Denied.
     """
 
     site: Site = field(repr=False)
@@ -271,6 +272,7 @@ Order = (
     | CancelStep
     | FinishAllocation
     | SetNode
+    | SetPartition
     | ChangeBook
     | PostEntries
     | DropReservation

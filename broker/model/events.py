@@ -21,6 +21,7 @@ from broker.model.job import (
     Usage,
 )
 from broker.model.nodeevents import NodeEvent
+from broker.model.partition import PartitionGone, PartitionSet
 from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.spec import Dependency, Limit
@@ -341,5 +342,13 @@ class BookChanged:
 
 
 Event = (
-    JobEvent | NodeEvent | BookChanged | ReservationSet | ReservationGone | VolumeSet | VolumeGone
+    JobEvent
+    | NodeEvent
+    | BookChanged
+    | ReservationSet
+    | ReservationGone
+    | VolumeSet
+    | VolumeGone
+    | PartitionSet
+    | PartitionGone
 )

@@ -39,7 +39,7 @@ def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
 
     EnforcePartLimits=NO: such jobs were accepted and wait (Slurm 25.11).
     """
-    if partition.state in ("DOWN", "DRAIN"):
+    if partition.state == "DOWN":
         return "PartitionDown"
     if partition.state == "INACTIVE":
         return "PartitionInactive"
@@ -99,8 +99,14 @@ def must_be_let_in(site: Site, partition: Partition, by: Owner, *, reservation: 
         raise Denied(DENIED)
     if partition.disable_root_jobs and by.uid == ROOT:
         raise Denied("Invalid user id")
+    if partition.state in QUEUES_NOTHING:
+        raise Denied("Required partition not available (inactive or drain)")
     if not in_its_groups(site, partition, by):
         raise Denied("User's group not permitted to use this partition")
+
+
+QUEUES_NOTHING = ("DRAIN", "INACTIVE")
+"""States of partitions in which they take no new jobs; DRAIN starts those that wait."""
 
 
 def in_its_groups(site: Site, partition: Partition, by: Owner) -> bool:

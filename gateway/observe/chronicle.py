@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.facts import JobFact
+from broker.model.partition import PartitionEvent, PartitionGone, PartitionSet
 from broker.model.recovery import Checkpointed, Decided
 from broker.model.reservation import ReservationEvent, ReservationGone, ReservationSet
 from broker.model.stopping import NodeStarted, NodeStopped
@@ -82,6 +83,10 @@ def _volume(fact: VolumeSet) -> Mapping[str, object]:
     return {"volume": one.name, "state": one.state.value, "id": one.id, "node": one.host}
 
 
+def _partition(fact: PartitionSet) -> Mapping[str, object]:
+    return {"partition": fact.record.name, "fields": fact.record.fields}
+
+
 DEBUG: Mapping[type, tuple[str, Told]] = {ev.Queued: ("job.queued", _queued)}
 """At info a line for each submission was a seventh of what a submission costs; the store has it."""
 INFO: Mapping[type, tuple[str, Told]] = {
@@ -102,6 +107,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ev.BookChanged: ("book.changed", _book),
     ReservationSet: ("reservation.set", lambda fact: {"reservation": fact.record.name}),
     ReservationGone: ("reservation.gone", lambda fact: {"reservation": fact.name}),
+    PartitionSet: ("partition.set", _partition),
+    PartitionGone: ("partition.as_configured", lambda fact: {"partition": fact.name}),
     VolumeSet: ("volume.set", _volume),
     VolumeGone: ("volume.gone", lambda fact: {"volume": fact.name}),
 }
@@ -180,6 +187,6 @@ def _lists(jobs: Sequence[int]) -> Iterator[str]:
 def _subject(fact: ev.Event) -> Mapping[str, object]:
     if isinstance(fact, JobFact):
         return {"job": fact.job}
-    if isinstance(fact, ev.BookChanged | ReservationEvent | VolumeEvent):
+    if isinstance(fact, ev.BookChanged | ReservationEvent | VolumeEvent | PartitionEvent):
         return {}
     return {"node": fact.node, "launch": fact.launch}

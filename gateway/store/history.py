@@ -13,6 +13,7 @@ from broker.model.errors import Unknown
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest
 from broker.model.job import Job, Run
+from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.volume import VolumeEvent
 from broker.ports import HistoryQuery
@@ -20,7 +21,7 @@ from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.faults import told
 from gateway.store.gangs import LEADERS, components
-from gateway.store.kept import BOOK_FACTS, RESERVATION_FACTS, VOLUME_FACTS
+from gateway.store.kept import BOOK_FACTS, PARTITION_FACTS, RESERVATION_FACTS, VOLUME_FACTS
 from gateway.store.rollup import Sums
 from gateway.store.tables import jobs
 from gateway.store.windows import in_window, window
@@ -85,6 +86,10 @@ class SqlHistory(Sums):
         """What ever became of reservations, in order."""
         found = self._facts(RESERVATION_FACTS)
         return [fact for fact in found if isinstance(fact, ReservationEvent)]
+
+    def partition_facts(self) -> Sequence[PartitionEvent]:
+        """What `scontrol update` made of partitions, in order."""
+        return [fact for fact in self._facts(PARTITION_FACTS) if isinstance(fact, PartitionEvent)]
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""

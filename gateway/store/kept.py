@@ -1,4 +1,4 @@
-"""What is read of the book, reservations and volumes: facts among all others, by an index each."""
+"""What is read of the book, reservations, volumes, partitions: facts with an index for each."""
 
 from typing import Any
 
@@ -13,4 +13,5 @@ def _facts(which: TextClause) -> Select[Any]:
 
 BOOK_FACTS = _facts(t.OF_THE_BOOK)
 RESERVATION_FACTS = _facts(t.OF_RESERVATIONS)
+PARTITION_FACTS = _facts(t.OF_PARTITIONS)
 VOLUME_FACTS = _facts(t.OF_VOLUMES)

@@ -16,6 +16,7 @@ from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
+from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.model.volume import VolumeEvent
@@ -182,6 +183,10 @@ class SqlStore:
     def reservation_facts(self) -> Sequence[ReservationEvent]:
         """What ever became of reservations, in order."""
         return self.history.reservation_facts()
+
+    def partition_facts(self) -> Sequence[PartitionEvent]:
+        """What `scontrol update` made of partitions, in order."""
+        return self.history.partition_facts()
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""

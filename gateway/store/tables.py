@@ -94,6 +94,8 @@ OF_THE_BOOK = text("kind = 'BookChanged'")
 
 OF_RESERVATIONS = text("kind IN ('ReservationSet', 'ReservationGone')")
 
+OF_PARTITIONS = text("kind IN ('PartitionSet', 'PartitionGone')")
+
 OF_VOLUMES = text("kind IN ('VolumeSet', 'VolumeGone')")
 
 events = Table(
@@ -115,6 +117,7 @@ events = Table(
         sqlite_where=OF_RESERVATIONS,
         postgresql_where=OF_RESERVATIONS,
     ),
+    Index("events_partitions", "seq", sqlite_where=OF_PARTITIONS, postgresql_where=OF_PARTITIONS),
     Index("events_volumes", "seq", sqlite_where=OF_VOLUMES, postgresql_where=OF_VOLUMES),
 )
 

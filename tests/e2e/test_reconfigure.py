@@ -59,5 +59,13 @@ def test_another_file_is_taken_without_a_restart_and_a_broken_one_is_not(
         os.kill(served.pid, signal.SIGHUP)
         until(lambda: partitions(served) == ["third", "other"], "the new configuration")
         assert served.pid == pid
+        drained = served.run("scontrol", "update", "partitionname=third", "state=drain")
+        assert (drained.code, drained.err) == (0, "")
+        refused = served.run("sbatch", "-p", "third", "--wrap", "true")
+        assert refused.err.endswith("Required partition not available (inactive or drain)\n")
+        served.restart()
+        assert served.run("sinfo", "-h", "-o", "%R %a").out == "third drain\nother up\n"
+        assert served.run("scontrol", "reconfigure").code == 0
+        assert served.run("sinfo", "-h", "-o", "%R %a").out == "third up\nother up\n"
         job = served.wrap("true", "-p", "third", "-o", "out")
         served.wait(job, "COMPLETED")

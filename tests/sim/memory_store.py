@@ -12,6 +12,7 @@ from broker.model.errors import Busy, LostLease, Unknown
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
 from broker.model.node import Node
+from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.model.volume import VolumeEvent
@@ -88,6 +89,9 @@ class MemoryStore:
 
     def reservation_facts(self) -> Sequence[ReservationEvent]:
         return [fact for _, fact in self.events if isinstance(fact, ReservationEvent)]
+
+    def partition_facts(self) -> Sequence[PartitionEvent]:
+        return [fact for _, fact in self.events if isinstance(fact, PartitionEvent)]
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         return [fact for _, fact in self.events if isinstance(fact, VolumeEvent)]

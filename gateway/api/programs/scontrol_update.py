@@ -12,7 +12,7 @@ from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
 from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
 from gateway.api.programs.scontrol_nodes import NO_CHANGE, UNSUPPORTED
 from gateway.api.programs.scontrol_nodes import change as _nodes
-from gateway.api.programs.scontrol_reservations import IN_THE_FILE
+from gateway.api.programs.scontrol_partitions import change as _partition_itself
 from gateway.api.programs.scontrol_reservations import change as _reservation
 from gateway.api.programs.scontrol_spec import Context, Reader, WrongValue, reader_of
 from gateway.api.programs.scontrol_words import BadValue, Word, read_word
@@ -20,7 +20,6 @@ from gateway.api.programs.targets import Named
 from gateway.api.wire import Answer
 from gateway.translate.gres import Spelling
 from sbatch_shim.grammar.dependencies import DependencyError, read_dependencies
-from sbatch_shim.grammar.errors import error_line
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.values import read_digits, read_time_limit
 
@@ -295,12 +294,6 @@ SETTERS: tuple[tuple[str, int, Setter], ...] = (
 """Keys of a job, the letters that are enough, and what they set."""
 
 
-async def _partitions(asked: Asked, words: list[Word]) -> Answer:
-    if not asked.admin:
-        raise BadValue("slurm_update error: Invalid user id\n")
-    raise BadValue(error_line("scontrol", IN_THE_FILE.format("changing a partition")))
-
-
 async def _unknown(asked: Asked, words: list[Word]) -> Answer:
     raise BadValue(NOT_YET.format(f"update {words[0].text}", ""))
 
@@ -342,7 +335,7 @@ ENTITIES = (
     ("stepid", _steps),
     ("jobid", _jobs),
     ("nodename", _nodes),
-    ("partitionname", _partitions),
+    ("partitionname", _partition_itself),
     ("reservationname", _reservation),
     ("slurmctlddebug", _unknown),
 )

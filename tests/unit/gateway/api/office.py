@@ -55,11 +55,12 @@ class Clock:
 class Office:
     """Programs run at its desk; what they ask is decided at once."""
 
-    def __init__(self, site: Site = SITE) -> None:
+    def __init__(self, site: Site = SITE, *, store: MemoryStore | None = None) -> None:
         self.clock = Clock()
+        self.store = store or MemoryStore()
         self.engine = Engine.recovered(
             world=World(site),
-            store=MemoryStore(),
+            store=self.store,
             market=Quotes({}, Cooldown()),
             epoch=1,
             now=self.clock.now(),
