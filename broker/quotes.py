@@ -8,10 +8,11 @@ from accounting.age import in_utc
 from broker.decide.rules import QuoteFor
 from broker.model.errors import Refusal, Width, quota_reason
 from broker.model.inbox import Message
-from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer
+from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer, pool_of
 from broker.model.reports import Launched, NotLaunched, Terminated, Vanished
 from broker.model.site import Elastic
-from broker.optimize.cooldown import OVER_QUOTA, Allowances, Cooldown, Cooling, places
+from broker.model.stopping import MachineNotStarted
+from broker.optimize.cooldown import OVER_QUOTA, Allowances, Cooldown, Cooling, Why, places
 from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import paid_for, ranking
@@ -121,6 +122,8 @@ class Quotes:
         """Remembers refusals, and opens again what gave a machine, or got one back."""
         if isinstance(message, Terminated | Vanished):
             self._ended(message, now)
+        if isinstance(message, MachineNotStarted):
+            self._rest(message.machine, message, now)
         if not isinstance(message, Launched | NotLaunched):
             return
         for tried in message.tried:
@@ -141,29 +144,17 @@ class Quotes:
             self.taken_back(machine, now)
         elif not self._cool.quiet():
             for provider in self._offers:
-                self._cool.room_again(_pool(machine, provider), GIVES_ROOM, now=now)
+                self._cool.room_again(pool_of(machine, provider), GIVES_ROOM, now=now)
             self._kept.clear()
 
     def taken_back(self, machine: Machine, now: int) -> None:
         """Its pool is left alone for a while: a replacement there would fare as it did."""
+        self._rest(machine, _TakenBack(), now)
+
+    def _rest(self, machine: Machine, why: Why, now: int) -> None:
         for provider in self._offers:
-            self._cool.refused(_pool(machine, provider), _TakenBack(), now=now)
+            self._cool.refused(pool_of(machine, provider), why, now=now)
         self._kept.clear()
-
-
-def _pool(machine: Machine, provider: str) -> Offer:
-    """Where a machine was bought, as far as a refusal can be about it."""
-    return Offer(
-        provider=provider,
-        region=machine.region,
-        zones=(machine.zone,),
-        instance_type=machine.instance_type,
-        market=machine.market,
-        micro_usd_per_hour=machine.micro_usd_per_hour,
-        cpus=0,
-        mem_mib=0,
-        family=machine.instance_type.partition(".")[0],
-    )
 
 
 def refused_lately(entry: Cooling) -> str:

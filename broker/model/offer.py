@@ -106,6 +106,21 @@ class Machine:
         return self.node, self.launch
 
 
+def pool_of(machine: Machine, provider: str) -> Offer:
+    """Where a machine was bought, as far as a refusal or a ceiling can be about it."""
+    return Offer(
+        provider=provider,
+        region=machine.region,
+        zones=(machine.zone,),
+        instance_type=machine.instance_type,
+        market=machine.market,
+        micro_usd_per_hour=machine.micro_usd_per_hour,
+        cpus=0,
+        mem_mib=0,
+        family=machine.instance_type.partition(".")[0],
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """One acceptable place or shape; None and empty mean any (SkyPilot's `any_of`)."""

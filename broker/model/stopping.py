@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from accounting.ids import JobId
 from accounting.ledger import Payer
+from broker.model.errors import Refusal, Width
 from broker.model.facts import JobFact, NodeFact
 from broker.model.ids import NodeName
 from broker.model.job import Owner
@@ -59,6 +60,9 @@ class MachineNotStarted:
 
     node: NodeName
     launch: int
+    machine: Machine
+    refusal: Refusal
+    width: Width
     message: str
 
 

@@ -43,7 +43,14 @@ def start(
         except ProviderError as error:
             if error.refusal in AGAIN:
                 raise OSError(error.message) from error
-            return MachineNotStarted(node=node.name, launch=node.launch, message=error.message)
+            return MachineNotStarted(
+                node=node.name,
+                launch=node.launch,
+                machine=found[1],
+                refusal=error.refusal,
+                width=error.width,
+                message=error.message,
+            )
         found = held(node.identity, providers)
     if found is None or found[1].state is MachineState.TERMINATED:
         return _gone(node, found)

@@ -2,11 +2,14 @@
 
 import os
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from broker.model.errors import Refused
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import LOOK_AGAIN
+
+FIRST_GAP, LONGEST_GAP = 30.0, 300.0
+"""Seconds between two starts of a cluster for which there is no room."""
 
 
 def listed(service: Client, *, all_users: bool = False) -> list[Json]:
@@ -30,6 +33,31 @@ def until(service: Client, job: int, states: Container[str]) -> Json:
         if one["status"] in states:
             return one
         time.sleep(LOOK_AGAIN)
+
+
+def came_up(
+    service: Client,
+    one: Json,
+    *,
+    again: bool,
+    say: Callable[[str], None],
+    wait: Callable[[float], None] = time.sleep,
+) -> Json:
+    """The cluster once its start has come to something; with `again` that is tried for ever.
+
+    Raises Refused where it is gone, Told where it may not be started.
+    """
+    pause = FIRST_GAP
+    while True:
+        now = until(service, one["job"], {"UP", "STOPPED"})
+        if now["status"] == "UP":
+            return now
+        say(f"cluster {one['name']} did not start: {now['detail'] or now['reason']}")
+        if not again:
+            return now
+        wait(pause)
+        pause = min(2 * pause, LONGEST_GAP)
+        service.persist(f"/v1/clusters/{one['name']}/start")
 
 
 def set_idle(service: Client, name: str, minutes: int, *, down: bool) -> None:

@@ -158,11 +158,17 @@ CLUSTERS = (
 
 
 def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:
-    return listed(CLUSTERS, found, now, also=also) + below(found)
+    return listed(CLUSTERS, found, now, also=also) + _not_started(found) + below(found)
 
 
 def _cluster_status(one: Json) -> str:
     return str(one["status"]) if one["status"] != "INIT" else f"INIT ({_waits(one)})"
+
+
+def _not_started(found: Sequence[Json]) -> str:
+    """Why those that are stopped did not start when that was asked last."""
+    why = (one for one in found if one["status"] == "STOPPED" and one["detail"])
+    return "".join(f"\n{one['name']} did not start: {one['detail']}" for one in why)
 
 
 def _autostop(one: Json) -> str | None:

@@ -300,19 +300,21 @@ def start(
     force: bool = False,
 ) -> RequestId[Handle]:
     """Starts a stopped cluster where it is; `get` waits until it is up. Raises Told."""
-    _ignored(wait_for=wait_for, retry_until_up=retry_until_up)
+    _ignored(wait_for=wait_for)
     job = service().persist(f"/v1/clusters/{cluster_name}/start")["job"]
     if idle_minutes_to_autostop is not None:
         clusters.set_idle(service(), cluster_name, idle_minutes_to_autostop, down=down)
-    return RequestId.of(cluster_name, lambda _: _started(job))
+    one = {"name": cluster_name, "job": job}
+    return RequestId.of(cluster_name, lambda _: _started(one, again=retry_until_up))
 
 
-def _started(job: int) -> Handle:
+def _started(one: Json, *, again: bool) -> Handle:
     """Raises Conflict where it is stopped again, Refused where it is gone."""
-    one = clusters.until(service(), job, {"UP", "STOPPED"})
-    if one["status"] == "STOPPED":
-        raise Conflict(f"cluster {one['name']!r} did not come up", hint=f"`spz why {one['name']}`")
-    return handle_of(one)
+    now = clusters.came_up(service(), one, again=again, say=lambda _: None)
+    if now["status"] == "STOPPED":
+        why = now["detail"] or now["reason"]
+        raise Conflict(f"cluster {one['name']!r} did not start: {why}", hint="retry_until_up waits")
+    return handle_of(now)
 
 
 def autostop(

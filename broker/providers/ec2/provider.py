@@ -11,7 +11,7 @@ from broker.model.build import USUAL
 from broker.model.errors import ProviderError, Refusal, Refused, Width
 from broker.model.leftover import Leftover
 from broker.model.node import Node
-from broker.model.offer import Machine, MachineState, Offer
+from broker.model.offer import Machine, MachineState, Offer, pool_of
 from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming, requests
@@ -137,15 +137,32 @@ class Ec2Provider:
             self._power(region, "stop_instances", there)
 
     def start(self, machines: Sequence[Machine]) -> None:
-        """Asks for stopped ones to run again, in their zones."""
+        """Asks for stopped ones to run again, in their zones, as far as ceilings and quotas go."""
         for region, there in self._in(machines, frozenset({MachineState.STOPPED})):
-            try:
-                self._power(region, "start_instances", there)
-            except AwsError as error:
-                refusal, width = errors.meaning(error.code)
-                kinds = ", ".join(sorted({machine.instance_type for machine in there}))
-                message = f"{kinds} in {there[0].zone}: {error.code} ({error.message})"
-                raise ProviderError(refusal, width, message) from error
+            for machine in there:
+                again = self._again(machine)
+                with self._with.guard.admitted(again, self._living):
+                    self._start(region, machine, again)
+
+    def _again(self, machine: Machine) -> naming.Purchase:
+        """A start counts as what it costs from then on."""
+        kind = machine.instance_type
+        cpus = next((one.cpus for one in self.offers() if one.instance_type == kind), 0)
+        return naming.Purchase(
+            offer=replace(pool_of(machine, self.name), cpus=cpus),
+            nodes=(machine.identity,),
+            token=f"{machine.token} again {machine.id}",
+            purpose=self._with.purpose([machine.identity], machine.token),
+            at=self._now(),
+        )
+
+    def _start(self, region: str, machine: Machine, again: naming.Purchase) -> None:
+        try:
+            self._power(region, "start_instances", [machine])
+        except AwsError as error:
+            told = errors.refused(error, again.offer, zone=machine.zone)
+            self._with.guard.refused(again, told)
+            raise told from error
 
     def open_ports(self, machines: Sequence[Machine], ports: tuple[str, ...]) -> None:
         """To the world, and no others than these. Raises Refused, OSError."""

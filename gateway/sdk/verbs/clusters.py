@@ -1,6 +1,5 @@
 """launch, exec, cancel, down, stop, start, autostop: what changes clusters."""
 
-import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,8 +14,6 @@ from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
 
 USUAL_MINUTES = 5
-FIRST_GAP, LONGEST_GAP = 30.0, 300.0
-"""Seconds between two starts with `-r`."""
 
 
 def launch(given: Values, counter: Counter) -> int:
@@ -160,19 +157,12 @@ def _to_start(one: Json) -> bool:
 
 
 def _came_up(one: Json, given: Values, counter: Counter) -> int:
-    """With -r for ever; a start is never another place, nor another type."""
-    pause = FIRST_GAP
-    while True:
-        now = clusters.until(counter.service, one["job"], {"UP", "STOPPED"})
-        if now["status"] == "UP":
-            print(f"Cluster {one['name']} is up: {now['resources']} in {now['infra']}")
-            return 0
-        counter.say(f"cluster {one['name']} did not start: {now['detail'] or now['reason']}")
-        if not given["retry_until_up"]:
-            return 1
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_GAP)
-        counter.service.persist(f"/v1/clusters/{one['name']}/start")
+    """A start is never another place, nor another type."""
+    again = bool(given["retry_until_up"])
+    now = clusters.came_up(counter.service, one, again=again, say=counter.say)
+    if now["status"] == "UP":
+        print(f"Cluster {one['name']} is up: {now['resources']} in {now['infra']}")
+    return 0 if now["status"] == "UP" else 1
 
 
 def _chosen(given: Values, service: Client) -> list[Any]:

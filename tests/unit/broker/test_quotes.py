@@ -7,6 +7,7 @@ from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy, MachineState, Market, Need, Offer
 from broker.model.reports import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.site import Elastic
+from broker.model.stopping import MachineNotStarted
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import PROBE_SECONDS, Quotes
 from tests.unit.broker.made import machine
@@ -119,3 +120,20 @@ def test_the_pool_of_a_machine_taken_back_is_left_alone() -> None:
     found = bench.quotes.buying(bench.now)(NEED, ELASTIC)
     assert [rung.offer.market for rung in found.rungs] == [Market.ON_DEMAND, Market.SPOT]
     assert len(bench.quotes.cooling(bench.now)) == 1
+
+
+def test_a_stopped_machine_for_which_there_is_no_room_tells_of_its_pool_to_all() -> None:
+    bench = Bench(OFFER, DEARER)
+    kept = replace(MACHINE, state=MachineState.STOPPED)
+    told = MachineNotStarted(
+        node=kept.node,
+        launch=kept.launch,
+        machine=kept,
+        refusal=Refusal.CAPACITY,
+        width=Width.TYPE_IN_ZONE,
+        message="m7i.large (on-demand) in use1-az1: InsufficientInstanceCapacity",
+    )
+    bench.quotes.heard(told, bench.now)
+    assert bench.buys() == ["m7i.xlarge", "m7i.large"]
+    (cooling,) = bench.quotes.cooling(bench.now)
+    assert (cooling.message, cooling.until) == (told.message, bench.now + 60)

@@ -12,7 +12,7 @@ from broker.decide.stopping import never_stops
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.effects import Kill, Launch, Prepare, StartMachine, StartStep, StopMachine
-from broker.model.errors import Conflict, Denied
+from broker.model.errors import Conflict, Denied, Refusal, Width
 from broker.model.job import Hold
 from broker.model.node import Node, NodeState
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market
@@ -38,6 +38,17 @@ SITE = Site(
     )
 )
 DAY = 86400
+
+
+def not_started(kept: Machine, why: str) -> MachineNotStarted:
+    return MachineNotStarted(
+        node=kept.node,
+        launch=kept.launch,
+        machine=kept,
+        refusal=Refusal.CAPACITY,
+        width=Width.TYPE_IN_ZONE,
+        message=why,
+    )
 
 
 class Dev:
@@ -203,7 +214,7 @@ def test_a_start_without_room_stops_all_of_it_again_and_says_why(late: bool) -> 
         runs = dev.told(first, state=MachineState.RUNNING, running_at=dev.bench.now)
         dev.bench.step(MachineStarted(node=first.name, launch=first.launch, machine=runs))
         why = "no room"
-        dev.bench.step(MachineNotStarted(node=second.name, launch=second.launch, message=why))
+        dev.bench.step(not_started(dev.told(second), why))
     assert dev.job.detail == (f"{first.name} did not come up in time" if late else "no room")
     assert (dev.job.shown_state, dev.job.hold, len(dev.job.kept)) == ("PENDING", Hold.USER, 2)
     dev.halt()

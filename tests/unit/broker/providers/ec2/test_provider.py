@@ -550,6 +550,47 @@ def test_a_ceiling_is_kept_before_each_launch(
     assert bench.provider.launch(OFFER, [C], token="u")
 
 
+def kept(bench: Bench) -> Machine:
+    """One that is stopped."""
+    (machine,) = bench.provider.launch(OFFER, [A], token="t")
+    bench.time += 60
+    bench.provider.stop([machine])
+    bench.time += 60
+    (there,) = bench.provider.machines()
+    assert there.state is MachineState.STOPPED
+    return there
+
+
+def test_a_stopped_machine_starts_within_the_ceilings_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ceilings=Ceilings(user=150_000))
+    machine = kept(bench)
+    (other,) = bench.provider.launch(OFFER, [B], token="u")
+    with pytest.raises(ProviderError, match=r"ceiling of user alice: 0.10.* of 0.15") as caught:
+        bench.provider.start([machine])
+    assert caught.value.refusal is Refusal.QUOTA
+    assert bench.ec2.count("start_instances") == 0
+    bench.provider.terminate([other])
+    bench.provider.start([machine])
+    assert bench.ec2.count("start_instances") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "refusal", "width"),
+    [
+        ("InsufficientInstanceCapacity", Refusal.CAPACITY, Width.TYPE_IN_ZONE),
+        ("VcpuLimitExceeded", Refusal.QUOTA, Width.FAMILY_IN_REGION),
+    ],
+)
+def test_why_a_stopped_machine_does_not_start_is_told_with_its_width(
+    bench: Bench, code: str, refusal: Refusal, width: Width
+) -> None:
+    machine = kept(bench)
+    bench.ec2.shut["us-east-1"] = code
+    with pytest.raises(ProviderError, match=r"m7i.large|L-1216C47A.* 2 more wanted") as caught:
+        bench.provider.start([machine])
+    assert (caught.value.refusal, caught.value.width) == (refusal, width)
+
+
 def test_what_never_comes_up_is_not_bought_for_a_while(bench: Bench) -> None:
     guard = bench.provider._with.guard
     (machine,) = bench.provider.launch(OFFER, [A], token="t")
