@@ -52,6 +52,7 @@ class Docker(Program):
         argv = [self.taken(word) if word in box.scripts else word for word in box.argv]
         image = self.asked(b"inspect", b"--format", b"{{.Image}}", name) or b""
         words = [*self.terminal(), *self.variables(image), b"--workdir", box.cwd]
+        words += [b"--env", box.step["inside_entry"]]
         return [box.program, b"exec", b"--interactive", *words, name, *argv]
 
     def taken(self, script: bytes) -> bytes:

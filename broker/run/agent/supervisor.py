@@ -10,6 +10,7 @@ from . import (
     container,
     gpus,
     hooks,
+    inside,
     journal,
     memory,
     obey,
@@ -57,6 +58,7 @@ class Supervisor:
         """The process that prepares the node."""
         self.tidying = None  # type: Optional[int]
         """The process that sees to what a container leaves."""
+        self.inside = inside.Inside(order.step)
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.inbox = b""
@@ -237,6 +239,8 @@ class Supervisor:
     def send(self, pids: "set[int]", number: int) -> None:
         """To shells first, or they would tell in the output that a child was killed."""
         leaders = self.crew.leaders()
+        if number != signal.SIGKILL and self.inside.first():
+            pids = pids - self.inside.waiting()
         procs.send(sorted(pids, key=lambda pid: (pid not in leaders, pid)), number)
 
     def is_batch(self) -> bool:
@@ -244,13 +248,13 @@ class Supervisor:
 
     def everything(self) -> "set[int]":
         """All of the step's, without what tidies up behind it."""
-        found = procs.descendants(os.getpid())
+        found = procs.descendants(os.getpid()) | self.inside.all()
         if self.tidying is not None:
             found -= {self.tidying} | procs.descendants(self.tidying)
         return found
 
     def shell(self) -> "set[int]":
-        return self.crew.leaders() if self.is_batch() else set()
+        return self.crew.leaders() | self.inside.first() if self.is_batch() else set()
 
     def all_but_batch(self) -> "set[int]":
         return set() if self.is_batch() else self.everything()
