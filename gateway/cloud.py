@@ -1,53 +1,45 @@
 """EC2 joined: the provider and its guard, and the way to machines."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from broker.engine import Engine
-from broker.model.errors import Refused, Unknown
+from broker.model.errors import Unknown
 from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.nodeevents import MachineBought, NodeBooted, NodeDoomed, NodeGone
-from broker.model.offer import BLOCK, RESERVED, TARGETED, Machine, Market
+from broker.model.nodeevents import MachineBought, NodeGone
+from broker.model.offer import Machine, Market
 from broker.model.purpose import Purpose
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
-from broker.optimize.catalog import Region
-from broker.optimize.figures import RegionFigures
-from broker.providers.ec2.checks import Checks, Line, Wish
-from broker.providers.ec2.clients import HOME_REGION, region_names
-from broker.providers.ec2.errors import AwsError
-from broker.providers.ec2.explorer import Billed, billed
-from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
 from broker.providers.ec2.interruptions import Interruptions
-from broker.providers.ec2.keys import SiteKeys, site_id, site_keys
+from broker.providers.ec2.keys import SiteKeys, site_keys
 from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.pace import Paced
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.quotas import Quotas
-from broker.providers.ec2.settings import Ec2Settings
 from broker.provision.purpose import Lifetimes, purpose
 from broker.run.bootstrap import answers
 from broker.run.reach import AnyReach, SshReach
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
 from broker.workers import Outside
+from gateway.account import ec2_parts, ec2_settings, regions_of
 from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
-from gateway.config.settings import Config, Elastic
+from gateway.config.settings import Config
 from gateway.config.site import micro_usd
 from gateway.staging import api_of
 from gateway.translate.orders import Keys, OrderBook
@@ -145,123 +137,27 @@ class Cloud:
         )
 
     def hear(self, facts: Sequence[Event]) -> None:
-        """Learns which machines came up and which never did; lets go of those that are gone."""
+        """Learns which machines there are; lets go of those that are gone."""
         for fact in facts:
             if isinstance(fact, MachineBought):
                 self.quotas.hold([fact.machine])
-            elif isinstance(fact, NodeBooted) and fact.machine is not None:
-                self.guard.booted(fact.machine)
-            elif isinstance(fact, NodeDoomed | NodeStopping):
-                self._goes(fact)
+            elif isinstance(fact, NodeStopping):
+                self._stops(fact)
             elif isinstance(fact, NodeGone) and fact.machine is not None:
                 self.guard.room_again(fact.machine)
                 self.quotas.drop(fact.machine)
                 self.reach.connections.forget(fact.machine.address)
 
-    def _goes(self, fact: NodeDoomed | NodeStopping) -> None:
-        """One that is stopped may have another address later, and that it was up is known."""
+    def _stops(self, fact: NodeStopping) -> None:
+        """It may have another address later."""
         node = self.nodes().get(fact.node)
-        if node is None or node.machine is None:
-            return
-        if isinstance(fact, NodeStopping):
+        if node is not None and node.machine is not None:
             self.reach.connections.forget(node.machine.address)
-        elif node.booted is None and node.keeper is None:
-            self.guard.not_booted(node.machine)
 
     def stop(self) -> None:
         """Closes what is open to machines and ends what watches EC2; the machines stay."""
         self.reach.connections.close()
         self.provider.close()
-
-
-def figures_reader(
-    config: Config, *, known: frozenset[str], now: str
-) -> Callable[[str], RegionFigures]:
-    """Reads a region's figures as of `now`; types that are `known` are not asked for again.
-
-    What it gives may be called from several threads. Raises Refused where AWS says no, OSError
-    where it does not answer.
-    """
-    api = api_of(config)
-
-    def figures(region: str) -> RegionFigures:
-        try:
-            return read_region(api, region, known, now=now)
-        except AwsError as error:
-            raise Refused(str(error), hint="`spz check` tells what is missing") from error
-
-    return figures
-
-
-def enabled_regions(config: Config) -> frozenset[str]:
-    """Those that the account may use. Raises Refused, OSError."""
-    home = next(iter(config.aws.regions), HOME_REGION)
-    try:
-        return frozenset(region_names(api_of(config), home))
-    except AwsError as error:
-        raise Refused(str(error), hint="`spz check` tells what is missing") from error
-
-
-def uses_ec2(config: Config) -> bool:
-    """Whether any partition's machines come from there."""
-    return bool(_bought(config))
-
-
-def reserved_words(config: Config) -> frozenset[str]:
-    """What `--constraint` can name of capacity reservations, in lower case."""
-    bought = _bought(config)
-    ids = (id.lower() for part in bought for id in part.reservations)
-    return frozenset((RESERVED, TARGETED, BLOCK, *ids)) if bought else frozenset()
-
-
-def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
-    """What is right and wrong with the account, for `spz check`."""
-    aws, bought = config.aws, _bought(config)
-    wish = Wish(
-        regions=_named_regions(config),
-        images=tuple(
-            (elastic.name_prefix, elastic.arch, nvidia)
-            for elastic in bought
-            for nvidia in (False, True)
-        ),
-        spot=any(elastic.spot for elastic in bought),
-    )
-    own = site_id(paths.home / "ec2")
-    site = Ec2Site(own, config.cluster, aws.stage, tuple(aws.tags.items()))
-    api = api_of(config)
-    return Checks(api, site, _ec2_settings(config), wish).lines()
-
-
-def _bought(config: Config) -> list[Elastic]:
-    """The parts of partitions that come from EC2."""
-    return [part for part in _elastic(config) if part.provider == "ec2"]
-
-
-def _elastic(config: Config) -> list[Elastic]:
-    return [part.elastic for part in config.partitions if part.elastic is not None]
-
-
-def _named_regions(config: Config) -> tuple[str, ...]:
-    """Those that partitions may buy in; empty where any of them names none."""
-    named = [elastic.regions or config.aws.regions for elastic in _bought(config)]
-    return tuple(sorted({*chain(*named)})) if all(named) else ()
-
-
-def buying_regions(config: Config, known: Iterable[Region]) -> tuple[str, ...]:
-    """Where any partition may buy, or plans with EC2's figures; sorted.
-
-    A partition that names none takes all that are `known`, of those that have to be opted into
-    only if it says so.
-    """
-    there = tuple(known)
-    parts = _elastic(config) or [Elastic()]
-    found = (
-        part.regions
-        or config.aws.regions
-        or (one.name for one in there if part.opt_in_regions or not one.opt_in)
-        for part in parts
-    )
-    return tuple(sorted({*chain(*found)}))
 
 
 def cloud(
@@ -280,7 +176,7 @@ def cloud(
             api=Paced(api, time.monotonic, time.sleep),
             site=Ec2Site(keys.id, config.cluster, aws.stage, tuple(aws.tags.items())),
             keys=keys,
-            settings=_ec2_settings(config),
+            settings=ec2_settings(config),
             folder=paths.home / "ec2",
             catalog=lambda: shelf.get("ec2"),
             purpose=whose,
@@ -295,7 +191,7 @@ def cloud(
         guard=guard,
         reach=_reach(config, provider, keys, whose=whose, log=log),
         nodes=lambda: engine.snapshot.nodes,
-        regions=lambda: buying_regions(config, shelf.get("ec2").regions),
+        regions=lambda: regions_of(ec2_parts(config), config, shelf.get("ec2").regions),
         interruptions=Interruptions(api, aws.interruption_queues),
         quotas=quotas,
         lease=aws.lease_seconds,
@@ -373,29 +269,6 @@ def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, 
     return options
 
 
-def _ec2_settings(config: Config) -> Ec2Settings:
-    aws = config.aws
-    by_prefix = {
-        part.elastic.name_prefix: part.elastic.image
-        for part in config.partitions
-        if part.elastic is not None and part.elastic.image is not None
-    }
-    return Ec2Settings(
-        ssh_port=aws.ssh_port,
-        ssh_from=aws.ssh_from,
-        public=aws.address == "public",
-        vpcs=aws.vpcs,
-        subnets=aws.subnets,
-        security_groups=aws.security_groups,
-        images={**aws.images, **by_prefix},
-        instance_profile=aws.instance_profile,
-        root_gib=aws.root_gb,
-        kms_key=aws.kms_key,
-        devices=aws.devices,
-        efa=aws.efa,
-    )
-
-
 def _targets(
     config: Config, provider: Ec2Provider, keys: SiteKeys
 ) -> Callable[[Node, Machine], Host]:
@@ -426,18 +299,3 @@ def _targets(
         return Host(login=login, bastion=bastion, sudo=sudo, python=aws.python)
 
     return target
-
-
-def explorer(config: Config) -> Callable[[int, int], Sequence[Billed]] | None:
-    """Cost Explorer's word on what machines have cost; None where none are bought at AWS."""
-    if not uses_ec2(config):
-        return None
-    api = api_of(config)
-
-    def ask(since: int, until: int) -> Sequence[Billed]:
-        try:
-            return list(billed(api, since, until))
-        except AwsError as error:
-            raise Refused(f"Cost Explorer: {error}") from error
-
-    return ask

@@ -36,6 +36,7 @@ from broker.run.local import LocalChannel, end_node, reopen_node
 from broker.stage.courier import Courier
 from broker.workers import Outside, Workers
 from broker.world import World
+from gateway.account import explorer, reserved_words, uses_ec2
 from gateway.api.app import build_app
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
@@ -48,7 +49,7 @@ from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.api.volumes import volumes
 from gateway.api.wire import Answer, Call
-from gateway.cloud import cloud, explorer, reserved_words, uses_ec2
+from gateway.cloud import cloud
 from gateway.config.catalogs import Shelf
 from gateway.config.load import reread
 from gateway.config.paths import Paths

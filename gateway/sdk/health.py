@@ -113,7 +113,7 @@ def _aws(paths: Paths, config: Config) -> Iterator[Finding]:
     """The account, where any partition's machines come from there."""
     if not any(p.elastic and p.elastic.provider == "ec2" for p in config.partitions):
         return
-    from gateway.cloud import aws_lines  # noqa: PLC0415 (boto3 takes 0.2 s)
+    from gateway.account import aws_lines  # noqa: PLC0415 (boto3 takes 0.2 s)
 
     for line in aws_lines(paths, config):
         yield Finding(line.name, line.good, line.text, line.hint)

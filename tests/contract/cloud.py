@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any
 
-from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.errors import QUOTAS, AwsError, NoAnswerError
 from broker.providers.refusals import Rule
 
 REGIONS = ("us-east-1", "eu-west-1")
@@ -105,6 +105,8 @@ class StubEc2:
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
     zones: int = 3
     denied: set[str] = field(default_factory=set)
+    forbidden: set[str] = field(default_factory=set)
+    """IAM's names of actions that its simulation says no to."""
     quotas: dict[str, float] = field(default_factory=dict)
     then: str = ""
     """After a lost reply launches are refused for this."""
@@ -141,6 +143,8 @@ class StubEc2:
         return found
 
     def _get_parameter(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        if not params["Name"].startswith("/aws/service/"):
+            raise AwsError("ParameterNotFound", f"no {params['Name']}")
         return {"Parameter": {"Value": f"ami-{params['Name'].split('/')[3][:8]}"}}
 
     def _describe_images(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -326,8 +330,19 @@ class StubEc2:
             "ResponseMetadata": {"HTTPHeaders": {"date": date}},
         }
 
-    def _get_service_quota(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
-        return {"Quota": {"Value": self.quotas.get(params["QuotaCode"], 32.0)}}
+    def _list_service_quotas(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        codes = {code for group in QUOTAS.values() for code in group.values()}
+        values = dict.fromkeys(codes, 32.0) | self.quotas
+        return {"Quotas": [{"QuotaCode": code, "Value": value} for code, value in values.items()]}
+
+    def _get_products(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"PriceList": []}
+
+    def _simulate_principal_policy(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
+        told = dict.fromkeys(params["ActionNames"], "allowed")
+        told |= {name: "implicitDeny" for name in params["ActionNames"] if name in self.forbidden}
+        results = [{"EvalActionName": name, "EvalDecision": one} for name, one in told.items()]
+        return {"EvaluationResults": results}
 
     def _create_tags(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         return {}

@@ -168,6 +168,7 @@ class Shop(Launching):
     # --- placement groups
 
     def create_placement_group(self) -> ActionResult:
+        self.error_on_dryrun()
         name = self._get_param("GroupName")
         if (self.region, name) in self.box.groups:
             raise Fault("InvalidPlacementGroup.Duplicate", name=name)
@@ -200,6 +201,7 @@ class Shop(Launching):
         return ActionResult({"PlacementGroups": found})
 
     def delete_placement_group(self) -> ActionResult:
+        self.error_on_dryrun()
         name = self._get_param("GroupName")
         self._group(name)
         for instance in self.ec2_backend.all_instances():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.providers.ec2.queues import PATTERN, arn_of
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Ran, Service, service
 from tests.lab.boxed import PATIENCE, SPZ
@@ -25,8 +26,24 @@ ceiling: {usd_per_hour: 0.15}
 
 
 @pytest.fixture(scope="module")
-def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
-    config = f"{CONFIG}{lab.aws()}  ssh_from: [127.0.0.0/8]\n"
+def queue(lab: Running) -> str:
+    """The URL of one that EventBridge fills with warnings of interruptions."""
+    sqs, events = lab.client("sqs"), lab.client("events")
+    url = str(sqs.create_queue(QueueName="skypurza-test")["QueueUrl"])
+    arn = arn_of(url, "us-east-1")
+    sender = {"Service": "events.amazonaws.com"}
+    lets = {"Effect": "Allow", "Principal": sender, "Action": "sqs:SendMessage", "Resource": arn}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [lets]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    events.put_rule(Name="warnings", EventPattern=PATTERN)
+    events.put_targets(Rule="warnings", Targets=[{"Id": "1", "Arn": arn}])
+    return url
+
+
+@pytest.fixture(scope="module")
+def gateway(preloaded: Preloaded, lab: Running, queue: str) -> Iterator[Service]:
+    more = f"  ssh_from: [127.0.0.0/8]\n  interruption_queues: {{us-east-1: '{queue}'}}\n"
+    config = CONFIG + lab.aws() + more
     with service(preloaded, config, environ=CREDENTIALS) as made:
         yield made
 
@@ -46,7 +63,20 @@ def test_check_says_of_each_thing_that_it_is_right(gateway: Service, lab: Runnin
         assert "use1-az" in found["us-east-1 network"]["text"]
         for what in ("network", "images", "permissions", "quotas"):
             assert f"{region} {what}" in found
+    assert "filled by rule warnings" in found["us-east-1 interruptions"]["text"]
     assert lab.machines() == []
+    ec2 = lab.client()
+    assert ec2.describe_placement_groups()["PlacementGroups"] == []
+    assert ec2.describe_volumes()["Volumes"] == []
+
+
+def test_check_says_how_to_ask_for_a_quota_that_is_nothing(gateway: Service, lab: Running) -> None:
+    lab.set("quota", code="L-1216C47A", region="eu-west-1", vcpus=0)
+    done = spz(gateway, "check")
+    lab.set("clear")
+    assert done.code == 1
+    assert "FAIL  eu-west-1 quotas: vCPUs: Standard on-demand 0 (L-1216C47A)" in done.out
+    assert "--region eu-west-1 --quota-code L-1216C47A" in done.out
 
 
 def test_a_ceiling_keeps_a_second_machine_from_being_bought(gateway: Service) -> None:

@@ -1,38 +1,43 @@
 """What a site needs in AWS, looked at without buying anything: one line each, with the way out."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import partial
 
 from broker.model.offer import Market
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import HOME_REGION, Api, region_names
-from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError, NoAnswerError
+from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError
+from broker.providers.ec2.figures import PRICE_LIST_REGION
 from broker.providers.ec2.images import Images, named
+from broker.providers.ec2.lines import POLICY, Line, guarded, way_out
 from broker.providers.ec2.network import Networks
+from broker.providers.ec2.permissions import (
+    DELETES,
+    DONE_TO_OURS,
+    LOOKS,
+    TRIED_TYPE,
+    UNTRIED,
+    Simulated,
+    made,
+    simulated,
+    tried,
+)
+from broker.providers.ec2.queues import arn_of, queue_line
+from broker.providers.ec2.quotas import limits
 from broker.providers.ec2.settings import Ec2Settings
 
-POLICY = "docs/aws-policy.json has all that is needed"
-DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
 AT_ONCE = 8
-TRIED_TYPE = "m7i.large"
 MOST_SKEW = 5
 """Seconds that a clock may be wrong."""
-CLOCK_MATTERS = "AWS refuses calls from five minutes on, and costs are off by as much"
-NOBODY = "i-00000000000000000"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One thing that was looked at."""
-
-    name: str
-    good: bool
-    text: str
-    hint: str = ""
+CLOCK_MATTERS = (
+    "AWS refuses calls from five minutes on; what machines cost goes by AWS's clock, but times of "
+    "jobs, their shares of machines and time limits go by this one"
+)
+MORE = "aws service-quotas request-service-quota-increase --service-code ec2 --desired-value VCPUS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,10 @@ class Wish:
     images: tuple[tuple[str, str, bool], ...]
     """Node prefix, architecture, and whether it may be a machine with NVIDIA's GPUs."""
     spot: bool = False
+    groups: tuple[str, ...] = (STANDARD,)
+    """Groups of families, as quotas count them, whose types may be bought."""
+    queues: Mapping[str, str] = field(default_factory=dict)
+    """URLs of queues of interruptions, by region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +68,26 @@ class Checks:
     def lines(self) -> Iterator[Line]:
         """Credentials first; without them nothing else can be looked at."""
         home = next(iter(self.wish.regions), HOME_REGION)
-        credentials = _guarded("aws credentials", lambda: self._credentials(home))
+        credentials = guarded("aws credentials", lambda: self._credentials(home))
         yield from credentials
         if not credentials[0].good:
             return
+        arn = str(self.api.call("sts", home, "get_caller_identity")["Arn"])
+        queues = [arn_of(url, region) for region, url in self.wish.queues.items()]
+        ours = simulated(self.api, arn, queues)
+        yield _simulated_line(ours, [*UNTRIED, *([DELETES] if queues else [])])
+        yield from guarded("aws prices", self._prices)
         if self.settings.public and not self.settings.ssh_from:
             hint = "set aws.ssh_from to this gateway's public address, such as 203.0.113.7/32"
             text = "only from within the VPC, but machines are reached by public addresses"
             yield Line("aws ssh", False, text, hint)
         regions = self.wish.regions or region_names(self.api, home)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for found in pool.map(self._region, regions):
+            for found in pool.map(lambda region: self._region(region, ours), regions):
                 yield from found
+        for region, url in self.wish.queues.items():
+            look = partial(queue_line, self.api, region, url)
+            yield from guarded(f"{region} interruptions", look)
 
     def _credentials(self, region: str) -> Iterator[Line]:
         who = self.api.call("sts", region, "get_caller_identity")
@@ -79,16 +96,23 @@ class Checks:
         if told is not None:
             yield _clock(round(self.now() - parsedate_to_datetime(told).timestamp()))
 
-    def _region(self, region: str) -> list[Line]:
+    def _prices(self) -> Iterator[Line]:
+        """Of the price list one entry."""
+        match = {"Type": "TERM_MATCH", "Field": "instanceType", "Value": TRIED_TYPE}
+        ask = {"ServiceCode": "AmazonEC2", "Filters": [match], "MaxResults": 1}
+        self.api.call("pricing", PRICE_LIST_REGION, "get_products", **ask)
+        yield Line("aws prices", True, "the price list answers")
+
+    def _region(self, region: str, ours: Simulated) -> list[Line]:
         looks: Sequence[tuple[str, Callable[[str], Iterable[Line]]]] = (
             ("network", self._network),
             ("images", self._images),
-            ("permissions", self._permissions),
+            ("permissions", lambda region: self._permissions(region, ours)),
             ("quotas", self._quotas),
         )
         found: list[Line] = []
         for name, look in looks:
-            found += _guarded(f"{region} {name}", lambda look=look: look(region))  # type: ignore[misc]
+            found += guarded(f"{region} {name}", partial(look, region))
         return found
 
     def _network(self, region: str) -> Iterator[Line]:
@@ -99,70 +123,64 @@ class Checks:
         yield Line(f"{region} network", bool(zones), text, hint)
 
     def _images(self, region: str) -> Iterator[Line]:
+        """Of each architecture, with GPUs and without; what is missing by its name."""
         images = Images(self.api, lambda: 0.0)
-        found = {}
+        found: dict[str, str] = {}
+        wrong: dict[str, str] = {}
         for prefix, arch, nvidia in self.wish.images:
             name = named(prefix, arch, self.settings.images, nvidia=nvidia)
-            found[name] = images.find(region, name)
-        text = ", ".join(sorted({image.id for image in found.values()}))
-        yield Line(f"{region} images", True, text)
+            kind = f"{arch} with GPUs" if nvidia else arch
+            try:
+                image = images.find(region, name)
+            except AwsError as error:
+                wrong[f"{kind}: {name}: {error.code}"] = way_out(error) or ANOTHER_IMAGE
+                continue
+            if image.known and image.arch in {"", arch}:
+                found[f"{kind} {image.id}"] = ""
+            else:
+                told = f"is for {image.arch}" if image.known else "is no image here"
+                wrong[f"{kind}: {image.id} {told}"] = ANOTHER_IMAGE
+        hint = "; ".join(dict.fromkeys(wrong.values()))
+        yield Line(f"{region} images", not wrong, ", ".join([*wrong, *found]), hint)
 
-    def _permissions(self, region: str) -> Iterator[Line]:
-        denied = [name for name, ask in self._asks() if self._is_denied(region, name, ask)]
-        words = "".join(part.title() for part in denied[0].split("_")) if denied else ""
-        text = f"denied: {', '.join(denied)}" if denied else "all calls are allowed"
-        hint = f"allow ec2:{words} and the like to these credentials; {POLICY}" if denied else ""
-        yield Line(f"{region} permissions", not denied, text, hint)
-
-    def _asks(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Calls that change something, to be tried without doing so."""
-        name = naming.name(self.site, "check", self.site.id)
-        tags = naming.tag_list(naming.common(self.site, "check", "dry-run"))
-        tagged = [{"ResourceType": "instance", "Tags": tags}]
-        one = {"MinCount": 1, "MaxCount": 1, "InstanceType": TRIED_TYPE}
-        yield "run_instances", {**one, "ImageId": "ami-00000000", "TagSpecifications": tagged}
-        yield (
-            "create_launch_template",
-            {
-                "LaunchTemplateName": name,
-                "LaunchTemplateData": {"InstanceType": TRIED_TYPE},
-            },
-        )
-        fleet = {"TargetCapacitySpecification": {"TotalTargetCapacity": 1}, "Type": "instant"}
-        yield "create_fleet", {**fleet, "LaunchTemplateConfigs": []}
-        yield "create_tags", {"Resources": [NOBODY], "Tags": tags}
-        for operation in ("terminate_instances", "stop_instances", "start_instances"):
-            yield operation, {"InstanceIds": [NOBODY]}
-        yield "create_security_group", {"GroupName": name, "Description": "dry run"}
-
-    def _is_denied(self, region: str, operation: str, params: dict[str, Any]) -> bool:
-        """EC2 looks at permissions first: any other complaint means that it is allowed."""
-        try:
-            self.api.call("ec2", region, operation, DryRun=True, **params)
-        except AwsError as error:
-            return error.code in DENIED
-        return False
+    def _permissions(self, region: str, ours: Simulated) -> Iterator[Line]:
+        asks = {**LOOKS, **made(self.site, f"{region}a"), **DONE_TO_OURS}
+        found = tried(self.api, region, asks, ours=ours)
+        text = f"denied: {', '.join(found.denied)}" if found.denied else "all calls are allowed"
+        if found.doubtful:
+            text += f"; for things of ours EC2 does not say: {', '.join(found.doubtful)}"
+        hint = f"allow {', '.join(found.denied)} to these credentials; {POLICY}"
+        yield Line(f"{region} permissions", not found.denied, text, hint if found.denied else "")
 
     def _quotas(self, region: str) -> Iterator[Line]:
+        """None of what partitions may buy is to be zero."""
         markets = (Market.ON_DEMAND, Market.SPOT) if self.wish.spot else (Market.ON_DEMAND,)
-        groups = [STANDARD]
-        if any(nvidia for _, _, nvidia in self.wish.images):
-            groups += ["G and VT", "P"]
-        told, good = [], True
-        for group in groups:
-            for market in markets:
-                code = QUOTAS[group][market]
-                value = self._quota(region, code)
+        known = limits(self.api, region)
+        told, none = {}, []
+        for group, market in ((group, market) for market in markets for group in self.wish.groups):
+            code = QUOTAS[group].get(market, "")
+            if code in known and code not in told:
                 short = "Standard" if group == STANDARD else group
-                told.append(f"{short} {market} {value:g} ({code})")
-                good = good and (value > 0 or group != STANDARD)
-        hint = "" if good else f"ask for more: service quotas, {region}, Amazon EC2"
-        yield Line(f"{region} quotas", good, "vCPUs: " + ", ".join(told), hint)
+                told[code] = f"{short} {market} {known[code]} ({code})"
+                none += [] if known[code] else [code]
+        asks = "; ".join(f"{MORE} --region {region} --quota-code {code}" for code in none)
+        out = "leave such types, or spot, out of what partitions may buy"
+        text = "vCPUs: " + (", ".join(told.values()) or "nothing is told")
+        yield Line(f"{region} quotas", not none, text, f"{asks}; or {out}" if none else "")
 
-    def _quota(self, region: str, code: str) -> float:
-        ask = {"ServiceCode": "ec2", "QuotaCode": code}
-        reply = self.api.call("service-quotas", region, "get_service_quota", **ask)
-        return float(reply["Quota"]["Value"])
+
+ANOTHER_IMAGE = "name an image in aws.images, or in the partition's elastic.image"
+
+
+def _simulated_line(ours: Simulated, actions: Sequence[str]) -> Line:
+    """What has no dry run."""
+    denied = [one for one in actions if one in ours.denied]
+    known = [one for one in actions if one in ours.told and one not in denied]
+    rest = [one for one in actions if one not in ours.told]
+    parts = {"denied": denied, "allowed": known, "cannot be tried": rest}
+    text = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts.items() if names)
+    hint = f"allow {', '.join(denied)}; {POLICY}" if denied else ""
+    return Line("aws permissions", not denied, text, hint)
 
 
 def _clock(ahead: int) -> Line:
@@ -171,31 +189,3 @@ def _clock(ahead: int) -> Line:
     text = f"{abs(ahead)} s {way} AWS's" if ahead else "as AWS's"
     hint = "" if abs(ahead) <= MOST_SKEW else f"set it (chrony, ntpd); {CLOCK_MATTERS}"
     return Line("aws clock", not hint, text, hint)
-
-
-def _guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
-    """What AWS says no to is a finding."""
-    try:
-        return list(look())
-    except AwsError as error:
-        return [Line(name, False, str(error), _way_out(error))]
-    except NoAnswerError as error:
-        return [Line(name, False, str(error), "look at the network, and at aws.endpoint_url")]
-
-
-WAYS_OUT = {
-    "NoCredentials": "`aws configure`, AWS_PROFILE, or aws.profile in the configuration",
-    "InvalidClientTokenId": "these credentials are not known: make new ones",
-    "SignatureDoesNotMatch": "look at the secret key, and at this host's clock",
-    "RequestExpired": "set this host's clock (chrony, ntpd)",
-    "ExpiredToken": "these credentials are over: renew them (`aws sso login`)",
-    "OptInRequired": "opt into the region, or leave it out of aws.regions",
-    "AuthFailure": "opt into the region, or leave it out of aws.regions",
-    "ParameterNotFound": "name an image in aws.images",
-}
-
-
-def _way_out(error: AwsError) -> str:
-    if error.code in DENIED:
-        return POLICY
-    return WAYS_OUT.get(error.code, "")

@@ -120,6 +120,7 @@ NEVER_RAN = (
 """State reasons of one that was taken on and then could not be started; it costs nothing."""
 
 Quota = tuple[str, str]
+GPUS = ("G and VT", "P", "P5")
 STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
 QUOTAS: Mapping[str, Mapping[Market, str]] = {
     STANDARD: {Market.ON_DEMAND: "L-1216C47A", Market.SPOT: "L-34B43A08"},

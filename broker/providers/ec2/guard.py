@@ -1,4 +1,4 @@
-"""What keeps a purchase from being made: ceilings, quotas just met, machines that never boot."""
+"""What keeps a purchase from being made: ceilings, quotas just met."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,9 +14,6 @@ from broker.providers.ec2.naming import Identity, Purchase
 
 QUOTA_SECONDS = 60.0
 """So long a quota that was met is believed without asking EC2 again."""
-MOST_FAILED_BOOTS = 3
-"""In a row, of one type in one region: then nothing of it is bought for a while."""
-PROTECTED_SECONDS = 1800.0
 Quota = tuple[str, str]
 """Region, and a quota's code or where none is known its group and market."""
 Over = Callable[[Purchase, Iterable[Machine], Iterable[Purchase]], str | None]
@@ -37,14 +34,6 @@ class Ceilings:
 
 
 @dataclass(slots=True)
-class _Boots:
-    """Failed boots in a row of one kind of machine."""
-
-    failed: int = 0
-    until: float = 0.0
-
-
-@dataclass(slots=True)
 class Guard:
     """Asked before each launch; may be asked from any thread. `clock` never jumps."""
 
@@ -54,7 +43,6 @@ class Guard:
     over: Over = _not_known
     _under_way: dict[str, Purchase] = field(default_factory=dict)
     _quotas: dict[Quota, tuple[float, int, str]] = field(default_factory=dict)
-    _boots: dict[tuple[str, str], _Boots] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -62,7 +50,6 @@ class Guard:
         """Counts the purchase as made while it is under way. Raises ProviderError."""
         with self._lock:
             self._check_quota(bought)
-            self._check_boots(bought.offer)
         there = list(living())
         with self._lock:
             self._check_money(bought, there)
@@ -86,30 +73,6 @@ class Guard:
         """One that counted against a quota is gone."""
         with self._lock:
             self._quotas.pop(_quota(machine), None)
-
-    def booted(self, machine: Machine) -> None:
-        with self._lock:
-            self._boots.pop((machine.instance_type, machine.region), None)
-
-    def not_booted(self, machine: Machine) -> None:
-        """It was given up before its agent ever answered."""
-        with self._lock:
-            kind = self._boots.setdefault((machine.instance_type, machine.region), _Boots())
-            kind.failed += 1
-            kind.until = self.clock() + PROTECTED_SECONDS
-
-    def _stands(self, boots: _Boots) -> bool:
-        return boots.failed >= MOST_FAILED_BOOTS and self.clock() < boots.until
-
-    def _check_boots(self, offer: Offer) -> None:
-        boots = self._boots.get((offer.instance_type, offer.region))
-        if boots is not None and self._stands(boots):
-            raise ProviderError(
-                Refusal.TRANSIENT,
-                Width.TYPE_IN_REGION,
-                f"protected mode: {boots.failed} {offer.instance_type} in a row never came up in "
-                f"{offer.region}",
-            )
 
     def _check_quota(self, bought: Purchase) -> None:
         known = self._quotas.get(_quota(bought.offer))

@@ -38,6 +38,13 @@ Key = tuple[str, str]
 """Region and quota code."""
 
 
+def limits(api: Api, region: str) -> dict[str, int]:
+    """vCPUs and other numbers by the code of their quota. Raises AwsError, NoAnswerError."""
+    service, ask = "service-quotas", "list_service_quotas"
+    listed = pages(api, region, ask, key="Quotas", service=service, ServiceCode="ec2")
+    return {str(one["QuotaCode"]): int(one["Value"]) for one in listed}
+
+
 @dataclass(slots=True)
 class _Region:
     """What was read of one; instants by a clock that never jumps."""
@@ -216,15 +223,7 @@ class Quotas:
             return SILENT_SECONDS
 
     def _read_limits(self, region: str, known: _Region) -> float:
-        listed = pages(
-            self._api,
-            region,
-            "list_service_quotas",
-            key="Quotas",
-            service="service-quotas",
-            ServiceCode="ec2",
-        )
-        known.limits = {str(one["QuotaCode"]): int(one["Value"]) for one in listed}
+        known.limits = limits(self._api, region)
         return LIMITS_SECONDS
 
     def _read_use(self, region: str, known: _Region) -> float:

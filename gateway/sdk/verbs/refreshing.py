@@ -9,7 +9,7 @@ from broker.model.errors import Refused, SpzError
 from broker.optimize.bundled import catalog_of
 from broker.optimize.catalog import Region
 from broker.optimize.figures import RegionFigures, refreshed
-from gateway.cloud import buying_regions, enabled_regions, figures_reader
+from gateway.account import buying_regions, enabled_regions, figures_reader
 from gateway.config.catalogs import Shelf
 from gateway.config.load import read
 from gateway.config.settings import Config

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.optimize.catalog import Region
-from gateway.cloud import buying_regions
+from gateway.account import buying_regions
 from gateway.config.settings import Config
 from gateway.sdk.verbs.refreshing import known_regions
 

@@ -11,7 +11,7 @@ import broker.providers.ec2
 
 SOURCES = Path(broker.providers.ec2.__file__).parent
 POLICY = Path(__file__).parents[5] / "docs" / "aws-policy.json"
-SERVICES = ("ec2", "ssm", "sts", "pricing", "service-quotas", "sqs", "ce")
+SERVICES = ("ec2", "ssm", "sts", "pricing", "service-quotas", "sqs", "ce", "iam", "events")
 IMPLIED = {"ec2:CreateTags", "iam:CreateServiceLinkedRole"}
 """Tags in the call that makes a thing; roles that the first fleet and spot of an account make."""
 HARMS = tuple(f"ec2:{verb}" for verb in ("Delete", "Terminate", "Stop", "Start", "Release"))

@@ -591,19 +591,6 @@ def test_why_a_stopped_machine_does_not_start_is_told_with_its_width(
     assert (caught.value.refusal, caught.value.width) == (refusal, width)
 
 
-def test_what_never_comes_up_is_not_bought_for_a_while(bench: Bench) -> None:
-    guard = bench.provider._with.guard
-    (machine,) = bench.provider.launch(OFFER, [A], token="t")
-    for _ in range(2):
-        guard.not_booted(machine)
-    assert bench.provider.launch(OFFER, [B], token="u")
-    guard.not_booted(machine)
-    with pytest.raises(ProviderError, match=r"protected mode: 3 m7i.large in a row"):
-        bench.provider.launch(OFFER, [C], token="v")
-    guard.booted(machine)
-    assert bench.provider.launch(OFFER, [C], token="v")
-
-
 # --- sweeps
 
 

@@ -1,0 +1,45 @@
+"""Lines of `spz check` about AWS: what was looked at, whether it is right, and the way out."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from broker.providers.ec2.errors import AwsError, NoAnswerError
+
+POLICY = "docs/aws-policy.json has all that is needed"
+DENIED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
+WAYS_OUT = {
+    "NoCredentials": "`aws configure`, AWS_PROFILE, or aws.profile in the configuration",
+    "InvalidClientTokenId": "these credentials are not known: make new ones",
+    "SignatureDoesNotMatch": "look at the secret key, and at this host's clock",
+    "RequestExpired": "set this host's clock (chrony, ntpd)",
+    "ExpiredToken": "these credentials are over: renew them (`aws sso login`)",
+    "OptInRequired": "opt into the region, or leave it out of aws.regions",
+    "AuthFailure": "opt into the region, or leave it out of aws.regions",
+    "AWS.SimpleQueueService.NonExistentQueue": "make the queue, or leave it out of "
+    "aws.interruption_queues",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was looked at."""
+
+    name: str
+    good: bool
+    text: str
+    hint: str = ""
+
+
+def guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
+    """What AWS says no to is a finding."""
+    try:
+        return list(look())
+    except AwsError as error:
+        return [Line(name, False, str(error), way_out(error))]
+    except NoAnswerError as error:
+        return [Line(name, False, str(error), "look at the network, and at aws.endpoint_url")]
+
+
+def way_out(error: AwsError) -> str:
+    """What to do about it; "" where that is not known."""
+    return POLICY if error.code in DENIED else WAYS_OUT.get(error.code, "")
