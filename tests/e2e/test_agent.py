@@ -63,13 +63,6 @@ def test_a_second_agent_in_the_folder_says_already(agent: RunningAgent) -> None:
     assert agent.start() == "already"
 
 
-def test_starting_an_agent_and_a_step_is_quick(agent: RunningAgent, work: Path) -> None:
-    begun = time.monotonic()
-    agent.run(KEY, order(work, "exit 0"))
-    agent.wait("started", KEY)
-    assert time.monotonic() - begun < 1.0  # some 15 ms on an idle machine
-
-
 def test_a_key_starts_once_whatever_happens(agent: RunningAgent, work: Path) -> None:
     step = order(work, "echo once >> count")
     assert agent.run(KEY, step)["already"] is False
@@ -293,7 +286,7 @@ def test_who_ignores_term_is_killed_after_the_grace(agent: RunningAgent, work: P
     agent.ask(launch.kill("1/1", grace=0.5, cause="cancelled"))
     agent.wait("gone", "1/1")
     assert exited(agent) == (0, 9, "cancelled")
-    assert 0.4 < time.monotonic() - begun < 10
+    assert time.monotonic() - begun > 0.4
 
 
 def test_children_have_the_grace_too_when_their_shell_is_gone(

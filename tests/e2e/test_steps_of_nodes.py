@@ -108,9 +108,7 @@ def test_ends_are_told_by_node_and_the_worst_counts(served: Service) -> None:
 def test_tasks_of_other_nodes_are_ended_where_that_is_wished(
     served: Service, option: str, command: str, code: int, said: str
 ) -> None:
-    began = time.monotonic()
     ran = served.run("srun", "-N2", "-n2", option, "bash", "-c", command)
-    assert time.monotonic() - began < 15
     assert ran.code == code
     assert f"srun: error: {said}\n" in ran.err
     assert ran.err.count("*** STEP") == 1, "only the first node tells it"
