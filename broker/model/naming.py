@@ -19,7 +19,15 @@ def file_job(job: Job, node: str, step: StepId = BATCH) -> FileJob:
         restarts=job.restarts,
         sluid=job.sluid,
         step=step,
+        place=_place(job, node, step),
     )
+
+
+def _place(job: Job, node: str, step: StepId) -> int:
+    """Of the node among those of the step: its rank there, and 0 of the batch step's."""
+    found = job.step(step)
+    names = [str(share.node) for share in found.shares] if found is not None else []
+    return names.index(node) if node in names else 0
 
 
 def checkpoint_folder(job: Job, asked: Checkpoint) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from broker.model.errors import Conflict, Denied, Refused, Unknown
@@ -10,15 +11,30 @@ from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner
 from gateway.api.asking import find_job
 from gateway.api.desk import Desk
-from gateway.api.job_views import log_path
+from gateway.api.job_views import texts_of
 
 CHUNK = 1 << 16
 LOOK_AGAIN = 0.2
 """Seconds between two looks at a log that is followed."""
 
 
-def readable_log(job: Job, step: StepId, *, caller: Owner, desk: Desk) -> Path:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one node of a run wrote, by its rank."""
+
+    job: Job
+    step: StepId
+    rank: int = 0
+
+    @property
+    def path(self) -> str | None:
+        """None as long as it is not known; of a node that it does not run on too."""
+        return dict(enumerate(texts_of(self.job, self.step))).get(self.rank)
+
+
+def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
     """A file that the service may read for the caller. Raises SpzError where it may not."""
+    job, step = part.job, part.step
     if caller.uid != job.owner.uid and caller.uid not in desk.site.admins:
         raise Denied(f"job {job.id} is {job.owner.user}'s")
     if os.getuid() != job.owner.uid:
@@ -29,20 +45,19 @@ def readable_log(job: Job, step: StepId, *, caller: Owner, desk: Desk) -> Path:
         )
     if step != BATCH and job.step(step) is None:
         raise Unknown(f"job {job.id} has no run {int(step) + 1}")
-    path = log_path(job, step)
-    if path is None:
+    if part.path is None:
         raise Conflict(f"job {job.id} has not started, it has no log yet")
-    return Path(path)
+    return Path(part.path)
 
 
-async def text(desk: Desk, job: Job, step: StepId, *, follow: bool) -> AsyncIterator[bytes]:
+async def text(desk: Desk, part: Part, *, follow: bool) -> AsyncIterator[bytes]:
     """What the file holds; followed, also what is added until the step is over."""
-    offset, path = 0, Path(log_path(job, step) or os.devnull)
+    offset, path = 0, Path(part.path or os.devnull)
     while True:
-        over = not follow or await _is_over(desk, job, step)
-        while part := await desk.read(_read, path, offset):
-            offset += len(part)
-            yield part
+        over = not follow or await _is_over(desk, part.job, part.step)
+        while found := await desk.read(_read, path, offset):
+            offset += len(found)
+            yield found
         if over:
             return
         await asyncio.sleep(LOOK_AGAIN)

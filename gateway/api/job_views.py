@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accounting.tres import by_id
-from broker.model.ids import BATCH
+from broker.model.ids import BATCH, StepId
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.naming import file_job
 from broker.model.node import Node, NodeState
@@ -71,7 +71,8 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
         "log": log_path(job, BATCH) if _has_text(job) else None,
-        "logs": logs_of(job),
+        "texts": texts_of(job, BATCH) if _has_text(job) else [],
+        "attempts": attempts_of(job),
         "runs": [run_view(job, step) for step in job.steps if step.run],
     }
 
@@ -143,6 +144,7 @@ def run_view(job: Job, step: Step) -> Json:
         "ended": step.ended,
         "exit": exit_view(step.exit),
         "log": log_path(job, step.id),
+        "texts": texts_of(job, step.id),
     }
 
 
@@ -165,17 +167,25 @@ def exit_view(exit_code: ExitCode) -> Json:
     return {"code": exit_code.code, "signal": exit_code.signal}
 
 
-def logs_of(job: Job) -> list[str]:
-    """The files of a managed job's attempts; of other jobs they are one file."""
+def attempts_of(job: Job) -> list[list[str]]:
+    """The files of a managed job's attempts; of other jobs they are the same ones."""
     if job.spec.managed is None:
         return []
     begun = job.restarts + (1 if job.last_node_names else 0)
-    found = (log_path(job, BATCH, restarts=number) for number in range(begun))
-    return [path for path in found if path is not None]
+    return [texts_of(job, BATCH, restarts=number) for number in range(begun)]
 
 
-def log_path(job: Job, step: str, *, restarts: int | None = None) -> str | None:
-    """The file that the step writes to, or wrote to after so many restarts.
+def texts_of(job: Job, step: StepId, *, restarts: int | None = None) -> list[str]:
+    """What the nodes of a run wrote, by rank; one file where one node, or all, write it."""
+    found = job.step(step)
+    asked = job.spec.resources.min_nodes if job.spec.managed else None
+    nodes = found.spec.nodes if found is not None and found.spec is not None else asked or 1
+    paths = (log_path(job, step, restarts=restarts, rank=rank) for rank in range(nodes))
+    return list(dict.fromkeys(path for path in paths if path is not None))
+
+
+def log_path(job: Job, step: StepId, *, restarts: int | None = None, rank: int = 0) -> str | None:
+    """The file that a node of the step writes to, or wrote to after so many restarts.
 
     None as long as its node, and so its name, is not known.
     """
@@ -183,7 +193,7 @@ def log_path(job: Job, step: str, *, restarts: int | None = None) -> str | None:
     if not names and restarts is None:
         return None
     pattern = job.spec.output.stdout or default_pattern(job.array is not None)
-    facts = file_job(job, "".join(names[:1]))._replace(step=step)
+    facts = file_job(job, "".join(names[:1]))._replace(step=step, place=rank)
     if restarts is not None:
         facts = facts._replace(restarts=restarts)
     return absolute(fill(pattern, facts), job.spec.cwd)

@@ -19,7 +19,7 @@ from broker.ports import HistoryQuery, Provider
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
-from gateway.api.job_logs import readable_log, text
+from gateway.api.job_logs import Part, readable_log, text
 from gateway.api.job_views import (
     Json,
     cluster_view,
@@ -268,6 +268,8 @@ class LogQuery(BaseModel):
     """Which text: of a run of a cluster, of the batch script without one."""
 
     run: int | None = None
+    rank: Annotated[int, Field(ge=0)] = 0
+    """Of the node whose text it is."""
     follow: bool = False
 
 
@@ -324,6 +326,7 @@ async def log(
     desk, owner = desk_of(request), await caller(request)
     job = await find_job(desk, job_id)
     step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
-    readable_log(job, step, caller=owner, desk=desk)
-    told = text(desk, job, step, follow=wanted.follow)
+    part = Part(job, step, wanted.rank)
+    readable_log(part, caller=owner, desk=desk)
+    told = text(desk, part, follow=wanted.follow)
     return StreamingResponse(told, media_type="application/octet-stream")

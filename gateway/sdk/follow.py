@@ -4,19 +4,17 @@ The text is read from the file itself, as the user, when the service is on this 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
 from broker.model.errors import Conflict, Unknown
+from gateway.sdk.texts import Text, copied, of_nodes
 
 Json = dict[str, Any]
-CHUNK = 1 << 16
 LOOK_AGAIN = 0.25
 """Seconds between two looks."""
-TAIL_BLOCK = 1 << 13
 IMPOSSIBLE = "BadConstraints"
 """The reason of a job that stays held; told here, for what has the model is slow to start."""
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
@@ -43,16 +41,20 @@ class Which:
 
 @dataclass(slots=True)
 class Follower:
-    """Copies a run's text to `out` and tells on `say` what it waits for."""
+    """Copies a run's text to `out` and tells on `say` what it waits for.
+
+    Of several nodes each line stands under its node's name, or those of the node `only` alone.
+    """
 
     service: Service
     out: BinaryIO
     say: Callable[[str], None] = lambda text: None
     sleep: Callable[[float], None] = time.sleep
+    only: int | None = None
     _told: str = ""
-    _offset: int = 0
+    _texts: list[Text] = field(default_factory=list)
     _attempt: int | None = None
-    _path: str | None = None
+    _paths: Sequence[str] = ()
 
     def follow(self, which: Which, *, tail: int | None = None) -> Json:
         """Until it is over; the run (or job) as it ended. `tail` skips all but the last lines."""
@@ -66,6 +68,7 @@ class Follower:
             if self._copy(state, which, tail if first else None):
                 first = False
             if state["over"]:
+                self._end()
                 return state
             if job["over"]:
                 raise Conflict(
@@ -87,9 +90,10 @@ class Follower:
             self.sleep(LOOK_AGAIN)
 
     def show(self, which: Which, *, tail: int | None = None) -> Json:
-        """What there is now."""
+        """What there is now. Raises Unknown for a node that it does not run on."""
         state = part_of(self.service.get(f"/v1/jobs/{which.job}"), which)
         self._copy(state, which, tail)
+        self._end()
         return state
 
     def _tell(self, text: str) -> None:
@@ -101,70 +105,58 @@ class Follower:
         """The text of the attempts before the present one, whole."""
         job = self.service.get(f"/v1/jobs/{which.job}")
         if self.service.here:
-            for number, path in enumerate(job["logs"][:-1] if job["log"] else job["logs"], 1):
+            found = job["attempts"][:-1] if job["log"] else job["attempts"]
+            for number, paths in enumerate(found, 1):
                 self.say(f"attempt {number}:")
-                with suppress(FileNotFoundError):
-                    self._copy_file(path)
-                self._offset = 0
+                copied(paths, self.out.write, only=self.only)
 
     def _of_attempt(self, state: Json) -> None:
-        """A job that starts again writes to another file: what is left of the one before first."""
+        """A job that starts again writes to other files: what is left of those before first."""
         attempt = state.get("attempt")
         if self._attempt is not None and attempt != self._attempt:
-            if self._path is not None:
-                with suppress(FileNotFoundError):
-                    self._copy_file(self._path)
-            self._offset, self._path = 0, None
+            if self._paths:
+                self._copy_files(self._paths, None)
+                self._end()
+            self._texts, self._paths = [], ()
             self.say(f"attempt {attempt}:")
         self._attempt = attempt
 
-    def _copy_file(self, path: str) -> None:
-        """What is new of it. Raises FileNotFoundError."""
-        with Path(path).open("rb") as file:
-            file.seek(self._offset)
-            while part := file.read(CHUNK):
-                self._write(part)
-
     def _copy(self, state: Json, which: Which, tail: int | None) -> bool:
-        """Copies what is new; whether there was a file."""
+        """Copies what is new; whether there was any file."""
+        paths = state["texts"]
+        if not self._texts and paths:
+            if self.only is not None and not 0 <= self.only < len(paths):
+                raise Unknown(f"it runs on {len(paths)} nodes, 0 is the head: no node {self.only}")
+            self._texts = of_nodes(len(paths), self.only)
         if not self.service.here:
-            return self._copy_stream(which)
-        if state["log"] is None:
-            return False
-        try:
-            if tail is not None:
-                with Path(state["log"]).open("rb") as file:
-                    self._offset = _tail_start(file, tail)
-            self._copy_file(state["log"])
-        except FileNotFoundError:
-            return False
-        self._path = state["log"]
+            return self._copy_streams(which)
+        self._paths = paths
+        return self._copy_files(paths, tail)
+
+    def _copy_files(self, paths: Sequence[str], tail: int | None) -> bool:
+        found = False
+        for text in self._texts:
+            with suppress(FileNotFoundError):
+                for part in text.of_file(paths[text.rank], tail):
+                    self._write(part)
+                found = True
+        return found
+
+    def _copy_streams(self, which: Which) -> bool:
+        for text in self._texts:
+            parts = self.service.stream(f"/v1/jobs/{which.job}/log", run=which.run, rank=text.rank)
+            for part in text.of_stream(parts):
+                self._write(part)
         return True
 
-    def _copy_stream(self, which: Which) -> bool:
-        skip = self._offset
-        for part in self.service.stream(f"/v1/jobs/{which.job}/log", run=which.run):
-            fresh, skip = part[skip:], max(0, skip - len(part))
-            if fresh:
-                self._write(fresh)
-        return True
+    def _end(self) -> None:
+        """Nothing more comes of these."""
+        for text in self._texts:
+            self._write(text.rest())
 
     def _write(self, part: bytes) -> None:
         self.out.write(part)
         self.out.flush()
-        self._offset += len(part)
-
-
-def _tail_start(file: BinaryIO, lines: int) -> int:
-    """Where the last so many lines begin."""
-    end = position = file.seek(0, 2)
-    found = b""
-    while position > 0 and found.count(b"\n") <= lines:
-        position = max(0, position - TAIL_BLOCK)
-        file.seek(position)
-        found = file.read(end - position)
-    kept = b"".join(found.splitlines(keepends=True)[-lines:]) if lines > 0 else b""
-    return end - len(kept)
 
 
 def part_of(job: Json, which: Which) -> Json:
@@ -176,7 +168,7 @@ def part_of(job: Json, which: Which) -> Json:
         return dict(found)
     if job["over"] or job["runs"]:
         raise Unknown(f"job {which.job} has no run {which.run}")
-    return {"over": False, "status": "PENDING", "log": None}
+    return {"over": False, "status": "PENDING", "log": None, "texts": []}
 
 
 def _waits_for(job: Json, state: Json) -> str:

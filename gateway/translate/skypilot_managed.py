@@ -15,9 +15,9 @@ from gateway.translate.skypilot_task import Translated, translate
 from gateway.translate.skypilot_values import Recovery
 
 FAILOVER = "FAILOVER"
-LOG_NAME = "managed-%x-%A_%a.%r.log"
-LOG_OF_ONE = "managed-%x-%j.%r.log"
-"""Each attempt has a file of its own."""
+LOG_NAME = "managed-%x-%A_%a.%r{}.log"
+LOG_OF_ONE = "managed-%x-%j.%r{}.log"
+"""Each attempt has a file of its own, of several nodes each node of it."""
 
 
 def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> Translated:
@@ -40,7 +40,7 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
             "managed": _recovering(place, asked[0] if asked else Recovery(), told),
             "array": array,
             "comment": comment(place),
-            "output": Output(stdout=_log(origin, array), open_mode="append"),
+            "output": Output(stdout=_log(origin, array, task.num_nodes), open_mode="append"),
             "submit_line": f"spz jobs launch -n {name}",
             "kill_on_invalid_dep": True,
         }
@@ -108,6 +108,7 @@ def is_managed(spec: TaskSpec) -> bool:
     return spec.managed is not None
 
 
-def _log(origin: Origin, array: ArraySpec | None) -> str:
+def _log(origin: Origin, array: ArraySpec | None, nodes: int) -> str:
     folder = origin.logs.rstrip("/").replace("%", "%%")
-    return f"{folder}/{LOG_OF_ONE if array is None else LOG_NAME}"
+    name = LOG_OF_ONE if array is None else LOG_NAME
+    return f"{folder}/{name.format('.%n' if nodes > 1 else '')}"

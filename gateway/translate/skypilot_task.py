@@ -46,6 +46,8 @@ from sbatch_shim.grammar.errors import GrammarError
 
 LOG_NAME = "%x-%j.%s.log"
 """File of a run's text, in the folder of logs: cluster, job, step."""
+LOG_OF_EACH = "%x-%j.%s.%n.log"
+"""Of several nodes each has its own."""
 USUAL_CPUS = Cpus(8, exactly=False)
 USUAL_MIB_PER_CPU = 4 * 1024
 """Of a task that asks for no GPU and no type, as in SkyPilot."""
@@ -82,7 +84,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
         checkpoint=travels.checkpoint,
         buckets=own_buckets(task),
         volumes=volumes(task, lambda path: absolute(path, origin)),
-        output=Output(stdout=log_pattern(origin.logs, cluster)),
+        output=Output(stdout=log_pattern(origin.logs, cluster, task.num_nodes)),
         requeue=False,
         submit_line=f"spz launch -c {cluster}",
         submit_host=origin.host,
@@ -127,9 +129,10 @@ def working_directory(task: Task, origin: Origin) -> str:
     return absolute(task.workdir, origin)
 
 
-def log_pattern(folder: str, cluster: str) -> str:
+def log_pattern(folder: str, cluster: str, nodes: int) -> str:
     """Pattern of the files that hold what runs of the cluster say."""
-    return f"{folder.rstrip('/').replace('%', '%%')}/{LOG_NAME.replace('%x', cluster)}"
+    name = LOG_NAME if nodes == 1 else LOG_OF_EACH
+    return f"{folder.rstrip('/').replace('%', '%%')}/{name.replace('%x', cluster)}"
 
 
 # --- resources

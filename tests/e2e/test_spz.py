@@ -69,7 +69,10 @@ def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
     done = spz("launch", "-y", "-c", "two", task)
     assert done.code == 0, done
     said = set(done.out.splitlines())
-    assert said >= {"setup 0", "setup 1", "rank 0 of 2", "rank 1 of 2"}
+    for node in ("(head, rank=0) {} 0", "(worker1, rank=1) {} 1"):
+        assert said >= {node.format("setup"), f"{node.format('rank')} of 2"}
+    assert spz("logs", "two", "--worker", "1").out.splitlines()[-1] == "rank 1 of 2"
+    assert "no node 2" in spz("logs", "two", "--worker", "2").err
     (cluster,) = spz.json("status", "two")["clusters"]
     assert (len(cluster["nodes"]), cluster["resources"][:2]) == (2, "2x")
     more = spz("launch", "-y", "-c", "two", "--num-nodes", "3", "--cpus", "2+", "echo x")

@@ -10,6 +10,7 @@ from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
+from gateway.sdk.texts import name_of
 from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, tell
 from gateway.sdk.verbs.line import Values
@@ -124,20 +125,24 @@ def text_of(given: Values, counter: Counter, wanted: Which, *, state: Json, titl
         print(f"{title}: {state['status']}")
         return logs_status(state)
     if given["sync_down"]:
-        return _copied(counter.service, wanted, state, title=title)
+        return _copied(counter.service, wanted, state, title=title, only=given["worker"])
     tail = USUAL_TAIL if given["tail"] is None else given["tail"] or None
-    follower = Follower(counter.service, sys.stdout.buffer, say=counter.say)
+    follower = Follower(counter.service, sys.stdout.buffer, say=counter.say, only=given["worker"])
     ended = follower.show(wanted, tail=tail) if given["no_follow"] else None
     return logs_status(ended or follower.follow(wanted, tail=tail))
 
 
-def _copied(service: Client, wanted: Which, state: Json, *, title: str) -> int:
+def _copied(service: Client, wanted: Which, state: Json, *, title: str, only: int | None) -> int:
+    """Below ./sky_logs, of each node into a file of its own."""
     folder = Path("sky_logs")
     folder.mkdir(exist_ok=True)
-    path = folder / f"{title}-{wanted.job}{'' if wanted.run is None else f'-{wanted.run}'}.log"
-    with path.open("wb") as file:
-        Follower(service, file).show(wanted)
-    print(path)
+    name = f"{title}-{wanted.job}{'' if wanted.run is None else f'-{wanted.run}'}"
+    count = len(state["texts"])
+    for rank in range(count) if only is None and count > 1 else [only or 0]:
+        path = folder / f"{name}{f'-{name_of(rank)}' if count > 1 else ''}.log"
+        with path.open("wb") as file:
+            Follower(service, file, only=rank).show(wanted)
+        print(path)
     return logs_status(state)
 
 

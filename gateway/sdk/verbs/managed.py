@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import sys
-from pathlib import Path
 
 from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, show
@@ -12,6 +10,7 @@ from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
 from gateway.sdk.launching import job_number, plan_text
 from gateway.sdk.sending import make_folders
+from gateway.sdk.texts import copied
 from gateway.sdk.verbs import pools
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
@@ -108,19 +107,18 @@ def logs(given: Values, counter: Counter) -> int:
     wanted = Which(job)
     state = part_of(service.get(f"/v1/jobs/{job}"), wanted)
     if given["attempt"] is not None:
-        return _of_attempt(state, given["attempt"])
+        return _of_attempt(state, given["attempt"], only=given["worker"])
     if not (given["status"] or given["sync_down"] or given["tail"]):
-        Follower(service, sys.stdout.buffer, say=counter.say).earlier(wanted)
+        follower = Follower(service, sys.stdout.buffer, say=counter.say, only=given["worker"])
+        follower.earlier(wanted)
     return text_of(given, counter, wanted, state=state, title=str(job))
 
 
-def _of_attempt(state: Json, number: int) -> int:
+def _of_attempt(state: Json, number: int, *, only: int | None) -> int:
     """The whole text of one attempt, counted from 1. Raises Unknown."""
-    paths = dict(enumerate(state["logs"], 1))
-    if number not in paths or not Path(paths[number]).exists():
+    paths = dict(enumerate(state["attempts"], 1)).get(number, [])
+    if not copied(paths, sys.stdout.buffer.write, only=only):
         raise Unknown(f"job {state['id']} has no text of attempt {number}", hint="counted from 1")
-    with Path(paths[number]).open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
     return logs_status(state)
 
 

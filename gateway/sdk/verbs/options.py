@@ -68,6 +68,6 @@ LOGS = (
     Opt("--status", FLAG, "Only the status."),
     Opt("-s --sync-down", FLAG, "Copy the text to ./sky_logs."),
     Opt("--hook", FLAG, "What hooks of a cluster said."),
-    Opt("-w --worker", NUMBER, "Of one node.", "N", "the text of all nodes is one file"),
+    Opt("-w --worker", NUMBER, "Of one node alone; 0 is the head.", "N"),
     Opt("--provision", FLAG, "What the cluster waits for or was bought from."),
 )

@@ -161,6 +161,7 @@ def job(state: str, *runs: Mapping[str, Any], over: bool = False) -> dict[str, A
         "over": over,
         "runs": list(runs),
         "log": None,
+        "texts": [],
     }
 
 
@@ -172,6 +173,7 @@ def run(
         "status": status,
         "over": over,
         "log": None if log is None else str(log),
+        "texts": [] if log is None else [str(log)],
         "exit": {"code": code, "signal": signal},
     }
 
@@ -213,8 +215,45 @@ def test_only_the_last_lines_are_shown_when_asked(tmp_path: Path) -> None:
     assert out.getvalue() == b"line 4998\nline 4999\n"
 
 
+def of_two(tmp_path: Path) -> dict[str, Any]:
+    logs = [tmp_path / "0", tmp_path / "1"]
+    for rank, log in enumerate(logs):
+        log.write_text(f"first of {rank}\nlast of {rank}")
+    return {**run("SUCCEEDED", over=True, log=logs[0]), "texts": list(map(str, logs))}
+
+
+@pytest.mark.parametrize(
+    ("only", "tail", "shown"),
+    [
+        (
+            *(None, None),
+            b"(head, rank=0) first of 0\n(worker1, rank=1) first of 1\n"
+            b"(head, rank=0) last of 0\n(worker1, rank=1) last of 1\n",
+        ),
+        (None, 1, b"(head, rank=0) last of 0\n(worker1, rank=1) last of 1\n"),
+        (1, None, b"first of 1\nlast of 1"),
+        (0, None, b"first of 0\nlast of 0"),
+    ],
+)
+def test_lines_of_several_nodes_stand_under_their_names(
+    tmp_path: Path, only: int | None, tail: int | None, shown: bytes
+) -> None:
+    for ask in ("show", "follow"):
+        out = io.BytesIO()
+        follower = Follower(Service(job("RUNNING", of_two(tmp_path))), out, only=only)
+        getattr(follower, ask)(Which(5, 1), tail=tail)
+        assert out.getvalue() == shown
+
+
+def test_a_node_that_the_run_is_not_on_has_no_text(tmp_path: Path) -> None:
+    follower = Follower(Service(job("RUNNING", of_two(tmp_path))), io.BytesIO(), only=2)
+    with pytest.raises(Unknown, match="runs on 2 nodes, 0 is the head: no node 2"):
+        follower.show(Which(5, 1))
+
+
 def test_the_text_comes_from_the_service_when_it_is_elsewhere() -> None:
-    service = Service(job("RUNNING", run("SUCCEEDED", over=True)))
+    log = Path("/somewhere/else")
+    service = Service(job("RUNNING", run("SUCCEEDED", over=True, log=log)))
     service.here = False
     out = io.BytesIO()
     Follower(service, out).follow(Which(5, 1))
