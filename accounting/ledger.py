@@ -16,6 +16,8 @@ class Kind(StrEnum):
     """What an entry does: counts use, charges money, gives money back, sets something right."""
 
     USAGE = "usage"
+    DOWN = "down"
+    """Time of a node of the site's own in which it took no work: nobody's."""
     CHARGE = "charge"
     CREDIT = "credit"
     CORRECTION = "correction"
@@ -25,6 +27,7 @@ class Why(StrEnum):
     """What an entry is for."""
 
     USAGE = "usage"
+    DOWN = "down"
     BOOT = "boot"
     """A machine that runs and cannot take work yet."""
     RUN = "run"
@@ -53,6 +56,9 @@ class Payer:
     attempt: int = 0
     qos: str = field(default="", compare=False)
     partition: str = field(default="", compare=False)
+    wckey: str = field(default="", compare=False)
+    reservation: str = field(default="", compare=False)
+    """As the job names it, or several with commas between."""
 
     @property
     def label(self) -> str:
@@ -88,11 +94,15 @@ class Entry:
     """Node name and launch number, `ec2-17.3`, and what of it (`ec2-17.3/volume`); None for use."""
     qos: str = ""
     partition: str = ""
+    wckey: str = ""
+    reservation: str = ""
     instance_type: str = ""
     region: str = ""
     market: str = ""
     tres_seconds: Tres = NO_TRES
     billing_seconds: int = 0
+    waited: int = 0
+    """Seconds before `since` for which the attempt could have had what it then used."""
     factor_millionths: int = UNIT
     """The QOS's UsageFactor, by which use counts for shares and limits."""
     cost: MicroUsd = FREE
@@ -194,6 +204,16 @@ def usage(payer: Payer, tres: Tres, *, billing: int, started: int, ended: int) -
     entry = _entry_of(payer, Why.USAGE, Kind.USAGE, since=started, at=ended)
     used = tres.times(seconds)
     return (replace(entry, tres_seconds=used, billing_seconds=billing * seconds),)
+
+
+def down(machine: str, whole: Tres, *, since: int, until: int) -> tuple[Entry, ...]:
+    """TRES-seconds in which a node of the site's own took no work, if any passed."""
+    if until <= since:
+        return ()
+    entry = _entry_of(NOBODY, Why.DOWN, Kind.DOWN, since=since, at=until)
+    key = f"{Why.DOWN}/{machine}/{since}"
+    lost = whole.times(until - since)
+    return (replace(entry, key=key, machine=machine, tres_seconds=lost),)
 
 
 def moved(payer: Payer, cost: int, *, region: str, at: int) -> Entry:
@@ -326,6 +346,8 @@ def _entry_of(payer: Payer, why: Why, kind: Kind, *, since: int, at: int) -> Ent
         user=payer.user,
         qos=payer.qos,
         partition=payer.partition,
+        wckey=payer.wckey,
+        reservation=payer.reservation,
     )
 
 

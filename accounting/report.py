@@ -10,6 +10,15 @@ Amounts = dict[str, int]
 """TRES-seconds by name."""
 SIZES = (50, 250, 500, 1000)
 """Where one group of sizes ends and the next begins, unless other ones are asked for (25.11)."""
+MOST_CPUS = 2**32 - 1
+Group = tuple[int, int]
+"""Sizes of jobs, the first and the last."""
+
+
+def groups_of(bounds: Sequence[int]) -> list[Group]:
+    """What lies between bounds, in their order; 0 as an end is past all numbers (22.05)."""
+    ends = [(bound - 1) % (MOST_CPUS + 1) for bound in bounds]
+    return [*zip((0, *bounds), (*ends, MOST_CPUS), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +28,9 @@ class Line:
     account: str
     user: str = ""
     qos: str = ""
+    wckey: str = ""
     depth: int = 0
     amounts: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sized:
-    """One line of job sizes: an account with its cpu-seconds, or jobs, by group of sizes."""
-
-    account: str
-    amounts: tuple[int, ...]
 
 
 def _sum(found: Iterable[Mapping[str, int]]) -> Amounts:
@@ -98,14 +100,24 @@ class _Tree:
         ]
 
 
-def by_user(used: Mapping[tuple[str, str, str], int]) -> list[Line]:
-    """Users with each of their accounts, by name."""
+def by_user(used: Mapping[tuple[str, str, str], int], *, tres: str) -> list[Line]:
+    """Users with each of their accounts; who used most of a TRES comes first."""
     found = [
         Line(account, user=user, amounts=amounts)
         for account, users in _grouped(used).items()
         for user, amounts in users.items()
     ]
-    return sorted(found, key=lambda line: (line.user, line.account))
+    found.sort(key=lambda line: (line.user, line.account))
+    return sorted(found, key=lambda line: -line.amounts.get(tres, 0))
+
+
+def by_wckey(used: Mapping[tuple[str, str, str], int]) -> list[Line]:
+    """Wckeys, each with its users behind it; `used` is by wckey, user and TRES."""
+    lines: list[Line] = []
+    for key, users in sorted(_grouped(used).items()):
+        lines.append(Line("", wckey=key, amounts=_sum(users.values())))
+        lines += [Line("", user=user, wckey=key, amounts=users[user]) for user in sorted(users)]
+    return lines
 
 
 def top(lines: Sequence[Line], tres: str, *, most: int, merged: bool) -> list[Line]:
@@ -125,22 +137,41 @@ def top(lines: Sequence[Line], tres: str, *, most: int, merged: bool) -> list[Li
     return sorted(lines, key=lambda line: -line.amounts.get(tres, 0))[:most]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How job sizes are put together: below which accounts (empty: root), and how deep."""
+
+    accounts: tuple[str, ...] = ()
+    children: bool = False
+    """The accounts just below those, instead of those."""
+    flat: bool = False
+    """Each account by itself."""
+
+    def name(self, book: Book, account: AccountName) -> str | None:
+        """Under which name the account's use is shown; None if it is not."""
+        if self.flat:
+            return account if not self.accounts or account in self.accounts else None
+        line = [step.name for step in book.lineage(account)] or [account, ROOT]
+        tops = self.accounts or (ROOT,)
+        at = next((place for place in reversed(range(len(line))) if line[place] in tops), None)
+        if at is None or (self.children and at == 0):
+            return None
+        return line[at - 1] if self.children else line[at]
+
+
 def sizes(
-    book: Book, used: Mapping[tuple[str, int], int], bounds: Sequence[int], *, flat: bool
-) -> list[Sized]:
-    """Use by account and number of cpus of a job, in groups that begin at 0 and at each bound.
+    book: Book, used: Mapping[tuple[str, str, int], int], groups: Sequence[Group], *, shown: Shown
+) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Use by account, wckey and number of cpus of a job, in groups of sizes.
 
-    Accounts below root with all that is below them; `flat` each by itself.
+    A job counts in each group that has its size: they may overlap (22.05).
     """
-    found: dict[str, list[int]] = {}
-    for (account, cpus), amount in used.items():
-        name = account if flat else _first(book, AccountName(account))
-        own = found.setdefault(name, [0] * (len(bounds) + 1))
-        own[sum(cpus >= bound for bound in bounds)] += amount
-    return [Sized(name, tuple(found[name])) for name in sorted(found)]
-
-
-def _first(book: Book, account: AccountName) -> str:
-    """The account's ancestor just below root, or itself."""
-    line = [step.name for step in book.lineage(account) if step.name != ROOT]
-    return line[-1] if line else account
+    found: dict[tuple[str, str], list[int]] = {}
+    for (account, wckey, cpus), amount in used.items():
+        name = shown.name(book, AccountName(account))
+        if name is None:
+            continue
+        own = found.setdefault((name, wckey), [0] * len(groups))
+        for place, (low, high) in enumerate(groups):
+            own[place] += amount if low <= cpus <= high else 0
+    return {key: tuple(found[key]) for key in sorted(found)}

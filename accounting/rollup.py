@@ -13,6 +13,10 @@ CHARGED = "charged"
 JOBS = "jobs"
 """How many attempts began."""
 WALL = "wall"
+PLANNED = "planned/cpu"
+"""CPUs for which jobs waited that could have had them: nobody's, and of no other TRES (22.05)."""
+DOWN = "down/"
+"""Before a TRES of nodes that took no work: nobody's."""
 
 
 class Cell(NamedTuple):
@@ -24,10 +28,12 @@ class Cell(NamedTuple):
     user: str
     qos: str
     partition: str
+    wckey: str
+    reservation: str
     size: int
     """CPUs that the job held."""
     tres: str
-    """`cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`, CHARGED, JOBS, WALL."""
+    """`cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`, or one of the names above."""
 
 
 class CostCell(NamedTuple):
@@ -48,21 +54,10 @@ class CostCell(NamedTuple):
 def used(entries: Iterable[Entry]) -> dict[Cell, int]:
     """TRES-seconds by hour and by day; the hours' sum is the entry's, to the second."""
     found: dict[Cell, int] = {}
-    for entry in entries:
-        if entry.kind is not Kind.USAGE:
-            continue
-        for start, tres, amount in _pieces(entry):
+    for whose, pieces in (part for entry in entries for part in _parts(entry)):
+        for start, tres, amount in pieces:
             for span in SPANS:
-                key = Cell(
-                    span,
-                    start - start % span,
-                    entry.account,
-                    entry.user,
-                    entry.qos,
-                    entry.partition,
-                    _size(entry),
-                    tres,
-                )
+                key = Cell(span, start - start % span, *whose, tres)
                 found[key] = found.get(key, 0) + amount
     return found
 
@@ -96,6 +91,11 @@ def counts(tres: Tres) -> dict[str, int]:
     return {name: n for name, n in plain.items() if n} | {f"gres/{n}": c for n, c in tres.gres}
 
 
+def lost(tres: Tres) -> dict[str, int]:
+    """Amounts of nodes that take no work."""
+    return {DOWN + name: amount for name, amount in counts(tres).items()}
+
+
 def charged(entry: Entry) -> dict[str, float]:
     """TRES-seconds as they count for limits and shares: times the UsageFactor."""
     factor = entry.factor_millionths / UNIT
@@ -104,24 +104,49 @@ def charged(entry: Entry) -> dict[str, float]:
     return {name: count * factor for name, count in whole.items()}
 
 
-def _size(entry: Entry) -> int:
-    return entry.tres_seconds.cpu // max(1, entry.at - entry.since)
+Whose = tuple[str, str, str, str, str, str, int]
+Piece = tuple[int, str, int]
+"""Begin of the hour, name, amount."""
 
 
-def _pieces(entry: Entry) -> Iterator[tuple[int, str, int]]:
-    """Begin of the hour, name, amount: of each hour that the entry touches."""
+def _parts(entry: Entry) -> Iterator[tuple[Whose, Iterator[Piece]]]:
+    """What an entry says of use, and of time without use, with whose it was."""
     seconds = max(1, entry.at - entry.since)
-    amounts = _amounts(entry)
-    yield entry.since - entry.since % HOUR, JOBS, 1
-    done = 0
-    hour = entry.since - entry.since % HOUR
-    while hour < entry.at:
-        until = min(hour + HOUR, entry.at) - entry.since
+    if entry.kind is Kind.DOWN:
+        yield _nobodys(""), _pieces(entry.since, entry.at, lost(entry.tres_seconds))
+    if entry.kind is not Kind.USAGE:
+        return
+    yield _whose(entry, seconds), _pieces(entry.since, entry.at, _amounts(entry), begins=True)
+    if entry.waited:
+        cpus, since = entry.tres_seconds.cpu // seconds, entry.since - entry.waited
+        waited = {PLANNED: cpus * entry.waited}
+        yield _nobodys(entry.partition), _pieces(since, entry.since, waited)
+
+
+def _whose(entry: Entry, seconds: int) -> Whose:
+    size = entry.tres_seconds.cpu // seconds
+    own = (entry.account, entry.user, entry.qos, entry.partition)
+    return (*own, entry.wckey, entry.reservation, size)
+
+
+def _nobodys(partition: str) -> Whose:
+    return "", "", "", partition, "", "", 0
+
+
+def _pieces(
+    since: int, until: int, amounts: Mapping[str, int], *, begins: bool = False
+) -> Iterator[Piece]:
+    """The amounts by the hours from `since` to `until`, and that a job `begins` in the first."""
+    seconds, hour, done = max(1, until - since), since - since % HOUR, 0
+    if begins:
+        yield hour, JOBS, 1
+    while hour < until:
+        upto = min(hour + HOUR, until) - since
         for name, amount in amounts.items():
-            part = amount * until // seconds - amount * done // seconds
+            part = amount * upto // seconds - amount * done // seconds
             if part:
                 yield hour, name, part
-        done, hour = until, hour + HOUR
+        done, hour = upto, hour + HOUR
 
 
 def _amounts(entry: Entry) -> Mapping[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from accounting.ledger import UNIT, Entry, Holder, Meter, close, moved, settle, usage
+from accounting.ledger import UNIT, Entry, Holder, Meter, close, down, moved, settle, usage
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms
 from broker.decide.ending import region_of
 from broker.decide.rules import NOTHING, Decision
@@ -14,6 +14,7 @@ from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.job import Job
 from broker.model.node import Node, NodeState
+from broker.model.nodelife import apply_node
 from broker.model.offer import Machine, Market
 from broker.model.pricing import repriced
 from broker.model.reports import Repriced
@@ -46,7 +47,19 @@ def _before_start(world: World, fact: ev.Started, now: int) -> Posted:
 
 
 def _before_boot(world: World, fact: nev.NodeBooted, now: int) -> Posted:
-    return _settled(world, world.nodes[fact.node], now)
+    facts, entries = _settled(world, world.nodes[fact.node], now)
+    return facts, [*entries, *_was_out(world, fact, now)[1]]
+
+
+def _was_out(world: World, fact: nev.NodeEvent, now: int) -> Posted:
+    """The time for which a declared node took no work, once it does again, or is no more."""
+    node = world.nodes.get(fact.node)
+    if node is None or not node.declared or node.out_since is None:
+        return [], []
+    after = apply_node(node, fact)
+    if after is not None and after.out_since is not None:
+        return [], []
+    return [], list(down(node.label, node.whole, since=node.out_since, until=now))
 
 
 def _before_stop(world: World, fact: NodeStopped, now: int) -> Posted:
@@ -184,6 +197,8 @@ BEFORE: Mapping[type, Callable[[World, Any, int], Posted]] = {
     **dict.fromkeys(CHANGES_HOLDERS, _before_holders),
     ev.Started: _before_start,
     nev.NodeBooted: _before_boot,
+    nev.NodeDrain: _was_out,
+    nev.NodeRemoved: _was_out,
     NodeStopped: _before_stop,
     NodeStarted: _before_restart,
     nev.NodeGone: _before_end,
@@ -209,7 +224,7 @@ def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
         started=job.started,
         ended=max(job.started, job.ended or now),
     )
-    return tuple(replace(entry, factor_millionths=factor) for entry in used)
+    return tuple(replace(entry, factor_millionths=factor, waited=job.waited) for entry in used)
 
 
 def _settled(world: World, node: Node, now: int) -> Posted:

@@ -335,6 +335,16 @@ class Job:
         return ",".join(self.partitions)
 
     @property
+    def waited(self) -> int:
+        """Seconds from when it could have started until it did; of a later attempt 0.
+
+        What came before that one was partly its earlier ones' run.
+        """
+        if self.started is None or self.eligible is None or self.attempt > 1:
+            return 0
+        return max(0, self.started - self.eligible)
+
+    @property
     def completing(self) -> bool:
         return self.flags is not PLAIN and JobFlag.COMPLETING in self.flags
 

@@ -18,6 +18,8 @@ def payer_of(job: Job, attempt: int) -> Payer:
         attempt,
         qos=job.qos,
         partition=job.partition,
+        wckey=job.spec.wckey or "",
+        reservation=job.spec.reservation or "",
     )
 
 

@@ -19,6 +19,9 @@ MOST = 5000
 TRIES = 5
 LAST = select(func.max(t.ledger.c.seq))
 POSITION = select(t.positions.c.seq).where(t.positions.c.consumer == bindparam("consumer"))
+FIRST_USE = select(func.min(t.usage.c.start)).where(
+    t.usage.c.span == sums.HOUR, t.usage.c.tres == "cpu"
+)
 NODES = select(t.nodes.c.doc)
 FRESH = (
     select(t.ledger.c.seq, t.ledger.c.doc)
@@ -80,6 +83,11 @@ class Sums:
         """The next entries that the consumer has not had."""
         return _fresh(self, consumer, _position(self, consumer), most=most)
 
+    def first_use(self: Reader) -> int | None:
+        """The hour of the first use that was summed up; None before that."""
+        found: int | None = self.read(FIRST_USE, {})[0][0]
+        return found
+
     def used(
         self: Reader, *, since: int, until: int, by: Sequence[str], tres: Sequence[str] = ()
     ) -> dict[tuple[Any, ...], int]:
@@ -95,10 +103,11 @@ class Sums:
     def charges(
         self: Reader, since: int, *, span: int = sums.DAY, until: int = 2**40
     ) -> list[tuple[Party, str, int, int]]:
-        """What was used in whole spans: whose, the TRES, the span's begin, TRES-seconds."""
+        """What somebody used in whole spans: who, the TRES, the span's begin, TRES-seconds."""
         by = ("user", "account", "qos", "partition", "tres", "start")
         found = _summed(self, _Asked(t.usage, by, since, until, span=span))
-        return [(Party(*key[:4]), key[4], key[5], amount) for key, amount in found.items()]
+        used = ((key, amount) for key, amount in found.items() if key[1])
+        return [(Party(*key[:4]), key[4], key[5], amount) for key, amount in used]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,8 @@ OF_RESERVATIONS = text("kind IN ('ReservationSet', 'ReservationGone')")
 
 OF_PARTITIONS = text("kind IN ('PartitionSet', 'PartitionGone')")
 
+OF_BOOTS = text("kind IN ('BootsSet', 'BootsGone')")
+
 OF_VOLUMES = text("kind IN ('VolumeSet', 'VolumeGone')")
 
 events = Table(
@@ -118,6 +120,7 @@ events = Table(
         postgresql_where=OF_RESERVATIONS,
     ),
     Index("events_partitions", "seq", sqlite_where=OF_PARTITIONS, postgresql_where=OF_PARTITIONS),
+    Index("events_boots", "seq", sqlite_where=OF_BOOTS, postgresql_where=OF_BOOTS),
     Index("events_volumes", "seq", sqlite_where=OF_VOLUMES, postgresql_where=OF_VOLUMES),
 )
 
@@ -159,6 +162,8 @@ usage = Table(
     Column("user", AnyText, primary_key=True),
     Column("qos", AnyText, primary_key=True),
     Column("partition", AnyText, primary_key=True),
+    Column("wckey", AnyText, primary_key=True),
+    Column("reservation", AnyText, primary_key=True),
     Column("size", BigInteger, primary_key=True, autoincrement=False),
     Column("amount", BigInteger, nullable=False),
     sqlite_with_rowid=False,

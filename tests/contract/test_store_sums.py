@@ -3,8 +3,11 @@
 # ruff: noqa: E501 - rows and drawn things stay on one line
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +16,8 @@ from accounting.ledger import Entry, Kind, Payer, Why, usage
 from accounting.rollup import DAY, HOUR, windows
 from accounting.tres import Tres
 from broker.model.tally import Party
+from gateway.store.place import connect, place
+from gateway.store.schema import MIGRATIONS
 from gateway.store.sql import SqlStore, open_store
 from tests.unit.gateway.store.conftest import Standing
 
@@ -118,3 +123,35 @@ def test_sums_are_those_of_all_entries_however_far_they_are_summed_up(
     found = store.history.used(since=T0 - DAY, until=T0 + 9 * DAY, by=("tres",), tres=("cpu",))
     assert found == {("cpu",): sum(b * c for _, b, c in drawn)}
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_sums_of_before_wckeys_were_told_apart_stay(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    file = kind == "file"
+    url = str(tmp_path / "state.db") if file else request.getfixturevalue("postgres_url")
+    before = open_store(url, clock=Standing())
+    post(before, used(1, "alice", T0, T0 + 60))
+    before.roll_up()
+    before.close()
+    _as_of("0006", url)
+    after = open_store(url, clock=Standing())
+    post(after, used(2, "alice", T0, T0 + 60))
+    after.roll_up()
+    by = ("user", "wckey", "reservation")
+    found = after.history.used(since=T0, until=T0 + HOUR, by=by, tres=("cpu",))
+    assert found == {("alice", "", ""): 240}
+    after.close()
+
+
+def _as_of(revision: str, url: str) -> None:
+    """The tables as an older version had them."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engines = connect(place(url))
+    with engines[0].begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+    for engine in engines:
+        engine.dispose()

@@ -1,18 +1,24 @@
-"""What was used within a window: the ledger's sums, and what runs now."""
+"""What was used within a window: the ledger's sums, and what runs, waits and is down now."""
 
 import pwd
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from accounting.rollup import HOUR, WALL, counts
-from broker.model.job import Job
+from accounting.ledger import Payer, usage
+from accounting.rollup import HOUR, PLANNED, WALL, counts, lost
+from accounting.rollup import used as summed
+from broker.model.job import Job, JobState
 from broker.model.site import Site, units
+from broker.ports import HistoryQuery
+from broker.schedule.accrued import payer_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
+from gateway.query.sacct import AllOf, Window, matcher
 
 Key = tuple[Any, ...]
 Columns = tuple[str, ...]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +46,85 @@ class Use:
         return replace(self, found={k: n for k, n in self.found.items() if k[place] in partitions})
 
 
-def used_by(
-    desk: Desk, ctx: Context, *, window: tuple[int, int], asked: tuple[Columns, Columns]
-) -> Use:
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """What is so at present, and not in the sums yet: amounts of each second since an instant."""
+
+    since: int
+    until: int
+    each: Mapping[str, int]
+    payer: Payer | None = None
+    size: int = 0
+
+    def value(self, column: str, tres: str) -> str | int:
+        if column in {"tres", "size"}:
+            return tres if column == "tres" else self.size
+        return str(getattr(self.payer, column, ""))
+
+
+def used_by(desk: Desk, ctx: Context, *, window: Span, asked: tuple[Columns, Columns]) -> Use:
     """By the columns and of the TRES that are asked for. Blocks.
 
-    In whole hours, as Slurm has it; running jobs to the second.
+    In whole hours, as Slurm has it; what goes on to the second.
     """
     (start, end), (by, tres) = window, asked
     columns = tuple(dict.fromkeys([*by, "tres", "partition"]))
     found = dict(desk.history.used(since=start, until=end, by=columns, tres=tres))
     first, last = start - start % HOUR, min(end - end % HOUR, ctx.now)
-    for job in ctx.jobs.values():
-        seconds = last - max(first, job.started or last) if job.shares else 0
-        for name, amount in _running(job, seconds, ctx.site):
-            key = tuple(_value(job, column, name) for column in columns)
-            found[key] = found.get(key, 0) + (amount if name in tres else 0)
+    for one in _at_present(ctx):
+        seconds = min(last, one.until) - max(first, one.since)
+        for name in one.each.keys() & set(tres) if seconds > 0 else ():
+            key = tuple(one.value(column, name) for column in columns)
+            found[key] = found.get(key, 0) + one.each[name] * seconds
     return Use(columns, found)
 
 
-def _running(job: Job, seconds: int, site: Site) -> list[tuple[str, int]]:
-    if seconds <= 0:
-        return []
-    held = counts(job.alloc) | {"billing": units(site, job.alloc, job.partition), WALL: 1}
-    return [(name, count * seconds) for name, count in held.items()]
+def _at_present(ctx: Context) -> Iterator[_Now]:
+    for job in ctx.jobs.values():
+        yield from _of_job(job, ctx)
+    for node in ctx.nodes.values():
+        if node.declared and node.out_since is not None:
+            yield _Now(node.out_since, ctx.now, lost(node.whole))
 
 
-def _value(job: Job, column: str, tres: str) -> str | int:
-    known: dict[str, str | int] = {
-        "account": job.account,
-        "user": job.owner.user,
-        "qos": job.qos,
-        "partition": job.partition,
-        "size": job.alloc.cpu,
-        "tres": tres,
-    }
-    return known[column]
+def _of_job(job: Job, ctx: Context) -> Iterator[_Now]:
+    """One that runs, and what it had to wait for; or what it waits for."""
+    if job.shares and job.started is not None:
+        held = counts(job.alloc) | {"billing": units(ctx.site, job.alloc, job.partition)}
+        payer = payer_of(job, job.attempt)
+        yield _Now(job.started, ctx.now, held | {WALL: 1}, payer, job.alloc.cpu)
+        yield _Now(job.started - job.waited, job.started, {PLANNED: job.alloc.cpu})
+    elif job.state is JobState.PENDING and job.eligible is not None and job.hold is None:
+        tasks = len(job.array.waiting) if job.array and job.array.waiting else 1
+        yield _Now(job.eligible, ctx.now, {PLANNED: job.want.cpu * tasks})
+
+
+def used_by_jobs(desk: Desk, ctx: Context, wanted: AllOf, *, asked: tuple[Columns, Columns]) -> Use:
+    """The same of some jobs alone, which the sums do not know: their records are read. Blocks."""
+    by, tres = asked
+    columns = tuple(dict.fromkeys([*by, "tres", "partition"]))
+    found: dict[Key, int] = {}
+    start, end = wanted.window.start or 0, wanted.window.end or ctx.now
+    for job in filter(matcher(wanted, ctx), _jobs(desk, ctx, wanted.window)):
+        begun, ended = job.started, min(job.ended or ctx.now, ctx.now)
+        if begun is None or min(ended, end) <= max(begun, start):
+            continue
+        billing = units(ctx.site, job.alloc, job.partition)
+        since, until = max(begun, start), min(ended, end)
+        entries = usage(
+            payer_of(job, job.attempt), job.alloc, billing=billing, started=since, ended=until
+        )
+        for cell, amount in summed(entries).items():
+            if cell.span == HOUR and cell.tres in tres:
+                key = tuple(getattr(cell, column) for column in columns)
+                found[key] = found.get(key, 0) + amount
+    return Use(columns, found)
+
+
+def _jobs(desk: Desk, ctx: Context, window: Window) -> Iterator[Job]:
+    query = HistoryQuery(since=window.start, until=window.end, held=ctx.jobs)
+    yield from (job for job in desk.history.jobs(query) if job.id not in ctx.jobs)
+    yield from ctx.jobs.values()
 
 
 def whole_of(site: Site, use: Use, seconds: int) -> dict[str, int]:

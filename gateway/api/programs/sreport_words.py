@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accounting.rollup import DAY, HOUR
+from gateway.api.desk import Desk
 from gateway.api.programs.reading import Options, fail
+from gateway.api.programs.sacct_filters import hosts
 from gateway.query.context import Context
+from gateway.query.refs import cut_list, read_ref
 from gateway.query.reportunits import MINUTES, Unit, unit_of
+from gateway.query.sacct import AllOf, Window
 from gateway.query.tresnames import FIXED
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.values import read_digits
@@ -14,13 +18,10 @@ from sbatch_shim.grammar.values import read_digits
 BAD_CONDITION = " Unknown condition: {}\nUse keyword set to modify value\n"
 BAD_TIME = "Invalid time specification (pos=0): {}\n"
 BAD_COUNT = "sreport: error: Invalid value for TopCount ({})\n"
-BAD_UNIT = "unknown time format {}\n"
+BAD_UNIT = "unknown time format {}"
 NO_TRES = "sreport: fatal: No valid TRES given\n"
-CONDITIONS = (
-    "accounts", "all_clusters", "clusters", "end", "format", "groups", "names", "qos", "start",
-    "topcount", "tree", "users", "wckeys", "partitions", "nodes", "jobs", "gid", "grouping",
-    "flatview", "acctasparent", "printjobcount",
-)  # fmt: skip
+CONDITIONS = ("all_clusters", "clusters", "end", "format", "start")
+"""Of every report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,18 @@ class Words:
     code: int
 
 
-def words_of(options: Options, ctx: Context) -> Words:
-    """As they were typed; most that is wrong is told and passed over. Raises Finished."""
+def words_of(options: Options, ctx: Context, *, takes: Sequence[str]) -> Words:
+    """As they were typed; most that is wrong is told and passed over. Raises Finished.
+
+    `takes` are the report's own conditions.
+    """
     said: list[str] = []
     unit = unit_of(options.text("time") or MINUTES.name)
     if unit is None:
         said.append(BAD_UNIT.format(options.text("time")))
-    given, unknown = _conditions(options.words[2:])
+    given, unknown = _conditions(options.words[2:], (*CONDITIONS, *takes))
+    if named := options.text("cluster") or options.text("clusters"):
+        given["clusters"] = named
     said += unknown
     window = _window(given, ctx, said)
     if given.get("topcount") and read_digits(given["topcount"]) is None:
@@ -51,6 +57,25 @@ def words_of(options: Options, ctx: Context) -> Words:
     return Words(given, window, tres, unit or MINUTES, "".join(said), int(bool(unknown)))
 
 
+async def wanted_jobs(desk: Desk, words: Words) -> AllOf | None:
+    """The jobs that a report on sizes is of, where it names some in a way that sums do not know."""
+    given = words.given
+    if not {"jobs", "nodes", "gid"} & given.keys():
+        return None
+    groups = None
+    if "gid" in given:
+        named = [word for word in given["gid"].split(",") if word]
+        found = [await desk.read(desk.gids, name) for name in named]
+        groups = frozenset(str(number) for number in found if number is not None)
+    refs = [read_ref(word) or () for word in cut_list(given.get("jobs", ""))]
+    return AllOf(
+        window=Window(*words.window),
+        jobs=tuple(ref for some in refs for ref in some) if "jobs" in given else None,
+        nodes=hosts(given.get("nodes")),
+        groups=groups,
+    )
+
+
 def _tres(options: Options, ctx: Context) -> tuple[str, ...]:
     """The TRES of the report; cpu unless others are asked for."""
     text = (options.text("tres") or "cpu").lower()
@@ -58,25 +83,27 @@ def _tres(options: Options, ctx: Context) -> tuple[str, ...]:
     known = (*FIXED, *gres)
     if text == "all":
         return known
-    asked = tuple(word for word in text.split(",") if word)
-    if not any(word in known or word.startswith("gres/") for word in asked):
+    asked = tuple(word for word in text.split(",") if word in known)
+    if not asked:
         raise fail(NO_TRES)
     return asked
 
 
-def _conditions(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Conditions by their full name, and what is said of those that are none.
+def _conditions(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Conditions by their full name, and what is said of those that the report has not.
 
     Bare words name clusters.
     """
     found, said = {}, []
     for word in words:
         key, equals, value = word.partition("=")
-        name = next((one for one in CONDITIONS if one.startswith(key.lower())), None)
+        name = next((one for one in known if one.startswith(key.lower())), None)
         if name is not None:
             found[name] = value
         elif equals:
             said.append(BAD_CONDITION.format(word))
+        else:
+            found["clusters"] = ",".join(filter(None, (found.get("clusters"), word)))
     return found, said
 
 

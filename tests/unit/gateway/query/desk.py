@@ -50,6 +50,7 @@ class Past:
     spent: Mapping[int, int] = field(default_factory=dict)
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     asked: list[HistoryQuery] = field(default_factory=list)
+    reserved: Sequence[Any] = ()
 
     def jobs(self, query: HistoryQuery) -> Iterator[Job]:
         self.asked.append(query)
@@ -78,6 +79,12 @@ class Past:
     def charges(self, since: int, *, span: int = 0, until: int = 0) -> Sequence[Any]:
         del since, span, until
         return ()
+
+    def first_use(self) -> int | None:
+        return None
+
+    def reservation_facts(self) -> Sequence[Any]:
+        return self.reserved
 
     def used(self, **_: Any) -> Mapping[Any, int]:
         return {}

@@ -2,31 +2,36 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.model.ids import NodeName
+from broker.model.reservation import Reservation, ReservationEvent, ReservationGone, ReservationSet
 from gateway.api.programs.sreport import sreport
 from gateway.api.wire import Answer
 from gateway.config.load import load
 from gateway.config.site import site
 from tests.unit.gateway.query.desk import Past, ask, desk_of, snapshot, text
+from tests.unit.gateway.query.records import NOON, running
 
 CONFIG = load((Path(__file__).parents[4] / "conformance" / "site.yaml").read_text())
 SITE = site(CONFIG, service_uid=0, uid_of=lambda _: 2001, price_of=lambda _: None)
 HOUR = 3600
-COLUMNS = ("account", "user", "qos", "partition", "size", "tres")
+COLUMNS = ("account", "user", "qos", "partition", "size", "tres", "wckey", "reservation")
 USED = {
-    # account, user, qos, partition, size, tres
-    ("physics", "nobody1", "normal", "ec2", 4, "cpu"): 2 * HOUR,
-    ("physics", "nobody1", "normal", "ec2", 4, "mem"): 60,
-    ("physics", "nobody1", "normal", "ec2", 4, "jobs"): 3,
-    ("chem", "nobody1", "high", "ec2", 1, "cpu"): HOUR,
-    ("chem", "nobody1", "high", "ec2", 1, "jobs"): 1,
-    ("chem", "nobody2", "normal", "debug", 64, "cpu"): 3 * HOUR,
-    ("chem", "nobody2", "normal", "debug", 64, "jobs"): 2,
+    # account, user, qos, partition, size, tres (, wckey, reservation)
+    ("physics", "nobody1", "normal", "ec2", 4, "cpu", "", ""): 2 * HOUR,
+    ("physics", "nobody1", "normal", "ec2", 4, "mem", "", ""): 60,
+    ("physics", "nobody1", "normal", "ec2", 4, "jobs", "", ""): 3,
+    ("chem", "nobody1", "high", "ec2", 1, "cpu", "proj1", "week"): HOUR,
+    ("chem", "nobody1", "high", "ec2", 1, "jobs", "proj1", "week"): 1,
+    ("chem", "nobody2", "normal", "debug", 64, "cpu", "proj2", ""): 3 * HOUR,
+    ("chem", "nobody2", "normal", "debug", 64, "jobs", "proj2", ""): 2,
+    ("", "", "", "debug", 0, "planned/cpu", "", ""): 5 * HOUR,
+    ("", "", "", "", 0, "down/cpu", "", ""): 8 * HOUR,
 }
 
 
@@ -34,18 +39,21 @@ USED = {
 class Summed(Past):
     asked_for: list[dict[str, Any]] = field(default_factory=list)
 
+    def first_use(self) -> int | None:
+        return 0
+
     def used(self, **how: Any) -> dict[Any, int]:
         self.asked_for.append(how)
         found: dict[Any, int] = {}
         for row, amount in USED.items():
             key = tuple(row[COLUMNS.index(name)] for name in how["by"])
-            if row[-1] in how["tres"]:
+            if row[5] in how["tres"]:
                 found[key] = found.get(key, 0) + amount
         return found
 
 
-def said(line: str) -> Answer:
-    past = Summed()
+def said(line: str, *facts: ReservationEvent) -> Answer:
+    past = Summed(reserved=facts)
     window = () if "start=" in line else ("start=2020-01-01", "end=2020-01-02")
     words = (*line.split(" "), *window)
     return ask(sreport, desk_of(snapshot([], site=SITE), past), words, uid=2001)
@@ -55,27 +63,53 @@ REPORTS = (
     ("sreport -nP cluster AccountUtilizationByUser", "oracle|root|||360|0\noracle|research|||360|0\noracle|chem|||240|0\noracle|chem|nobody1||60|0\noracle|chem|nobody2||180|0\noracle|physics|||120|0\noracle|physics|nobody1||120|0\n"),
     ("sreport -nP cluster AccountUtilizationByUser tree format=accounts,login,used users=nobody2", "root||360\n research||360\n  chem||240\n   chem|nobody2|180\n  physics||120\n"),
     ("sreport -nP cluster AccountUtilizationByUser accounts=physics format=accounts,login,used", "physics||120\nphysics|nobody1|120\n"),
+    ("sreport -nP -T energy,vmem cluster AccountUtilizationByUser accounts=physics", "oracle|physics|||energy|0\noracle|physics|||vmem|0\noracle|physics|nobody1||energy|0\noracle|physics|nobody1||vmem|0\n"),
     ("sreport -nP cluster AccountUtilizationByQOS format=accounts,qos,used accounts=chem", "chem||240\nchem|high|60\nchem|normal|180\n"),
-    ("sreport -nP -t hours cluster UserUtilizationByAccount", "oracle|nobody1||chem|1|0\noracle|nobody1||physics|2|0\noracle|nobody2||chem|3|0\n"),
-    ("sreport -nP -t hours -T cpu,mem cluster UserUtilizationByAccount users=nobody1", "oracle|nobody1||chem|cpu|1\noracle|nobody1||physics|cpu|2\noracle|nobody1||physics|mem|0\n"),
+    ("sreport -nP -t hours cluster UserUtilizationByAccount", "oracle|nobody2||chem|3|0\noracle|nobody1||physics|2|0\noracle|nobody1||chem|1|0\n"),
+    ("sreport -nP -t hours -T cpu,mem,foo cluster UserUtilizationByAccount users=nobody1", "oracle|nobody1||physics|cpu|2\noracle|nobody1||physics|mem|0\noracle|nobody1||chem|cpu|1\noracle|nobody1||chem|mem|0\n"),
     ("sreport -nP -t secper cluster UserUtilizationByAccount users=nobody2 format=login,used", "nobody2|10800(0.78%)\n"),
     ("sreport -nP user TopUsage topcount=2 format=login,account,used", "nobody2|chem|180\nnobody1|physics|120\n"),
-    ("sreport -nP user TopUsage group format=login,account,used", "nobody1|chem,physics|180\nnobody2|chem|180\n"),
-    ("sreport -nP -t hours cluster Utilization", "oracle|6|0|0|378|0|384\n"),
-    ("sreport -nP -t percent cluster Utilization format=allocated,idle,reported", "1.56%|98.44%|100.00%\n"),
-    ("sreport -nP -t hours job SizesByAccount", "oracle|research|3|3|0|0|0|1.56%\n"),
-    ("sreport -nP -t hours job SizesByAccount flatview grouping=2,10", "oracle|chem|1|0|3|1.04%\noracle|physics|0|2|0|0.52%\n"),
-    ("sreport -nP job SizesByAccount printjobcount", "oracle|research|4|2|0|0|0|100.00%\n"),
-    ("sreport -nP cluster WCKeyUtilizationByUser", ""),
+    ("sreport -nP user TopUsage accounts=physics format=login,account,used", "nobody1|physics|120\n"),
+    ("sreport -nP user TopUsage group users=nobody1 format=login,account,used", "nobody1|chem,physics|180\n"),
+    ("sreport -nP -t hours cluster Utilization", "oracle|6|8|0|365|5|384\n"),
+    ("sreport -nP -t hours -T all cluster Utilization format=tresname,all,tresc", "cpu|6|16\nmem|0|64000\nenergy|0|0\nbilling|0|16\nfs/disk|0|0\nvmem|0|0\npages|0|0\ngres/gpu|0|8\ngres/gpu:a10g|0|8\n"),
+    ("sreport -nP -t percent cluster Utilization format=allocated,idle,reported", "1.56%|95.05%|100.00%\n"),
+    ("sreport -nP -t hours cluster Utilization format=overcommitted,tresname,trescount", "0|cpu|16\n"),
+    ("sreport -nP -t hours job SizesByAccount", "oracle|root|3|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount AcctAsParent", "oracle|research|3|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount AcctAsParent accounts=research", "oracle|chem|1|3|0|0|0|66.67%\noracle|physics|2|0|0|0|0|33.33%\n"),
+    ("sreport -nP -t hours job SizesByAccount AcctAsParent accounts=chem", ""),
+    ("sreport -nP -t hours job SizesByAccount accounts=research,chem", "oracle|research|3|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount accounts=chem", "oracle|chem|1|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount users=nobody2", "oracle|root|0|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount partitions=debug", "oracle|root|0|3|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount flatview grouping=2,10", "oracle|chem|1|0|3|66.67%\noracle|physics|0|2|0|33.33%\n"),
+    ("sreport -nP -t hours job SizesByAccount flatview accounts=research", ""),
+    ("sreport -nP -t hours job SizesByAccount grouping=individual", "oracle|root|1|2|3|100.00%\n"),
+    ("sreport -P -t hours job SizesByAccount grouping=5,2 format=account,0-4CPUs,5-1CPUs,>=2CPUs", "Account|0-4 CPUs|5-1 CPUs|>= 2 CPUs\nroot|3|0|5\n"),
+    ("sreport -P -t hours job SizesByAccount grouping=0,3 format=account,0-4294967295CPUs,0-2CPUs", "Account|0-4294967295 CPUs|0-2 CPUs\nroot|6|1\n"),
+    ("sreport -nP job SizesByAccount printjobcount", "oracle|root|4|2|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByWckey", "oracle|proj1|1|0|0|0|0|25.00%\noracle|proj2|0|3|0|0|0|75.00%\n"),
+    ("sreport -nP -t hours job SizesByWckey wckeys=proj1", "oracle|proj1|1|0|0|0|0|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccountAndWckey", "oracle|root:proj1|1|0|0|0|0|25.00%\noracle|root:proj2|0|3|0|0|0|75.00%\n"),
+    ("sreport -nP -t hours job SizesByAccountAndWckey flatview", "oracle|chem:proj1|1|0|0|0|0|16.67%\noracle|chem:proj2|0|3|0|0|0|50.00%\noracle|physics:|2|0|0|0|0|33.33%\n"),
+    ("sreport -nP -t hours cluster WCKeyUtilizationByUser", "oracle|proj1|||1\noracle|proj1|nobody1||1\noracle|proj2|||3\noracle|proj2|nobody2||3\n"),
+    ("sreport -nP -t hours cluster WCKeyUtilizationByUser wckeys=proj1 format=wckey,used", "proj1|1\nproj1|1\n"),
+    ("sreport -nP -t hours cluster UserUtilizationByWCKey users=nobody2", "oracle|nobody2||proj2|3\n"),
+    ("sreport -nP -t hours cluster AccountUtilizationByUser clusters=other", ""),
+    ("sreport -nP -t hours cluster Utilization tree", ""),
+    ("sreport -nP -M oracle -t hours cluster Utilization format=allocated", "6\n"),
     ("sreport -nP reservation Utilization", ""),
-    ("sreport -nP -t hours cluster UserUtilizationByAccount partitions=debug format=login,used", "nobody2|3\n"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "out"), REPORTS)
 def test_a_report_has_its_lines(line: str, out: str) -> None:
     answer = said(line)
-    assert (text(answer.out), text(answer.err), answer.code) == (out, "", 0)
+    shown = text(answer.out)
+    if " -P " in line:
+        shown = shown[shown.rindex("-" * 80) + 81 :]
+    assert (shown, text(answer.err), answer.code) == (out, "", 0)
 
 
 def test_headlines_say_what_is_counted_and_in_what() -> None:
@@ -94,6 +128,14 @@ def test_headlines_say_what_is_counted_and_in_what() -> None:
         ("sreport -T cpu,mem job SizesByAccount", " Job report only supports a single --tres type.\n Generate a separate report for each TRES type.\n"),
         ("sreport job foo", 'Not valid report foo\nValid job reports are, "SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"\n'),
         ("sreport cluster Utilization foo=1", " Unknown condition: foo=1\nUse keyword set to modify value\n"),
+        ("sreport cluster Utilization accounts=chem", " Unknown condition: accounts=chem\nUse keyword set to modify value\n"),
+        ("sreport reservation Utilization users=x", " Unknown condition: users=x\nUse keyword set to modify value\n"),
+        ("sreport user top wckeys=a", " Unknown condition: wckeys=a\nUse keyword set to modify value\n"),
+        ("sreport --local -a cluster Utilization", "Only one cluster option can be used (--all_clusters OR --cluster OR --local)\n"),
+        ("sreport -T cpu,node cluster Utilization", "sreport: fatal: TRES node usage is no longer reported in the Cluster Utilization report.  Please use TRES CPU instead.\n"),
+        ("sreport -T node -t percent user top", "sreport: fatal: TRES node usage is no longer reported in percent format reports.  Please use TRES CPU instead.\n"),
+        ("sreport -T gres/foo user top", "sreport: fatal: No valid TRES given\n"),
+        ("sreport job SizesByAccount grouping=individual users=nobody9", " We need a grouping list to set up the print.\n"),
         ("sreport -T foo cluster Utilization", "sreport: fatal: No valid TRES given\n"),
         ("sreport user top topcount=x", "sreport: error: Invalid value for TopCount (x)\n"),
         ("sreport c utilization", "invalid keyword: c\n"),
@@ -122,3 +164,64 @@ def test_sizes_of_another_tres_say_so() -> None:
 )  # fmt: skip
 def test_a_window_is_rounded_to_hours(window: str, span: str) -> None:
     assert span in text(said(f"sreport cluster Utilization {window}").out)
+
+
+NEW_YEAR = 1_577_836_800
+WEEK = Reservation(
+    name="week", start=NEW_YEAR + 10 * HOUR, end=NEW_YEAR + 12 * HOUR,
+    nodes=(NodeName("ec2-1"), NodeName("ec2-2")), users=("alice",),
+)  # fmt: skip
+
+
+def made(record: Reservation, at: int = NEW_YEAR) -> ReservationSet:
+    return ReservationSet(at=at, record=record)
+
+
+def gone(hour: int, name: str = "week") -> ReservationGone:
+    return ReservationGone(at=NEW_YEAR + hour * HOUR, name=name)
+
+
+HELD = (
+    # what became of it, the report's lines
+    ((made(WEEK),), "week|2020-01-01T10:00:00|2020-01-01T12:00:00|cpu|60|900\n"),
+    ((made(WEEK), gone(13)), "week|2020-01-01T10:00:00|2020-01-01T12:00:00|cpu|60|900\n"),
+    ((made(WEEK), gone(11)), "week|2020-01-01T10:00:00|2020-01-01T11:00:00|cpu|60|420\n"),
+    ((made(WEEK), gone(9)), ""),
+    ((made(WEEK), made(replace(WEEK, end=WEEK.end + HOUR), NEW_YEAR + 11 * HOUR)), "week|2020-01-01T10:00:00|2020-01-01T13:00:00|cpu|60|1380\n"),
+    ((made(WEEK), made(replace(WEEK, start=WEEK.start + 24 * HOUR, end=WEEK.end + 24 * HOUR), WEEK.end)), "week|2020-01-01T10:00:00|2020-01-01T12:00:00|cpu|60|900\n"),
+    ((made(replace(WEEK, start=WEEK.start + 24 * HOUR, end=WEEK.end + 24 * HOUR)),), ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "out"), HELD)
+def test_a_reservation_is_reported_for_each_time_that_it_was_there(
+    facts: tuple[ReservationEvent, ...], out: str
+) -> None:
+    line = "sreport -nP reservation Utilization format=name,start,end,tresname,allocated,idle"
+    assert text(said(line, *facts).out) == out
+    assert text(said(f"{line} names=other", *facts).out) == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "out"),
+    [
+        ((), "21|8|0|350|5|384\n"),  # who may use it and does not has it nonetheless
+        (("MAINT",), "6|8|15|350|5|384\n"),
+        (("MAINT", "IGNORE_JOBS"), "6|8|0|365|5|384\n"),
+    ],
+)
+def test_time_of_reservations_is_allocated_or_planned_down(
+    flags: tuple[str, ...], out: str
+) -> None:
+    line = "sreport -nP -t hours cluster Utilization format=all,down,plannedd,idle,planned,rep"
+    assert text(said(line, made(replace(WEEK, flags=flags))).out) == out
+
+
+def test_jobs_on_nodes_of_groups_or_by_id_are_read_one_by_one() -> None:
+    began = replace(running(1), started=NOON - 2 * HOUR, last_node_names=("ec2-1",))
+    other = replace(running(2), started=NOON - 2 * HOUR, last_node_names=("ec2-2",))
+    for which in ("nodes=ec2-1", "jobs=1"):
+        words = ("sreport", "-nP", "-t", "seconds", "job", "SizesByAccount", which, "printjobcount")
+        desk = desk_of(snapshot([began, other], site=SITE), Summed())
+        window = ("start=2026-11-30T08:00", "end=2026-11-30T12:00")
+        assert text(ask(sreport, desk, (*words, *window)).out).startswith("oracle|root|1|0")
