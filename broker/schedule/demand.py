@@ -47,6 +47,8 @@ class Demand:
     """Cpus of a node that the jobs of the partition may hold together (MaxCPUsPerNode)."""
     tasks_open: bool = False
     """The nodes are a range and no tasks were asked for: their number is known at the start."""
+    named: frozenset[str] = frozenset()
+    """All of these nodes, or no others (`-w`)."""
 
     def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
         """What the job takes for them of a node that has `node` and enough for `for_tasks`."""
@@ -106,6 +108,8 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
     sorts = kinds(parse(asked.constraint)) if asked.constraint else ()
     least = sum(one.count for one in sorts)
     nodes = max(asked.min_nodes or 1, least)
+    if asked.max_nodes is None:
+        nodes = max(nodes, len(asked.nodelist))
     tasks = asked.tasks or nodes * (asked.tasks_per_node or 1)
     if asked.tasks and asked.min_nodes:
         nodes = max(least, min(nodes, asked.tasks))
@@ -118,7 +122,7 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         max_nodes=_max_nodes(asked, tasks, least),
         kinds=sorts,
         tasks=tasks,
-        tasks_per_node=asked.tasks_per_node,
+        tasks_per_node=asked.tasks_per_node or _served_together(spec),
         cpus_per_task=asked.cpus_per_task or 1,
         min_cpus=asked.min_cpus_per_node or 1,
         mem_per_node=per_node,
@@ -126,7 +130,7 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         mem_per_gpu=asked.mem_per_gpu_mib if isinstance(asked.mem_per_gpu_mib, int) else None,
         gres=asked.gres,
         gpus=asked.gpus,
-        gpus_per_task=asked.gpus_per_task,
+        gpus_per_task=() if _gpus_of_node(asked) else asked.gpus_per_task,
         cpus_per_gpu=asked.cpus_per_gpu,
         whole_node=asked.exclusive or (partition is not None and partition.whole_nodes),
         partition=partition.name if partition else "",
@@ -136,7 +140,19 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         tasks_per_core=asked.tasks_per_core,
         fewest=spec.option("use-min-nodes") is not None or _by_gpus(asked) is not None,
         tasks_open=asked.tasks is None and asked.tasks_per_node is None and _is_range(asked),
+        named=frozenset(asked.nodelist),
     )
+
+
+def _gpus_of_node(asked: Resources) -> int:
+    return sum(one.count for one in asked.gres if one.name == "gpu")
+
+
+def _served_together(spec: TaskSpec) -> int | None:
+    """How many tasks the GPUs of one node serve, where so many share one (22.05)."""
+    gpus = _gpus_of_node(spec.resources)
+    each = gpus and (spec.option("ntasks-per-gpu") or spec.option("ntasks-per-tres"))
+    return int(each) * gpus if each else None
 
 
 def _is_range(asked: Resources) -> bool:
@@ -146,6 +162,8 @@ def _is_range(asked: Resources) -> bool:
 def _max_nodes(asked: Resources, tasks: int, least: int) -> int | None:
     if asked.max_nodes is not None:
         return max(least, min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes)
+    if asked.nodelist:
+        return None
     if asked.min_nodes is not None:
         return max(least, min(asked.min_nodes, tasks))
     return _by_gpus(asked)

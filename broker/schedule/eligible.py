@@ -21,11 +21,16 @@ def eligible(one: Room, job: Job, partition: Partition) -> bool:
     asked = job.spec.resources
     if partition.name not in node.partitions or node.drain or not node.state.takes_work:
         return False
-    if asked.nodelist and node.name not in asked.nodelist:
+    if _is_bound(asked) and node.name not in asked.nodelist:
         return False
     if node.name in asked.exclude:
         return False
     return not _is_anothers(one, job, partition) and is_of_kind(node, asked)
+
+
+def _is_bound(asked: Resources) -> bool:
+    """Whether it has to do with the nodes it names; more join them where they are too few."""
+    return asked.max_nodes is not None and asked.max_nodes <= len(asked.nodelist)
 
 
 def _is_anothers(one: Room, job: Job, partition: Partition) -> bool:

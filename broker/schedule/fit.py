@@ -66,7 +66,10 @@ def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
     """Shares on the fewest of `rooms`, in their order; None if it does not fit.
 
     As Slurm 25.11 (cons_tres, no -N): one node if one has room, else nodes are filled in order.
+    Nodes that are named come first; others join all of them where they are too few.
     """
+    if ask.named:
+        rooms = sorted(rooms, key=lambda one: one.name not in ask.named)
     if not ask.kinds:
         return _fewest(ask, rooms)
     sorted_out = _of_kinds(ask, [one for one in rooms if _most(ask, one, 1, part=())])
@@ -129,7 +132,15 @@ def _spread(ask: Demand, rooms: Sequence[Room], *, count: int) -> tuple[Share, .
         shares.append(share_of(ask, one, most, part=part))
         tasks -= most
         gpus = _less(gpus, part)
-    return tuple(shares) if len(shares) == count and tasks == 0 else None
+    if len(shares) < count or tasks or not _are_named(ask, shares):
+        return None
+    return tuple(shares)
+
+
+def _are_named(ask: Demand, shares: Sequence[Share]) -> bool:
+    """Whether none of the named nodes was passed over for another."""
+    taken = {share.node for share in shares}
+    return taken >= ask.named or taken <= ask.named
 
 
 def even_shares(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...]:

@@ -93,6 +93,7 @@ class Pool:
         if not view.reservations:
             return False
         suited = [one for one in self.rooms.values() if eligible(one, job, ask.partition)]
+        suited = [one for one in suited if one.name in ask.demand.named] or suited
         left = [one for one in suited if may_have(one.name, job, view.reservations, now=view.now)]
         return len(left) < min(ask.demand.min_nodes, len(suited))
 

@@ -52,20 +52,22 @@ def node_count(job: Job, ctx: Context) -> int:
 
 
 def least_nodes(job: Job, ctx: Context) -> int:
-    """What was asked for, or what the cpus and GPUs need on the partition's largest node."""
+    """What was asked for, or what the tasks and GPUs need on the partition's largest node."""
     want, asked = job.want, job.spec.resources
     if asked.max_nodes == 0:
         return 0
     if asked.tasks and asked.tasks_per_node:
         return max(want.node, -(-asked.tasks // asked.tasks_per_node))
     gpus = sum(gpu.count for gpu in asked.gpus)
-    if want.node > 1 or max(want.cpu, gpus) <= 1 or job.reason == IMPOSSIBLE:
-        return want.node or 1
+    least = want.node or 1
+    if max(asked.tasks or 1, want.cpu, gpus) <= 1 or job.reason == IMPOSSIBLE:
+        return least
     part = _part(job, ctx)
-    if part is None or not part.largest_cpus or (asked.min_nodes is not None and not gpus):
-        return 1
+    if part is None or not part.largest_cpus or (asked.max_nodes is not None and not gpus):
+        return least
+    together = max(1, part.largest_cpus // cpus_per_task(job, ctx))
     by_gpus = -(-gpus // part.largest_gpus) if part.largest_gpus else 1
-    return max(-(-want.cpu // part.largest_cpus), by_gpus, 1)
+    return max(-(-tasks(job, ctx) // together), by_gpus, least)
 
 
 def node_range(job: Job, ctx: Context) -> str:
@@ -231,7 +233,7 @@ def _gpus(text: str | None) -> str | None:
 
 def tres_per_node(job: Job, _: Context) -> str | None:
     option = job.spec.option
-    parts = [_typed(option("gres")), _gpus(option("gpus-per-node"))]
+    parts = [_gpus(option("gpus-per-node")), _typed(option("gres"))]
     texts = [part for part in parts if part]
     if job.spec.options:
         return ",".join(texts) or None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from broker.model.site import Site
 from broker.model.spec import Gres
@@ -23,11 +24,18 @@ NEEDS_GPUS_OR_TASKS = (
     " node/ntask specification"
 )
 
-FEWER_IN_ALL = "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
-FEWER_GPUS = "Failed to validate job spec, --gpus < -N"
 WITH_AND_WITHOUT = "Invalid GRES specification (with and without type identification)"
 
 Part = Mapping[str, Given]
+
+
+class Gpus(NamedTuple):
+    """How many GPUs are asked for in each way; 0 where nothing is said of it."""
+
+    whole: int
+    node: int
+    socket: int
+    task: int
 
 
 class NamelessError(Exception):
@@ -81,12 +89,15 @@ class Spelling:
 
 def per_node(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
     """`--gres`, `--gpus-per-node`, `--gpus-per-socket`. Raises Complaint, NamelessError."""
-    items: list[Item] = []
-    if "gres" in part:
-        items += _gres_items(part["gres"].text or "", spelling)
-    if "gpus-per-node" in part:
-        items = [item for item in items if item.name != GPU] + _gpus(part, "gpus-per-node")
-    return spelling.gres([*items, *_per_socket(part)])
+    return spelling.gres([*_of_node(part, spelling), *_per_socket(part)])
+
+
+def _of_node(part: Part, spelling: Spelling) -> list[Item]:
+    """Of the two the GPUs of `--gres` count (22.05)."""
+    items = _gres_items(part["gres"].text or "", spelling) if "gres" in part else []
+    if any(item.name == GPU for item in items):
+        return items
+    return items + _gpus(part, "gpus-per-node")
 
 
 def _per_socket(part: Part) -> list[Item]:
@@ -116,10 +127,7 @@ def per_job(part: Part, spelling: Spelling, *, nodes: int | None = None) -> tupl
 
     `nodes`: how many were asked for, where that is one number.
     """
-    found = spelling.gres(_gpus(part, "gpus") or _implied(part, nodes))
-    if found and nodes and total(found) < nodes:
-        raise Complaint(FEWER_GPUS, BAD_GRES)
-    return found
+    return spelling.gres(_gpus(part, "gpus") or _implied(part, nodes))
 
 
 def _implied(part: Part, nodes: int | None) -> list[Item]:
@@ -137,9 +145,12 @@ OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", 
 
 def must_be_of_one_mind(asked: Iterable[Gres]) -> None:
     """GPUs with a type and without one are not asked for together. Raises Complaint (22.05)."""
-    typed = {one.type is not None for one in asked if one.name == GPU}
-    if len(typed) > 1:
+    if _are_of_two_minds(asked):
         raise Complaint(WITH_AND_WITHOUT)
+
+
+def _are_of_two_minds(asked: Iterable[Gres]) -> bool:
+    return len({one.type is not None for one in asked if one.name == GPU}) > 1
 
 
 def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
@@ -182,11 +193,20 @@ def _gpus(part: Part, long: str) -> list[Item]:
         return [Item(GPU, part[long].text, 1)]
 
 
-def must_agree(each: Iterable[Gres], whole: Iterable[Gres]) -> None:
-    """In all there are no fewer GPUs than on one node. Raises Complaint (22.05)."""
-    asked = list(whole)
-    if asked and total(asked) < total(each):
-        raise Complaint(FEWER_IN_ALL, BAD_GRES)
+def counted(part: Part, spelling: Spelling) -> Gpus:
+    """How many GPUs are asked for in which way; none if some have a type and some have not.
+
+    Raises as `per_node`.
+    """
+    asked = (
+        spelling.gres(_gpus(part, "gpus")),
+        spelling.gres(_of_node(part, spelling)),
+        spelling.gres(_gpus(part, "gpus-per-socket")),
+        per_task(part, spelling),
+    )
+    if _are_of_two_minds(one for part in asked for one in part):
+        return Gpus(0, 0, 0, 0)
+    return Gpus(*map(total, asked))
 
 
 def total(gres: Iterable[Gres]) -> int:

@@ -1,7 +1,7 @@
 """The resource options of one job component as the spec's Resources."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal
 
@@ -9,7 +9,8 @@ from broker.model import constraint
 from broker.model.errors import BadOption
 from broker.model.site import Site
 from broker.model.spec import Memory, Resources
-from gateway.translate import gres
+from gateway.translate import gpu_layout, gres
+from gateway.translate.gpu_layout import Layout
 from gateway.translate.refusals import (
     BAD_FEATURE,
     BAD_NODE,
@@ -19,7 +20,7 @@ from gateway.translate.refusals import (
 )
 from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError, error_line, failed, fatal
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
-from sbatch_shim.grammar.parse import COMMAND_LINE, Given
+from sbatch_shim.grammar.parse import Given
 
 Part = Mapping[str, Given]
 Refuse = Callable[[str], GrammarError]
@@ -74,34 +75,35 @@ def _resources(asked: Asking) -> Resources:
     part, spelling = asked.part, asked.spelling
     nodelist = _nodelist(asked)[: asked.number("ntasks")]
     low, high = _node_count(asked, len(nodelist))
-    fixed = low if low == high or high is None else None
+    fixed = low if high in {low, None} else None
+    gpus = gres.counted(part, spelling)
+    gpu_layout.must_nest(gpus)
     each, whole = gres.per_node(part, spelling), gres.per_job(part, spelling, nodes=fixed)
     by_task = gres.per_task(part, spelling)
-    gres.must_agree(each, whole)
-    gpus = gres.total(each) + gres.total(whole) + gres.total(by_task)
-    gres.must_have_gpus(part, gpus=gpus)
+    layout = _layout(asked, gpus, Layout(least=low, most=high))
+    gres.must_have_gpus(part, gpus=gres.total((*each, *whole, *by_task)))
     gres.must_be_of_one_mind((*each, *whole, *by_task))
     _must_have_nodes(asked, nodelist)
     exclude = _exclude(asked, nodelist)
     shape = _shape(asked)
     return Resources(
-        min_nodes=low,
-        max_nodes=high,
-        tasks=_tasks(asked, gres.total(whole), gres.total(by_task)),
-        tasks_per_node=asked.number("ntasks-per-node"),
+        min_nodes=layout.least,
+        max_nodes=layout.most,
+        tasks=layout.tasks,
+        tasks_per_node=layout.tasks_per_node,
         cpus_per_task=asked.number("cpus-per-task") or gres.tres_per_task(part).get("cpu"),
         min_cpus_per_node=asked.number("mincpus"),
         sockets=shape[0],
         cores_per_socket=shape[1],
         threads_per_core=shape[2],
-        tasks_per_socket=asked.number("ntasks-per-socket"),
+        tasks_per_socket=layout.tasks_per_socket,
         tasks_per_core=asked.number("ntasks-per-core"),
         mem_per_node_mib=_whole_node(asked) or asked.memory("mem"),
         mem_per_cpu_mib=None if _whole_node(asked) else asked.memory("mem-per-cpu"),
         mem_per_gpu_mib=asked.memory("mem-per-gpu"),
         tmp_mib=asked.number("tmp"),
         gres=each,
-        gpus=() if by_task else whole,
+        gpus=() if by_task or gpus.node else whole,
         gpus_per_task=by_task,
         cpus_per_gpu=asked.number("cpus-per-gpu"),
         constraint=_features(asked, "constraint"),
@@ -124,24 +126,29 @@ NO_HOSTS = (
 
 
 def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
-    """Least and most; a most of 0 is refused by the controller, but for `--test-only` (25.11)."""
+    """Least and most; a most of 0 is refused by the controller, but for `--test-only` (25.11).
+
+    More nodes join those that are `named` where they are too few.
+    """
     given = asked.part.get("nodes")
     if given is None:
-        return (named, named) if named else (None, None)
+        return named or None, None
     if "test-only" in asked.part:
         return given.value.low or None, given.value.high or None
     return given.value.low or None, given.value.high
 
 
-def _tasks(asked: Asking, gpus: int, by_task: int) -> int | None:
-    """Asked outright, or implied by figures per GPU."""
-    told = asked.number("ntasks") or _by_geometry(asked)
-    if told is not None or not gpus:
-        return told
-    per_gpu = asked.number("ntasks-per-gpu") or asked.number("ntasks-per-tres")
-    if per_gpu:
-        return gpus * per_gpu
-    return gpus // by_task or None if by_task else None
+def _layout(asked: Asking, gpus: gres.Gpus, nodes: Layout) -> Layout:
+    """Nodes and tasks as they are asked for outright, or as GPUs imply them."""
+    told = replace(
+        nodes,
+        tasks=asked.number("ntasks") or _by_geometry(asked),
+        tasks_per_node=asked.number("ntasks-per-node"),
+        tasks_per_socket=asked.number("ntasks-per-socket"),
+        sockets=_shape(asked)[0],
+    )
+    each = asked.number("ntasks-per-gpu") or asked.number("ntasks-per-tres")
+    return gpu_layout.settled(gpus, told, tasks_per_gpu=each)
 
 
 def _whole_node(asked: Asking) -> Literal["ALL"] | None:
@@ -199,7 +206,7 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
     text = asked.text("nodelist")
     if text is None and "nodelist" in asked.part and not asked.part.keys() & {"nodes", "test-only"}:
         raise asked.refuse(NO_NODES)
-    if text is None and asked.text("nodefile"):
+    if asked.text("nodefile") and _last(asked, "nodelist", "nodefile") == "nodefile":
         text = _nodefile(asked, asked.text("nodefile") or "")
     elif text and "/" in text:
         text = asked.read_nodefile(text)
@@ -211,6 +218,11 @@ def _nodelist(asked: Asking) -> tuple[str, ...]:
     except HostlistError:
         raise fatal(asked.program, "Invalid node list specified") from None
     return tuple(sorted_names(set(names)))
+
+
+def _last(asked: Asking, *longs: str) -> str:
+    """Which of the options was given last."""
+    return [long for long in asked.part if long in longs][-1]
 
 
 def _nodefile(asked: Asking, file: str) -> str:
@@ -238,7 +250,10 @@ def _exclude(asked: Asking, nodelist: Iterable[str]) -> tuple[str, ...]:
 
 
 def must_know(asked: Asking) -> None:
-    """Refuses nodes, then partitions that the site has not: the controller's order (22.05)."""
+    """Refuses nodes, then partitions that the site has not: the controller's order (22.05).
+
+    No name at all is the default partition (25.11; 22.05 refuses it).
+    """
     wanted = (*_nodelist(asked), *_exclude(asked, ()))
     declared = {node.name for node in asked.site.nodes} if wanted else set()
     for name in wanted:
@@ -246,15 +261,9 @@ def must_know(asked: Asking) -> None:
             raise asked.refuse(BAD_NODE)
     names = [name for name in (asked.text("partition") or "").split(",") if name]
     unknown = ",".join(name for name in names if asked.site.partition(name) is None)
-    if unknown or _is_blank(asked):
-        line = FIRST_LINES["partition"].format(unknown or "(null)")
+    if unknown:
+        line = FIRST_LINES["partition"].format(unknown)
         raise asked.refuse_after(line, BAD_PARTITION)
-
-
-def _is_blank(asked: Asking) -> bool:
-    """Whether the command line names no partition behind -p; in a script that is taken (22.05)."""
-    given = asked.part.get("partition")
-    return given is not None and not given.text and given.source == COMMAND_LINE
 
 
 def _elastic(site: Site, name: str) -> bool:

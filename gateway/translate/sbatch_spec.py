@@ -1,7 +1,7 @@
 """One job component's options as a TaskSpec, judged as far as no record of a job is needed."""
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,6 +30,7 @@ from sbatch_shim.grammar.dependencies import (
 )
 from sbatch_shim.grammar.errors import failed
 from sbatch_shim.grammar.options import lookup
+from sbatch_shim.grammar.parse import Given
 from sbatch_shim.grammar.show import show_given
 
 Limits = tuple[tuple[str, int, int], ...]
@@ -164,12 +165,17 @@ def _must_be_acceptable(asked: Asking, by: Submitter) -> None:
     texts = ((given.text or "", LONGEST.get(long)) for long, given in asked.part.items())
     if any(most is not None and len(text) > most for text, most in texts):
         raise asked.refuse(refusals.TOO_LONG)
-    if "account" in asked.part and asked.text("account") is None:
-        raise asked.refuse(refusals.BAD_ACCOUNT)
+    for long, refused in BLANK_NAMES.items():
+        if long in asked.part and asked.text(long) is None:
+            raise asked.refuse(refused)
     if (asked.number("nice") or 0) < 0 and not by.admin:
         raise asked.refuse(refusals.BAD_NICE)
     if "reboot" in asked.part and not by.admin:
         raise asked.refuse_after(refusals.NO_REBOOT, refusals.NOT_ALLOWED)
+
+
+BLANK_NAMES = {"account": refusals.BAD_ACCOUNT, "qos": refusals.BAD_QOS}
+"""Of which a blank one is not the user's default, but none that exists (22.05)."""
 
 
 def _must_fit_together(asked: Asking) -> None:
@@ -229,16 +235,23 @@ def _dependency(condition: Condition) -> Dependency:
 
 
 def _signal(asked: Asking) -> SignalSpec | None:
-    given = asked.part.get("signal")
+    found = signal_of(asked.part)
+    if found is not None and found.reservation:
+        raise asked.refuse(refusals.NO_PREEMPTION)
+    return found
+
+
+def signal_of(part: Mapping[str, Given]) -> SignalSpec | None:
+    """`--signal`, a minute before the end unless it says more."""
+    given = part.get("signal")
     if given is None:
         return None
-    if given.value.reservation:
-        raise asked.refuse(refusals.NO_PREEMPTION)
     return SignalSpec(
         number=given.value.number,
         before=60 if given.value.before is None else given.value.before,
         batch=given.value.batch,
-        text=given.text,
+        reservation=given.value.reservation,
+        text=given.text or "",
     )
 
 

@@ -35,7 +35,15 @@ def read_dependencies(text: str) -> Conditions:
         raise DependencyError(text)
     separator = "?" if "?" in text else ","
     found = [condition for token in text.split(separator) for condition in _token(token)]
-    return Conditions(tuple(found), separator == "?")
+    return Conditions(tuple(_each_once(found)), separator == "?")
+
+
+def _each_once(found: list[Condition]) -> list[Condition]:
+    """The first of those alike in kind and job, whatever their delays (22.05)."""
+    first: dict[tuple[object, ...], Condition] = {}
+    for one in found:
+        first.setdefault((one.kind, one.job, one.task), one)
+    return list(first.values())
 
 
 def _token(token: str) -> list[Condition]:

@@ -30,7 +30,9 @@ class InstantError(ValueError):
         self.position = stopped(text)
 
     def complaint(self) -> str:
-        """The line that Slurm prints, without a prefix."""
+        """The line that Slurm prints, without a prefix; of blanks it prints none."""
+        if not self.text.strip():
+            return ""
         return f"Invalid time specification (pos={self.position}): {self.text}\n"
 
 

@@ -21,6 +21,7 @@ from sbatch_shim.grammar.errors import (
     warning_line,
 )
 from sbatch_shim.grammar.getopt import Reader, Said, scan, scan_all
+from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.table import GEOMETRY, MAIL, NO, OLD, REPEAT, REQ, SIGNAL
 from sbatch_shim.grammar.values import NodeCount, Signal
@@ -55,9 +56,9 @@ MEMORY_ENV_CLASH = (
     "SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."
 )
 CPUS_CLASH = "--cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive"
-TASKS_CLASH = (
-    "--ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
-)
+TASKS_CLASH = "--{} is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+OTHER_TASKS = ("gpus-per-task", "gpus-per-socket", "ntasks-per-node")
+"""What does not go with tasks by GPU, in the order that Slurm looks (22.05)."""
 TRES_CLASH = "Inconsistent values set to --ntasks-per-gpu={} and --ntasks-per-tres={} "
 SHARING_CLASH = "--exclusive and --oversubscribe options are mutually exclusive"
 
@@ -238,17 +239,22 @@ def judged(given: Part, notes: list[str], program: str) -> Part:
     """The options after Slurm's looks across them. Raises GrammarError for those that clash."""
     if "exclusive" in given and "oversubscribe" in given:
         raise fatal(program, SHARING_CLASH)
+    _must_share_gpus_one_way(given, program)
     _not_specialized(given, notes, program)
-    if "ntasks-per-node" in given and given.keys() & {"ntasks-per-gpu", "ntasks-per-tres"}:
-        raise fatal(program, TASKS_CLASH)
-    per_gpu, per_tres = given.get("ntasks-per-gpu"), given.get("ntasks-per-tres")
-    if per_gpu and per_tres and per_gpu.value != per_tres.value:
-        raise fatal(program, TRES_CLASH.format(per_gpu.value, per_tres.value))
     given = _one_memory(given, program)
     clash = {"cpus-per-task", "cpus-per-gpu"}
     if clash <= given.keys() and len({given[long].source == ENVIRONMENT for long in clash}) == 1:
         raise fatal(program, CPUS_CLASH)
     return _no_idle_nodes(given, notes, program=program)
+
+
+def _must_share_gpus_one_way(given: Part, program: str) -> None:
+    per_gpu, per_tres = given.get("ntasks-per-gpu"), given.get("ntasks-per-tres")
+    if per_gpu and per_tres and per_gpu.value != per_tres.value:
+        raise fatal(program, TRES_CLASH.format(per_gpu.value, per_tres.value))
+    clash = next((long for long in OTHER_TASKS if long in given), None)
+    if clash and (per_gpu or per_tres):
+        raise fatal(program, TASKS_CLASH.format(clash))
 
 
 def _not_specialized(given: Part, notes: list[str], program: str) -> None:
@@ -271,11 +277,11 @@ def _one_memory(given: Part, program: str) -> Part:
 
 
 def _no_idle_nodes(given: Part, notes: list[str], *, program: str) -> Part:
-    """No more nodes than tasks, with a warning."""
-    if "nodes" not in given or "ntasks" not in given:
+    """No more nodes than tasks, with a warning, whether counted or named."""
+    if "ntasks" not in given:
         return given
-    nodes, tasks = given["nodes"], given["ntasks"].value
-    low = nodes.value.low
+    nodes, tasks = given.get("nodes"), given["ntasks"].value
+    low = nodes.value.low if nodes is not None else _named(given.get("nodelist"))
     if low <= tasks:
         return given
     notes.append(
@@ -283,4 +289,15 @@ def _no_idle_nodes(given: Part, notes: list[str], *, program: str) -> Part:
             program, f"can't run {tasks} processes on {low} nodes, setting nnodes to {tasks}"
         )
     )
+    if nodes is None:
+        return given
     return {**given, "nodes": nodes._replace(value=NodeCount(tasks, tasks, ()))}
+
+
+def _named(nodelist: Given | None) -> int:
+    """How many nodes are named; those of a file are not looked at here."""
+    text = (nodelist.text or "") if nodelist is not None else ""
+    try:
+        return 0 if "/" in text or not text else len(set(expand(text)))
+    except HostlistError:
+        return 0

@@ -142,7 +142,7 @@ NEWER = {
 }
 """Not drawn, since 22.05 takes them otherwise."""
 NEWER_VALUES = {
-    ("gres", "gpu"): "25.11 takes it as one", ("qos", ""): "",
+    ("gres", "gpu"): "25.11 takes it as one", ("partition", ""): "25.11 takes it",
     ("signal", "R:TERM"): "25.11 refuses it here",
 }
 NOT_OF_ALL = frozenset({

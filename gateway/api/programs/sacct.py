@@ -207,7 +207,7 @@ def _window(options: Options, ctx: Context) -> Window:
 
 def _moment(options: Options, long: str, ctx: Context) -> int | None:
     text = options.text(long)
-    return _moment_of(text, ctx) if text else None
+    return _moment_of(text, ctx) if text and text.strip() else None
 
 
 def _moment_of(text: str, ctx: Context) -> int:

@@ -95,6 +95,17 @@ GPU = Gres(name="gpu")
         ),
         ({"mem_per_node_mib": 9000}, (4,), None),
         ({"tasks": 9, "mem_per_cpu_mib": 10}, (16,), [("n1", 9, 9, 0)]),
+        ({"nodelist": ("n2",)}, (4, 4), [("n2", 1, 1, 0)]),
+        ({"nodelist": ("n2",)}, (4, 0), None),
+        ({"nodelist": ("n2", "n3")}, (4, 4, 4), [("n2", 1, 1, 0), ("n3", 1, 1, 0)]),
+        ({"nodelist": ("n2",), "tasks": 5}, (4, 4), [("n2", 4, 4, 0), ("n1", 1, 1, 0)]),
+        ({"nodelist": ("n2",), "tasks": 5}, (4, 0, 4), None),
+        (
+            {"nodelist": ("n3",), "min_nodes": 2, "max_nodes": 2},
+            (4, 4, 4),
+            [("n3", 1, 1, 0), ("n1", 1, 1, 0)],
+        ),
+        ({"nodelist": ("n2", "n3"), "min_nodes": 1, "max_nodes": 1}, (4, 0, 4), [("n3", 1, 1, 0)]),
     ],
 )
 def test_a_job_takes_the_nodes_that_slurm_would_give_it(

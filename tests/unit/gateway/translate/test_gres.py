@@ -38,7 +38,8 @@ def test_gres_help_lists_the_names(site: Site) -> None:
     [
         (["--gres=gpu:2"], ["gpu:2"], [], []),
         (["--gres=gpu:A10G:1"], ["gpu:a10g:1"], [], []),
-        (["--gres=gpu:1", "--gpus-per-node=2"], ["gpu:2"], [], []),
+        (["--gres=gpu:1", "--gpus-per-node=2"], ["gpu:1"], [], []),
+        (["--gpus=4", "--gpus-per-node=2"], ["gpu:2"], [], []),
         (["--gpus-per-socket=1", "--sockets-per-node=2"], ["gpu:2"], [], []),
         (["-G", "a10g:2"], [], ["gpu:a10g:2"], []),
         (["-n2", "--gpus-per-task=1"], [], [], ["gpu:1"]),

@@ -143,7 +143,7 @@ def test_options_become_fields_of_the_spec(sbatch: Submit) -> None:
         ("ec2-1", "ec2-2"),
         ("ec2-3",),
     )
-    assert (asked.min_nodes, asked.max_nodes, asked.exclusive) == (2, 2, True)
+    assert (asked.min_nodes, asked.max_nodes, asked.exclusive) == (2, None, True)
     assert (asked.mem_per_node_mib, asked.tmp_mib, asked.min_cpus_per_node) == (ALL, 1024, 2)
 
 
@@ -327,7 +327,6 @@ def test_an_unknown_partition_is_named_in_a_line_of_its_own(sbatch: Submit) -> N
     for words, named in (
         (("-p", "ec2,nosuch,other"), "nosuch,other"),
         (("--test-only", "-p", "x"), "x"),
-        (("--partition=",), "(null)"),
     ):
         with pytest.raises(GrammarError) as refused:
             sbatch(*words, "--wrap", "true")
@@ -336,12 +335,29 @@ def test_an_unknown_partition_is_named_in_a_line_of_its_own(sbatch: Submit) -> N
         assert last.endswith("Invalid partition name specified")
 
 
+def test_a_blank_partition_is_the_default_and_no_blank_name_else(sbatch: Submit) -> None:
+    assert sbatch("--partition=", "--wrap", "true").spec.partitions == ()  # type: ignore[union-attr]
+    for word, text in (
+        ("--account=", "Invalid account or account/partition combination specified"),
+        ("--qos=", "Invalid qos specification"),
+    ):
+        with pytest.raises(GrammarError, match=text):
+            sbatch(word, "--wrap", "true")
+
+
 def test_cores_are_set_aside_in_one_way_only(sbatch: Submit) -> None:
     with pytest.raises(GrammarError) as refused:
         sbatch("-S0", "--thread-spec=4", "--wrap", "true")
     assert refused.value.stderr == (
         "sbatch: fatal: -S/--core-spec and --thred-spec options are mutually exclusive\n"
     )
+
+
+def test_of_named_nodes_and_a_file_of_them_the_last_counts(sbatch: Submit) -> None:
+    with pytest.raises(GrammarError, match="error opening file /nosuch"):
+        sbatch("-w", "ec2-1", "--nodefile=/nosuch", "--wrap", "true")
+    made = sbatch("--nodefile=/nosuch", "-w", "ec2-1", "--wrap", "true")
+    assert made.spec.resources.nodelist == ("ec2-1",)  # type: ignore[union-attr]
 
 
 def test_what_is_passed_over_is_told_before_a_refusal(sbatch: Submit) -> None:

@@ -36,7 +36,7 @@ def test_a_fixed_number_of_nodes_of_a_shape_has_a_task_for_each_thread(
 @pytest.mark.parametrize("long", ["ntasks-per-gpu", "ntasks-per-tres"])
 @pytest.mark.parametrize(
     ("words", "gpus", "tasks"),
-    [(["-n4"], 2, 4), (["-n3"], 2, 3), (["-N2"], 2, 4), (["-w", "ec2-2"], 1, 2)],
+    [(["-n4"], 2, 4), (["-N2"], 2, 4), (["-w", "ec2-2"], 1, 2)],
 )
 def test_tasks_or_nodes_and_tasks_per_gpu_imply_gpus(
     sbatch: Submit, long: str, words: list[str], gpus: int, tasks: int
@@ -51,8 +51,85 @@ def test_no_fewer_gpus_than_nodes_are_asked_for(sbatch: Submit) -> None:
         with pytest.raises(GrammarError, match="--gpus < -N"):
             sbatch("--gpus=1", *words, "--wrap=true")
     assert asked(sbatch, "--gpus=1", "-N1-2")
-    with pytest.raises(GrammarError, match="Failed to ensure --gpus >= "):
-        sbatch("--gpus=1", "--gpus-per-node=2", "--wrap=true")
+
+
+LAYOUTS = [
+    (["-G4", "--gpus-per-node=2"], (2, 2, None, None)),
+    (["-N1-2", "-G4", "--gpus-per-node=2"], (2, 2, None, None)),
+    (["-G4", "--gpus-per-task=1"], (None, None, 4, None)),
+    (["-G4", "--gpus-per-node=2", "--gpus-per-task=1", "-n4"], (2, 2, 4, 2)),
+    (["-N2", "-n4", "--gpus-per-node=2", "--gpus-per-task=1"], (2, 2, 4, 2)),
+    (["-N2", "-n3", "--gres=gpu:2", "--gpus-per-task=1"], (2, 2, 4, 2)),
+    (["-n4", "--gpus-per-node=2", "--gpus-per-task=1"], (None, None, 4, 2)),
+    (["-N2", "--gpus-per-node=2", "--ntasks-per-gpu=1"], (2, 2, 4, None)),
+    (["--gres=gpu:2", "--ntasks-per-gpu=2"], (None, None, 4, None)),
+    (["-G2", "--ntasks-per-gpu=2", "-n2"], (None, None, 4, None)),
+    (["-G2", "--ntasks-per-gpu=2", "-n8"], (None, None, 8, None)),
+    (["-G4", "--gpus-per-socket=2", "--sockets-per-node=1"], (2, 2, None, None)),
+    (["-G4", "--gpus-per-socket=3", "--sockets-per-node=1"], (None, None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("words", "layout"), LAYOUTS, ids=[" ".join(row[0]) for row in LAYOUTS])
+def test_gpus_asked_for_in_several_ways_are_the_same_and_say_how_many_nodes_and_tasks(
+    sbatch: Submit, words: list[str], layout: tuple[int | None, ...]
+) -> None:
+    found = asked(sbatch, *words).spec.resources
+    shown = found.min_nodes, found.max_nodes, found.tasks, found.tasks_per_node
+    assert shown == layout
+
+
+AT_ODDS = [
+    ("--gpus=1 --gpus-per-node=2", "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= "),
+    ("--gpus=2 --gpus-per-task=4", "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= "),
+    ("--gres=gpu:1 --gpus-per-task=2", "Failed to ensure --gpus >= --gpus-per-task"),
+    ("--gres=gpu:1 --gpus-per-socket=2", "Failed to ensure --gpus >= --gpus-per-task"),
+    ("--gpus=3 --gres=gpu:2", "--gpus is not multiple of --gres=gpu/--gpus-per-node"),
+    ("-N3 --gpus=4 --gpus-per-node=2", "required nodes (2) doesn't fall between min_nodes (3)"),
+    ("--gpus=4 --gpus-per-task=3", "--gpus not multiple of --gpus-per-task"),
+    ("--gpus=4 --gpus-per-task=1 -n2", "number of requested tasks differ from -n/--ntasks."),
+    ("--gpus=2 --gpus-per-task=1 --ntasks-per-node=1", "differ from -n/--ntasks."),
+    (
+        "--gres=gpu:3 --gpus-per-socket=2 --sockets-per-node=1",
+        "--gres=gpu/--gpus-per-node not multiple of --gpus-per-socket.",
+    ),
+    (
+        "--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1",
+        "required number of sockets differ from --sockets-per-node.",
+    ),
+    ("--gres=gpu:3 --gpus-per-task=2 -n1", "not multiple of --gpus-per-task."),
+    (
+        "--gres=gpu:2 --gpus-per-task=1 --ntasks-per-node=1",
+        "number of tasks per node differ from --ntasks-per-node.",
+    ),
+    (
+        "--gpus-per-socket=3 --gpus-per-task=2 --sockets-per-node=1 -n2",
+        "--gpus-per-socket not multiple of --gpus-per-task.",
+    ),
+    (
+        "--gpus-per-socket=2 --gpus-per-task=1 --sockets-per-node=1 -n2 --ntasks-per-socket=1",
+        "number of tasks per sockets differ from --ntasks-per-socket.",
+    ),
+    ("--ntasks-per-gpu=2 -n3", "-n/--ntasks has to be a multiple of --ntasks-per-gpu."),
+    ("--ntasks-per-gpu=2 -N2 -n2", "--gpus < -N"),
+    (
+        "--ntasks-per-gpu=1 --gpus-per-task=1",
+        "fatal: --gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER",
+    ),
+    (
+        "--ntasks-per-gpu=1 --gpus-per-socket=1",
+        "fatal: --gpus-per-socket is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), AT_ODDS)
+def test_gpus_that_are_at_odds_are_refused_in_slurms_words(
+    sbatch: Submit, line: str, said: str
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        sbatch(*line.split(), "--wrap=true")
+    assert said in refused.value.stderr
 
 
 @pytest.mark.parametrize(

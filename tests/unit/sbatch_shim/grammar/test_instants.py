@@ -75,7 +75,6 @@ def test_a_point_in_time_is_read(text: str, shown: str) -> None:
         "25:00",
         "12:60",
         "13:00pm",
-        "",
         "now+",
         "now+1x",
         "2030-13-01",
@@ -88,6 +87,13 @@ def test_what_is_none_is_refused_with_slurms_words(text: str) -> None:
         read_instant(text, NOW, offset=utc)
     said = f"Invalid time specification (pos={stopped(text)}): {text}\n"
     assert refused.value.complaint() == said
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t"])
+def test_blanks_are_refused_without_a_word_of_where(text: str) -> None:
+    with pytest.raises(InstantError) as refused:
+        read_instant(text, NOW, offset=utc)
+    assert not refused.value.complaint()
 
 
 def test_sacct_looks_back_where_begin_looks_ahead() -> None:

@@ -208,6 +208,11 @@ def test_more_nodes_than_tasks_are_cut_with_a_warning() -> None:
         "sbatch: warning: can't run 2 processes on 3 nodes, setting nnodes to 2\n"
     ]
     assert shown(request) == {"nodes": "2", "ntasks": "2"}
+    request = submit(["-w", "n[1-2],n1", "-n", "1", "job.sh"])
+    assert request.notes == [
+        "sbatch: warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"
+    ]
+    assert not submit(["-w", "/a/file", "-n", "1", "job.sh"]).notes
 
 
 @pytest.mark.parametrize(
