@@ -35,7 +35,7 @@ START = 1_735_689_600
 TRES = ("cpu", "mem", "node", "billing", "charged", "gres/gpu", "jobs", "wall")
 FRESH = 2000
 """Entries that are not summed up yet."""
-INSERT = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?)"
+INSERT = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 
 
 class Clock:
@@ -117,7 +117,7 @@ def rows(asked: argparse.Namespace) -> Rows:
 
 def row(span: int, start: int, user: int, what: tuple[str, int]) -> tuple[object, ...]:
     name, amount = what
-    return span, name, start, f"a{user % 20}", f"u{user}", "normal", "ec2", 4, amount
+    return span, name, start, f"a{user % 20}", f"u{user}", "normal", "ec2", "", "", 4, amount
 
 
 def post_fresh(store: SqlStore) -> None:

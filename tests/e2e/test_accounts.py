@@ -76,7 +76,7 @@ def test_what_a_job_used_and_cost_is_in_sreport_and_spz_cost(limited: Service) -
     user = limited.user.name
     said(limited, "-i", "add", "account", "lab")
     said(limited, "-i", "add", "user", user, "account=lab")
-    job = limited.wrap("sleep 2", "-p", "ec2")
+    job = limited.wrap("sleep 2", "-p", "ec2", "--wckey=proj")
     limited.wait(job, "COMPLETED")
     until(lambda: "\nlab,0.0" in spz(limited, "cost", "--csv").out, "what it cost")
     report = limited.run(
@@ -86,6 +86,11 @@ def test_what_a_job_used_and_cost_is_in_sreport_and_spz_cost(limited: Service) -
     login, account, used = report.strip().split("|")
     assert (login, account) == (user, "lab")
     assert int(used) >= 2
+    by_key = limited.run(
+        "sreport", "-nP", "-t", "seconds", "job", "SizesByWckey",
+        "start=now-2hours", "end=now+2hours", "format=wckey,0-49CPUs",
+    ).out  # fmt: skip
+    assert by_key == f"proj|{used}\n"
     bill = spz(limited, "cost", "--focus").out.splitlines()
     assert any(f'""job"": ""{job}""' in line for line in bill[1:])
 

@@ -19,6 +19,8 @@ BAD_CONDITION = " Unknown condition: {}\nUse keyword set to modify value\n"
 BAD_TIME = "Invalid time specification (pos=0): {}\n"
 BAD_COUNT = "sreport: error: Invalid value for TopCount ({})\n"
 BAD_UNIT = "unknown time format {}"
+GPU = "gres/gpu"
+"""What machines that are bought may have, of any type."""
 NO_TRES = "sreport: fatal: No valid TRES given\n"
 CONDITIONS = ("all_clusters", "clusters", "end", "format", "start")
 """Of every report."""
@@ -79,11 +81,13 @@ async def wanted_jobs(desk: Desk, words: Words) -> AllOf | None:
 def _tres(options: Options, ctx: Context) -> tuple[str, ...]:
     """The TRES of the report; cpu unless others are asked for."""
     text = (options.text("tres") or "cpu").lower()
-    gres = sorted({f"gres/{name}" for node in ctx.site.nodes for name, _ in node.whole.gres})
-    known = (*FIXED, *gres)
+    gres = {f"gres/{name}" for node in ctx.site.nodes for name, _ in node.whole.gres}
+    bought = {GPU} if any(part.elastic for part in ctx.site.partitions) else set()
+    known = (*FIXED, *sorted(gres | bought))
     if text == "all":
         return known
-    asked = tuple(word for word in text.split(",") if word in known)
+    types = tuple(f"{one}:" for one in bought)
+    asked = tuple(w for w in text.split(",") if w in known or (types and w.startswith(types)))
     if not asked:
         raise fail(NO_TRES)
     return asked

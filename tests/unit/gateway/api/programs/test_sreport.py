@@ -10,6 +10,7 @@ import pytest
 
 from broker.model.ids import NodeName
 from broker.model.reservation import Reservation, ReservationEvent, ReservationGone, ReservationSet
+from broker.model.site import Elastic
 from gateway.api.programs.sreport import sreport
 from gateway.api.wire import Answer
 from gateway.config.load import load
@@ -225,3 +226,15 @@ def test_jobs_on_nodes_of_groups_or_by_id_are_read_one_by_one() -> None:
         desk = desk_of(snapshot([began, other], site=SITE), Summed())
         window = ("start=2026-11-30T08:00", "end=2026-11-30T12:00")
         assert text(ask(sreport, desk, (*words, *window)).out).startswith("oracle|root|1|0")
+
+
+def test_gpus_that_are_only_bought_can_be_reported() -> None:
+    bought = replace(SITE, nodes=(), partitions=(replace(SITE.partitions[0], elastic=Elastic()),))
+    for wanted, site, err in (
+        ("gres/gpu:h100", bought, ""),
+        ("gres/gpu", bought, ""),
+        ("gres/gpu:h100", SITE, "sreport: fatal: No valid TRES given\n"),
+        ("gres/fpga", bought, "sreport: fatal: No valid TRES given\n"),
+    ):
+        words = ("sreport", "-T", wanted, "user", "top")
+        assert ask(sreport, desk_of(snapshot([], site=site), Summed()), words).err == err
