@@ -152,8 +152,34 @@ def waits(job: Job) -> bool:
     return job.state is JobState.PENDING and (job.flags is NO_FLAG or not job.completing)
 
 
-def reason(job: Job, _: Context) -> str:
-    return job.reason
+def reason(job: Job, ctx: Context) -> str:
+    """In a word, or in the sentence that stands for some of them."""
+    return job.reason if job.reason not in BARRED else description(job, ctx) or job.reason
+
+
+BARRED = {
+    "AccountNotAllowed": ("account", "account", "allow_accounts", "deny_accounts"),
+    "QOSNotAllowed": ("QOS", "qos", "allow_qos", "deny_qos"),
+}
+"""Of reasons that squeue tells in a sentence (22.05): the noun, whose name, and which lists."""
+NOT_PERMITTED = "Job's {} not permitted to use this partition ({} {} {} {} {})"
+
+
+def description(job: Job, ctx: Context) -> str:
+    """The sentence about the reason; empty if there is none."""
+    if job.reason not in BARRED:
+        return job.detail
+    noun, whose, allowing, denying = BARRED[job.reason]
+    own = str(getattr(job, whose))
+    for part in filter(None, map(ctx.site.partition, job.partitions)):
+        allowed, denied = getattr(part, allowing), getattr(part, denying)
+        if allowed is not None and own not in allowed:
+            return NOT_PERMITTED.format(noun, part.name, "allows", ",".join(allowed), "not", own)
+        if own in denied:
+            return NOT_PERMITTED.format(
+                noun, part.name, "denies", ",".join(denied), "including", own
+            )
+    return ""
 
 
 def exit_code(job: Job, _: Context) -> ExitCode:

@@ -6,7 +6,7 @@ from accounting.tres import Tres, Weights, billing
 from broker.model.job import Job, JobState
 from broker.model.spec import Gres, Memory
 from gateway.query.context import Context, PartFacts
-from gateway.query.job import NO_FLAG, REASON_IN_NODES, waits
+from gateway.query.job import NO_FLAG, REASON_IN_NODES, reason, waits
 from sbatch_shim.grammar.hostlist import fold
 
 IMPOSSIBLE = "BadConstraints"
@@ -27,7 +27,7 @@ def node_text(job: Job, ctx: Context) -> str:
 def nodes_or_reason(job: Job, ctx: Context) -> str:
     """Pending or failed: the reason in parentheses; else the nodes."""
     if job.state in REASON_IN_NODES and (job.flags is NO_FLAG or not job.completing):
-        return f"({job.reason})"
+        return f"({reason(job, ctx)})"
     return node_text(job, ctx)
 
 

@@ -37,6 +37,8 @@ NEWER_WORDS = {
     "Warning:": "warning:",
 }
 # fmt: on
+UNSETTLED = ("None", "PartitionConfig", "PartitionDown", "Job's_")
+"""Reasons of a job of later until the scheduler has looked at it."""
 COLUMNS = ",".join(f"{name}:{WIDTH}" for name in NAMES)
 
 
@@ -64,7 +66,7 @@ def _record(line: str) -> dict[str, str]:
         found.pop("TresBind")
     if "MemPerTres" in found:
         found = {name: value for name, value in found.items() if not name.startswith("MinMemory")}
-    if found.get("Reason") in ("None", "PartitionConfig"):
+    if found.get("Reason", "").startswith(UNSETTLED):
         found.pop("Reason")
     return {name: alike(name, value) for name, value in found.items()} | {
         "tres": found.get("ReqTRES") or found.get("TRES") or ""

@@ -19,11 +19,12 @@ from broker.model.job import (
     Step,
     StepState,
 )
+from broker.model.site import Partition
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Gres, Output, StepSpec
 from gateway.query import texts
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
 from gateway.query.showjob import show_job
-from tests.unit.gateway.query.records import NOON, context, ended, pending, running
+from tests.unit.gateway.query.records import NOON, SITE, context, ended, pending, running
 
 BEGIN = {"reason": "BeginTime", "spec": {"begin": NOON + 3600}}
 HELD = {"hold": Hold.USER, "reason": "JobHeldUser", "priority": 0, "eligible": None}
@@ -94,6 +95,27 @@ def test_squeue_shows(title: str, job: Job, row: str) -> None:
     wanted = dict(pair.split("=", 1) for pair in row.split("|"))
     shown = {letter: BY_LETTER[letter].squeue()(job, context()) for letter in wanted}
     assert shown == wanted, title
+
+
+@pytest.mark.parametrize(
+    ("reason", "limits", "said"),
+    [
+        ("AccountNotAllowed", {"allow_accounts": ("chem", "geo")}, "(debug allows chem,geo not physics)"),
+        ("AccountNotAllowed", {"deny_accounts": ("physics",)}, "(debug denies physics including physics)"),
+        ("QOSNotAllowed", {"allow_qos": ("high",)}, "(debug allows high not normal)"),
+        ("QOSNotAllowed", {"deny_qos": ("high", "normal")}, "(debug denies high,normal including normal)"),
+    ],
+)  # fmt: skip
+def test_who_may_not_use_a_partition_is_told_in_a_sentence(
+    reason: str, limits: dict[str, tuple[str, ...]], said: str
+) -> None:
+    noun = "account" if reason.startswith("Account") else "QOS"
+    said = f"Job's {noun} not permitted to use this partition {said}"
+    known = replace(SITE, partitions=(Partition("ec2"), Partition("debug", **limits)))  # type: ignore[arg-type]
+    job, ctx = pending(reason=reason, partitions=("ec2", "debug")), context(site=known)
+    assert BY_LETTER["r"].squeue()(job, ctx) == said
+    assert BY_LETTER["R"].squeue()(job, ctx) == f"({said})"
+    assert f"Reason={said.replace(' ', '_')} " in show_job(job, ctx)
 
 
 AFTER = Dependency(kind=DependencyKind.AFTEROK, job=700000)
