@@ -252,6 +252,8 @@ class StepSpec(Value):
     cwd: str | None = None
     time_limit: int | None = None
     """Seconds."""
+    signal: SignalSpec | None = None
+    """Before its own limit, or its job's if that is sooner; None: its job's holds."""
     input_rank: int | None = None
     """The one task that reads what is sent; None: every task does."""
     pty: tuple[int, int] | None = None

@@ -105,6 +105,8 @@ class Warn:
     before: int
     batch: bool = False
     """To the batch shell alone; else to steps that are not the batch step."""
+    own: bool = False
+    """Of one step: the sooner of its limit and its job's counts, not its job's alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +427,7 @@ def _stream(given: Stream) -> str | bool | None:
 def _warning(warn: Warn | None) -> dict[str, object] | None:
     if warn is None:
         return None
-    return {"signal": warn.signal, "before": warn.before, "batch": warn.batch}
+    return asdict(warn)
 
 
 def _text(data: bytes) -> str:

@@ -109,6 +109,8 @@ class OrderBook:
         steps = [BATCH] if job.runs_batch else [*kept, *(s.id for s in job.steps if s.run)]
         written: list[bytes | None] = []
         for step in steps:
+            if not _writes(job, step, node.name):
+                continue
             around = Surroundings(self.site, self.submit_host, node.name, step)
             written += self._files(job, around)[1:]
         return [path.decode("utf-8", "surrogateescape") for path in written if path is not None]
@@ -140,6 +142,7 @@ class OrderBook:
             append=mode == "append" or bool(_further(job, step, around.node)),
             time_limit=spec.time_limit,
             job_ends=_ends(job),
+            warn=_own_warn(spec) or common.warn,
             tasks=tuple(
                 _Task(job, around, spec, int(own["SLURM_PROCID"])).order(own) for own in variables
             ),
@@ -236,6 +239,17 @@ class OrderBook:
         spec = job.spec.keeper if around.step == BATCH else own
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
         return batch_environment(job, around, given=given, extra=extra)
+
+
+def _writes(job: Job, step: StepId, node: str) -> bool:
+    """Whether what a step writes is that node's: the first one's, or a file of each."""
+    found = job.step(step)
+    shares = (found.shares if found is not None else ()) or job.shares
+    if not shares or shares[0].node == node:
+        return True
+    placed = found is not None and bool(found.shares)
+    there = placed and any(share.node == node for share in shares)
+    return there and is_of_one(job.spec.output.stdout or "")
 
 
 def _further(job: Job, step: Step | None, node: str) -> bool | None:
@@ -345,6 +359,11 @@ def _shares_output(job: Job, around: Surroundings) -> bool:
     names = (output.stdout or default_pattern(True), output.stderr)
     files = [name for name in names if name and name.lower() not in NO_FILE]
     return any(fill(name, one) == fill(name, other) for name in files)
+
+
+def _own_warn(spec: StepSpec) -> launch.Warn | None:
+    asked = spec.signal
+    return None if asked is None else launch.Warn(asked.number, asked.before, own=True)
 
 
 def _warn(job: Job) -> launch.Warn | None:

@@ -7,6 +7,7 @@ from broker.model.job import Job
 from broker.model.spec import CpuBind, Gres, Output, Phase, StepSpec
 from gateway.translate import environment, gres
 from gateway.translate.container import container
+from gateway.translate.sbatch_spec import signal_of
 from gateway.translate.srun import Request
 from gateway.translate.stepplace import cpus_per_task, even_share, gpus_per_task, placement
 from sbatch_shim.grammar.errors import GrammarError, failed
@@ -66,6 +67,7 @@ def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpe
         input_rank=only_task(request, "input"),
         cwd=posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd),
         time_limit=request.number("time") if inside else None,
+        signal=signal_of(request.part) if inside else None,
         pty=window if request.has("pty") else None,
         label=request.has("label"),
         unbuffered=request.has("unbuffered") or request.has("pty"),

@@ -194,6 +194,57 @@ def test_exact_steps_run_beside_each_other(served: Service) -> None:
     assert served.file("exact.out").splitlines() == ["in", "in", "out", "out"]
 
 
+def test_an_overlapping_step_runs_beside_one_that_has_all(served: Service) -> None:
+    """Each waits for a file that the other makes."""
+    holder = "touch a; until [ -e b ]; do sleep 0.05; done"
+    sharer = "until [ -e a ]; do sleep 0.05; done; touch b"
+    steps = f"srun -n4 bash -c '{holder}' & srun --overlap bash -c '{sharer}'; wait"
+    ran = served.run("salloc", "-n4", "bash", "-c", steps, env=on_path(served))
+    assert (ran.out, ran.code) == ("", 0)
+
+
+def test_a_step_hears_its_signal_before_its_own_limit(served: Service) -> None:
+    command = "trap 'echo heard; exit 3' USR1; while :; do sleep 0.05; done"
+    words = ("srun", "-t1", "--signal=USR1@58", "bash", "-c", command)
+    ran = served.run("salloc", *words, env=on_path(served))
+    assert (ran.out, ran.code) == ("heard\n", 3)
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "said"),
+    [
+        ("-K0", 3, ["task 0: Exited with exit code 3"]),
+        ("-K1", 143, ["task 0: Exited with exit code 3", "task 1: Terminated"]),
+    ],
+)
+def test_other_tasks_end_with_a_failed_one_where_that_is_wished(
+    served: Service, option: str, code: int, said: list[str]
+) -> None:
+    command = "[ $SLURM_PROCID = 0 ] && exit 3; exec sleep 0.$((SLURM_PROCID * 5))"
+    if option == "-K1":
+        command = command.replace("0.$((SLURM_PROCID * 5))", "60")
+    ran = served.run("srun", "-n2", option, "bash", "-c", command)
+    told = [line for line in ran.err.splitlines() if ": task" in line]
+    assert [line.partition(": error: ")[2].partition(": ")[2] for line in told] == said
+    assert ran.code == code
+
+
+def test_tasks_are_not_waited_for_long_after_the_first(served: Service) -> None:
+    ran = served.run("srun", "-n2", "-W1", "bash", "-c", "[ $SLURM_PROCID = 0 ] || exec sleep 60")
+    assert "srun: First task exited 1s ago\n" in ran.err
+    assert re.search(
+        r"srun: StepId=\d+\.0 task 1: running\nsrun: StepId=\d+\.0 task 0: exited\n", ran.err
+    )
+    assert ran.code == 137
+
+
+def test_each_task_may_have_a_program_of_its_own(served: Service) -> None:
+    (served.work / "mp.conf").write_text("0,2 echo %t of %o\n* bash -c 'exit 4'\n")
+    ran = served.run("srun", "-n3", "-l", "--multi-prog", "mp.conf")
+    assert sorted(ran.out.splitlines()) == ["0: 0 of 0", "2: 2 of 1"]
+    assert ran.code == 4
+
+
 def test_a_step_too_large_for_the_job_is_refused(served: Service) -> None:
     job = served.wrap("srun -n 500 true", "-o", "large-step.out", env=on_path(served))
     served.wait(job, "FAILED")

@@ -54,9 +54,10 @@ class Clock:
     def warning(self) -> "Optional[float]":
         """The instant of the warning, if there is one."""
         limit, ends = self.step.get("time_limit"), self.step.get("job_ends")
-        if ends is None and limit is not None:
-            ends = (self.one.started or time.time()) + limit
         asked = self.step.get("warn")
+        if limit is not None and (ends is None or (asked and asked.get("own"))):
+            own = (self.one.started or time.time()) + limit
+            ends = own if ends is None else min(own, ends)
         return ends - asked["before"] if asked and ends is not None else None
 
     def warn(self) -> None:

@@ -48,7 +48,7 @@ def test_an_order_says_all_there_is_to_say() -> None:
     assert step["phases"][0]["argv"] == [None, "\udcfe"]
     assert step["rlimits"] == {"NOFILE": [1, None]}
     assert (step["stdin"], step["stderr"], step["open_mode"]) == (None, None, "append")
-    assert step["warn"] == {"signal": 10, "before": 60, "batch": True}
+    assert step["warn"] == {"signal": 10, "before": 60, "batch": True, "own": False}
 
 
 def test_half_a_line_of_the_journal_is_left_for_later() -> None:

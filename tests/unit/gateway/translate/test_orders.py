@@ -1,5 +1,6 @@
 """What the agent is told about steps: files, variables and programs of each task."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from broker.model.ids import BATCH, Digest, NodeName, StepId
 from broker.model.job import ArrayPlace, Job, Owner, Share, Step
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
-from broker.model.spec import Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
-from broker.run.launch import RELAYED, Task
+from broker.model.spec import CpuBind, Output, Phase, Program, SignalSpec, StepSpec, TaskSpec
+from broker.run.launch import RELAYED, Bind, Task, Warn
 from broker.world import Snapshot
 from gateway.translate.environment import unpack
 from gateway.translate.orders import OrderBook
@@ -130,6 +131,22 @@ def test_a_step_has_the_part_that_it_was_given(book: OrderBook) -> None:
     assert unpack(order.environment)["CUDA_VISIBLE_DEVICES"] == "1"
 
 
+def test_a_steps_own_signal_stands_before_that_of_its_job(book: OrderBook) -> None:
+    own, jobs = SignalSpec(number=12, before=5), SignalSpec(number=10, before=30)
+    order = book.order(job_with(srun(signal=own), signal=jobs), StepId("0"), NODE)
+    assert order.warn == Warn(12, 5, own=True)
+    order = book.order(job_with(srun(), signal=jobs), StepId("0"), NODE)
+    assert order.warn == Warn(10, 30)
+
+
+def test_tasks_are_held_to_cpus_of_the_step(book: OrderBook) -> None:
+    asked = CpuBind(kind="cores", verbose=True)
+    share = Share(NodeName("n1"), 0, Tres(2, 1024, 1), (2, 3))
+    order = book.order(job_with(srun(cpu_bind=asked, cpus_per_task=2), share), StepId("0"), NODE)
+    assert order.bind == Bind("cores", (), True, 2, (2, 3))
+    assert book.order(job_with(srun()), StepId("0"), NODE).bind is None
+
+
 def test_limits_and_wishes_of_srun_are_passed_on(book: OrderBook) -> None:
     spec = srun(time_limit=60, kill_on_bad_exit=True, unbuffered=True)
     job = job_with(spec, signal=SignalSpec(number=10, before=30))
@@ -238,6 +255,33 @@ def test_what_runs_of_a_cluster_write_is_passed_on(book: OrderBook) -> None:
     assert book.outputs(cluster, NODE) == ["/logs/dev-7.0.log"]
     batch = job_with(run, output=output)
     assert book.outputs(batch, NODE) == ["/logs/dev-7.batch.log"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "nodes", "written"),
+    [
+        ("/l/%s.%n.log", ("n1", "n2"), {"n1": ["/l/0.0.log"], "n2": ["/l/0.1.log"]}),
+        ("/l/%s.log", ("n1", "n2"), {"n1": ["/l/0.log"], "n2": []}),
+        ("/l/%s.%n.log", ("n2",), {"n1": [], "n2": ["/l/0.0.log"]}),
+        ("/l/%s.%n.log", (), {"n1": ["/l/0.0.log"], "n2": []}),
+    ],
+    ids=["a file of each", "one file", "on the second node", "not placed yet"],
+)
+def test_each_node_of_a_cluster_passes_on_what_it_writes(
+    book: OrderBook, pattern: str, nodes: tuple[str, ...], written: Mapping[str, list[str]]
+) -> None:
+    whole = [Share(NodeName(name), 0, WHOLE) for name in ("n1", "n2")]
+    shares = [one for one in whole if one.node in nodes]
+    spec = StepSpec(name="x", phases=(Phase(argv=("true",)),), nodes=max(1, len(nodes)))
+    job = job_with(spec, batch=None, cluster="dev", output=Output(stdout=pattern))
+    step = replace(job.steps[1], share=shares[0] if shares else None, more=tuple(shares[1:]))
+    job = replace(job, shares=tuple(whole), steps=(job.steps[0], step))
+    found = {name: book.outputs(job, replace(NODE, name=NodeName(name))) for name in written}
+    assert found == written
+    for name, paths in written.items():
+        for path in paths if nodes else ():
+            order = book.order(job, StepId("0"), replace(NODE, name=NodeName(name)))
+            assert order.stdout == path.encode()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import Job, Owner, Share
 from broker.model.site import Site
-from broker.model.spec import Gres, StepSpec, TaskSpec
+from broker.model.spec import CpuBind, Gres, SignalSpec, StepSpec, TaskSpec
 from gateway.translate.environment import unpack
 from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import Early, NeedFile, Setting
@@ -70,6 +70,9 @@ STEPS: dict[str, tuple[tuple[str, ...], Mapping[str, str], int, Mapping[str, obj
     "words win":         (("-n1", "true"), {"SLURM_NTASKS": "2"}, 4, {"tasks": 1}),
     "cpus say tasks":    (("-c", "2", "true"), {}, 4, {"tasks": 2, "cpus_per_task": 2, "exact": True}),
     "exclusive":         (("-n1", "--exclusive", "true"), {}, 4, {"exact": True}),
+    "signal":            (("--signal=USR1@30", "true"), {}, 4, {"signal": SignalSpec(number=10, before=30, text="USR1@30")}),
+    "cpu bind":          (("--cpu-bind=v,mask_cpu:0x3", "true"), {}, 4, {"cpu_bind": CpuBind(kind="mask_cpu", items=("3",), verbose=True)}),
+    "cpu bind quietly":  (("--cpu-bind=quiet", "true"), {}, 4, {"cpu_bind": None}),
     "overlap":           (("--overlap", "true"), {}, 4, {"overlap": True}),
     "name of the job":   (("/bin/true",), {"SLURM_JOB_NAME": "job"}, 4, {"name": "true"}),
     "name":              (("-J", "nm", "true"), {"SLURM_JOB_NAME": "job"}, 4, {"name": "nm"}),

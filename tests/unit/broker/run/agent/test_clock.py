@@ -1,0 +1,54 @@
+"""When a step is warned before its end."""
+
+# ruff: noqa: E501 - a row stays on one line
+
+from typing import Any
+
+import pytest
+
+from broker.run.agent.clock import Clock
+from broker.run.agent.loop import Loop
+
+
+class Step:
+    """A supervisor as its clock sees it."""
+
+    cause, outcome = "", None
+
+    def __init__(self, step: dict[str, Any], started: float) -> None:
+        self.step = step
+        self.started: float | None = started
+        self.loop = Loop()
+
+    def is_batch(self) -> bool:
+        return False
+
+    def out_of_time(self) -> None:
+        self.cause = "time_limit"
+
+    def signal(self, number: int, scope: str) -> None:
+        self.step["signalled"] = number, scope
+
+
+def told(own: bool) -> dict[str, Any]:
+    return {"signal": 10, "before": 30, "batch": False, "own": own}
+
+
+# fmt: off
+MOMENTS: dict[str, tuple[dict[str, Any], float | None]] = {
+    "the job's end":                   ({"warn": told(False), "job_ends": 2000}, 1970),
+    "the job's, whatever the step's":  ({"warn": told(False), "job_ends": 2000, "time_limit": 100}, 1970),
+    "a limit where the job has none":  ({"warn": told(False), "time_limit": 100}, 1070),
+    "the step's own":                  ({"warn": told(True), "job_ends": 2000, "time_limit": 100}, 1070),
+    "its job's where that is sooner":  ({"warn": told(True), "job_ends": 1050, "time_limit": 100}, 1020),
+    "its job's where it has none":     ({"warn": told(True), "job_ends": 2000}, 1970),
+    "no end":                          ({"warn": told(True)}, None),
+    "no wish":                         ({"job_ends": 2000}, None),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", MOMENTS)
+def test_a_warning_counts_back_from_the_end_that_it_is_about(what: str) -> None:
+    step, moment = MOMENTS[what]
+    assert Clock(Step(step, 1000)).warning() == moment
