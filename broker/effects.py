@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from broker.model import effects as ef
+from broker.model.boots import barred
 from broker.model.ids import NodeName
 from broker.model.job import Job, PendingSignal, Step, StepState
 from broker.model.kin import kindred
@@ -27,7 +28,8 @@ def _of_nodes(world: World) -> Iterator[ef.Effect]:
         else:
             yield OF_STATE[node.state](node)
     for group, nodes in groups.items():
-        yield ef.Launch(group, tuple(node.identity for node in nodes), nodes[0].rungs)
+        rungs, tried = barred(nodes[0].rungs, nodes[0].build, world.boots)
+        yield ef.Launch(group, tuple(node.identity for node in nodes), rungs, tried)
 
 
 def _terminate(node: Node) -> ef.Effect:

@@ -6,7 +6,7 @@ from typing import Any
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
-from broker.decide import fading, money
+from broker.decide import fading, money, protecting
 from broker.decide.accruing import Accruing
 from broker.decide.answers import ANSWERED_ONCE, Answers, reply_of
 from broker.decide.booking import with_changes
@@ -33,6 +33,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model import reports as rep
+from broker.model.boots import BootsGone
 from broker.model.effects import Effect
 from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
 from broker.model.facts import JobFact, folded
@@ -69,7 +70,7 @@ CHANGES_RULES = (
     VolumeSet,
     VolumeGone,
 )
-MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, *CHANGES_RULES)
+MAKES_ROOM = (ev.Released, nev.NodeBooted, nev.NodeGone, ev.Unplaced, BootsGone, *CHANGES_RULES)
 FREE = "None"
 """The reason of a job that nobody has told yet why it waits."""
 FREES_NODES = (ev.Released, ev.Unplaced)
@@ -141,6 +142,7 @@ class Engine:
         world.volumes = folded(store.volume_facts())
         world.patches = folded(store.partition_facts())
         world.site = laid_over(world.site, world.patches.values())
+        world.boots = folded(store.boots_facts())
         fading.load(world, store, now)
         engine = cls(world=world, store=store, market=market, epoch=epoch, started_at=now)
         engine.budgets.note((), now)
@@ -261,8 +263,8 @@ class Engine:
                 self.world.apply(meter)
             self._batch.entries += entries
             self.world.apply(fact)
-            for meter in money.after(self.world, fact):
-                self.world.apply(meter)
+            for more in (*money.after(self.world, fact), *protecting.after(self.world, fact)):
+                self.world.apply(more)
             if type(fact) is PartitionSet:
                 self.viewing.forget()
             if type(fact) in CALLS_FOR_A_PASS:
@@ -326,7 +328,12 @@ class Engine:
         if now == self._last_due:
             return
         self._last_due = now
-        passed = [*due(self.world, now), *self.budgets.due(now), *self.preempting.due(now)]
+        passed = [
+            *due(self.world, now),
+            *protecting.due(self.world, now),
+            *self.budgets.due(now),
+            *self.preempting.due(now),
+        ]
         self._apply_each([*passed, *self.overrunning.due(now), *self.accruing.due(now)], now)
         if now >= self._last_settled + SETTLE_SECONDS:
             self._last_settled = now

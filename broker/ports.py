@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from accounting.rollup import DAY
+from broker.model.boots import BootsEvent
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -129,6 +130,10 @@ class Store(Sums, Protocol):
 
     def partition_facts(self) -> Sequence[PartitionEvent]:
         """What `scontrol update` made of partitions, in order."""
+        ...
+
+    def boots_facts(self) -> Sequence[BootsEvent]:
+        """Which kinds of machines came up, and which did not, in order."""
         ...
 
     def replies(self, since: int) -> Mapping[str, str]:

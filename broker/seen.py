@@ -114,6 +114,7 @@ class Seen:
             started_at=self._started_at,
             reservations=world.reservations,
             volumes=world.volumes,
+            boots=world.boots,
             shares=shares,
             sites=world.sites,
         )

@@ -8,6 +8,7 @@ from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model import events as ev
 from broker.model import nodeevents as nev
+from broker.model.boots import BootsEvent, FailedBoots
 from broker.model.facts import JobFact, after
 from broker.model.ids import NodeName
 from broker.model.job import Job, JobState, Run, Share, Step, StepState
@@ -49,6 +50,8 @@ class Snapshot:
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Fair-share factors by account and user, where they decide the order."""
     volumes: Mapping[str, NamedVolume] = field(default_factory=dict)
+    boots: Mapping[str, FailedBoots] = field(default_factory=dict)
+    """Kinds of machines that did not come up the last time, by name."""
     sites: int = 0
     """How often the site was replaced: no event tells of another configuration."""
 
@@ -70,6 +73,7 @@ class _Undo:
     reservations: dict[str, Reservation] = field(default_factory=dict)
     volumes: dict[str, NamedVolume] = field(default_factory=dict)
     patches: dict[str, PartitionPatch] = field(default_factory=dict)
+    boots: dict[str, FailedBoots] = field(default_factory=dict)
 
 
 class World:
@@ -84,6 +88,8 @@ class World:
     moved_nodes: dict[NodeName, None]
     patches: dict[str, PartitionPatch]
     """What the site's partitions have that the configuration does not say."""
+    boots: dict[str, FailedBoots]
+    """Never changed in place: readers share it."""
     _undo: _Undo
     last_read: object = None
     """What the site makes of the task that was submitted last, as `broker.decide` keeps it."""
@@ -117,7 +123,7 @@ class World:
         """What the past jobs of each used."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
-        self.moved_jobs, self.moved_nodes, self.patches = {}, {}, {}
+        self.moved_jobs, self.moved_nodes, self.patches, self.boots = {}, {}, {}, {}
         self.begin()
 
     # --- one step: begin, apply..., then accept or roll back
@@ -142,6 +148,7 @@ class World:
             reservations=self.reservations,
             volumes=self.volumes,
             patches=self.patches,
+            boots=self.boots,
         )
 
     def apply(self, event: ev.Event) -> None:
@@ -159,6 +166,8 @@ class World:
             self.volumes = after(self.volumes, event)
         elif isinstance(event, PartitionEvent):
             self._apply_partition(event)
+        elif isinstance(event, BootsEvent):
+            self.boots = after(self.boots, event)
         self.last_event = number
         self.facts.append((number, event))
 
@@ -202,7 +211,7 @@ class World:
         self.site = self._undo.site or self.site
         self.reservations = self._undo.reservations
         self.volumes = self._undo.volumes
-        self.patches = self._undo.patches
+        self.patches, self.boots = self._undo.patches, self._undo.boots
         self.begin()
 
     # --- loading and forgetting

@@ -1,7 +1,8 @@
 """`decide`: a message in the inbox to facts and an answer."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
@@ -9,6 +10,7 @@ from broker.decide import stepping
 from broker.decide.booking import decide_book, decide_entries
 from broker.decide.money import decide_repriced
 from broker.decide.partitioning import decide_configured
+from broker.decide.protecting import decide_again
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
 from broker.decide.rules import NOTHING, Decision, QuoteFor
@@ -20,6 +22,7 @@ from broker.decide.update import decide_update
 from broker.decide.volumes import decide_volume, decide_volume_seen
 from broker.model import commands as cmd
 from broker.model import reports as rep
+from broker.model.boots import BuyAgain
 from broker.model.partition import SetPartition
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
@@ -61,6 +64,14 @@ Seen = (
 """What becomes of machines."""
 
 
+OF_MACHINES: Mapping[type, Callable[[World, Any, int], Decision]] = {
+    StopCluster: decide_power,
+    StartCluster: decide_power,
+    BuyAgain: decide_again,
+}
+"""What is asked of machines."""
+
+
 def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: QuoteFor) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     if isinstance(message, OfJobs):
@@ -76,8 +87,8 @@ def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: Qu
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
-        case StopCluster() | StartCluster():
-            return decide_power(world, message, now)
+        case StopCluster() | StartCluster() | BuyAgain():
+            return OF_MACHINES[type(message)](world, message, now)
         case _:
             seen = _of_report(world, message, now)
             return replace(seen, facts=judged(world, seen.facts, now))

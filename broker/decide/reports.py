@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from accounting.ids import JobId
-from broker.decide.ending import TAKEN_BACK, Outcome, lost, never_ran, not_cleared
+from broker.decide.ending import (
+    TAKEN_BACK,
+    WITHDRAWN,
+    Outcome,
+    lost,
+    never_ran,
+    not_cleared,
+)
 from broker.decide.managed import run_over
 from broker.decide.placing import schedulable
 from broker.decide.recovery import judged
@@ -191,7 +198,8 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
         return Decision(_halted(world, node, seen.machine, now=now))
     taken = seen.machine is not None and seen.machine.ended_by_provider
     spot = seen.machine is not None and seen.machine.market is Market.SPOT
-    why = TAKEN_BACK if taken and spot else "machine vanished"
+    by_itself = "machine vanished" if not taken else WITHDRAWN
+    why = TAKEN_BACK if taken and spot else by_itself
     facts = _let_go(world, node, now, why=why)
     if node.state is not NodeState.TERMINATING:
         facts.append(nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))

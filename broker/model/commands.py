@@ -7,6 +7,7 @@ from accounting.assoc import Book
 from accounting.change import Change
 from accounting.ids import JobId
 from accounting.ledger import Entry
+from broker.model.boots import BuyAgain
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.partition import SetPartition
@@ -273,6 +274,7 @@ Order = (
     | FinishAllocation
     | SetNode
     | SetPartition
+    | BuyAgain
     | ChangeBook
     | PostEntries
     | DropReservation

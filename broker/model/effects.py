@@ -7,6 +7,7 @@ from broker.model.ids import NodeName, StepId, step_key
 from broker.model.job import Job, Notice, PendingSignal, Step
 from broker.model.node import Node
 from broker.model.offer import Machine, Ranked
+from broker.model.reports import Tried
 from broker.model.volume import NamedVolume
 
 
@@ -17,6 +18,8 @@ class Launch:
     group: str
     nodes: tuple[tuple[NodeName, int], ...]
     rungs: tuple[Ranked, ...]
+    tried: tuple[Tried, ...] = ()
+    """Rungs that are not tried, and why."""
 
     @property
     def token(self) -> str:

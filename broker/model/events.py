@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from accounting.change import Change
 from accounting.ids import JobId
 from accounting.tres import Tres
+from broker.model.boots import BootsGone, BootsSet
 from broker.model.facts import JobFact
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
@@ -351,4 +352,6 @@ Event = (
     | VolumeGone
     | PartitionSet
     | PartitionGone
+    | BootsSet
+    | BootsGone
 )

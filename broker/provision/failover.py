@@ -19,7 +19,7 @@ def launch(effect: Launch, providers: Mapping[str, Provider]) -> Launched | NotL
     found = _bought_before(effect, providers)
     if found is not None:
         return Launched(group=effect.group, machines=found)
-    tried: list[Tried] = []
+    tried = list(effect.tried)
     walk = Cooldown()
     for rung in effect.rungs:
         if _ruled_out(rung.offer, walk, len(effect.nodes)):

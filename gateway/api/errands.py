@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from broker.model.boots import BuyAgain
 from broker.model.errors import Busy, Refused
 from broker.model.leftover import Leftover
 from broker.model.offer import Machine
@@ -84,6 +85,18 @@ def errands(providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
         for name, one in found.items():
             found[name] = await desk.read(_let_go, providers[name], one)
         return _told(found, desk.now())
+
+    @routes.get("/protected")
+    async def protected(request: Request) -> Json:
+        """Kinds of machines of which the last did not come up, and until when none is bought."""
+        await operator(request)
+        return {"kinds": [asdict(one) for one in desk_of(request).snapshot().boots.values()]}
+
+    @routes.post("/protected/end")
+    async def trust(request: Request, kind: str | None = None) -> Json:
+        """They are bought again: of one kind, or of all; says which. Raises Unknown."""
+        owner = await operator(request)
+        return {"kinds": await desk_of(request).ask(BuyAgain(by=owner, name=kind))}
 
     @routes.post("/db/backup")
     async def copy(request: Request, asked: BackupRequest) -> Json:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from broker.model import events as ev
 from broker.model import nodeevents as nev
+from broker.model.boots import BootsEvent, BootsGone, BootsSet
 from broker.model.facts import JobFact
 from broker.model.partition import PartitionEvent, PartitionGone, PartitionSet
 from broker.model.recovery import Checkpointed, Decided
@@ -87,6 +88,11 @@ def _partition(fact: PartitionSet) -> Mapping[str, object]:
     return {"partition": fact.record.name, "fields": fact.record.fields}
 
 
+def _boots(fact: BootsSet) -> Mapping[str, object]:
+    one = fact.record
+    return {"kind": one.name, "failed": one.failed, "until": one.until, "why": one.why}
+
+
 DEBUG: Mapping[type, tuple[str, Told]] = {ev.Queued: ("job.queued", _queued)}
 """At info a line for each submission was a seventh of what a submission costs; the store has it."""
 INFO: Mapping[type, tuple[str, Told]] = {
@@ -109,6 +115,8 @@ INFO: Mapping[type, tuple[str, Told]] = {
     ReservationGone: ("reservation.gone", lambda fact: {"reservation": fact.name}),
     PartitionSet: ("partition.set", _partition),
     PartitionGone: ("partition.as_configured", lambda fact: {"partition": fact.name}),
+    BootsSet: ("boots.failed", _boots),
+    BootsGone: ("boots.trusted", lambda fact: {"kind": fact.name}),
     VolumeSet: ("volume.set", _volume),
     VolumeGone: ("volume.gone", lambda fact: {"volume": fact.name}),
 }
@@ -187,6 +195,8 @@ def _lists(jobs: Sequence[int]) -> Iterator[str]:
 def _subject(fact: ev.Event) -> Mapping[str, object]:
     if isinstance(fact, JobFact):
         return {"job": fact.job}
-    if isinstance(fact, ev.BookChanged | ReservationEvent | VolumeEvent | PartitionEvent):
+    if isinstance(
+        fact, ev.BookChanged | ReservationEvent | VolumeEvent | PartitionEvent | BootsEvent
+    ):
         return {}
     return {"node": fact.node, "launch": fact.launch}

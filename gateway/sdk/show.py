@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from accounting.age import in_utc
 from broker.model.errors import Refused, Unknown
 from gateway.query.dollars import beside, oldest, usd
 from sbatch_shim.grammar.values import read_digits
@@ -163,6 +164,16 @@ def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozense
 
 def _cluster_status(one: Json) -> str:
     return str(one["status"]) if one["status"] != "INIT" else f"INIT ({_waits(one)})"
+
+
+def protected(found: Sequence[Json]) -> str:
+    """Kinds of machines that did not come up."""
+    head = ("KIND", "IN A ROW", "NONE BOUGHT UNTIL", "THE LAST ONE")
+    rows = (
+        (one["name"], one["failed"], one["until"] and in_utc(one["until"]), one["why"])
+        for one in found
+    )
+    return table(head, rows) if found else "Every kind of machine came up the last time."
 
 
 def _not_started(found: Sequence[Json]) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, Executable
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
+from broker.model.boots import BootsEvent
 from broker.model.errors import Unknown
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest
@@ -21,7 +22,13 @@ from gateway.store import records
 from gateway.store import statements as do
 from gateway.store.faults import told
 from gateway.store.gangs import LEADERS, components
-from gateway.store.kept import BOOK_FACTS, PARTITION_FACTS, RESERVATION_FACTS, VOLUME_FACTS
+from gateway.store.kept import (
+    BOOK_FACTS,
+    BOOTS_FACTS,
+    PARTITION_FACTS,
+    RESERVATION_FACTS,
+    VOLUME_FACTS,
+)
 from gateway.store.rollup import Sums
 from gateway.store.tables import jobs
 from gateway.store.windows import in_window, window
@@ -90,6 +97,10 @@ class SqlHistory(Sums):
     def partition_facts(self) -> Sequence[PartitionEvent]:
         """What `scontrol update` made of partitions, in order."""
         return [fact for fact in self._facts(PARTITION_FACTS) if isinstance(fact, PartitionEvent)]
+
+    def boots_facts(self) -> Sequence[BootsEvent]:
+        """Which kinds of machines came up, and which did not, in order."""
+        return [fact for fact in self._facts(BOOTS_FACTS) if isinstance(fact, BootsEvent)]
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""

@@ -1,4 +1,4 @@
-"""What is read of the book, reservations, volumes, partitions: facts with an index for each."""
+"""What is read of the book, reservations, volumes, partitions, boots: facts by an index each."""
 
 from typing import Any
 
@@ -15,3 +15,4 @@ BOOK_FACTS = _facts(t.OF_THE_BOOK)
 RESERVATION_FACTS = _facts(t.OF_RESERVATIONS)
 PARTITION_FACTS = _facts(t.OF_PARTITIONS)
 VOLUME_FACTS = _facts(t.OF_VOLUMES)
+BOOTS_FACTS = _facts(t.OF_BOOTS)

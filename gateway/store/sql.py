@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from accounting.rollup import DAY
+from broker.model.boots import BootsEvent
 from broker.model.events import BookChanged, Event
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -187,6 +188,10 @@ class SqlStore:
     def partition_facts(self) -> Sequence[PartitionEvent]:
         """What `scontrol update` made of partitions, in order."""
         return self.history.partition_facts()
+
+    def boots_facts(self) -> Sequence[BootsEvent]:
+        """Which kinds of machines came up, and which did not, in order."""
+        return self.history.boots_facts()
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from accounting.ids import JobId
+from broker.model.boots import BootsSet, FailedBoots
 from broker.model.commands import Command
 from broker.model.errors import Denied, SpzError
 from broker.model.events import SignalAsked
@@ -541,6 +542,18 @@ def test_a_sweep_finds_machines_that_nobody_knows_and_lets_them_go(house: House)
     assert house.call("GET", "/v1/sweep", by=BOSS)[1]["providers"][0]["stray"] == []
 
 
+def test_what_is_not_bought_because_it_never_comes_up_is_listed_and_ended(house: House) -> None:
+    kept = FailedBoots(name="ec2:us-east-1,m7i.large", failed=2, since=1, why="late")
+    house.sim.world.apply(BootsSet(at=1, record=kept))
+    house.wait(1)
+    assert house.call("GET", "/v1/protected", by=BOSS)[1] == {"kinds": [asdict(kept)]}
+    unknown = house.call("POST", "/v1/protected/end?kind=x", by=BOSS)
+    assert refusal(unknown)[0] == 404
+    ended = house.call("POST", "/v1/protected/end", by=BOSS)
+    assert ended == (200, {"kinds": [kept.name]})
+    assert house.call("GET", "/v1/protected", by=BOSS)[1] == {"kinds": []}
+
+
 def test_a_backup_is_a_new_file(house: House, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     ask = {"path": str(target)}
@@ -551,7 +564,14 @@ def test_a_backup_is_a_new_file(house: House, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "route"), [("GET", "/v1/sweep"), ("POST", "/v1/sweep"), ("POST", "/v1/db/backup")]
+    ("method", "route"),
+    [
+        ("GET", "/v1/sweep"),
+        ("POST", "/v1/sweep"),
+        ("POST", "/v1/db/backup"),
+        ("GET", "/v1/protected"),
+        ("POST", "/v1/protected/end"),
+    ],
 )
 def test_errands_are_for_administrators(house: House, method: str, route: str) -> None:
     body = {"path": "/tmp/x"} if "backup" in route else None

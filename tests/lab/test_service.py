@@ -139,6 +139,30 @@ def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
         assert posted(gateway) == billed(lab, since)
 
 
+def test_what_never_comes_up_is_not_bought_until_an_operator_says_so(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    buy = "instance_types: [m7i.large], regions: [us-east-1], boot_timeout: 8"
+    with served(preloaded, lab, buy) as gateway:
+
+        def reasons() -> str:
+            return gateway.run("sinfo", "-R").out
+
+        lab.set("delays", ssh=10_000)
+        job = gateway.wrap("true", "-N", "3", "--exclusive")
+        settle(lambda: "protected mode x3" in reasons(), "three that never come up")
+        gateway.kill()
+        lab.set("delays", ssh=3)
+        gateway.restart()
+        assert "ec2:us-east-1,m7i.large until" in reasons()
+        told = "protected mode: 3 of ec2:us-east-1,m7i.large in a row never came up"
+        settle(lambda: told in gateway.run("scontrol", "show", "job", str(job)).out, "the reason")
+        ended = gateway.run(SPZ, "unprotect", "--all", env=gateway.variables())
+        assert ended.out == "ec2:us-east-1,m7i.large is bought again\n", ended
+        gateway.wait(job, "COMPLETED")
+        assert "protected mode" not in reasons()
+
+
 def test_a_job_goes_into_a_reservation_that_its_partition_names(
     preloaded: Preloaded, lab: Running
 ) -> None:

@@ -8,6 +8,8 @@ from accounting.ids import JobId
 from accounting.tres import Tres, gres_counts
 from broker.model import events as ev
 from broker.model import nodeevents as nev
+from broker.model.boots import BootsEvent, FailedBoots
+from broker.model.facts import after
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.lifecycle import Life, apply, life
@@ -35,6 +37,7 @@ class Audit:
     seen: dict[JobId, Job] = field(default_factory=dict)
     """Records in memory that were compared already."""
     nodes: dict[NodeName, Node] = field(default_factory=dict)
+    boots: dict[str, FailedBoots] = field(default_factory=dict)
     past: dict[tuple[NodeName, int], Node] = field(default_factory=dict)
     machines: dict[tuple[NodeName, int], Machine] = field(default_factory=dict)
     """As last seen."""
@@ -66,6 +69,8 @@ class Audit:
             if isinstance(event, nev.NodeEvent):
                 self._fold_node(event)
                 touched.add(event.node)
+            elif isinstance(event, BootsEvent):
+                self.boots = after(self.boots, event)
             else:
                 before = self.jobs.get(event.job)
                 if isinstance(event, ev.Waits) and before is not None:
@@ -82,6 +87,7 @@ class Audit:
                 assert job == self.jobs[job_id], f"job {job_id} in memory is not what is stored"
                 self.seen[job_id] = job
         assert sim.world.nodes == sim.store.nodes
+        assert sim.world.boots == self.boots
         assert len(sim.world.facts) == 0 or sim.world.last_event == sim.store.events[-1][0]
 
     def _fold_node(self, event: nev.NodeEvent) -> None:

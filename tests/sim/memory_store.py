@@ -8,6 +8,7 @@ from accounting import rollup
 from accounting.ids import JobId
 from accounting.ledger import Entry
 from broker.model import events as ev
+from broker.model.boots import BootsEvent
 from broker.model.errors import Busy, LostLease, Unknown
 from broker.model.ids import Digest, NodeName
 from broker.model.job import Job, Run
@@ -92,6 +93,9 @@ class MemoryStore:
 
     def partition_facts(self) -> Sequence[PartitionEvent]:
         return [fact for _, fact in self.events if isinstance(fact, PartitionEvent)]
+
+    def boots_facts(self) -> Sequence[BootsEvent]:
+        return [fact for _, fact in self.events if isinstance(fact, BootsEvent)]
 
     def volume_facts(self) -> Sequence[VolumeEvent]:
         return [fact for _, fact in self.events if isinstance(fact, VolumeEvent)]

@@ -146,7 +146,8 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     top = "" if options.has("noheader") else f"{top}{listing.layout.header}\n"
     lines = listing.layout.lines(listing.groups, ctx)
     if options.has("list-reasons") and not _own_format(options):
-        lines = [*lines, *cooling.lines(desk.cooling(), ctx)]
+        shut = cooling.protected(snap.boots.values(), ctx)
+        lines = [*lines, *shut, *cooling.lines(desk.cooling(), ctx)]
     complaint = BAD_LETTER if options.text("Format") is None else BAD_COLUMN
     errors = "".join(complaint.format(name) for name in listing.layout.unknown)
     timed = dated or listing.layout.timed or ctx.time_format == "relative"

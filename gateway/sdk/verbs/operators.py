@@ -5,7 +5,9 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 from gateway.config.load import read
+from gateway.sdk import show
 from gateway.sdk.background import Background, foreground
+from gateway.sdk.client import Client
 from gateway.sdk.databases import backup, problems
 from gateway.sdk.health import findings, lines
 from gateway.sdk.launching import kept_running, sweep_text
@@ -48,6 +50,26 @@ def sweep(given: Values, counter: Counter) -> int:
     counter.show(told, given, lambda: sweep_text(told, dry_run=dry_run))
     any_there = any(one["stray"] or one["leftovers"] for one in told["providers"])
     return 1 if dry_run and any_there else 0
+
+
+def unprotect(given: Values, counter: Counter) -> int:
+    """Without a kind it only looks."""
+    service, names = counter.service, given["words"] or ([None] if given["all"] else [])
+    if not names:
+        found = service.get("/v1/protected")["kinds"]
+        counter.show(found, given, lambda: show.protected(found))
+        return 0
+    ended = [kind for name in names for kind in _trusted(service, name)]
+    counter.show(ended, given, lambda: "\n".join(f"{kind} is bought again" for kind in ended))
+    return 0
+
+
+def _trusted(service: Client, name: str | None) -> list[str]:
+    """Raises Told."""
+    route = "/v1/protected/end"
+    told = service.post(route) if name is None else service.post(route, kind=name)
+    kinds: list[str] = told["kinds"]
+    return kinds
 
 
 def db_backup(given: Values, counter: Counter) -> int:

@@ -128,6 +128,13 @@ OPERATORS = (
         ),
     ),
     Verb(
+        "unprotect",
+        "operators:unprotect",
+        "Buy machines again of which several in a row did not come up; without KIND list them.",
+        "[KIND...]",
+        (Opt("--all", FLAG, "Of every kind."), *LISTED),
+    ),
+    Verb(
         "shims install",
         "gateway.cli:shims_install",
         "Write sbatch, squeue, sacct, scancel, sinfo and scontrol for a site.",

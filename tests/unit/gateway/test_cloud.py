@@ -4,15 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import structlog
 
 from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.nodeevents import NodeDoomed
-from broker.model.offer import Machine, Market
+from broker.model.offer import Market
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
 from broker.providers.ec2.interruptions import Interruptions
@@ -60,26 +58,14 @@ def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> N
     assert (len(told), queue.bodies) == (2, {})
 
 
-@pytest.mark.parametrize(
-    ("node", "failed"),
-    [
-        (NODE, [MACHINE]),
-        (replace(NODE, booted=5), []),
-        (replace(NODE, state=NodeState.STOPPED, keeper=JobId(3)), []),
-    ],
-)
-def test_only_a_machine_that_never_came_up_counts_as_a_failed_boot(
-    node: Node, failed: list[Machine]
-) -> None:
-    told: list[Machine] = []
+def test_a_machine_that_stops_is_not_spoken_to_as_before() -> None:
     gone: list[str] = []
     outside: dict[str, Any] = {
-        "guard": SimpleNamespace(not_booted=told.append),
         "reach": SimpleNamespace(connections=SimpleNamespace(forget=gone.append)),
-        **dict.fromkeys(("provider", "interruptions", "lease", "log", "quotas", "regions")),
+        **dict.fromkeys(
+            ("guard", "provider", "interruptions", "lease", "log", "quotas", "regions")
+        ),
     }
-    cloud = Cloud(nodes=lambda: {node.name: node}, **outside)
-    cloud.hear([NodeDoomed(node=node.name, launch=7, at=1)])
-    assert (told, gone) == (failed, [])
-    cloud.hear([NodeStopping(node=node.name, launch=7, at=1, keeper=JobId(3))])
+    cloud = Cloud(nodes=lambda: {NODE.name: NODE}, **outside)
+    cloud.hear([NodeStopping(node=NODE.name, launch=7, at=1, keeper=JobId(3))])
     assert gone == [MACHINE.address]

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from broker.model.boots import FailedBoots
 from broker.model.errors import Refusal
 from broker.model.site import Site
 from broker.optimize.cooldown import Cooling
 from gateway.query.context import Context
-from gateway.query.cooling import MOST_LINES, lines
+from gateway.query.cooling import MOST_LINES, lines, protected
 
 ONE = Cooling(
     key=("type in zone", "ec2", "us-east-1", "use1-az6", "p5.48xlarge", "on-demand"),
@@ -36,6 +37,20 @@ def test_of_a_quota_its_code_and_its_number_are_told() -> None:
     assert lines([entry], CTX) == [
         "refused: quota       root      2027-01-15T08:00:00 "
         f"ec2:us-east-1,L-1216C47A until 2027-01-15T08:04:00: {said}"
+    ]
+
+
+def test_a_kind_that_never_comes_up_is_told_with_why_until_when_none_is_bought() -> None:
+    known = FailedBoots(
+        name="ec2:us-east-1,m7i.large",
+        failed=3,
+        since=1_800_000_000,
+        until=1_800_001_800,
+        why="did not boot in time",
+    )
+    assert protected([known, replace(known, until=None)], CTX) == [
+        "protected mode x3    root      2027-01-15T08:00:00 "
+        "ec2:us-east-1,m7i.large until 2027-01-15T08:30:00: did not boot in time"
     ]
 
 
