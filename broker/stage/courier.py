@@ -247,9 +247,8 @@ class Courier:
             yield from self._outputs(one, node)
 
     def _outputs(self, job: Job, node: Node) -> Iterator[tuple[Where, str]]:
-        """Of the job's first node alone; those that name no file of their own are left out."""
-        first = not job.shares or job.shares[0].node == node.name
-        for path in dict.fromkeys(self.outputs(job, node) if first else ()):
+        """Those that name no file of their own are left out."""
+        for path in dict.fromkeys(self.outputs(job, node)):
             folder, name = posixpath.split(path)
             if name and not path.startswith("/dev/"):
                 yield of(job, folder), name

@@ -1,16 +1,15 @@
 """From a task's text to a command for the engine: a new cluster, or a run in one that is there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from accounting.tres import Tres, gres_counts
 from broker.decide.possible import NOT_AVAILABLE
 from broker.decide.rules import QuoteFor
-from broker.model.build import TIERS, USUAL, Build, tier_of
+from broker.model.build import USUAL, Build
 from broker.model.commands import AddStep, Submit, Target, Update
 from broker.model.errors import BadOption, BadSpec, Conflict, Denied, SpzError, Unknown
 from broker.model.job import Job, Owner
@@ -21,15 +20,15 @@ from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, nodes_of, offer_view
+from gateway.api.reuse import EXPECTED_SECONDS, gpus_of, must_do
 from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
-from gateway.translate.skypilot_files import own_buckets
+from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_notes import must_be_possible
-from gateway.translate.skypilot_run import LOCAL, Origin, Within, run_of
+from gateway.translate.skypilot_run import LOCAL, Origin, Within, absolute, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import (
-    Translated,
     says_size,
     settled,
     translate,
@@ -38,8 +37,6 @@ from gateway.translate.skypilot_task import (
 from gateway.translate.volumes import must_have
 
 SHOWN_CANDIDATES = 5
-EXPECTED_SECONDS = 3600
-"""What a run is taken to last where nobody says, as in SkyPilot."""
 
 
 class Market(Protocol):
@@ -133,7 +130,7 @@ def planned(
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
         workdir = _workdir(task, where)
         return Planned(command, name, made.notes, made.spec.cwd, made.spec, workdir=workdir)
-    _must_be_big_enough(there, made, seen.site, sized=says_size(task))
+    must_do(there, made, seen, sized=says_size(task))
     plan = _run_in(there, owner, asked=asked, where=where, notes=made.notes)
     build = _grown(there, made.spec.resources.build or USUAL)
     if build is None:
@@ -178,7 +175,11 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     if there.kept:
         raise Conflict(f"cluster {name!r} is stopped", hint=f"`spz start {name}` starts it")
     plain = asked.model_copy(update={"setup": False})
-    where = origin(plain, seen.site, one_task(plain))
+    task = one_task(plain)
+    where = origin(plain, seen.site, task)
+    if lacks := must_have(there.spec.volumes, volumes(task, lambda path: absolute(path, where))):
+        out = "volumes are attached when a cluster is launched"
+        raise Conflict(f"cluster {name!r} does not have {'; '.join(lacks)}", hint=out)
     return _run_in(there, owner, asked=plain, where=where, notes=())
 
 
@@ -240,7 +241,7 @@ def _within(there: Job, folder: str | None) -> Within:
     if not held:
         return Within(folder)
     share = held[0].tres
-    return Within(folder, share.cpu, _gpus(share))
+    return Within(folder, share.cpu, gpus_of(share))
 
 
 def one_task(asked: LaunchRequest) -> Task:
@@ -306,58 +307,6 @@ def must_find(seen: Snapshot, owner: Owner, name: str) -> Job:
         users = ", ".join(job.owner.user for job in others)
         raise Conflict(f"several users have a cluster {name!r}: {users}", hint="use its job id")
     return others[0]
-
-
-def _must_be_big_enough(there: Job, made: Translated, site: Site, *, sized: bool) -> None:
-    """With `sized` in cpus and memory too."""
-    ask = demand(made.spec, site.partition(there.partitions[0]))
-    need = need_of(made.spec, ask, EXPECTED_SECONDS)
-    held = there.shares or there.kept
-    if not held:
-        raise Conflict(
-            f"cluster {there.spec.cluster!r} is not up yet ({there.reason})",
-            hint=f"`spz why {there.id}` tells what it waits for",
-        )
-    shares = [share.tres for share in held]
-    lacks = [
-        *_wishes_lacking(there.spec.resources.build or USUAL, made.spec.resources.build or USUAL)
-    ]
-    lacks += must_have(there.spec.volumes, made.spec.volumes)
-    lacks += [
-        f"{wanted} {name}, has {got}"
-        for name, wanted, got in (
-            ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
-            ("cpus", need.cpus, min(share.cpu for share in shares)),
-            ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
-            ("GPUs", need.gpus, min(_gpus(share) for share in shares)),
-        )
-        if wanted > got and (sized or name in {"nodes", "GPUs"})
-    ]
-    if lacks:
-        raise Conflict(
-            f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}",
-            hint="launch under another name, or `spz down` it first",
-        )
-
-
-def _wishes_lacking(there: Build, asked: Build) -> Iterator[str]:
-    """Labels are those of the first launch."""
-    if asked.images and asked.images != there.images:
-        yield "another image"
-    if asked.disk_gib and asked.disk_gib > (there.disk_gib or 0):
-        yield f"a disk of {asked.disk_gib} GB, has {there.disk_gib or 'the usual one'}"
-    if asked.disk_tier and _rank(asked) > _rank(there):
-        yield f"disk tier {asked.disk_tier}, has {there.disk_tier or 'the usual one'}"
-
-
-def _rank(build: Build) -> int:
-    """Of its disk's tier; without one it ranks before all of them."""
-    kinds = list(TIERS.values())
-    return kinds.index(tier_of(build.disk_tier)) if build.disk_tier else -1
-
-
-def _gpus(share: Tres) -> int:
-    return dict(gres_counts(share.gres)).get("gpu", 0)
 
 
 def candidates(spec: TaskSpec, site: Site, quote: QuoteFor) -> list[Json]:

@@ -16,7 +16,8 @@ from broker.optimize.gpus import nominal_gb
 from broker.schedule.demand import demand, need_of
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.job_views import Json, offer_view
-from gateway.api.launches import EXPECTED_SECONDS, LaunchRequest, Market, one_task, origin
+from gateway.api.launches import LaunchRequest, Market, one_task, origin
+from gateway.api.reuse import EXPECTED_SECONDS
 from gateway.translate.skypilot_task import translate
 
 MOST = 50
