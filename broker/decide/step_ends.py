@@ -96,6 +96,10 @@ def _usage(record: Mapping[str, Any]) -> Usage:
         user_us=int(record.get("user_us") or 0),
         system_us=int(record.get("sys_us") or 0),
         max_rss_kib=int(record.get("max_rss_kib") or 0),
+        max_size_kib=int(record.get("max_size_kib") or 0),
+        read=int(record.get("read") or 0),
+        written=int(record.get("written") or 0),
+        pages=int(record.get("pages") or 0),
         gpu_util=None if util is None else int(util),
         gpu_util_max=int(record.get("gpu_util_max") or 0),
         gpu_mem_mib=int(record.get("gpu_mem_mib") or 0),
@@ -149,12 +153,16 @@ def merged(step: Step, parts: Iterable[Part]) -> Part:
 
 
 def _together(parts: Sequence[Usage]) -> Usage:
-    """Times are summed; of all else the node with the most counts."""
+    """Times, bytes and page faults are summed; of all else the node with the most counts."""
     utils = [part.gpu_util for part in parts if part.gpu_util is not None]
     return Usage(
         user_us=sum(part.user_us for part in parts),
         system_us=sum(part.system_us for part in parts),
         max_rss_kib=max(part.max_rss_kib for part in parts),
+        max_size_kib=max(part.max_size_kib for part in parts),
+        read=sum(part.read for part in parts),
+        written=sum(part.written for part in parts),
+        pages=sum(part.pages for part in parts),
         gpu_util=max(utils, default=None),
         gpu_util_max=max(part.gpu_util_max for part in parts),
         gpu_mem_mib=max(part.gpu_mem_mib for part in parts),

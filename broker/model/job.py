@@ -156,6 +156,13 @@ class Usage:
     user_us: int = 0
     system_us: int = 0
     max_rss_kib: int = 0
+    max_size_kib: int = 0
+    """Of the address space; 0 where nobody looked, and then nothing is known of what follows."""
+    read: int = 0
+    """Bytes."""
+    written: int = 0
+    pages: int = 0
+    """Page faults for which something had to be read."""
     gpu_util: int | None = None
     """Mean percent of use, summed over devices; None where no node could tell."""
     gpu_util_max: int = 0

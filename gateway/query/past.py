@@ -11,10 +11,8 @@ from broker.schedule.ranks import kind_of
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
-from gateway.query.kinds import scaled
 from gateway.query.prices import old_price
 from gateway.query.steps import step_elapsed, step_tres
-from sbatch_shim.grammar.values import show_long
 
 NOT_KEPT = {
     "BeginTime",
@@ -227,48 +225,6 @@ def step_mean_cpu(job: Job, step: Step, ctx: Context) -> int | None:
     """Whole seconds of cpu time; None while nothing was measured."""
     known = step_rss(job, step, ctx) is not None
     return step_total_cpu(job, step, ctx) // 1_000_000 if known else None
-
-
-NO_ENERGY = "energy=0"
-"""What is told of every step that has ended, measured or not (25.11)."""
-
-
-def step_energy(_job: Job, step: Step, _: Context) -> str:
-    """What a step wrote and sent: nothing is measured of it."""
-    return NO_ENERGY if step.ended is not None else ""
-
-
-def step_usage(job: Job, step: Step, ctx: Context) -> str:
-    """What was measured of a step, by TRES; the kinds that are not measured are left out."""
-    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util) or step_energy(job, step, ctx)
-
-
-def step_usage_min(job: Job, step: Step, ctx: Context) -> str:
-    """The same; empty where nothing was measured."""
-    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util)
-
-
-def step_usage_max(job: Job, step: Step, ctx: Context) -> str:
-    """The same with the highest of what changes."""
-    measured = step.usage.gpu_util is not None
-    return _usage(job, step, ctx, gpu_util=step.usage.gpu_util_max if measured else None)
-
-
-def _usage(job: Job, step: Step, ctx: Context, *, gpu_util: int | None) -> str:
-    rss, used = step_rss(job, step, ctx), step.usage
-    if rss is None and gpu_util is None:
-        return ""
-    cpu = show_long(step_total_cpu(job, step, ctx) // 1_000_000)
-    told = f"cpu={cpu},{NO_ENERGY},mem={scaled(rss, ctx, 'K') if rss else 0}"
-    return told + gpu_usage(gpu_util, used.gpu_mem_mib, ctx)
-
-
-def gpu_usage(util: int | None, mem_mib: int, ctx: Context) -> str:
-    """Behind the other kinds, as Slurm's gpu plugins tell it; empty where nothing was measured."""
-    if util is None:
-        return ""
-    memory = scaled(mem_mib, ctx, "M") if mem_mib else "0"
-    return f",gres/gpumem={memory},gres/gpuutil={util}"
 
 
 def step_rss_node(job: Job, step: Step, ctx: Context) -> str | None:

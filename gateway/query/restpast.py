@@ -131,6 +131,9 @@ def _usage(node: str | None, step: Step) -> dict[str, Any]:
         ("cpu", 1, (used.user_us + used.system_us) // 1000),
         ("mem", 2, used.max_rss_kib << 10),
     ]
+    if used.max_size_kib:
+        more = (("fs/disk", 6, used.read), ("vmem", 7, used.max_size_kib << 10))
+        counts += [*more, ("pages", 8, used.pages)]
     plain_ = [{"type": kind, "name": "", "id": n, "count": count} for kind, n, count in counts]
     placed = [{**one, "node": node or "", "task": 0} for one in plain_]
     total = [*plain_, ENERGY]

@@ -59,6 +59,18 @@ def test_peak_memory_is_that_of_the_step(agent: RunningAgent, work: Path) -> Non
     assert 500 < int(str(small)) < 8 << 10
 
 
+def test_what_a_step_reads_and_writes_is_counted_while_it_runs(
+    agent: RunningAgent, work: Path
+) -> None:
+    moves = "head -c 5000000 /dev/zero > big; cat big > /dev/null; sleep 0.8"
+    agent.run(KEY, order(work, moves))
+    record = agent.wait("exited", KEY)
+    assert 10_000_000 <= int(str(record["read"])) < 12_000_000
+    assert 10_000_000 <= int(str(record["written"])) < 12_000_000
+    assert int(str(record["max_size_kib"])) >= int(str(record["max_rss_kib"]))
+    assert int(str(record["pages"])) >= 0
+
+
 def test_a_second_agent_in_the_folder_says_already(agent: RunningAgent) -> None:
     assert agent.start() == "already"
 

@@ -31,6 +31,10 @@ class Memory:
         self.limit_kib = int(step.get("memory_limit_mib") or 0) * KIB
         self.whole_step = bool(step.get("oom_kill_step"))
         self.peak_kib = 0
+        self.peak_size_kib = 0
+        """Of the address spaces."""
+        self.read = self.written = 0
+        """Bytes, as far as somebody looked before the end."""
         self.pause = FIRST_PAUSE
         self.kills = 0
         """How often we killed for too much of it ourselves."""
@@ -43,9 +47,14 @@ class Memory:
     def look(self) -> float:
         """What all processes hold together; seconds until the next look."""
         pids = self.everything()
-        sizes = {pid: procs.memory_kib([pid]) for pid in pids}
+        seen = {pid: procs.memory_kib(pid) for pid in pids}
+        sizes = {pid: resident for pid, (resident, _) in seen.items()}
         total = sum(sizes.values())
         self.peak_kib = max(self.peak_kib, total)
+        self.peak_size_kib = max(self.peak_size_kib, sum(size for _, size in seen.values()))
+        moved = [procs.moved_bytes(pid) for pid in pids]
+        self.read = max(self.read, sum(read for read, _ in moved))
+        self.written = max(self.written, sum(written for _, written in moved))
         alone = self.limit_kib and self.group is None
         if alone and total > self.limit_kib:
             self._kill(sizes)

@@ -85,17 +85,24 @@ def descendants(pid: int) -> "set[int]":
     return {one for one in below(processes, [pid]) if not processes[one].zombie}
 
 
-def memory_kib(pids: "Iterable[int]") -> int:
-    """What these processes hold in memory now, pages that they share counted for each."""
-    return sum(_resident_pages(pid) for pid in pids) * PAGE_KIB
-
-
-def _resident_pages(pid: int) -> int:
+def memory_kib(pid: int) -> "tuple[int, int]":
+    """What the process holds in memory now, pages that it shares included; its address space."""
     try:
         with open("/proc/{}/statm".format(pid), "rb") as file:
-            return int(file.read().split()[1])
-    except (OSError, IndexError):
-        return 0  # it ended meanwhile
+            size, resident = file.read().split()[:2]
+        return int(resident) * PAGE_KIB, int(size) * PAGE_KIB
+    except (OSError, ValueError):
+        return 0, 0  # it ended meanwhile
+
+
+def moved_bytes(pid: int) -> "tuple[int, int]":
+    """What the process read and wrote so far, and those of its children that it waited for."""
+    try:
+        with open("/proc/{}/io".format(pid), "rb") as file:
+            rows = dict(line.split(b": ") for line in file.read().splitlines())
+        return int(rows[b"rchar"]), int(rows[b"wchar"])
+    except (OSError, ValueError, KeyError):
+        return 0, 0  # it ended meanwhile, or is not to be looked at
 
 
 def send(pids: "Iterable[int]", number: int) -> None:

@@ -13,10 +13,10 @@ from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.kinds import COUNT, KIBIBYTES, TRES
-from gateway.query.past import gpu_usage
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
+from gateway.query.sampled import gpu_usage
 from gateway.query.select import JobRef
 from gateway.query.steps import JobStep, live_steps, step_id, step_nodes, step_tasks, step_tres
 from sbatch_shim.grammar.hostlist import fold
