@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHOW = "show"
+OWN = "hostnames"
+"""Without a list it is about the job that asks; the others want one."""
 LIST = b"SLURM_NODELIST="
 EMPTY = b"scontrol: error: host list is empty\n"
 FORMS: "dict[str, tuple[int, Callable[[list[str]], str]]]" = {
@@ -25,6 +27,8 @@ def answer(argv: "list[bytes]", variables: "list[bytes]") -> "tuple[bytes, bytes
     asked = words[1].lower()
     for name, (least, write) in FORMS.items():
         if len(asked) >= least and name.startswith(asked):
+            if len(words) == 2 and name != OWN:
+                return None
             return _written(words[2] if len(words) > 2 else _own(variables), write)
     return None
 

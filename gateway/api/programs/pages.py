@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import wrap
 
+from gateway.api.programs.scontrol_help import commands_text
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.table import NO, OLD, REQ, Opt
 
@@ -31,6 +32,7 @@ class Page:
     complete: bool = False
     """Whether the rows are all that is told."""
     hidden: tuple[str, ...] = field(default=("autocomplete",))
+    tail: str = ""
 
 
 # fmt: off
@@ -102,7 +104,7 @@ PAGES = {
     ),
     "sattach": Page("sattach [options] <jobid.stepid>"),
     "sbcast": Page("sbcast [OPTIONS] SOURCE DEST"),
-    "scontrol": Page("scontrol [<OPTION>] [<COMMAND>]"),
+    "scontrol": Page("scontrol [<OPTION>] [<COMMAND>]", tail=commands_text()),
     "sacctmgr": Page("sacctmgr [<OPTION>] [<COMMAND>]"),
     "sreport": Page("sreport [<OPTION>] [<COMMAND>]"),
     "seff": Page("seff [Options] <Jobid>"),
@@ -122,7 +124,7 @@ def page(program: str) -> str:
         rest = [opt for opt in options if opt.long not in {*known, *LAST, *told.hidden}]
         rows += [_row(opt, _value(opt), opt.help, pad=told.pad) for opt in rest]
     head = f"Usage: {told.usage}\n" + (f"\n{told.title}\n" if told.title else "")
-    return head + "".join(rows) + "\nHelp options:\n" + _help(options, told.pad)
+    return head + "".join(rows) + "\nHelp options:\n" + _help(options, told.pad) + told.tail
 
 
 def _help(options: Iterable[Opt], pad: int) -> str:

@@ -207,6 +207,8 @@ INCOMPLETE, SPECIAL = "incomplete", "state=specialexit"
 
 async def suspend(asked: Asked) -> Answer:
     """Operators only, as in Slurm."""
+    if not asked.words:
+        return Answer(err=TOO_FEW.format(asked.keyword), code=1)
     if not asked.operator:
         words = [word for text in asked.words for word in text.split(",")]
         return Answer(err="".join(f"Access/permission denied for job {w}\n" for w in words), code=1)
@@ -227,9 +229,26 @@ async def reconfigure(asked: Asked) -> Answer:
     return Answer(err="".join(warning_line("scontrol", AT_START.format(name)) for name in later))
 
 
-async def refused(asked: Asked) -> Answer:
-    """What Slurm has and SkyPurza has not."""
-    return Answer(err=NOT_YET.format(asked.keyword, ""), code=1)
+async def end_service(asked: Asked) -> Answer:
+    """`shutdown`, `abort`: refused to all, as whoever keeps the service would start it again."""
+    target = asked.words[0].lower() if asked.words else "slurmctld"
+    if asked.keyword == "shutdown" and target not in DAEMONS:
+        return Answer(err=f"invalid shutdown argument:{asked.words[0]}\n", code=1)
+    if not asked.admin:
+        return Answer(err=SHUTDOWN.format("Invalid user id"), code=1)
+    return Answer(err=NOT_YET.format(asked.keyword, STOPPED_BY), code=1)
+
+
+async def takeover(asked: Asked) -> Answer:
+    """There is one controller, as where Slurm has no SlurmctldHost behind the first (22.05)."""
+    for word in asked.words[:1]:
+        return Answer(err=f"takeover: invalid backup controller index ({word})\n", code=1)
+    return Answer(err=NOT_YET.format("takeover", ": there is no other controller"), code=1)
+
+
+DAEMONS = ("slurmctld", "controller")
+SHUTDOWN = "slurm_shutdown error:{}\n"
+STOPPED_BY = ": `spz api stop`, or who started `spz serve`, ends the service"
 
 
 HOLDS = ("hold", "uhold", "release")
@@ -244,8 +263,8 @@ VERBS: Mapping[str, Verb] = {
     "suspend": suspend,
     "resume": suspend,
     "reconfigure": reconfigure,
-    "abort": refused,
-    "shutdown": refused,
-    "takeover": refused,
+    "abort": end_service,
+    "shutdown": end_service,
+    "takeover": takeover,
 }
 """Keywords that change something, `update` aside."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from broker.model.errors import SpzError
 from broker.model.reservation import REPEATS, DropReservation, Edit, SetReservation
-from gateway.api.programs.scontrol import TOO_FEW, Asked, Verb
+from gateway.api.programs.scontrol import Asked, Verb
 from gateway.api.programs.scontrol_show import Asked as Showing
 from gateway.api.programs.scontrol_words import BadValue, Word, read_word
 from gateway.api.wire import Answer
@@ -220,7 +220,7 @@ def _failing(make: bool) -> str:
 async def create(asked: Asked) -> Answer:
     """`create reservation KEY=VALUE...`; also `create reservation=NAME ...`."""
     if not asked.words:
-        return Answer(err=TOO_FEW.format(asked.keyword), code=1)
+        return Answer(err=NOTHING_TO_CREATE, code=1)
     words = [read_word(text) for text in asked.words]
     if not _is_one_of(words[0], ENTITY):
         return _other_creation(asked, words[0])
@@ -254,6 +254,7 @@ def _other_deletion(asked: Asked, word: Word) -> Answer:
 
 
 FOREIGN = "Invalid user id"
+NOTHING_TO_CREATE = "too few arguments for create keyword\n"
 IN_THE_FILE = "{} is not supported by SkyPurza: change the configuration, then scontrol reconfigure"
 CONFIGURED = {"partition": ("partitionname",), "node(s)": ("nodename",)}
 """What Slurm creates and deletes too, as it calls it, and the keys."""

@@ -33,6 +33,8 @@ from sbatch_shim.grammar.values import show_long
 TOO_MANY = "too many arguments for keyword:{}\n"
 MOST_WORDS = 2
 """What is to be shown, and which one."""
+MOST = {"assoc_mgr": 99, "cache": 99, "daemons": 1}
+"""Entities with more words behind them, or none."""
 TOO_FEW = "too few arguments for keyword:{}\n"
 BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_ENTITY = "invalid entity:{} for keyword:{}\n"
@@ -52,6 +54,7 @@ NO_FILE = (
     "its own; scontrol show config says it in Slurm's words\n"
 )
 EMPTY_LIST = "scontrol: error: host list is empty\n"
+NO_LIST = "invalid encode argument\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +115,20 @@ class Show:
 
 
 def _keyword(words: tuple[str, ...], known: Keywords) -> View:
-    found = _begins(words[0], known)
-    if found is None:
+    name = _named(words[0], known)
+    if name is None:
         raise fail(BAD_KEYWORD.format(words[0]))
-    return found
+    return known[name][1]
 
 
-def _begins(word: str, table: Mapping[str, tuple[int, View]]) -> View | None:
-    """The row that a word names in full or by enough of its letters, in any case."""
+def _named(word: str, table: Keywords) -> str | None:
+    """What a word names in full or by enough of its letters, in any case."""
     word = word.lower()
     if word in table:
-        return table[word][1]
-    rows = (view for name, (least, view) in table.items() if is_short_for(word, name, least))
-    return next(rows, None)
+        return word
+    return next(
+        (name for name, (least, _) in table.items() if is_short_for(word, name, least)), None
+    )
 
 
 def _showing(entities: Keywords) -> View:
@@ -132,13 +136,13 @@ def _showing(entities: Keywords) -> View:
         if not asked.words:
             raise fail(TOO_FEW.format("show"))
         entity, equals, value = asked.words[0].partition("=")
-        found = _begins(entity, entities)
-        if found is None:
+        name = _named(entity, entities)
+        if name is None:
             raise fail(BAD_ENTITY.format(asked.words[0], "show"))
-        if len(asked.words) > MOST_WORDS:
+        if len(asked.words) > MOST.get(name, MOST_WORDS):
             raise fail(TOO_MANY.format("show"))
         rest = ((value,) if equals else ()) + asked.words[1:]
-        return await found(replace(asked, words=rest))
+        return await entities[name][1](replace(asked, words=rest))
 
     return show
 
@@ -346,11 +350,16 @@ def _says(out: str = "", err: str = "", code: int = 0) -> View:
 # ---------------------------------------------------------------- host lists
 
 
-def _host_list(write: Callable[[list[str]], str]) -> View:
+def _host_list(write: Callable[[list[str]], str], *, own: bool = False) -> View:
+    """`own`: without a word it is about the job that asks; others want one (22.05)."""
+
     async def view(asked: Asked) -> Answer:
-        text = asked.words[0] if asked.words else asked.call.environ.get("SLURM_NODELIST", "")
-        if not text:
+        usual = asked.call.environ.get("SLURM_NODELIST", "") if own else ""
+        text = asked.words[0] if asked.words else usual
+        if not text and own:
             return Answer(err=EMPTY_LIST)
+        if not text:
+            raise fail(NO_LIST)
         try:
             names = expand(text)
         except HostlistError:
@@ -391,10 +400,10 @@ def _of_script(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words, where they ask for a script. Raises Finished for all else."""
     if words and is_short_for(words[0], "config", 1):
         raise fail(NO_FILE)
+    if words and not is_short_for(words[0], "batch_script", 1):
+        raise fail(f"invalid write argument:{words[0]}\n")
     if len(words) < 2:
         raise fail(TOO_FEW.format("write"))
-    if not "batch_script".startswith(words[0].lower()):
-        raise fail(f"invalid write argument:{words[0]}\n")
     return words
 
 
@@ -420,7 +429,7 @@ ENTITIES: Mapping[str, tuple[int, View]] = {
     "partitions": (1, _partitions),
     "partitionname": (10, _partitions),
     "config": (1, _config),
-    "hostnames": (5, _host_list(lambda names: "".join(f"{name}\n" for name in names))),
+    "hostnames": (5, _host_list(lambda names: "".join(f"{name}\n" for name in names), own=True)),
     "hostlist": (5, _host_list(lambda names: join(names) + "\n")),
     "hostlistsorted": (9, _host_list(lambda names: fold(names) + "\n")),
     "steps": (2, _steps),

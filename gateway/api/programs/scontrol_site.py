@@ -175,14 +175,12 @@ async def _cancel_reboot(asked: Asked) -> Answer:
     raise fail(f"slurm_update error: {wrong}\n")
 
 
-async def _token(_: Asked) -> Answer:
+async def _token(asked: Asked) -> Answer:
     """As where Slurm has no auth/jwt (22.05): there is no slurmrestd to show it to."""
+    for word in asked.words:
+        if word.partition("=")[0].lower() not in {"lifespan", "username"}:
+            raise fail(f"Invalid option: `{word}`\n")
     raise fail("Error fetching token\n")
-
-
-async def _assoc_mgr(_: Asked) -> Answer:
-    way = "sacctmgr show assoc, qos and user, and sshare have what it would show"
-    raise fail(NOT_OURS.format("show assoc_mgr", way))
 
 
 async def _nothing(_: Asked) -> Answer:
@@ -207,8 +205,6 @@ WORDS: Keywords = {
 }
 """Least number of letters, and what it does."""
 SHOWN: Keywords = {
-    "assoc_mgr": (2, _assoc_mgr),
-    "cache": (2, _assoc_mgr),
     "bbstat": (2, _nothing),
     "burstbuffer": (2, _nothing),
     "dwstat": (2, _nothing),

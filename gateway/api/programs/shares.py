@@ -1,13 +1,14 @@
 """What everybody used, faded, and how they stand: for sshare and sprio."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from accounting.assoc import Book
 from accounting.fairshare import Key, Standing, fill, stand, tree
 from accounting.reset import association_since, last_turn
 from broker.decide import fading
 from broker.model.site import units
-from broker.model.tally import counts_of
+from broker.model.tally import Charge, Party, counts_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
 
@@ -27,13 +28,39 @@ def standing(book: Book, past: Used) -> dict[Key, Standing]:
     return stand(root)
 
 
+async def used_by_qos(desk: Desk, ctx: Context) -> Mapping[str, Mapping[str, float]]:
+    """The same by QOS, whose use is reset by itself and fades unless they say NoDecay."""
+    return await desk.read(_used_by_qos, desk, ctx)
+
+
+def _used_by_qos(desk: Desk, ctx: Context) -> Mapping[str, Mapping[str, float]]:
+    """Blocks."""
+    site, found = ctx.site, dict[str, dict[str, float]]()
+    for party, charge in _past(desk, ctx):
+        grade = site.book.qos.get(party.qos)
+        lasts = grade is not None and "NoDecay" in grade.flags
+        _add(found, party.qos, charge.whole if lasts else charge.graded)
+    for job in ctx.jobs.values():
+        if job.shares and job.started is not None:
+            counts = counts_of(job.alloc, units(site, job.alloc, job.partition))
+            _add(found, job.qos, counts, times=max(0, ctx.now - job.started))
+    return found
+
+
+def _past(desk: Desk, ctx: Context) -> Iterator[tuple[Party, Charge]]:
+    """What ended jobs used, faded until now."""
+    site, started_at = ctx.site, desk.snapshot().started_at
+    past = fading.charges(site, desk.history, ctx.now, started_at=started_at)
+    for party, charge in past.items():
+        charge.fade(ctx.now, keep=site.ranking.keep)
+        yield party, charge
+
+
 def _used(desk: Desk, ctx: Context) -> Used:
     """Blocks."""
     site, started_at = ctx.site, desk.snapshot().started_at
     found: dict[Key, dict[str, float]] = {}
-    past = fading.charges(site, desk.history, ctx.now, started_at=started_at)
-    for party, charge in past.items():
-        charge.fade(ctx.now, keep=site.ranking.keep)
+    for party, charge in _past(desk, ctx):
         _add(found, (party.account, party.user), charge.faded)
     turn = last_turn(site.ranking.reset, ctx.now, started_at=started_at)
     for job in ctx.jobs.values():
@@ -45,8 +72,11 @@ def _used(desk: Desk, ctx: Context) -> Used:
     return found
 
 
+K = TypeVar("K")
+
+
 def _add(
-    found: dict[Key, dict[str, float]], key: Key, counts: Mapping[str, float], *, times: int = 1
+    found: dict[K, dict[str, float]], key: K, counts: Mapping[str, float], *, times: int = 1
 ) -> None:
     own = found.setdefault(key, {})
     for name, count in counts.items():

@@ -17,8 +17,9 @@ from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
 from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sbcast import sbcast
+from gateway.api.programs.scontrol_assoc import AssocMgr
 from gateway.api.programs.scontrol_list import LISTS
-from gateway.api.programs.scontrol_show import Show
+from gateway.api.programs.scontrol_show import Keywords, Show
 from gateway.api.programs.scontrol_site import SHOWN, WORDS
 from gateway.api.programs.scontrol_update import update
 from gateway.api.programs.sdiag import sdiag
@@ -45,7 +46,13 @@ _VERBS = {
 
 def programs(config: Config) -> Mapping[str, Program | Interactive]:
     """The commands of a site, by name; what `scontrol show config` prints is the site's."""
-    shown = {"reservations": (1, scontrol_reservations.show), **SHOWN}
+    assoc = AssocMgr(config.accounting.tres)
+    shown: Keywords = {
+        "reservations": (1, scontrol_reservations.show),
+        "assoc_mgr": (2, assoc),
+        "cache": (2, assoc),
+        **SHOWN,
+    }
     show = Show(settings_lines(config), {**LISTS, **WORDS}, shown)
     known: dict[str, Program | Interactive] = {
         "sacct": Sacct(config.accounting.tres),

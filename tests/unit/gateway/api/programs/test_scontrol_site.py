@@ -2,9 +2,16 @@
 
 import pytest
 
-from gateway.api.programs.scontrol_show import Show
+from gateway.api.desk import Desk
+from gateway.api.programs import scontrol as scontrol_changes
+from gateway.api.programs import scontrol_jobs, scontrol_nodes, scontrol_reservations
+from gateway.api.programs.scontrol_help import COMMANDS
+from gateway.api.programs.scontrol_help import SHOWN as ENTITIES_TOLD
+from gateway.api.programs.scontrol_list import LISTS
+from gateway.api.programs.scontrol_show import ENTITIES, KEYWORDS, Show
 from gateway.api.programs.scontrol_site import SHOWN, WORDS
-from gateway.api.wire import Answer
+from gateway.api.wire import Answer, Call
+from tests.unit.gateway.api.office import PEOPLE, Office
 from tests.unit.gateway.query.desk import ask, desk_of, snapshot
 from tests.unit.gateway.query.scene import queue
 
@@ -12,6 +19,13 @@ NOT_OURS = "scontrol: error: {} is not supported by SkyPurza: "
 NO_REBOOT = (
     "scontrol: error: RebootProgram isn't defined\nscontrol_reboot_nodes error: Unspecified error\n"
 )
+
+
+async def shown(desk: Desk, call: Call) -> Answer:
+    return Answer()
+
+
+CHANGES = scontrol_changes.program(shown, {**scontrol_changes.VERBS, **scontrol_reservations.VERBS})
 
 
 def scontrol(line: str, uid: int = 0) -> Answer:
@@ -67,12 +81,17 @@ SAID = (
     ("fsdampeningfactor x", "", "invalid dampening factor: x\n", 0),
     ("fsdampeningfactor 3", "", NOT_OURS.format("fsdampeningfactor"), 1),
     ("token", "", "Error fetching token\n", 1),
+    ("token lifespan=10 username=root", "", "Error fetching token\n", 1),
+    ("token x", "", "Invalid option: `x`\n", 1),
+    ("show hostlist", "", "invalid encode argument\n", 1),
+    ("show hostlistsorted", "", "invalid encode argument\n", 1),
+    ("show daemons x", "", "too many arguments for keyword:show\n", 1),
+    ("write bogus", "", "invalid write argument:bogus\n", 1),
     ("pidinfo", "", "missing argument for keyword:pidinfo\n", 1),
     ("pidinfo x", "", "Failed to locate job for requested pid\n", 1),
     ("getaddrs", "", "too few arguments for keyword:getaddrs\n", 1),
     ("getaddrs ec2-[1-2]", "ec2-1: 127.0.0.1:0\nec2-2: 127.0.0.1:0\n", "", 0),
     ("getaddrs nope", "", "scontrol: error: Unable to get addresses", 1),
-    ("show assoc_mgr", "", NOT_OURS.format("show assoc_mgr"), 1),
     ("write", "", "too few arguments for keyword:write\n", 1),
     ("write batch_script", "", "too few arguments for keyword:write\n", 1),
     ("write bogus 1", "", "invalid write argument:bogus\n", 1),
@@ -97,6 +116,39 @@ def test_what_is_for_operators_is_denied_to_others(line: str) -> None:
     answer = scontrol(line, uid=2001)
     assert answer.code == 1
     assert "error: Permission denied" in str(answer.err)
+
+
+@pytest.mark.parametrize(
+    ("line", "uid", "err"),
+    [
+        ("shutdown", 2001, "slurm_shutdown error:Invalid user id\n"),
+        ("abort", 2001, "slurm_shutdown error:Invalid user id\n"),
+        ("shutdown x", 2001, "invalid shutdown argument:x\n"),
+        ("shutdown", 0, "scontrol: error: shutdown is not supported by SkyPurza: `spz api stop`"),
+        ("takeover 1", 0, "takeover: invalid backup controller index (1)\n"),
+        ("takeover", 0, "scontrol: error: takeover is not supported by SkyPurza: there is no"),
+        ("suspend", 0, "too few arguments for keyword:suspend\n"),
+        ("resume", 2001, "too few arguments for keyword:resume\n"),
+        ("create", 0, "too few arguments for create keyword\n"),
+        ("delete", 0, "too few arguments for delete keyword\n"),
+    ],
+)
+def test_words_that_change_something_are_answered_as_slurm_does(
+    line: str, uid: int, err: str
+) -> None:
+    answer = Office().run(CHANGES, *line.split(), name="scontrol", by=PEOPLE[uid])
+    assert (answer.code, str(answer.err)[: len(err)]) == (1, err)
+
+
+def test_help_lists_every_command_and_everything_that_is_shown() -> None:
+    listed = {usage.split()[0] for usage, _ in COMMANDS}
+    read = {*scontrol_changes.VERBS, *scontrol_jobs.VERBS, *scontrol_nodes.VERBS}
+    read |= {*scontrol_reservations.VERBS, "update", *WORDS, *LISTS, *KEYWORDS, "show"}
+    full = {"clusters": "cluster", "reboot_nodes": "reboot"}
+    assert listed - {"!!"} == {full.get(word, word) for word in read}
+    known = {name.removesuffix("s") for name in (*ENTITIES, *SHOWN, "assoc_mgr", "reservation")}
+    told = {name.removesuffix("s") for name in ENTITIES_TOLD}
+    assert told == known - {"jobid", "nodename", "partitionname"}
 
 
 def test_help_is_what_the_option_of_that_name_tells() -> None:
