@@ -16,6 +16,7 @@ from broker.schedule.demand import Demand, demand, need_for
 from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
 from broker.schedule.gates import barred, beyond, partition_gate
+from sbatch_shim.grammar.hostlist import fold
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
@@ -96,7 +97,7 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
         return None
     if not waits:
         shares = choose(ask, rooms)
-        return ",".join(share.node for share in shares) if shares else None
+        return fold(share.node for share in shares) if shares else None
     one = replace(ask, min_nodes=1, max_nodes=1, tasks=_on_one(ask), gpus=_least(ask), kinds=())
     return rooms[0].name if choose(one, rooms) else None
 

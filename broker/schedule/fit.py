@@ -108,6 +108,8 @@ def _fewest(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
             if shares:
                 return shares
     most = min(len(rooms), ask.tasks if ask.max_nodes is None else ask.max_nodes)
+    if ask.gpus:  # each of the nodes has one of them (22.05)
+        most = min(most, sum(gpu.count for gpu in ask.gpus))
     rising = range(ask.min_nodes, most + 1)
     wishes = rising if ask.fewest or not ask.max_nodes else reversed(rising)
     for count in wishes:

@@ -114,6 +114,8 @@ def cpus_per_task(job: Job, _: Context) -> int:
 def least_cpus(job: Job, _: Context) -> int:
     """MinCPUsNode: what each node must have free."""
     asked = job.spec.resources
+    if job.spec.option("overcommit") is not None:
+        return asked.min_cpus_per_node or 1
     by_tasks = (asked.tasks_per_node or 1) * (asked.cpus_per_task or 1)
     return max(asked.min_cpus_per_node or 1, by_tasks)
 

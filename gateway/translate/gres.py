@@ -145,12 +145,9 @@ OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", 
 
 def must_be_of_one_mind(asked: Iterable[Gres]) -> None:
     """GPUs with a type and without one are not asked for together. Raises Complaint (22.05)."""
-    if _are_of_two_minds(asked):
+    typed = {one.type is not None for one in asked if one.name == GPU}
+    if len(typed) > 1:
         raise Complaint(WITH_AND_WITHOUT)
-
-
-def _are_of_two_minds(asked: Iterable[Gres]) -> bool:
-    return len({one.type is not None for one in asked if one.name == GPU}) > 1
 
 
 def per_task(part: Part, spelling: Spelling) -> tuple[Gres, ...]:
@@ -194,7 +191,7 @@ def _gpus(part: Part, long: str) -> list[Item]:
 
 
 def counted(part: Part, spelling: Spelling) -> Gpus:
-    """How many GPUs are asked for in which way; none if some have a type and some have not.
+    """How many GPUs are asked for in which way; none if they are not all of one type.
 
     Raises as `per_node`.
     """
@@ -204,7 +201,7 @@ def counted(part: Part, spelling: Spelling) -> Gpus:
         spelling.gres(_gpus(part, "gpus-per-socket")),
         per_task(part, spelling),
     )
-    if _are_of_two_minds(one for part in asked for one in part):
+    if len({one.type for part in asked for one in part if one.name == GPU}) > 1:
         return Gpus(0, 0, 0, 0)
     return Gpus(*map(total, asked))
 

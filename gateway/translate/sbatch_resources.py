@@ -8,7 +8,7 @@ from typing import Any, Literal
 from broker.model import constraint
 from broker.model.errors import BadOption
 from broker.model.site import Site
-from broker.model.spec import Memory, Resources
+from broker.model.spec import Gres, Memory, Resources
 from gateway.translate import gpu_layout, gres
 from gateway.translate.gpu_layout import Layout
 from gateway.translate.refusals import (
@@ -103,7 +103,7 @@ def _resources(asked: Asking) -> Resources:
         mem_per_gpu_mib=asked.memory("mem-per-gpu"),
         tmp_mib=asked.number("tmp"),
         gres=each,
-        gpus=() if by_task or gpus.node else whole,
+        gpus=() if by_task or _are_the_same(each, whole) else whole,
         gpus_per_task=by_task,
         cpus_per_gpu=asked.number("cpus-per-gpu"),
         constraint=_features(asked, "constraint"),
@@ -136,6 +136,13 @@ def _node_count(asked: Asking, named: int) -> tuple[int | None, int | None]:
     if "test-only" in asked.part:
         return given.value.low or None, given.value.high or None
     return given.value.low or None, given.value.high
+
+
+def _are_the_same(each: Iterable[Gres], whole: Iterable[Gres]) -> bool:
+    """Whether the GPUs of nodes are those of the job, shared out evenly among some of them."""
+    kinds = {one.type for one in (*each, *whole) if one.name == gres.GPU}
+    node = gres.total(each)
+    return len(kinds) == 1 and node > 0 and gres.total(whole) % node == 0
 
 
 def _layout(asked: Asking, gpus: gres.Gpus, nodes: Layout) -> Layout:

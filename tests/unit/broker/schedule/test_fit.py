@@ -95,6 +95,7 @@ GPU = Gres(name="gpu")
         ),
         ({"mem_per_node_mib": 9000}, (4,), None),
         ({"tasks": 9, "mem_per_cpu_mib": 10}, (16,), [("n1", 9, 9, 0)]),
+        ({"gpus": (GPU,), "min_nodes": 1, "max_nodes": 2}, (4, 4), [("n1", 1, 1, 1)]),
         ({"nodelist": ("n2",)}, (4, 4), [("n2", 1, 1, 0)]),
         ({"nodelist": ("n2",)}, (4, 0), None),
         ({"nodelist": ("n2", "n3")}, (4, 4, 4), [("n2", 1, 1, 0), ("n3", 1, 1, 0)]),

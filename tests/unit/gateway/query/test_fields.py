@@ -127,6 +127,11 @@ SCONTROL = [
         pending(want=Tres(2, 2048, 2), **asking(min_nodes=2, max_nodes=3)),
         "NumNodes=2-3",
     ),
+    (
+        "tasks that crowd need a cpu",
+        pending(spec={"options": (("overcommit", ""),), "resources": {"tasks_per_node": 2}}),
+        "MinCPUsNode=1 ",
+    ),
     ("a count of nodes", pending(want=Tres(3, 3072, 3), **asking(min_nodes=3)), "NumNodes=3-3"),
     ("one number once it runs", running(**asking(min_nodes=1, max_nodes=2)), "NumNodes=1 "),
     ("held is not eligible", pending(**HELD), "EligibleTime=Unknown\n   AccrueTime=Unknown"),

@@ -67,6 +67,7 @@ LAYOUTS = [
     (["-G2", "--ntasks-per-gpu=2", "-n8"], (None, None, 8, None)),
     (["-G4", "--gpus-per-socket=2", "--sockets-per-node=1"], (2, 2, None, None)),
     (["-G4", "--gpus-per-socket=3", "--sockets-per-node=1"], (None, None, None, None)),
+    (["-Ga10g:2", "--gres=gpu:h100:1"], (None, None, None, None)),
 ]
 
 
