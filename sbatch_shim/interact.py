@@ -28,7 +28,7 @@ WINDOW, FILE, ENDED, MOVED = b"w", b"f", b"q", b"d"
 PLACE, WANT, TAKEN, RAW, RUN, KILL, MOVE = b"p", b"i", b"k", b"t", b"r", b"g", b"d"
 """Kinds that come down beside the shim's own."""
 
-MOST_AHEAD = 1 << 18
+MOST_AHEAD = 4 << 20
 """Bytes of standard input that may be on their way."""
 HELD_ON = 60.0
 """Seconds for which a service that went away is tried again once it had taken the request."""
@@ -273,7 +273,7 @@ class Typed:
     def read(self) -> bytes:
         """Some bytes; none at the end, which is also where there is nothing to read from."""
         try:
-            data = posix.read(0, 65536)
+            data = posix.read(0, 262144)
         except BlockingIOError:
             return self.read_later()
         except OSError:

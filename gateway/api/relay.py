@@ -109,6 +109,8 @@ class Relay:
     node: NodeName
     offset: int = 0
     acknowledged: int = 0
+    shut: bool = False
+    """Whether no task reads any more."""
 
     @property
     def path(self) -> str:
@@ -132,11 +134,14 @@ class Relay:
     async def give(self, data: bytes, at: int, *, eof: bool = False) -> int | None:
         """Hands on input that begins at offset `at` of all; how much the tasks have been given.
 
-        None if they cannot be reached now. What they have already is not given twice.
+        None if they cannot be reached now. What they have already is not given twice, and nothing
+        where none reads any more.
         """
+        if self.shut:
+            return at + len(data)
         text = base64.b64encode(data).decode()
         answer = await self._ask(do="input", key=self.key, data=text, at=at, eof=eof)
-        size = answer.get("size")
+        size, self.shut = answer.get("size"), answer.get("shut") is True
         return size if isinstance(size, int) else None
 
     async def resize(self, rows: int, columns: int) -> None:
@@ -220,6 +225,10 @@ class Gathered:
         taken = await asyncio.gather(*(relay.give(data, at, eof=eof) for relay in self.each))
         sizes = [size for size in taken if size is not None]
         return min(sizes) if sizes and len(sizes) == len(taken) else None
+
+    def shut(self) -> bool:
+        """Whether no task on any node reads any more."""
+        return all(relay.shut for relay in self.each)
 
     async def resize(self, rows: int, columns: int) -> None:
         await asyncio.gather(*(relay.resize(rows, columns) for relay in self.each))

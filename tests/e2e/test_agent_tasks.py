@@ -166,6 +166,13 @@ def test_a_task_that_reads_nothing_is_not_waited_for(agent: RunningAgent, work: 
     assert exited(agent) == (0, 0, "exit")
 
 
+def test_that_no_task_reads_any_more_is_told(agent: RunningAgent, work: Path) -> None:
+    agent.run(KEY, step(work, "exec 0<&-; echo deaf; sleep 60", *relayed(2)))
+    until(lambda: text(agent) == b"deaf\n" * 2, "both")
+    assert agent.ask(launch.feed(KEY, b"x", at=0))["ok"]
+    until(lambda: agent.ask(launch.feed(KEY, b"", at=1))["shut"] is True, "the word")
+
+
 def test_a_terminal_has_the_size_of_the_window_and_is_told_when_it_changes(
     agent: RunningAgent, work: Path
 ) -> None:

@@ -189,11 +189,22 @@ def test_sbcast_copies_a_file_to_every_node_of_the_job(served: Service) -> None:
     again = served.run(*argv, words.format(""), env=on_path(served))
     assert again.out == "17\n"
     assert "sbcast: error: REQUEST_FILE_BCAST(own-1): File exists\n" in again.err
+    assert served.run(*argv, "sbcast tool /proc/x; echo $?", env=on_path(served)).out == "1\n"
     forced = served.run(*argv[:2], "-N2", *argv[3:], words.format("-f"), env=on_path(served))
     assert (forced.out, forced.err) == ("0\n", "")
     missing = served.run(*argv, "sbcast nosuch /tmp/x; echo $?", env=on_path(served))
     assert missing.err == "sbcast: error: Can't open `nosuch`: No such file or directory\n"
     assert missing.out == "255\n"
+
+
+def test_sbcast_streams_what_a_node_does_not_see(served: Service) -> None:
+    """What is sent has gone from its place when the nodes would look for it."""
+    content = bytes(range(256)) * 40_000
+    (served.work / "gone").write_bytes(content)
+    words = "exec 3< gone; rm gone; sbcast /dev/fd/3 there; cmp there kept && echo same"
+    (served.work / "kept").write_bytes(content)
+    ran = served.run("salloc", "-Q", "-N1", "bash", "-c", words, env=on_path(served))
+    assert (ran.out, ran.err) == ("same\n", "")
 
 
 def test_a_node_that_dies_takes_its_job_and_what_runs_elsewhere_with_it(

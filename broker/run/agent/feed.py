@@ -1,6 +1,7 @@
 """What a step's tasks are to read: put down in `stdin` of its folder, so that no byte is lost.
 
-`stdin.eof` says that nothing follows, `stdin.taken` how far every task has read.
+`stdin.eof` says that nothing follows, `stdin.taken` how far every task has read, `stdin.shut` that
+none reads any more.
 """
 
 import contextlib
@@ -12,9 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .loop import Loop
 
-CHUNK = 1 << 16
-MOST_AHEAD = 1 << 20
+CHUNK = 1 << 18
+MOST_AHEAD = 8 << 20
 """Bytes that may lie there unread; more is not taken for now."""
+NOTED = 1 << 20
+"""Bytes that are read before that is noted, and their room on the disk given back."""
 END_OF_FILE = b"\x04"
 """What a terminal takes for the end of its input."""
 
@@ -46,6 +49,13 @@ class Input:
 
     def over(self) -> bool:
         return os.path.exists(self.path + ".eof")
+
+    def shut(self) -> None:
+        with open(self.path + ".shut", "w", encoding="ascii"):
+            return
+
+    def is_shut(self) -> bool:
+        return os.path.exists(self.path + ".shut")
 
     def taken(self) -> int:
         try:
@@ -84,6 +94,7 @@ class Feed:
         self.input = Input(folder)
         self.loop = loop
         self.sinks = []  # type: list[Sink]
+        self.noted = 0
 
     def turn(self) -> None:
         """To each task what has come for it and it takes now."""
@@ -91,7 +102,10 @@ class Feed:
         size = self.input.size()
         for sink in list(self.sinks):
             self._fill(sink, size, over)
-        self.input.note_taken(min([sink.at for sink in self.sinks] or [size]))
+        taken = min([sink.at for sink in self.sinks] or [size])
+        if taken - self.noted >= NOTED or taken == size:
+            self.noted = taken
+            self.input.note_taken(taken)
 
     def _fill(self, sink: Sink, size: int, over: bool) -> None:
         while sink.at < size:
@@ -120,3 +134,5 @@ class Feed:
         self.loop.ignore(sink.fd)
         os.close(sink.fd)
         self.sinks.remove(sink)
+        if not self.sinks:
+            self.input.shut()

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .tasks import Task
 
 CHUNK = 1 << 16
+SET_PIPE_SIZE = 1031
+"""F_SETPIPE_SZ, which Python names from 3.10 on."""
+WIDE = 1 << 20
+"""Bytes that the pipe of a task's input may hold: much input passes with few turns."""
 LONGEST_LINE = 1 << 16
 """Bytes without a line's end that are held back at most."""
 FULL_PIPE = 32
@@ -74,6 +78,8 @@ class Streams:
         os.set_blocking(ours, False)
         self.theirs.append(theirs)
         if number == 0:
+            with contextlib.suppress(OSError):  # no more than this user may have
+                fcntl.fcntl(ours, SET_PIPE_SIZE, WIDE)
             self.feed.sinks.append(Sink(ours))
         else:
             self._listen(Source(ours, OUT if number == 1 else ERR, rank))

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def add_input(live: "Live", request: "Request") -> "dict[str, Any]":
-    """Bytes for a step that reads; none is taken twice. `size`: how much was taken in all."""
+    """Bytes for a step that reads; none is taken twice. `size`: how much was taken in all; `shut`:
+    whether nobody reads any more.
+    """
     place = _place(live, request)
     into = feed.Input(place.folder)
     data = base64.b64decode(request.get("data") or "")
@@ -31,7 +33,7 @@ def add_input(live: "Live", request: "Request") -> "dict[str, Any]":
     if request.get("eof") and size >= at + len(data):
         into.end()
     place.nudge(wire.encode({"do": "input"}))
-    return {"ok": True, "size": size}
+    return {"ok": True, "size": size, "shut": into.is_shut()}
 
 
 def resize(live: "Live", request: "Request") -> "dict[str, Any]":

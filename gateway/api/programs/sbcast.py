@@ -4,12 +4,14 @@ The command is told to become a shell that opens the file and runs srun, so that
 passes as input does; Slurm's own sends it past its steps and lists none.
 """
 
+import posixpath
+
 from accounting.ids import JobId
 from broker.model.job import Job
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
 from gateway.api.wire import Answer, Call
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
 from sbatch_shim.grammar.values import read_digits
 
@@ -19,7 +21,9 @@ NO_JOB = (
 )
 UNKNOWN_JOB = "Slurm job ID {} lookup error: Invalid job id specified"
 NO_FILES = 'Need two file names, have {} names\nTry "sbcast --help" for more information\n'
-FULL_PATH = "Need full path for destination file: {}"
+NO_FOLDER = "Target filename cannot be a directory."
+NO_COMPRESSION = "Compression type '{}' unknown, disabling compression support."
+COMPRESSIONS = ("", "lz4", "none", "zlib")
 SHELL = "/bin/sh"
 SENDS = r"""
 if ! [ -r "$1" ] || [ -d "$1" ]; then
@@ -28,12 +32,13 @@ if ! [ -r "$1" ] || [ -d "$1" ]; then
     exit 255
 fi
 file=$1 mode=$(stat -Lc %a -- "$1") time=$(stat -Lc %Y -- "$1")
+path=$(readlink -f -- "$1") same=$(stat -Lc '%i %s %y %z' -- "$1")
 shift
-exec srun "$@" "$mode" "$time" < "$file"
+exec srun "$@" "$mode" "$time" "$path" "$same" < "$file"
 """
 """Where the command was typed: the file's name, then srun's arguments."""
 TAKES = r"""
-dest=$1 force=$2 keep=$3 mode=$4 time=$5
+dest=$1 force=$2 keep=$3 mode=$4 time=$5 path=$6 same=$7
 draft=$dest.sbcast.$$
 if [ -e "$dest" ] && [ -z "$force" ]; then
     echo "sbcast: error: REQUEST_FILE_BCAST($SLURMD_NODENAME): File exists" >&2
@@ -41,11 +46,20 @@ if [ -e "$dest" ] && [ -z "$force" ]; then
 fi
 trap 'rm -f -- "$draft"' EXIT
 umask 077
+if ! why=$( (: > "$draft") 2>&1 ); then
+    echo "sbcast: error: REQUEST_FILE_BCAST($SLURMD_NODENAME): ${why##*: }" >&2
+    exit 1
+fi
+if [ -f "$path" ] && [ "$(stat -Lc '%i %s %y %z' -- "$path")" = "$same" ]; then
+    exec < "$path"
+fi
 cat > "$draft" && chmod "$mode" "$draft" || exit 1
 [ -z "$keep" ] || touch -d "@$time" -- "$draft"
 mv -f -- "$draft" "$dest"
 """
-"""On each node: the name there, whether to replace it, whether to keep its time, mode, time."""
+"""On each node: the name there, whether to replace it, whether to keep its time, mode, time; the
+file's full path and what it is told by. Where it is seen there too, it is read there.
+"""
 
 
 async def sbcast(desk: Desk, call: Call) -> Answer:
@@ -57,7 +71,8 @@ async def sbcast(desk: Desk, call: Call) -> Answer:
             return early(PROGRAM, first, version=desk.site.version)
         if len(asked.operands) != 2:
             return Answer(err=NO_FILES.format(len(asked.operands)), code=FAILURE)
-        return Answer(exec=_line(asked, _job(desk, asked, call.peer.uid)))
+        job = _job(desk, asked, call.peer.uid)
+        return Answer(err=_doubts(asked), exec=_line(asked, job, call.cwd))
     except GrammarError as error:
         return Answer(err=error.stderr, code=error.code)
 
@@ -68,19 +83,25 @@ def _job(desk: Desk, asked: Query, uid: int) -> Job:
     number = text.partition(".")[0].partition("+")[0]
     found = read_digits(number)
     if found is None:
-        raise GrammarError(error_line(PROGRAM, NO_JOB), FAILURE)
+        raise failed(PROGRAM, NO_JOB)
     job = desk.snapshot().jobs.get(JobId(found))
     may = job is not None and uid in (0, job.owner.uid, *desk.site.admins)
     if job is None or not may or not job.shares or job.state.final:
-        raise GrammarError(error_line(PROGRAM, UNKNOWN_JOB.format(number)), FAILURE)
+        raise failed(PROGRAM, UNKNOWN_JOB.format(number))
     return job
 
 
-def _line(asked: Query, job: Job) -> tuple[str, ...]:
+def _doubts(asked: Query) -> str:
+    kind = (asked.given["compress"].text or "") if "compress" in asked.given else ""
+    return "" if kind in COMPRESSIONS else error_line(PROGRAM, NO_COMPRESSION.format(kind))
+
+
+def _line(asked: Query, job: Job, cwd: str) -> tuple[str, ...]:
     """What the command is to become. Raises GrammarError."""
     source, dest = asked.operands
-    if not dest.startswith("/"):
-        raise GrammarError(error_line(PROGRAM, FULL_PATH.format(dest)), FAILURE)
+    if dest.endswith("/"):
+        raise failed(PROGRAM, NO_FOLDER)
+    dest = posixpath.join(cwd, dest)
     nodes = str(len(job.shares))
     flags = [("x" if long in asked.given else "") for long in ("force", "preserve")]
     options = ("-Q", "--overlap", f"--jobid={job.id}", f"-N{nodes}", f"-n{nodes}", "-mcyclic")

@@ -36,8 +36,6 @@ AGAIN = 1.0
 """Seconds within which a second interrupt ends the step."""
 GATHERED = 0.15
 """Seconds for which ends of tasks are gathered, so that equal ones are told in one line."""
-BUSY = 0.1
-"""Seconds before input that tasks were too slow for is offered again."""
 INTERRUPTED = "{p}: interrupt (one more within {n} sec to abort)\n"
 RUNNING = "{p}: StepId={s} {t}: running\n"
 SENDING = "{p}: sending Ctrl-C to StepId={s}\n"
@@ -304,19 +302,24 @@ class Watch:
 
     async def _input(self, rest: bytes) -> None:
         """All of it, however long the tasks take."""
-        end = self.given + len(rest)
+        end, pause = self.given + len(rest), Pause(self.desk)
         while rest and not self._over():
             size = await self.relay.give(rest, self.given)
             if size is None or size <= self.given:
-                await self.desk.pause(BUSY)
+                await pause()
                 continue
+            pause = Pause(self.desk)
             rest = rest[size - self.given :]
             self.given = min(size, end)
             await self.line.say(TAKEN, b"%d" % self.given)
+            if self.relay.shut():
+                await self.line.say(WANT, b"0")
+                return
 
     async def _input_end(self) -> None:
+        pause = Pause(self.desk)
         while not self._over() and await self.relay.give(b"", self.given, eof=True) is None:
-            await self.desk.pause(BUSY)
+            await pause()
 
     async def _window(self, word: Word) -> None:
         window = read_window(word.payload)

@@ -135,6 +135,16 @@ def test_input_says_where_it_begins(node: Node, relay: Relay) -> None:
     assert wait(relay.give(b"ab", 7)) is None
 
 
+def test_input_that_nobody_reads_any_more_stays_here(node: Node, relay: Relay) -> None:
+    node.answers = [{"ok": True, "size": 2, "shut": True}]
+    assert wait(relay.give(b"ab", 0)) == 2
+    assert wait(relay.give(b"cdef", 2)) == 6
+    assert len(node.asked) == 1
+    other = Relay(relay.desk, relay.place, KEY, NodeName("ec2-2"))
+    assert Gathered(relay.desk, KEY, [relay]).shut()
+    assert not Gathered(relay.desk, KEY, [relay, other]).shut()
+
+
 def test_the_node_is_told_now_and_then_what_was_read(node: Node, relay: Relay) -> None:
     relay.offset = EVERY
     wait(relay.note_read())

@@ -24,13 +24,30 @@ def test_it_becomes_a_shell_that_runs_a_step_on_every_node(office: Office) -> No
     assert other.exec[-2:] == ("", "x")
 
 
+def test_a_name_without_a_folder_is_of_where_it_was_typed(office: Office) -> None:
+    job = str(office.submit(hold=False))
+    answer = office.run(sbcast, "-j", job, "a", "x")
+    assert answer.exec is not None
+    assert answer.exec[-3] == "/home/alice/x"
+
+
+def test_a_compression_that_there_is_not_is_told_and_done_without(office: Office) -> None:
+    job = str(office.submit(hold=False))
+    answer = office.run(sbcast, "--compress=foo", "-j", job, "a", "/x")
+    assert answer.exec is not None
+    assert answer.err == (
+        "sbcast: error: Compression type 'foo' unknown, disabling compression support.\n"
+    )
+    assert office.run(sbcast, "-C", "-j", job, "a", "/x").err == ""
+
+
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
         (("a", "/x"), "sbcast: error: Need a job id to run this command."),
         (("-j", "99", "a", "/x"), "sbcast: error: Slurm job ID 99 lookup error: Invalid job id"),
         (("a",), 'Need two file names, have 1 names\nTry "sbcast --help" for more information\n'),
-        (("-j", "{}", "a", "x"), "sbcast: error: Need full path for destination file: x"),
+        (("-j", "{}", "a", "/x/"), "sbcast: error: Target filename cannot be a directory.\n"),
     ],
 )
 def test_refusals(office: Office, argv: tuple[str, ...], text: str) -> None:
