@@ -147,7 +147,8 @@ def idle_end(world: World, job: Job, now: int) -> Sequence[ev.Event]:
     runs = [step for step in job.steps if step.numbered]
     if any(not step.state.final for step in runs):
         return []
-    since = max([job.started or now, *(step.ended or 0 for step in runs)])
+    asked = job.spec.idle_from or 0
+    since = max([job.started or now, asked, *(step.ended or 0 for step in runs)])
     if now < since + seconds:
         return []
     if job.spec.idle_stops and not not_stoppable(world, job):

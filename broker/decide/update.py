@@ -35,7 +35,9 @@ WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 
 SIZE = frozenset({"resources.min_nodes", "resources.max_nodes"})
 NO_RESIZE = "Requested operation not supported on this system"
-WHILE_OPEN = frozenset({"idle_seconds", "idle_stops", "files", "buckets", "resources.build"})
+WHILE_OPEN = frozenset(
+    {"idle_seconds", "idle_from", "idle_stops", "files", "buckets", "resources.build"}
+)
 """Fields of the spec that may be changed while a job runs."""
 
 

@@ -396,6 +396,8 @@ class TaskSpec(Value):
     """How long these may take at the end, beyond KillWait."""
     idle_seconds: int | None = None
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
+    idle_from: int | None = None
+    """When that was last asked for: the time counts anew from there."""
     buckets: tuple[OwnBucket, ...] = ()
     """SkyPilot's storages, for `spz storage`."""
     volumes: tuple[Attached, ...] = ()

@@ -189,6 +189,8 @@ class IdleRequest(BaseModel):
 
     idle_seconds: int | None = Field(default=None, ge=0)
     down: bool = True
+    limit: bool = False
+    """So long from now on, whatever runs (`wait_for: none`): then it is let go."""
 
 
 @of_clusters.post("/clusters/{name}/autostop")
@@ -200,9 +202,18 @@ async def autostop(request: Request, name: str, asked: IdleRequest) -> Json:
     why = "" if asked.down or asked.idle_seconds is None else never_stops(nodes_of(job, seen))
     if why:
         raise Conflict(f"cluster {name!r} cannot be stopped: {why}", hint=WAY_OUT)
-    change = (("idle_seconds", asked.idle_seconds), ("idle_stops", not asked.down))
-    await desk.ask(Update(target=Target(job.id), by=owner, spec=change))
-    return {"cluster": name, "job": job.id, "idle_seconds": asked.idle_seconds}
+    now, seconds = desk.now(), None if asked.limit else asked.idle_seconds
+    ends = _ends_in(job, asked.idle_seconds, now) if asked.limit else None
+    change = (("idle_seconds", seconds), ("idle_stops", not asked.down), ("idle_from", now))
+    await desk.ask(Update(target=Target(job.id), by=owner, spec=change, time_limit=ends))
+    return {"cluster": name, "job": job.id, "idle_seconds": seconds}
+
+
+def _ends_in(job: Job, seconds: int | None, now: int) -> int | None:
+    """The limit with which it has so long from now on."""
+    if seconds is None:
+        return None
+    return max(0, now - (job.started or now) - job.suspended_for) + seconds
 
 
 @of_clusters.get("/report")

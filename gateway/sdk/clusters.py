@@ -60,13 +60,16 @@ def came_up(
         service.persist(f"/v1/clusters/{one['name']}/start")
 
 
-def set_idle(service: Client, name: str, minutes: int, *, down: bool) -> None:
+def set_idle(
+    service: Client, name: str, minutes: int, *, down: bool, waits: str | None = None
+) -> None:
     """Stops it after so long without a run, or with `down` lets it go; a negative number keeps it.
 
-    Raises Told.
+    `waits` "none" lets it go after so long whatever runs. Raises Told.
     """
-    seconds = None if minutes < 0 else minutes * 60
-    service.persist(f"/v1/clusters/{name}/autostop", {"idle_seconds": seconds, "down": down})
+    seconds, limit = None if minutes < 0 else minutes * 60, waits == "none"
+    body = {"idle_seconds": seconds, "down": down or limit, "limit": limit}
+    service.persist(f"/v1/clusters/{name}/autostop", body)
 
 
 def why(service: Client, job: int) -> list[str]:

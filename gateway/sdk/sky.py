@@ -300,10 +300,10 @@ def start(
     force: bool = False,
 ) -> RequestId[Handle]:
     """Starts a stopped cluster where it is; `get` waits until it is up. Raises Told."""
-    _ignored(wait_for=wait_for)
     job = service().persist(f"/v1/clusters/{cluster_name}/start")["job"]
     if idle_minutes_to_autostop is not None:
-        clusters.set_idle(service(), cluster_name, idle_minutes_to_autostop, down=down)
+        minutes = idle_minutes_to_autostop
+        clusters.set_idle(service(), cluster_name, minutes, down=down, waits=wait_for)
     one = {"name": cluster_name, "job": job}
     return RequestId.of(cluster_name, lambda _: _started(one, again=retry_until_up))
 
@@ -331,8 +331,8 @@ def autostop(
     """
     if hook is not None:
         raise Refused("hook: hooks stand in the task", hint="config: {hooks: [...]}")
-    _ignored(wait_for=wait_for, hook_timeout=hook_timeout)
-    clusters.set_idle(service(), cluster_name, idle_minutes, down=down)
+    _ignored(hook_timeout=hook_timeout)
+    clusters.set_idle(service(), cluster_name, idle_minutes, down=down, waits=wait_for)
     return RequestId.done(None)
 
 

@@ -122,9 +122,9 @@ def _life(task: Task, candidates: Sequence[Candidate]) -> Iterator[str]:
 
 
 def _autostop(asked: Autostop) -> str:
-    what = "goes" if asked.down else "stops"
     if asked.wait_for == "none":
-        return f"{what} {asked.idle_seconds / 60:g} min after its start"
+        return f"goes {asked.idle_seconds / 60:g} min after its start"
+    what = "goes" if asked.down else "stops"
     return f"{what} after {asked.idle_seconds / 60:g} min idle"
 
 

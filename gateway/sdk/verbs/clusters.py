@@ -12,6 +12,7 @@ from gateway.sdk.verbs import ssh, storage
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
+from gateway.translate.skypilot_values import WAITS
 
 USUAL_MINUTES = 5
 
@@ -120,15 +121,26 @@ def autostop(given: Values, counter: Counter) -> int:
     asked = USUAL_MINUTES if given["idle_minutes"] is None else given["idle_minutes"]
     minutes = -1 if given["cancel"] else asked
     found = _chosen(given, counter.service)
+    waits = _waits(given)
     verb = "Keeping" if minutes < 0 else "Setting autostop of"
     if not _agreed(verb, found, given=given, counter=counter):
         return 1
     way = DOWN if given["down"] else STOP
+    told = f"{way.does} after {minutes} minutes without a run"
+    if waits == "none":
+        told = f"goes in {minutes} minutes, whatever runs"
     for one in found:
-        clusters.set_idle(counter.service, one["name"], minutes, down=given["down"])
-        told = "is kept" if minutes < 0 else f"{way.does} after {minutes} minutes without a run"
-        print(f"Cluster {one['name']} {told}")
+        clusters.set_idle(counter.service, one["name"], minutes, down=given["down"], waits=waits)
+        print(f"Cluster {one['name']} {'is kept' if minutes < 0 else told}")
     return 0
+
+
+def _waits(given: Values) -> str | None:
+    """Raises Refused for a word that is none of SkyPilot's."""
+    try:
+        return None if given["wait_for"] is None else WAITS(given["wait_for"])
+    except ValueError as error:
+        raise Refused(f"option --wait-for: {error}") from None
 
 
 def start(given: Values, counter: Counter) -> int:
@@ -136,13 +148,15 @@ def start(given: Values, counter: Counter) -> int:
     found = [one for one in _chosen(given, counter.service) if _to_start(one)]
     if not _agreed("Starting", found, given=given, counter=counter):
         return 1
-    minutes = given["idle_minutes_to_autostop"]
+    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
     for one in found:
         if one["status"] == "STOPPING":
             clusters.until(counter.service, one["job"], {"STOPPED"})
         counter.service.persist(f"/v1/clusters/{one['name']}/start")
         if minutes is not None:
-            clusters.set_idle(counter.service, one["name"], minutes, down=given["down"])
+            clusters.set_idle(
+                counter.service, one["name"], minutes, down=given["down"], waits=waits
+            )
     if given["async"]:
         return 0
     codes = [_came_up(one, given, counter) for one in found]

@@ -1,0 +1,52 @@
+"""When a cluster stops or is let go, as its owner sets it while it is up."""
+
+import pytest
+
+from tests.api.test_jobs import House
+
+
+@pytest.fixture
+def house() -> House:
+    made = House()
+    made.launch("resources: {cpus: 2}\nrun: x")
+    made.wait(600)
+    return made
+
+
+def set_to(house: House, **body: object) -> None:
+    assert house.call("POST", "/v1/clusters/dev/autostop", body)[0] == 200
+
+
+def is_up(house: House) -> bool:
+    found = house.call("GET", "/v1/clusters")[1]["clusters"]
+    return [one["status"] for one in found] == ["UP"]
+
+
+def test_the_time_without_a_run_counts_from_when_it_was_set(house: House) -> None:
+    set_to(house, idle_seconds=300, down=True)
+    house.wait(240)
+    assert is_up(house)
+    house.wait(120)
+    assert not is_up(house)
+
+
+def test_setting_it_anew_begins_anew(house: House) -> None:
+    set_to(house, idle_seconds=300, down=True)
+    house.wait(240)
+    set_to(house, idle_seconds=300, down=True)
+    house.wait(240)
+    assert is_up(house)
+    set_to(house, idle_seconds=None, down=True)
+    house.wait(3600)
+    assert is_up(house)
+
+
+def test_a_limit_ends_it_whatever_runs(house: House) -> None:
+    set_to(house, idle_seconds=300, limit=True)
+    house.call("POST", "/v1/clusters/dev/exec", house.body("run: sleep"))
+    house.wait(240)
+    assert is_up(house)
+    house.wait(180)
+    assert not is_up(house)
+    (job,) = house.call("GET", "/v1/jobs")[1]["jobs"]
+    assert job["state"] in {"TIMEOUT", "COMPLETING"}
