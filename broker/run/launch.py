@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from broker.model import octets
 from broker.run.agent import commands, version
 from sbatch_shim.parts import MODULES, PROGRAMS
 
@@ -354,7 +355,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "umask": order.umask,
         "rlimits": {name: list(limit) for name, limit in order.rlimits.items()},
         "nice": order.nice,
-        "cwd": _text(order.cwd),
+        "cwd": octets.text(order.cwd),
         "phases": [_phase(phase) for phase in order.phases],
         "env": _base64(order.environment),
         "stdin": _base64(order.stdin),
@@ -404,7 +405,7 @@ def _moments(order: StepOrder) -> dict[str, object]:
 
 
 def _phase(phase: Phase) -> dict[str, object]:
-    argv = [None if item is None else _text(item) for item in phase.argv]
+    argv = [None if item is None else octets.text(item) for item in phase.argv]
     script, inside = _base64(phase.script), phase.inside
     return {"name": phase.name, "argv": argv, "script": script, "inside": inside}
 
@@ -413,7 +414,7 @@ def _task(task: Task) -> dict[str, object]:
     return {
         "rank": task.rank,
         "env": _base64(task.variables),
-        "argv": None if task.argv is None else [_text(word) for word in task.argv],
+        "argv": None if task.argv is None else [octets.text(word) for word in task.argv],
         "stdin": _stream(task.stdin),
         "stdout": _stream(task.stdout),
         "stderr": _stream(task.stderr),
@@ -428,11 +429,6 @@ def _warning(warn: Warn | None) -> dict[str, object] | None:
     if warn is None:
         return None
     return asdict(warn)
-
-
-def _text(data: bytes) -> str:
-    """As JSON text; bytes that are no UTF-8 become lone surrogates, which the agent turns back."""
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _base64(data: bytes | None) -> str | None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from broker.model import octets
 from broker.stage.plan import Entry, Mark
 
 
@@ -47,7 +48,7 @@ class Marks:
             (self._home / node).rmdir()
 
     def _file(self, node: str, folder: str) -> Path:
-        name = sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        name = sha256(octets.raw(folder)).hexdigest()[:32]
         return self._home / node / f"{name}.json"
 
     def _begun(self, node: str) -> Path:

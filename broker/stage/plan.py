@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
+from broker.model import octets
+
 PART = 8 << 20
 """Bytes of a file that travel in one piece: an interrupted transfer goes on behind the last one."""
 LONGEST_NAME = 255
@@ -117,8 +119,8 @@ def draft(move: Move) -> str:
     """Where a file that takes several pieces grows on the other side."""
     folder, slash, name = move.path.rpartition("/")
     made = f".{name}.spz-{move.entry.mtime}"
-    if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
-        digest = sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
+    if len(octets.raw(made)) > LONGEST_NAME:
+        digest = sha256(octets.raw(name)).hexdigest()
         made = f".{digest}.spz-{move.entry.mtime}"
     return f"{folder}{slash}{made}"
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.model import octets
+
 ALWAYS = ("SLURM_", "SPANK_")
 """Beginnings of variables that go along whatever `--export` says."""
 
@@ -63,11 +65,10 @@ def _tokens(text: str) -> list[str]:
 def pack(variables: Mapping[str, str]) -> bytes:
     """`NAME=value` entries, separated by NUL, byte for byte as they came."""
     entries = [f"{name}={text}" for name, text in variables.items()]
-    return "\0".join(entries).encode("utf-8", "surrogateescape")
+    return octets.raw("\0".join(entries))
 
 
 def unpack(data: bytes) -> dict[str, str]:
     """The variables of a block of entries separated by NUL; what is no entry is left out."""
-    entries = (entry.decode("utf-8", "surrogateescape") for entry in data.split(b"\0"))
-    pairs = (entry.partition("=") for entry in entries)
+    pairs = (entry.partition("=") for entry in octets.text(data).split("\0"))
     return {name: text for name, equals, text in pairs if equals and name}

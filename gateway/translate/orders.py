@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from broker.model import octets
 from broker.model.errors import Unknown
 from broker.model.ids import BATCH, EXTERN, Digest, NodeName, StepId
 from broker.model.job import Job, Share, Step
@@ -113,7 +114,7 @@ class OrderBook:
                 continue
             around = Surroundings(self.site, self.submit_host, node.name, step)
             written += self._files(job, around)[1:]
-        return [path.decode("utf-8", "surrogateescape") for path in written if path is not None]
+        return [octets.text(path) for path in written if path is not None]
 
     def _batch(self, job: Job, around: Surroundings) -> launch.StepOrder:
         spec = job.spec.batch if job.runs_batch else job.spec.keeper
@@ -138,7 +139,7 @@ class OrderBook:
         share = None if step is None else share_here(step, around.node)
         return replace(
             common,
-            cwd=raw(spec.cwd or job.spec.cwd),
+            cwd=octets.raw(spec.cwd or job.spec.cwd),
             append=mode == "append" or bool(_further(job, step, around.node)),
             time_limit=spec.time_limit,
             job_ends=_ends(job),
@@ -172,7 +173,7 @@ class OrderBook:
             umask=job.spec.umask,
             rlimits=self._limits(job),
             nice=job.spec.nice_process,
-            cwd=raw(job.spec.cwd),
+            cwd=octets.raw(job.spec.cwd),
             phases=() if spec is None else tuple(self._phase(phase) for phase in spec.phases),
             environment=self._environment(job, around),
             stdin=stdin,
@@ -202,7 +203,7 @@ class OrderBook:
 
     def _phase(self, phase: Phase) -> launch.Phase:
         script = None if phase.script is None else self.blob(phase.script)
-        argv = tuple(None if word is None else raw(word) for word in phase.argv)
+        argv = tuple(None if word is None else octets.raw(word) for word in phase.argv)
         return launch.Phase(phase.name, argv, script, phase.inside)
 
     @staticmethod
@@ -321,7 +322,7 @@ def _program(spec: StepSpec, rank: int) -> tuple[bytes, ...] | None:
         if rank in one.ranks:
             place = str(one.ranks.index(rank))
             return tuple(
-                raw(word.replace("%t", str(rank)).replace("%o", place)) for word in one.argv
+                octets.raw(word.replace("%t", str(rank)).replace("%o", place)) for word in one.argv
             )
     return None
 
@@ -333,13 +334,8 @@ def _ends(job: Job) -> int | None:
     return job.started + job.suspended_for + int(job.time_limit)
 
 
-def raw(text: str) -> bytes:
-    """Text that was bytes, as those bytes again."""
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _path(pattern: str | None, of: FileJob, cwd: str) -> bytes | None:
-    return None if pattern is None else raw(absolute(fill(pattern, of), cwd))
+    return None if pattern is None else octets.raw(absolute(fill(pattern, of), cwd))
 
 
 def _limit(value: int) -> int | None:

@@ -7,6 +7,7 @@ from errno import EACCES, EISDIR, ENOENT
 from functools import partial
 from typing import Protocol
 
+from broker.model import octets
 from broker.model.errors import SpzError
 from broker.model.ids import Digest, digest_of
 from broker.model.site import Site
@@ -198,7 +199,7 @@ def _batch_text(seen: Look, typed: Typed) -> tuple[str, str | None]:
     if file.error:
         where = name if file.error == ENOENT else path
         raise failed(PROGRAM, f"Unable to open file {where}")
-    text = file.content.decode("utf-8", "surrogateescape")
+    text = octets.text(file.content)
     check_script(text, PROGRAM)
     return text, None if name == STDIN else path
 
@@ -231,7 +232,7 @@ def host_lines(program: str, path: str, typed: Typed) -> str:
     found = handed(path, typed.files)
     if found.error:
         raise failed(program, NO_HOSTFILE.format(path, WHY.get(found.error, found.error)))
-    return found.content.decode("utf-8", "surrogateescape")
+    return octets.text(found.content)
 
 
 def handed(path: str, files: Mapping[str, File]) -> File:
@@ -348,7 +349,7 @@ class _Desk:
         return PROGRAM if path is None else posixpath.basename(path)
 
     def _batch(self, text: str) -> StepSpec:
-        content = text.encode("utf-8", "surrogateescape")
+        content = octets.raw(text)
         if len(content) > MOST_BYTES:
             raise self._asking().refuse(refusals.TOO_LONG)
         phase = Phase(script=self._keep(content), argv=(None, *self.seen.args))

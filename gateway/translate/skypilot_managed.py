@@ -6,11 +6,12 @@ which all but the primary tasks end after those.
 
 from dataclasses import replace
 
+from broker.model import octets
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest, digest_of
 from broker.model.spec import ArraySpec, Dependency, DependencyKind, Managed, Output, TaskSpec
 from gateway.translate.skypilot import Task, TaskFile
-from gateway.translate.skypilot_run import Origin, as_bytes
+from gateway.translate.skypilot_run import Origin
 from gateway.translate.skypilot_task import Translated, translate
 from gateway.translate.skypilot_values import Recovery
 
@@ -28,7 +29,7 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
         raise BadSpec("run", "", "run: nothing to run", hint="write setup or run")
     array = ArraySpec(tasks=tuple(range(jobs))) if jobs and jobs > 1 else None
     asked = [one.job_recovery for one in task.resources.candidates if one.job_recovery]
-    script = as_bytes((task.event_callback or "").strip())
+    script = octets.raw((task.event_callback or "").strip())
     told = digest_of(script) if script else None
     spec = made.spec.model_copy(
         update={

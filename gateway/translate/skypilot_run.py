@@ -6,6 +6,7 @@ Around `setup` stands what leaves it out where it has succeeded, around `run` wh
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.model import octets
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest, digest_of
 from broker.model.spec import Gres, Mount, StepSpec
@@ -101,7 +102,7 @@ def run_of(
     files = Files(task, cluster, lambda path: absolute(path, origin))
     key = _variables(task, origin.environ).get("GIT_SSH_KEY_PATH")
     own = packed(_variables(task, origin.environ))
-    once = digest_of(as_bytes(task.setup or "") + own)[:SHORT]
+    once = digest_of(octets.raw(task.setup or "") + own)[:SHORT]
     scripts = (
         ("setup", files.script(mounts=with_setup), ""),
         ("setup", task.setup if with_setup else None, once),
@@ -110,7 +111,7 @@ def run_of(
     given = [(phase, text, once) for phase, text, once in scripts if text is not None]
     if all(phase == "setup" for phase, *_ in given) and not with_setup:
         given = []
-    contents = [own, *(as_bytes(text) for _, text, _ in given)]
+    contents = [own, *(octets.raw(text) for _, text, _ in given)]
     blobs = {digest_of(content): content for content in contents}
     step = StepSpec.model_validate(
         {
@@ -170,12 +171,7 @@ def _phase(
     outer = (*chdir, BASH, "-c", wrapper, BASH, word) if wrapper else chdir
     inside = len(outer) if wrapper or phase == "run" else None
     argv = (*outer, BASH, None)
-    return {"name": phase, "script": digest_of(as_bytes(text)), "argv": argv, "inside": inside}
-
-
-def as_bytes(text: str) -> bytes:
-    """A script's text as what it was read from."""
-    return text.encode("utf-8", "surrogateescape")
+    return {"name": phase, "script": digest_of(octets.raw(text)), "argv": argv, "inside": inside}
 
 
 def absolute(path: str, origin: Origin) -> str:

@@ -7,6 +7,7 @@ What cannot be done is refused by name, what is left out is said in a note.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from broker.model import octets
 from broker.model.build import Build
 from broker.model.errors import BadSpec
 from broker.model.ids import Digest, digest_of
@@ -33,7 +34,6 @@ from gateway.translate.skypilot_run import (
     LOCAL,
     Origin,
     absolute,
-    as_bytes,
     packed,
     run_of,
 )
@@ -94,7 +94,7 @@ def translate(task: Task, origin: Origin, *, cluster: str, with_setup: bool = Tr
     )
     blobs = {**run.blobs, digest_of(environment): environment}
     if hooks := hooks_of(task):
-        script = as_bytes(keeper(hooks))
+        script = octets.raw(keeper(hooks))
         phase = Phase(name="run", script=digest_of(script), argv=(BASH, None))
         holds = StepSpec(name="batch", phases=(phase,), environment=run.step.environment)
         kept = {"keeper": holds, "hook_seconds": seconds_of(hooks)}

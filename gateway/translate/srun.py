@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from broker.model import octets
 from broker.model.ids import Digest, digest_of
 from broker.model.spec import Program, TaskSpec
 from gateway.translate import environment, gres, refusals
@@ -183,7 +184,7 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
     if found.error:
         raise failed("srun", f"Could not open multi_prog config file {path}")
     tasks = part["ntasks"].value if "ntasks" in part else None
-    return read_programs(found.content.decode("utf-8", "surrogateescape"), tasks)
+    return read_programs(octets.text(found.content), tasks)
 
 
 def _named(program: Allocator, part: Part, typed: Typed) -> Named:

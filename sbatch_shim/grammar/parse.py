@@ -16,6 +16,7 @@ from sbatch_shim.grammar.errors import (
     OPTION_ERROR,
     GrammarError,
     error_line,
+    failed,
     fatal,
     invalid,
     warning_line,
@@ -100,7 +101,7 @@ def look(command: str, argv: Sequence[str], *, plugins: bool = False) -> Look:
         (one.text for part in parts for one in reversed(part) if one.opt.long == "wrap"), None
     )
     if wrap is not None and words and not early:
-        raise GrammarError(error_line(command, WRAP_AND_SCRIPT), FAILURE)
+        raise failed(command, WRAP_AND_SCRIPT)
     return Look(parts, words[0] if words else None, words[1:], early, wrap)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.getopt import Said, scan
 from sbatch_shim.grammar.options import Table
 from sbatch_shim.grammar.table import ACCEPTED, FLAG, NO, REQ, SBATCH, TEXT, Opt
@@ -111,7 +111,7 @@ def translate(mark: str, words: Sequence[str]) -> list[tuple[str, str | None]]:
         unknown = error_line("sbatch", "Unrecognized command line parameter ?")
         raise GrammarError(f"{complaint}\n{unknown}", FAILURE) from None
     if operands:
-        raise GrammarError(error_line("sbatch", f"Invalid argument: {operands[0]}"), FAILURE)
+        raise failed("sbatch", f"Invalid argument: {operands[0]}")
     return [pair for one in said for pair in _translated(one)]
 
 

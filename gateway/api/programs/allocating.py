@@ -11,7 +11,7 @@ from gateway.api.stream import PLACE, SIGNAL, Line, Word, first_of
 from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.srun import Request, allocation
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import GrammarError, error_line, failed
 from sbatch_shim.grammar.hostlist import fold
 
 FIRST_PAUSE = 0.002
@@ -225,4 +225,4 @@ def nodes_of(job: Job) -> str:
 
 def failure(error: SpzError, program: str, text: str) -> GrammarError:
     """A refusal in the words that srun has for what it was about."""
-    return GrammarError(error_line(program, f"{text}: {error.message}"), FAILURE)
+    return failed(program, f"{text}: {error.message}")

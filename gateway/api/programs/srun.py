@@ -33,7 +33,7 @@ from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request, allocation
 from gateway.translate.stepplace import listed
 from gateway.translate.stepspec import NO_STEP, only_task, step
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, failed
 from sbatch_shim.grammar.instants import show_instant
 
 NO_FOLDER = "getcwd failed: No such file or directory"
@@ -65,7 +65,7 @@ COMPLETED = "srun: {h}: {t}: Completed\n"
 async def run(desk: Desk, call: Call, line: Line) -> int:
     """Raises GrammarError with Slurm's text and exit status, Gone."""
     if not call.cwd:
-        raise GrammarError(error_line("srun", NO_FOLDER), FAILURE)
+        raise failed("srun", NO_FOLDER)
     said = await translated("srun", desk, call=call, line=line)
     if isinstance(said, Early):
         answer = early("srun", said.name, version=desk.site.version)
