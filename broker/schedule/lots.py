@@ -28,6 +28,8 @@ WORTH_MORE_NODES = 1.1
 
 Size = tuple[int, int, int]
 """Cpus, MiB, GPUs."""
+Load = tuple[tuple["Kind", int], ...]
+"""How many of each kind are on one machine, the kind that runs longest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,9 @@ def shares_a_machine(job: Job, ask: Demand) -> bool:
 class Bought:
     """A machine to be bought, by how many of each kind it is for."""
 
-    load: tuple[tuple[Kind, int], ...]
+    load: Load
     ratio: float
     """Its cost to what its load would cost on machines of their own."""
-
-    @property
-    def need(self) -> Need:
-        """What all of them need of it."""
-        return together(self.load)
 
     @property
     def count(self) -> int:
@@ -140,6 +137,11 @@ class Market:
         """Micro-dollars for one of them on a machine of its own; infinite where none is sold."""
         first = self.quote(roughly(kind.need)).first
         return _cost(first, 1) if first else float("inf")
+
+    def cost(self, load: Load) -> float:
+        """Micro-dollars for all of it on one machine of its own; infinite where none is sold."""
+        first = self.quote(roughly(together(load))).first
+        return _cost(first, sum(count for _, count in load)) if first else float("inf")
 
     def worth(self, kind: Kind) -> float:
         """The same on the best machine that could be bought now: what a place elsewhere saves."""
@@ -196,9 +198,9 @@ def purchases(market: Market, kinds: Sequence[Kind]) -> list[Bought]:
     are too few for all of them, they go to kinds by importance.
     """
     made, served = _purchases(market, kinds)
-    if served or len(kinds) == 1:
-        return made
-    return _purchases(market, sorted(kinds, key=_importance))[0]
+    if not served and len(kinds) > 1:
+        made, _ = _purchases(market, sorted(kinds, key=_importance))
+    return made
 
 
 def _importance(kind: Kind) -> tuple[int, int]:

@@ -399,10 +399,10 @@ class _Pass:
     def _note(self, lot: Lot, done: Settled, quote: Callable[[Need], Quote]) -> None:
         self.start += done.starts
         names = self.pool.unused(lot.elastic)
-        for name, (bought, riders) in zip(names, done.buys, strict=False):
+        for name, (need, riders) in zip(names, done.buys, strict=False):
             self.pool.names.add(name)
             riding = tuple(wish.rider for wish in riders)
-            rungs = quote(bought.need).rungs
+            rungs = quote(need).rungs
             self.buy.append(Buy(lot.partition.name, (name,), rungs, riding))
         self.pool.tidy()
         for wish, name in done.waits:

@@ -8,12 +8,13 @@ from broker.model.job import Share
 from broker.model.offer import Need
 from broker.schedule.eligible import eligible
 from broker.schedule.fit import Room, choose
-from broker.schedule.lots import Bought, Kind, Lot, Market, Size, Wish, fill, purchases
+from broker.schedule.lots import Kind, Lot, Market, Size, Wish, fill, purchases, together
+from broker.schedule.mending import mended
 from broker.schedule.view import FOREVER, Quote, Start
 
 USUAL_SECONDS = 3600
 """What a job without a limit is taken to last; once it has, as long again."""
-Load = list[tuple[Kind, int]]
+Counts = list[tuple[Kind, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Settled:
     """What a lot came to; wishes that are in none of these were not served."""
 
     starts: list[Start] = field(default_factory=list)
-    buys: list[tuple[Bought, tuple[Wish, ...]]] = field(default_factory=list)
+    buys: list[tuple[Need, tuple[Wish, ...]]] = field(default_factory=list)
+    """What each machine has to have, and for whom."""
     waits: list[tuple[Wish, NodeName]] = field(default_factory=list)
     """Those for whom a machine is free sooner than a new one would be, and for less."""
 
@@ -60,9 +62,9 @@ def settle(lot: Lot, ground: Ground, quote: Callable[[Need], Quote]) -> Settled:
         return done
     _wait_for_some(market, ground, done)
     kinds = lot.open()
-    for bought in purchases(market, kinds) if kinds else ():
-        riders = tuple(kind.next() for kind, count in bought.load for _ in range(count))
-        done.buys.append((bought, riders))
+    for load in mended(market, purchases(market, kinds)) if kinds else ():
+        riders = tuple(kind.next() for kind, count in load for _ in range(count))
+        done.buys.append((together(load), riders))
     return done
 
 
@@ -139,11 +141,11 @@ def _longer(one: Room, free_at: int, until: int, *, now: int) -> float:
     return one.node.micro_usd_per_hour * max(0, until - max(free_at, now)) / 3600
 
 
-def _worth(market: Market, load: Load) -> float:
+def _worth(market: Market, load: Counts) -> float:
     return sum(market.worth(kind) * count for kind, count in load)
 
 
-def _place(load: Load, one: Room, done: Settled) -> None:
+def _place(load: Counts, one: Room, done: Settled) -> None:
     for kind, count in load:
         for _ in range(count):
             wish = kind.wishes[kind.first]

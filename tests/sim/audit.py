@@ -138,6 +138,17 @@ class Audit:
             assert len(set(gpus)) == len(gpus), f"{name}: GPUs {sorted(gpus)} are given twice"
             assert all(cpu < node.whole.cpu for cpu in cpus), f"{name} has no cpus {cpus}"
             assert gres_counts(node.whole.gres) == node.whole.gres
+            self._shared(world, node)
+
+    def _shared(self, world: World, node: Node) -> None:
+        """Who wants a machine alone has it; those that are bought serve one user, or say so."""
+        holding = world.holders_of(node.name)
+        alone = [job.id for job in holding if job.spec.resources.exclusive]
+        assert not alone or len(holding) == 1, f"{node.name}: {alone} wanted it alone"
+        parts = [part for part in world.site.partitions if part.name in node.partitions]
+        shares = any(part.elastic and part.elastic.share_users for part in parts)
+        users = {job.owner.user for job in holding}
+        assert node.declared or shares or len(users) == 1, f"{node.name} serves {users}"
 
     def _parts(self, world: World) -> None:
         """Steps use no more than their job holds, and none waits for what is free."""
