@@ -150,9 +150,11 @@ def _beside(world: World, node: Node, meter: Meter) -> tuple[Meter, ...]:
     partition = world.site.partition(node.partitions[0])
     if partition is None or partition.elastic is None:
         return ()
+    policy, rates = partition.elastic.buy, world.site.rates
+    billed = parts(policy, meter.region, rates, build=node.build)
     fresh = {
         part: replace(meter, part=part, terms=ON_DEMAND, prices=(Price(meter.running_at, price),))
-        for part, price in parts(partition.elastic.buy, node.build).items()
+        for part, price in billed.items()
     }
     return tuple((fresh | known).values())
 
@@ -292,7 +294,8 @@ def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
     region = region_of(node) if node is not None else None
     if region is None:
         return []
-    cost = moving(asked.data_gib or 0, asked.data_region or "", region)
+    gib, source = asked.data_gib or 0, asked.data_region or ""
+    cost = moving(gib, source, region, known=world.site.rates)
     return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
 
 

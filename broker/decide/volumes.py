@@ -109,7 +109,7 @@ def decide_volume_seen(world: World, seen: VolumeSeen, now: int) -> Decision:
         return NOTHING
     match seen:
         case VolumeMade():
-            return _set(_made(there, seen.id, now), now)
+            return _set(_made(world, there, seen.id, now=now), now)
         case VolumeNotMade():
             return _set(replace(there, state=VolumeState.FAILED, told=seen.message), now)
         case VolumeDropped():
@@ -125,7 +125,7 @@ def _set(record: NamedVolume, now: int, *, actor: int = SYSTEM) -> Decision:
     return Decision([VolumeSet(at=now, actor=actor, record=record)])
 
 
-def _made(there: NamedVolume, id: str, now: int) -> NamedVolume:
+def _made(world: World, there: NamedVolume, id: str, *, now: int) -> NamedVolume:
     """It is billed from now on."""
     meter = Meter(
         node=f"volume-{there.name}",
@@ -133,7 +133,7 @@ def _made(there: NamedVolume, id: str, now: int) -> NamedVolume:
         part=VOLUME,
         whole=WHOLE,
         terms=ON_DEMAND,
-        prices=(Price(now, hourly(there.disk)),),
+        prices=(Price(now, hourly(there.disk, there.region, world.site.rates)),),
         running_at=now,
         booted_at=now,
         cause=payer(there),

@@ -9,6 +9,7 @@ from accounting.order import RANKING, Ranking
 from accounting.tres import BillingMode, Tres, Weights, billing, parse_weights
 from broker.model.ids import NodeName
 from broker.model.offer import BuyPolicy
+from broker.model.rates import PUBLISHED, Rates
 from broker.model.spec import UNLIMITED, Limit
 
 MAX_JOB_ID = 0x03FF0000
@@ -155,6 +156,8 @@ class Site:
     nodes: tuple[DeclaredNode, ...] = ()
     offered_features: frozenset[str] | None = None
     """Words in lower case that machines which can be bought may have; None: any word."""
+    rates: Rates = PUBLISHED
+    """Of what is billed beside machines."""
     max_bought: int | None = None
     """Most bought machines at a time, of all partitions together."""
     admins: frozenset[int] = frozenset({0})

@@ -5,7 +5,8 @@ from functools import lru_cache
 
 DAY = 86_400
 OLD_DAYS = 30
-"""Older prices are said to be old."""
+"""Older figures are said to be old."""
+PRICE = "price"
 
 
 def age_days(as_of: str, now: int) -> int | None:
@@ -17,19 +18,20 @@ def age_days(as_of: str, now: int) -> int | None:
     return max(0, (datetime.fromtimestamp(now, UTC).date() - day).days)
 
 
-def told(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
+def told(as_of: str, now: int, *, old_days: int = OLD_DAYS, what: str = PRICE) -> str:
     """`price of 2025-04-04`, and that it is old if it is; "" where no day is known."""
-    return _told(as_of, now // DAY * DAY, old_days) if as_of else ""
+    return _told(as_of, now // DAY * DAY, old_days, what=what) if as_of else ""
 
 
-def old(as_of: str, now: int, *, old_days: int = OLD_DAYS) -> str:
-    """The same of a price that is old; "" where it is not, or no day is known."""
+def old(as_of: str, now: int, *, old_days: int = OLD_DAYS, what: str = PRICE) -> str:
+    """The same of a figure that is old; "" where it is not, or no day is known."""
     days = age_days(as_of, now) if as_of else None
-    return "" if days is None or days <= old_days else told(as_of, now, old_days=old_days)
+    fresh = days is None or days <= old_days
+    return "" if fresh else told(as_of, now, old_days=old_days, what=what)
 
 
 @lru_cache(maxsize=1024)
-def _told(as_of: str, now: int, old_days: int) -> str:
+def _told(as_of: str, now: int, old_days: int, *, what: str) -> str:
     days = age_days(as_of, now)
     old = "" if days is None or days <= old_days else f", {days} days old: `spz catalog refresh`"
-    return f"price of {as_of}{old}"
+    return f"{what} of {as_of}{old}"

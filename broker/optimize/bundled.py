@@ -13,6 +13,7 @@ from typing import Any
 
 from accounting.tres import gres_counts
 from broker.model.offer import Market
+from broker.model.rates import PUBLISHED, Rate
 from broker.optimize.catalog import Catalog, Region, Shape, Source, by_gpu, prices
 from broker.optimize.gpus import gpu_key, gres_type
 
@@ -51,6 +52,7 @@ def catalog_of(document: Mapping[str, Any], provider: str) -> Catalog:
         by_gpu=by_gpu(shapes),
         bands=tuple(document["bands"]),
         unpriced=tuple(document["unpriced"]),
+        rates=PUBLISHED.with_rows(Rate(*row) for row in document.get("rates", ())),
     )
 
 

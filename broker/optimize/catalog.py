@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from accounting.tres import GresCounts
 from broker.model.offer import Market, Offer
+from broker.model.rates import PUBLISHED, Rates
 from broker.optimize.gpus import NOT_CUDA
 
 MARKET_WORDS: Mapping[Market, tuple[str, ...]] = {
@@ -119,6 +120,8 @@ class Catalog:
     """Share of spot machines taken back in a month, by number; the last is "unknown"."""
     unpriced: tuple[int, ...] = ()
     """Per shape a bit for each region that offers it at an unknown price: not bought."""
+    rates: Rates = PUBLISHED
+    """Of what is billed beside machines."""
     given: Mapping[tuple[Market, int], Offer] = field(default_factory=dict)
     """The offers this was made of, where it was made of offers."""
 

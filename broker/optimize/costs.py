@@ -1,15 +1,14 @@
-"""What a job costs beside the price of its machines: volumes, addresses, data, lost work.
-
-List prices of US East (N. Virginia), as published in 2025; they move by parts of a cent.
-"""
+"""What a job costs beside the price of its machines: volumes, addresses, data, lost work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, log
 
+from broker.model import rates
 from broker.model.build import GP3, USUAL, Build, Volume
 from broker.model.offer import BuyPolicy
+from broker.model.rates import Rates
 
 MONTH_HOURS = 730
 VOLUME = "volume"
@@ -17,39 +16,22 @@ VOLUME = "volume"
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """Micro-dollars a month of a kind of volume: for a GiB, and for what goes beyond the free."""
+class Disk:
+    """Which rates a kind of volume has, and how much of it is free."""
 
-    gib: int
-    iops: int = 0
-    mbps: int = 0
+    gib: str
+    iops: str = ""
+    mbps: str = ""
     free_iops: int = 0
     free_mbps: int = 0
 
 
-VOLUMES: Mapping[str, Rate] = {
-    GP3: Rate(80_000, iops=5_000, mbps=40_000, free_iops=3000, free_mbps=125),
-    "io2": Rate(125_000, iops=65_000),
-    "standard": Rate(50_000),
+DISKS: Mapping[str, Disk] = {
+    GP3: Disk(rates.GP3_GIB, rates.GP3_IOPS, rates.GP3_MBPS, free_iops=3000, free_mbps=125),
+    "io2": Disk(rates.IO2_GIB, rates.IO2_IOPS),
+    "standard": Disk(rates.MAGNETIC_GIB),
 }
 """Requests to magnetic volumes are not counted."""
-ADDRESS_MICRO_USD_HOUR = 5_000
-"""A public IPv4 address, since February 2024."""
-NEAR = frozenset({("us-east-1", "us-east-2"), ("us-east-2", "us-east-1")})
-NEAR_MICRO_USD_GIB = 10_000
-ROUTE_MICRO_USD_GIB: Mapping[str, int] = {
-    "us": 20_000,
-    "ca": 20_000,
-    "eu": 20_000,
-    "mx": 20_000,
-    "ap": 90_000,
-    "il": 80_000,
-    "me": 110_000,
-    "sa": 138_000,
-    "af": 147_000,
-}
-"""A GiB from a region of this area to another region: who sends pays."""
-FARTHEST_MICRO_USD_GIB = max(ROUTE_MICRO_USD_GIB.values())
 TAKEN_BACK: Mapping[str, float] = {
     "": 0.0,
     "<5%": 0.025,
@@ -62,34 +44,60 @@ TAKEN_BACK: Mapping[str, float] = {
 UNKNOWN = 0.125
 
 
-def hourly(volume: Volume) -> int:
+def hourly(volume: Volume, region: str, known: Rates) -> int:
     """Micro-dollars an hour for a volume."""
-    rate = VOLUMES[volume.kind]
-    more_iops = max(0, (volume.iops or 0) - rate.free_iops)
-    more_mbps = max(0, (volume.mbps or 0) - rate.free_mbps)
-    return (volume.gib * rate.gib + more_iops * rate.iops + more_mbps * rate.mbps) // MONTH_HOURS
+    disk = DISKS[volume.kind]
+    counts = (
+        (disk.gib, volume.gib),
+        (disk.iops, (volume.iops or 0) - disk.free_iops),
+        (disk.mbps, (volume.mbps or 0) - disk.free_mbps),
+    )
+    month = sum(
+        count * known.of(item, region).micro_usd for item, count in counts if item and count > 0
+    )
+    return month // MONTH_HOURS
 
 
-def parts(policy: BuyPolicy, build: Build | None = None) -> dict[str, int]:
+def parts(
+    policy: BuyPolicy, region: str, known: Rates, *, build: Build | None = None
+) -> dict[str, int]:
     """Micro-dollars an hour of what a machine has beside itself: its root volume, its address."""
-    volume = hourly((build or USUAL).volume(policy.root_gib))
-    found = {VOLUME: volume, "address": ADDRESS_MICRO_USD_HOUR if policy.public_address else 0}
+    volume = (build or USUAL).volume(policy.root_gib)
+    return _parts(volume, policy.public_address, region, known=known)
+
+
+def _parts(volume: Volume, public: bool, region: str, *, known: Rates) -> dict[str, int]:
+    address = known.of(rates.ADDRESS, region).micro_usd if public else 0
+    found = {VOLUME: hourly(volume, region, known), rates.ADDRESS: address}
     return {part: price for part, price in found.items() if price}
 
 
-def beside(policy: BuyPolicy, build: Build | None = None) -> int:
-    """Micro-dollars an hour for all of that."""
-    return sum(parts(policy, build).values())
+def beside(
+    policy: BuyPolicy, regions: tuple[str, ...], known: Rates, *, build: Build | None = None
+) -> tuple[int, ...]:
+    """Micro-dollars an hour for all of that, in each of the regions."""
+    volume = (build or USUAL).volume(policy.root_gib)
+    return _beside(volume, policy.public_address, regions, known=known)
 
 
-def moving(gib: int, source: str, target: str) -> int:
-    """Micro-dollars for bringing so much data from one region to another."""
+@lru_cache(maxsize=256)
+def _beside(
+    volume: Volume, public: bool, regions: tuple[str, ...], *, known: Rates
+) -> tuple[int, ...]:
+    return tuple(sum(_parts(volume, public, region, known=known).values()) for region in regions)
+
+
+def moving(gib: int, source: str, target: str, *, known: Rates) -> int:
+    """Micro-dollars for bringing so much data from one region to another: who sends pays."""
     if not gib or not source or source == target:
         return 0
-    if (source, target) in NEAR:
-        return gib * NEAR_MICRO_USD_GIB
-    area = source.split("-", maxsplit=1)[0]
-    return gib * ROUTE_MICRO_USD_GIB.get(area, FARTHEST_MICRO_USD_GIB)
+    return gib * known.of(rates.BETWEEN_REGIONS, source, target).micro_usd
+
+
+def days(policy: BuyPolicy, region: str, known: Rates) -> str:
+    """Of what day the oldest rate is that counts for a machine; "" where none does."""
+    items = [rates.GP3_GIB] * bool(policy.root_gib) + [rates.ADDRESS] * policy.public_address
+    return min((known.of(item, region).as_of for item in items), default="")
 
 
 def likelihood(band: str) -> tuple[bool, float, str]:

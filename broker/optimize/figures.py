@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.model.offer import Market
+from broker.model.rates import Rate
 from broker.optimize.bundled import FORMAT
 
 Document = dict[str, Any]
@@ -27,6 +28,8 @@ class RegionFigures:
     """By type; None where the price list gave no answer."""
     spot: Mapping[tuple[str, str], int]
     """By type and zone."""
+    rates: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Of what is billed beside machines, by item and where something is sent to ("" anywhere)."""
 
 
 class Line(NamedTuple):
@@ -53,6 +56,7 @@ class Table:
     regions: dict[str, tuple[bool, list[str]]]
     unpriced: dict[str, set[str]]
     bands: list[str]
+    rates: list[Rate] = field(default_factory=list)
     unknown: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +73,12 @@ def refreshed(base: Document, read: Iterable[RegionFigures], day: str) -> Docume
 
 def _lay_over(table: Table, figures: RegionFigures, day: str) -> None:
     region = figures.region
+    read = [
+        Rate(item, region, to, price, day, LIVE[Market.ON_DEMAND])
+        for (item, to), price in figures.rates.items()
+    ]
+    keys = {rate[:3] for rate in read}
+    table.rates = sorted([*(rate for rate in table.rates if rate[:3] not in keys), *read])
     table.regions[region] = figures.opt_in, sorted(figures.zones)
     for name, row in figures.types.items():
         table.types.setdefault(name, row)
@@ -167,6 +177,7 @@ def _unpacked(document: Document) -> Table:
             for name, mask in zip(names, document["unpriced"], strict=True)
         },
         bands=list(document["bands"]),
+        rates=[Rate(*row) for row in document.get("rates", ())],
     )
 
 
@@ -232,6 +243,7 @@ def packed(table: Table) -> Document:
         "zones": [list(group) for group in _values(zones)],
         "sources": [list(source) for source in _values(sources)],
         "bands": table.bands,
+        "rates": [list(rate) for rate in table.rates],
     }
 
 

@@ -48,8 +48,9 @@ class Query:
     """Whether each region has a place that the constraint and the zones asked for allow."""
     max_price: int | None
     """Micro-dollars per hour and machine."""
-    beside: int
-    """Micro-dollars per hour and machine for what is billed beside its price."""
+    beside: tuple[int, ...]
+    """For each region micro-dollars per hour and machine for what is billed beside its price."""
+    least_beside: int
     premium: int
     """Percent by which types without EFA count dearer than they are."""
     moved: tuple[int, ...]
@@ -108,9 +109,13 @@ class Query:
         """Whether a machine may cost so many micro-dollars an hour."""
         return self.max_price is None or price <= self.max_price
 
-    def cost(self, price: int, seconds: int) -> int:
+    def cost(self, price: int, seconds: int, region: int) -> int:
         """Micro-dollars for all machines, a started one counting whole."""
-        return -(-(price + self.beside) * seconds * self.need.nodes // 3600)
+        return -(-(price + self.beside[region]) * seconds * self.need.nodes // 3600)
+
+    def least(self, price: int, seconds: int) -> int:
+        """The same where what is beside it costs least."""
+        return -(-(price + self.least_beside) * seconds * self.need.nodes // 3600)
 
     def liked(self, shape: Shape, cost: int) -> int:
         """What a cost counts as: several nodes that talk to each other do so better by EFA."""
@@ -163,6 +168,8 @@ def _query(
     asked = constraint.names(expression) | _listed(where)
     named = asked | _lower(policy.regions, policy.instance_types, policy.families)
     gpu_type, gpus = where.gpu or (need.gpu_type, need.gpus)
+    names = tuple(of.name for of in catalog.regions)
+    besides = beside(policy, names, catalog.rates, build=need.build)
     caps = (where.max_micro_usd_per_hour, policy.max_micro_usd_per_hour)
     return Query(
         catalog=catalog,
@@ -181,9 +188,12 @@ def _query(
         ),
         within=_within(catalog, where, expression),
         max_price=min((cap for cap in caps if cap is not None), default=None),
-        beside=beside(policy, need.build),
+        beside=besides,
+        least_beside=min(besides, default=0),
         premium=policy.efa_percent if need.nodes > 1 else 0,
-        moved=tuple(moving(need.data_gib, need.data_region, of.name) for of in catalog.regions),
+        moved=tuple(
+            moving(need.data_gib, need.data_region, name, known=catalog.rates) for name in names
+        ),
     )
 
 

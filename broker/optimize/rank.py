@@ -23,10 +23,9 @@ from broker.model.offer import (
     Offer,
     Ranked,
 )
-from broker.optimize.ages import old
 from broker.optimize.cooldown import Cooldown, Cooling, Place
 from broker.optimize.query import BOOT_WEIGHTS, Query, boot_weight, queries
-from broker.optimize.reasons import Candidate, Found, notes, reason
+from broker.optimize.reasons import Candidate, Found, notes, old_figures, reason
 from broker.optimize.shelf import shelve
 
 FIRST = 50
@@ -184,7 +183,7 @@ class _Walk:
         for number in query.order(self._market):
             shape = query.catalog.shapes[number]
             if self._found or self._waiting:
-                yield from self._below(query.cost(lines.price[lines.start[number]], seconds))
+                yield from self._below(query.least(lines.price[lines.start[number]], seconds))
             if query.fits(shape) and boot_weight(shape) in self._weights:
                 self._put(number, lines.start[number])
         yield from self._below(None)
@@ -213,7 +212,7 @@ class _Walk:
     def _put(self, number: int, row: int) -> None:
         query, price = self._query, self._lines.price
         if row < self._lines.start[number + 1] and query.affords(price[row]):
-            least = query.cost(price[row], self._seconds(number, 0))
+            least = query.least(price[row], self._seconds(number, 0))
             least = query.liked(query.catalog.shapes[number], least)
             heapq.heappush(self._waiting, (least, number, row))
 
@@ -227,7 +226,7 @@ class _Walk:
     def _line(self, number: int, row: int, zones: tuple[str, ...]) -> Found:
         query, lines = self._query, self._lines
         price, band, region = lines.price[row], lines.band[row], lines.region[row]
-        cost = query.cost(price, self._seconds(number, band)) + query.moved[region]
+        cost = query.cost(price, self._seconds(number, band), region) + query.moved[region]
         return Found(
             liked=query.liked(query.catalog.shapes[number], cost),
             cost=cost,
@@ -289,5 +288,5 @@ def _ranked(
         reason=reason(candidate, asked, first=first, place=place),
         notes=tuple(notes(candidate, query, now)),
         cooling_until=cooling.until if cooling else None,
-        old_price=old(candidate.offer.as_of, now, old_days=query.policy.old_days),
+        old_price=old_figures(query, candidate, now),
     )

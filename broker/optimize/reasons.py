@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.model.offer import Market, Offer
-from broker.optimize.ages import told
+from broker.model.offer import BuyPolicy, Market, Offer
+from broker.model.rates import Rates
+from broker.optimize.ages import old, told
 from broker.optimize.catalog import Shape
 from broker.optimize.cooldown import OVER_QUOTA, Cooling
+from broker.optimize.costs import days
 from broker.optimize.query import FABRIC, Query, boot_weight
 
 
@@ -100,6 +102,8 @@ def notes(candidate: Candidate, query: Query, now: int) -> Iterator[str]:
     shape = query.catalog.shapes[found.shape]
     if told := price_told(offer, now, old_days=query.policy.old_days):
         yield told
+    if beside := old_rates(query.policy, offer.region, query.catalog.rates, now=now):
+        yield beside
     if offer.market is Market.SPOT and found.band:
         yield f"taken back in a month: {query.catalog.bands[found.band]}"
         if lost := query.seconds(boot_weight(shape), found.band) - query.seconds(
@@ -113,6 +117,20 @@ def notes(candidate: Candidate, query: Query, now: int) -> Iterator[str]:
     if query.need.nodes > 1 and FABRIC in shape.features:
         yield "all nodes in one zone and placement group, with EFA"
     yield from _gpu_notes(shape, query.gpus)
+
+
+def old_figures(query: Query, candidate: Candidate, now: int) -> str:
+    """What is said of its price where that is old, else of the rates beside it."""
+    old_days = query.policy.old_days
+    return old(candidate.offer.as_of, now, old_days=old_days) or old_rates(
+        query.policy, candidate.offer.region, query.catalog.rates, now=now
+    )
+
+
+def old_rates(policy: BuyPolicy, region: str, known: Rates, *, now: int) -> str:
+    """What is said of the rates of volumes and addresses that count there, where they are old."""
+    day = days(policy, region, known)
+    return old(day, now, old_days=policy.old_days, what="rates of volumes and addresses")
 
 
 def price_told(offer: Offer, now: int, *, old_days: int) -> str:

@@ -109,7 +109,7 @@ def view(one: NamedVolume, seen: Snapshot) -> Json:
         "usedby_clusters": [job.spec.cluster or f"job {job.id}" for job in users],
         "name_on_cloud": one.id or None,
         "error_message": one.told or None,
-        "micro_usd_per_hour": hourly(one.disk),
+        "micro_usd_per_hour": hourly(one.disk, one.region, seen.site.rates),
     }
 
 

@@ -1,10 +1,13 @@
 """Whether the prices of machines are old: one rule for every table and text that shows some."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from broker.model.node import Node, NodeState
+from broker.model.offer import BuyPolicy
 from broker.model.site import Site
-from broker.optimize.ages import OLD_DAYS, old
+from broker.optimize.ages import old
+from broker.optimize.reasons import old_rates
 from gateway.query.dollars import oldest
 
 
@@ -14,13 +17,17 @@ def old_price(nodes: Iterable[Node], site: Site, now: int) -> str | None:
 
 
 def _of(node: Node, site: Site, now: int) -> str:
-    """A stopped one is billed for what is kept of it, not by its machine's price."""
-    if node.machine is None or node.state is NodeState.STOPPED:
+    """Of its price, else of the rates beside it; a stopped one is billed for its volume alone."""
+    machine, buy = node.machine, _policy(node, site)
+    if machine is None:
         return ""
-    return old(node.machine.price_of, now, old_days=_patience(node, site))
+    stopped = node.state is NodeState.STOPPED
+    told = "" if stopped else old(machine.price_of, now, old_days=buy.old_days)
+    beside = replace(buy, public_address=False) if stopped else buy
+    return told or old_rates(beside, machine.region, site.rates, now=now)
 
 
-def _patience(node: Node, site: Site) -> int:
+def _policy(node: Node, site: Site) -> BuyPolicy:
     """As the partition has it that bought it."""
     found = (site.partition(name) for name in node.partitions)
-    return next((part.elastic.buy.old_days for part in found if part and part.elastic), OLD_DAYS)
+    return next((part.elastic.buy for part in found if part and part.elastic), BuyPolicy())

@@ -10,6 +10,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.amis import Ami
 
 from broker.optimize.catalog import Shape
+from tests.lab import tariff
 from tests.lab.box import Box
 from tests.lab.faults import Fault
 from tests.lab.wares import ON_DEMAND, quota_names
@@ -67,7 +68,14 @@ def get_parameters(_box: Box, region: str, asked: Answer) -> Answer | None:
     return {"Parameters": found, "InvalidParameters": []}
 
 
-def get_products(box: Box, _region: str, asked: Answer) -> Answer | None:
+def get_products(box: Box, region: str, asked: Answer) -> Answer | None:
+    wanted = {item["Field"]: item["Value"] for item in asked.get("Filters", ())}
+    if tariff.asked(asked["ServiceCode"], wanted):
+        return {"FormatVersion": "aws_v1", "PriceList": list(map(json.dumps, tariff.told(wanted)))}
+    return _machines(box, region, asked)
+
+
+def _machines(box: Box, _region: str, asked: Answer) -> Answer:
     wanted = {item["Field"]: item["Value"] for item in asked.get("Filters", ())}
     region = wanted.get("regionCode") or wanted.get("location", "")
     names = [wanted["instanceType"]] if "instanceType" in wanted else box.wares.types_in(region)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.model.build import Build
+from broker.model.rates import PUBLISHED
 from broker.optimize.costs import hourly
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service
@@ -79,6 +80,6 @@ def test_a_volume_follows_its_cluster_through_stop_and_down_and_is_deleted_by_na
             assert volumes(lab) == []
             entries = paid(gateway)
             seconds = sum(one["at"] - one["since"] for one in entries if one["why"] == "run")
-            price = hourly(Build().volume(50))
+            price = hourly(Build().volume(50), "us-east-1", PUBLISHED)
             assert sum(one["cost"] for one in entries) == price * max(60, seconds) // 3600
             assert {one.get("job") for one in entries} == {None}

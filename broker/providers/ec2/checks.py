@@ -11,7 +11,6 @@ from broker.model.offer import Market
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError
-from broker.providers.ec2.figures import PRICE_LIST_REGION
 from broker.providers.ec2.images import Images, named
 from broker.providers.ec2.lines import POLICY, Line, guarded, way_out
 from broker.providers.ec2.network import Networks
@@ -26,6 +25,7 @@ from broker.providers.ec2.permissions import (
     simulated,
     tried,
 )
+from broker.providers.ec2.pricelist import PRICE_LIST_REGION
 from broker.providers.ec2.queues import arn_of, queue_line
 from broker.providers.ec2.quotas import limits
 from broker.providers.ec2.settings import Ec2Settings

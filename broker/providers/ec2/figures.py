@@ -4,17 +4,15 @@ The price list is served from few regions and has no entry for some; spot prices
 and are kept by zone id, which means the same place in every account.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from broker.optimize.figures import RegionFigures, TypeRow
 from broker.providers.ec2.clients import Api, Reply
-from broker.providers.ec2.errors import AwsError, NoAnswerError
+from broker.providers.ec2.pricelist import PRICES_SILENT, micro_usd, products, usd
+from broker.providers.ec2.rates import read_rates
 
-PRICE_LIST_REGION = "us-east-1"
 LINUX = "Linux/UNIX"
 PAGE = 1000
 PRICE_FILTERS = {
@@ -51,6 +49,7 @@ def read_region(api: Api, region: str, known: frozenset[str], *, now: str) -> Re
         types=_types(api, region, sorted(offered.keys() - known)),
         on_demand=_on_demand(api, region),
         spot=dict(_spot(api, region, {name: zone for name, (zone, _) in zones.items()}, now=now)),
+        rates=read_rates(api, region),
     )
 
 
@@ -148,40 +147,19 @@ def _words(told: Mapping[str, Any], kind: str, storage: Mapping[str, Any]) -> It
 
 def _on_demand(api: Api, region: str) -> dict[str, int] | None:
     """Micro-dollars an hour by type; None where the price list does not answer."""
-    filters = PRICE_FILTERS | {"regionCode": region}
-    asked = [{"Type": "TERM_MATCH", "Field": key, "Value": text} for key, text in filters.items()]
-    token: dict[str, str] = {}
-    found: dict[str, int] = {}
     try:
-        while True:
-            reply = api.call(
-                "pricing",
-                PRICE_LIST_REGION,
-                "get_products",
-                ServiceCode="AmazonEC2",
-                Filters=asked,
-                **token,
-            )
-            found |= dict(_listed(map(json.loads, reply["PriceList"])))
-            if not reply.get("NextToken"):
-                return found or None
-            token = {"NextToken": reply["NextToken"]}
-    except (AwsError, NoAnswerError, KeyError, ValueError):
+        found = dict(_listed(products(api, "AmazonEC2", PRICE_FILTERS | {"regionCode": region})))
+    except PRICES_SILENT:
         return None
+    return found or None
 
 
 def _listed(products: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
     for product in products:
         name = product["product"]["attributes"].get("instanceType", "")
-        for price in filter(None, map(micro_usd, _rates(product))):
+        for price in filter(None, (micro_usd(one) for one, _ in usd(product))):
             if name:
                 yield name, price
-
-
-def _rates(product: Mapping[str, Any]) -> Iterator[str]:
-    for term in product["terms"].get("OnDemand", {}).values():
-        for dimension in term["priceDimensions"].values():
-            yield dimension["pricePerUnit"].get("USD", "0")
 
 
 def _spot(
@@ -206,7 +184,3 @@ def _spot(
             newest[key] = one
     for key, one in newest.items():
         yield key, micro_usd(one["SpotPrice"])
-
-
-def micro_usd(text: str) -> int:
-    return round(Decimal(text) * 1_000_000)

@@ -8,8 +8,9 @@ from accounting.rates import Price
 from broker.model.offer import Machine, Market
 from broker.providers.ec2.clients import Api, pages
 from broker.providers.ec2.errors import AwsError, NoAnswerError
-from broker.providers.ec2.figures import LINUX, micro_usd
+from broker.providers.ec2.figures import LINUX
 from broker.providers.ec2.network import Zones
+from broker.providers.ec2.pricelist import micro_usd
 
 EVERY_SECONDS = 300
 """A region's prices are read so often while machines run there, and when one has ended."""

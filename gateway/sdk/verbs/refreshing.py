@@ -90,13 +90,15 @@ def _summary(one: RegionFigures) -> Json:
         "new_types": len(one.types),
         "on_demand": None if one.on_demand is None else len(one.on_demand),
         "spot": len(one.spot),
+        "rates": len(one.rates),
     }
 
 
 def _summary_text(told: Json) -> str:
     full = told["on_demand"]
     prices = "no answer of the price list" if full is None else f"{full} on-demand prices"
-    return f"{told['types']} types in {told['zones']} zones, {prices}, {told['spot']} spot prices"
+    rest = f"{told['spot']} spot prices, {told['rates']} rates beside"
+    return f"{told['types']} types in {told['zones']} zones, {prices}, {rest}"
 
 
 def _taken_up(counter: Counter) -> bool:

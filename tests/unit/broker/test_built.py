@@ -11,6 +11,7 @@ from broker.model.effects import Launch, Prepare
 from broker.model.errors import Refusal, Width
 from broker.model.job import IMPOSSIBLE, Hold, JobState
 from broker.model.offer import BuyPolicy
+from broker.model.rates import PUBLISHED
 from broker.model.site import Elastic, Site
 from broker.model.spec import Resources
 from broker.optimize.costs import parts
@@ -44,7 +45,8 @@ def test_a_purchase_bears_the_wishes_and_is_billed_for_its_volume() -> None:
     assert (node.build, asked.build) == (LABELLED, LABELLED)
     (volume,) = (one for one in node.beside if one.part == "volume")
     assert volume.prices[0].micro_usd_per_hour == 500 * 80_000 // 730
-    assert parts(BUY, LABELLED)["volume"] > parts(BUY)["volume"]
+    usual = parts(BUY, "us-east-1", PUBLISHED)
+    assert parts(BUY, "us-east-1", PUBLISHED, build=LABELLED)["volume"] > usual["volume"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from broker.model.errors import Conflict, Denied, Refusal, Width
 from broker.model.job import Hold
 from broker.model.node import Node, NodeState
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market
+from broker.model.rates import PUBLISHED
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources, StepSpec
 from broker.model.stopping import (
@@ -25,7 +26,7 @@ from broker.model.stopping import (
     StartCluster,
     StopCluster,
 )
-from broker.optimize.costs import ADDRESS_MICRO_USD_HOUR, parts
+from broker.optimize.costs import parts
 from broker.schedule.budgets import REASON
 from tests.unit.broker.test_admission import with_limits
 from tests.unit.broker.test_budgets import dollars
@@ -175,7 +176,8 @@ def test_a_cluster_is_stopped_and_started_with_its_runs_and_machines(nodes: int)
 def test_a_stopped_machine_costs_its_volume_and_nothing_else_to_its_owner() -> None:
     dev = Dev()
     price = dev.nodes[0].micro_usd_per_hour
-    volume = parts(BUY)["volume"]
+    beside = parts(BUY, "us-east-1", PUBLISHED)
+    volume, address = beside["volume"], beside["address"]
     began = dev.nodes[0].machine.running_at if dev.nodes[0].machine else 0
     dev.stop()
     halted = dev.bench.now
@@ -196,7 +198,7 @@ def test_a_stopped_machine_costs_its_volume_and_nothing_else_to_its_owner() -> N
     assert spent(dev) == {
         "": sum(seconds * price // 3600 for seconds in runs),
         "volume": (over - began) * volume // 3600,
-        "address": sum(seconds * ADDRESS_MICRO_USD_HOUR // 3600 for seconds in runs),
+        "address": sum(seconds * address // 3600 for seconds in runs),
     }
     stood = [entry.job for entry in dev.bench.store.entries.values() if halted < entry.at <= again]
     assert set(stood) == {dev.id}

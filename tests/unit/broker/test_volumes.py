@@ -12,6 +12,7 @@ from broker.model import reports as rep
 from broker.model.build import Build
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.facts import folded
+from broker.model.rates import PUBLISHED
 from broker.model.spec import Attached, Resources, StepSpec
 from broker.model.volume import (
     ApplyVolume,
@@ -183,7 +184,7 @@ def test_its_owner_pays_from_the_making_to_the_end() -> None:
     bench.make()
     bench.step(seconds=3600)
     so_far = sum(entry.cost for entry in bench.store.entries.values())
-    price = hourly(Build().volume(100))
+    price = hourly(Build().volume(100), "us-east-1", PUBLISHED)
     assert so_far == price
     bench.ask(DeleteVolume(by=ALICE, name="data"))
     assert [one.volume.id for one in bench.of(ef.DropVolume)] == ["vol-1"]

@@ -19,6 +19,7 @@ ELASTIC = Elastic("ec2-", max_nodes=9, buy=BuyPolicy(old_days=100))
 PATIENT = Site(partitions=(Partition("ec2", elastic=ELASTIC),))
 YOUNG, OLD, OLDER = "2026-11-20", "2026-10-01", "2025-04-04"
 TOLD = "price of 2026-10-01, 60 days old: `spz catalog refresh`"
+RATES = "rates of volumes and addresses of 2025, 698 days old: `spz catalog refresh`"
 OLDEST = "price of 2025-04-04, 605 days old: `spz catalog refresh`"
 
 
@@ -50,6 +51,24 @@ def test_what_is_old_is_the_partitions_to_say() -> None:
 def test_a_stopped_machine_is_not_billed_by_its_old_price() -> None:
     assert old_price([bought(OLD, state=NodeState.STOPPED)], Site(), NOON) is None
     assert old_price([bought(OLD, machine=None)], Site(), NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("buy", "day", "state", "told"),
+    [
+        (BuyPolicy(root_gib=30), YOUNG, NodeState.UP, RATES),
+        (BuyPolicy(public_address=True), YOUNG, NodeState.UP, RATES),
+        (BuyPolicy(root_gib=30), OLD, NodeState.UP, TOLD),
+        (BuyPolicy(root_gib=30), OLD, NodeState.STOPPED, RATES),
+        (BuyPolicy(public_address=True), OLD, NodeState.STOPPED, None),
+        (BuyPolicy(root_gib=30, old_days=1000), OLD, NodeState.UP, None),
+    ],
+)
+def test_old_rates_of_what_is_beside_a_machine_are_told_where_its_price_is_not_old(
+    buy: BuyPolicy, day: str, state: NodeState, *, told: str | None
+) -> None:
+    site = Site(partitions=(Partition("ec2", elastic=Elastic("ec2-", max_nodes=9, buy=buy)),))
+    assert old_price([bought(day, state=state)], site, NOON) == told
 
 
 def test_texts_name_the_oldest_in_brackets() -> None:

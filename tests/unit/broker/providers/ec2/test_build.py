@@ -11,6 +11,7 @@ from broker.model.build import Build
 from broker.model.errors import ProviderError, Refusal, Refused, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
+from broker.model.rates import PUBLISHED
 from broker.optimize.costs import hourly
 from broker.providers.ec2 import naming
 from broker.providers.ec2.images import filled
@@ -97,7 +98,7 @@ def test_the_root_volume_is_as_its_size_and_tier_have_it(
 def test_a_volume_costs_its_size_and_what_goes_beyond_the_free(
     wishes: dict[str, Any], micro_usd_per_month: int
 ) -> None:
-    assert hourly(Build(**wishes).volume(30)) == micro_usd_per_month // 730
+    assert hourly(Build(**wishes).volume(30), "us-east-1", PUBLISHED) == micro_usd_per_month // 730
 
 
 def test_machines_start_from_the_image_named_for_their_region(made: Made) -> None:
