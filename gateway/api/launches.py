@@ -20,13 +20,13 @@ from broker.model.stopping import StartCluster
 from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import Json, clusters, nodes_of, offer_view
-from gateway.api.reuse import EXPECTED_SECONDS, gpus_of, must_do
+from gateway.api.reuse import EXPECTED_SECONDS, gpus_of, must_do, must_hold
 from gateway.translate.refusals import FIRST_LINES
 from gateway.translate.skypilot import Task, read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_notes import must_be_possible
-from gateway.translate.skypilot_run import LOCAL, Origin, Within, absolute, run_of
+from gateway.translate.skypilot_run import LOCAL, Origin, Within, absolute, gpus_asked, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import (
     says_size,
@@ -180,6 +180,7 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     if lacks := must_have(there.spec.volumes, volumes(task, lambda path: absolute(path, where))):
         out = "volumes are attached when a cluster is launched"
         raise Conflict(f"cluster {name!r} does not have {'; '.join(lacks)}", hint=out)
+    must_hold(there, nodes=task.num_nodes, gpus=gpus_asked(task))
     return _run_in(there, owner, asked=plain, where=where, notes=())
 
 

@@ -44,6 +44,20 @@ def must_do(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Non
         raise Conflict(told, hint=OUT)
 
 
+def must_hold(there: Job, *, nodes: int, gpus: int) -> None:
+    """Of a run, which gets a part of what is there. Raises Conflict for more."""
+    shares = [share.tres for share in there.shares]
+    has = len(shares), min(map(gpus_of, shares), default=0)
+    lacks = [
+        f"{wanted} {what}, has {got}"
+        for what, wanted, got in (("nodes", nodes, has[0]), ("GPUs", gpus, has[1]))
+        if shares and wanted > got
+    ]
+    if lacks:
+        told = f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}"
+        raise Conflict(told, hint=OUT)
+
+
 def _sizes(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Iterator[str]:
     ask = demand(made.spec, seen.site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)

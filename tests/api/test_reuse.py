@@ -44,3 +44,17 @@ def test_a_cluster_with_other_gpus_is_not_reused(house: House) -> None:
     assert house.launch("resources: {accelerators: 16GB+}\nrun: x")[1]["reused"] is True
     status, message, _ = refusal(house.launch("resources: {accelerators: T4}\nrun: x"))
     assert (status, message) == (409, "cluster 'dev' is another: asked for T4, has a10g")
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [("num_nodes: 3", "3 nodes, has 1"), ("resources: {accelerators: T4:2}", "2 GPUs, has 0")],
+)
+def test_a_run_that_asks_for_more_than_there_is_says_what(
+    house: House, asked: str, lacks: str
+) -> None:
+    house.launch("resources: {cpus: 2}")
+    house.wait(60)
+    body = house.body(f"{asked}\nrun: x")
+    status, message, _ = refusal(house.call("POST", "/v1/clusters/dev/exec", body))
+    assert (status, message) == (409, f"cluster 'dev' is too small: asked for {lacks}")
