@@ -27,6 +27,8 @@ NEW_FILE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 AT_END = 61
 """ENODATA: the status of a line asked for when there are no more."""
 PART = 1 << 16
+JSON = b"json"
+LEFT_OUT = b"the site's own Slurm %b, we %b: its %b are left out"
 KILLED = 128
 """What a shell adds to the signal that ended a command."""
 
@@ -70,7 +72,7 @@ def become(command: "Any", words: "list[bytes]") -> None:
 def run_behind(words: "list[bytes]", variables: "list[bytes]") -> int:
     """The exit status of the site's own command, once it has ended. Raises RefusalError.
 
-    Behind an empty word: how its lines are sorted into ours, and ours.
+    Behind an empty word: how it is put together with ours (JSON, or the order of lines), and ours.
     """
     if words[0]:
         return _ended(_started(words, variables, ()))
@@ -81,8 +83,41 @@ def run_behind(words: "list[bytes]", variables: "list[bytes]") -> int:
     theirs = b""
     while part := posix.read(ending, PART):
         theirs += part
-    write(1, in_one_order(spec, ours, theirs), words[0])
+    if spec == JSON:
+        ours, left_out = in_one_document(ours, theirs)
+        if left_out:
+            write(2, b"%b: warning: %b\n" % (words[0].rpartition(b"/")[2], left_out))
+    else:
+        ours = in_one_order(spec, ours, theirs)
+    write(1, ours, words[0])
     return _ended(child)
+
+
+def in_one_document(ours: bytes, theirs: bytes) -> "tuple[bytes, bytes]":
+    """Our document with the site's records before ours in its first list, and why they are not.
+
+    They are only where both speak the same version of data_parser: one document has one shape.
+    """
+    import json  # noqa: PLC0415 - for this alone
+
+    head, bracket, rest = ours.partition(b"[")
+    name = head.split(b'"')[1].decode()
+    own = json.loads(b"{%b" % rest[rest.rindex(b'"meta"') :])
+    mine = own["meta"]["plugin"]["data_parser"]
+    try:
+        told = json.loads(theirs)
+        records, other = told[name], told["meta"]["plugin"].get("data_parser") or "an older one"
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ours, LEFT_OUT % (b"gave no such JSON", mine.encode(), name.encode())
+    if other != mine:
+        speaks = b"speaks " + str(other).encode()
+        return ours, LEFT_OUT % (speaks, mine.encode(), name.encode())
+    texts = [json.dumps(record, indent=2).replace("\n", "\n    ") for record in records]
+    if not texts:
+        return ours, b""
+    between = b"," if rest.lstrip()[:1] != b"]" else b""
+    more = ",".join("\n    " + text for text in texts).encode()
+    return head + bracket + more + between + rest, b""
 
 
 def in_one_order(spec: bytes, ours: bytes, theirs: bytes) -> bytes:

@@ -112,7 +112,8 @@ class Command:
         self.files = script(argv) if self.submits and program not in INTERACTIVE else {}
         self.printed = {1: 0, 2: 0}
         self.skip = {1: 0, 2: 0}
-        self.also: "list[bytes]" = []
+        self.theirs = 0
+        """The highest exit status of the site's commands that were run behind our answers."""
 
     def run(self) -> int:
         """The exit status that the service tells. Raises ContactError and RefusalError."""
@@ -120,7 +121,7 @@ class Command:
         while asked < MOST_ASKED:
             kind, payload = self.persist(head)
             if kind == EXIT:
-                return self.worst(int(payload))
+                return max(int(payload), self.theirs)
             if kind == EXEC:
                 import seldom  # noqa: PLC0415
 
@@ -128,15 +129,6 @@ class Command:
             asked += payload != LINE
             self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)
-
-    def worst(self, code: int) -> int:
-        """The exit status, or the higher one of a site's command that is run behind ours."""
-        if not self.also:
-            return code
-        import seldom  # noqa: PLC0415
-
-        theirs: int = seldom.run_behind(self.also, self.variables)
-        return max(code, theirs)
 
     def fetch(self, path: bytes) -> "tuple[bytes, int]":
         """A file that the service asked for; of questions all answers so far."""
@@ -200,7 +192,10 @@ class Command:
             seldom.keep(payload, self.argv)
             return
         if kind == ALSO_RUN:
-            self.also = payload.split(b"\0")[:-1]
+            import seldom  # noqa: PLC0415
+
+            words = payload.split(b"\0")[:-1]
+            self.theirs = max(self.theirs, seldom.run_behind(words, self.variables))
             return
         stream = STREAMS.get(kind)
         if stream is None:

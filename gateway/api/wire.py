@@ -100,9 +100,9 @@ class Answer:
     ask: str | None = None
     exec: tuple[str, ...] | None = None
     also: tuple[str, ...] | None = None
-    """The site's own command, to be run when all is said; counts only with an exit status.
+    """The site's own command, to be run when this is said.
 
-    Behind an empty word: how lines of both are sorted into each other, ours, then the command.
+    Behind an empty word: how both are put together, what is ours, then the command.
     """
     write: tuple[str, bytes] | None = None
     """A file that the command is to write first, and its content."""
@@ -169,6 +169,8 @@ def frames(answer: Answer) -> bytes:
         parts.append(frame(ERR, raw(answer.err)))
     if answer.out:
         parts.append(frame(OUT, raw(answer.out)))
+    if answer.also is not None:
+        parts.append(frame(ALSO_RUN, _words(answer.also)))
     if answer.rest is None:
         parts.append(_end(answer))
     return b"".join(parts)
@@ -184,8 +186,7 @@ def _end(answer: Answer) -> bytes:
         return frame(ASK, raw(answer.ask))
     if answer.exec is not None:
         return frame(EXEC, _words(answer.exec))
-    also = b"" if answer.also is None else frame(ALSO_RUN, _words(answer.also))
-    return also + frame(EXIT, b"%d" % answer.code)
+    return frame(EXIT, b"%d" % answer.code)
 
 
 def _words(words: tuple[str, ...]) -> bytes:

@@ -152,10 +152,8 @@ HEADLESS = {"squeue": "-h", "sinfo": "-h", "sacct": "-n"}
 """Listings, and the option that takes the second's headline away."""
 MERGED = frozenset((*HEADLESS, "scancel"))
 """Both sides answer unless the line is about one of them."""
-WHOLE = frozenset(
-    ("help", "helpformat", "helpFormat", "iterate", "json", "usage", "version", "yaml")
-)
-"""Answers that cannot be put one behind the other: ours alone."""
+WHOLE = frozenset(("help", "helpformat", "helpFormat", "usage", "version"))
+"""Answers about the command itself: ours alone."""
 VERBS = frozenset(
     (
         "hold", "listpids", "notify", "release", "requeue", "requeuehold", "resume", "suspend",
@@ -221,6 +219,20 @@ def _partitions(query: Query) -> list[str]:
     return [name for text in texts if text for name in str(text).split(",") if name]
 
 
+def without(program: str, argv: Sequence[str], long: str) -> tuple[str, ...]:
+    """The line without an option. Raises GrammarError."""
+    query = parse_query(program, argv, {})
+    return *options_of(query, long), *query.operands
+
+
+def options_of(query: Query, *leave: str) -> list[str]:
+    """Each in its long form, joined to its value; without those that are left out."""
+    said = (one for one in query.said if one.opt.long not in leave)
+    return [
+        f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}" for one in said
+    ]
+
+
 def shares(argv: Sequence[str], *, border: Border) -> tuple[Sequence[str], Sequence[str]]:
     """scancel's line for us and for the site: each gets its jobs, filters alone count on both.
 
@@ -229,10 +241,7 @@ def shares(argv: Sequence[str], *, border: Border) -> tuple[Sequence[str], Seque
     query = parse_query("scancel", argv, {})
     if not query.operands:
         return argv, argv
-    options = [
-        f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}"
-        for one in query.said
-    ]
+    options = options_of(query)
     theirs = [word for word in query.operands if border.of_job(word) is Whose.SITE]
     ours = [word for word in query.operands if word not in theirs]
     return [*options, *ours], [*options, *theirs]

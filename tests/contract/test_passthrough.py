@@ -1,5 +1,6 @@
 """A site's own Slurm beside ours: what is handed on, with which words, and what stays."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from broker.model.errors import Refused
 from gateway.api.programs import scancel
 from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, Beside
+from gateway.api.programs.both import YAML_ALONE
 from gateway.api.programs.merged import merged
 from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sinfo import Sinfo
@@ -128,8 +130,9 @@ def test_partitions_that_are_listed_are_the_only_ones_of_the_site() -> None:
         ("squeue", "-p ec2,gpu", "both"),
         ("squeue", "-j 17,18_3", "site"),
         ("squeue", "-j 17,1017", "both"),
-        ("squeue", "--json", "ours"),
-        ("squeue", "-i 5", "ours"),
+        ("squeue", "--json", "both"),
+        ("squeue", "-i 5", "both"),
+        ("squeue", "-p gpu -i 5", "site"),
         ("squeue", "--version", "ours"),
         ("sinfo", "-N", "both"),
         ("squeue", "-M hpc", "site"),
@@ -226,6 +229,43 @@ def test_jobs_of_both_go_along_to_be_sorted_into_one_listing(tmp_path: Path) -> 
     assert (raw(answer.out), empty, spec) == (b"", "", "1 120 0:40:0 40:80:0 80:120:1")
     assert lines[120:] == "JOBID\n"
     assert words == [f"{folder}/squeue", "--noheader", "--user=x", "--format=%40P%40t%40Q%i"]
+
+
+def test_turns_are_of_both_each_with_its_date(tmp_path: Path) -> None:
+    office, folder = Office(), stand_ins(tmp_path)
+    program = around(folder, "squeue", Squeue())
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    office.desk.pause = pause
+    first = office.run(program, "-i", "7", "-S", "i", "-o", "%i", name="squeue")
+    assert first.rest is not None
+    second = wait(first.rest)
+    for answer, before in ((first, ""), (second, "\n")):
+        assert raw(answer.out).decode() == f"{before}Tue Nov 14 22:13:20 2023\n"
+        empty, _, lines, *words = answer.also or ()
+        assert (empty, lines[40:]) == ("", "JOBID\n")
+        assert words == [f"{folder}/squeue", "--noheader", "--sort=i", "--format=%40A%i"]
+    second.rest.close()
+    assert pauses == [7]
+
+
+@pytest.mark.parametrize("program", ["squeue", "sinfo"])
+def test_documents_go_along_to_become_one(tmp_path: Path, program: str) -> None:
+    office, folder = Office(), stand_ins(tmp_path)
+    office.submit()
+    run = around(folder, program, Squeue() if program == "squeue" else Sinfo())
+    answer = office.run(run, "--json", name=program)
+    empty, form, content, *words = answer.also or ()
+    assert (raw(answer.out), empty, form) == (b"", "", "json")
+    assert json.loads(content)["meta"]["plugin"]["data_parser"] == "data_parser/v0.0.44"
+    assert words == [f"{folder}/{program}", "--json"]
+    yaml = office.run(run, "--yaml", name=program)
+    assert yaml.also is None
+    assert raw(yaml.err).decode() == f"{program}: warning: {YAML_ALONE}\n"
+    assert office.run(run, "--json=list", name=program).also is None
 
 
 MERGED = [

@@ -3,6 +3,7 @@
 Put up from the script beside the recorded answers; `pytest -m lab`.
 """
 
+import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -181,6 +182,26 @@ def test_every_listing_of_squeue_is_one_of_both(site: Site, jobs: tuple[str, str
     every = site.out("squeue", "-o", "%all").splitlines()
     assert sum(line.startswith("ACCOUNT|") for line in every) == 1
     assert len(every) == 3
+
+
+def test_turns_of_squeue_are_of_both(site: Site, jobs: tuple[str, str]) -> None:
+    words = " ".join(site.ours.argv("squeue", "-h", "-i", "1", "-S", "i", "-o", "%i"))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"timeout 3 {words} | head -n 5"],
+        env={**site.ours.environ, "SLURM_CONF": site.real.environ["SLURM_CONF"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ours, theirs = jobs
+    assert done.stdout.split("\n")[:5] == [theirs, ours, "", theirs, ours]
+
+
+def test_a_document_of_another_shape_is_left_out_by_name(site: Site, jobs: tuple[str, str]) -> None:
+    done = site.run("squeue", "--json")
+    assert [str(job["job_id"]) for job in json.loads(done.stdout)["jobs"]] == [jobs[0]]
+    assert done.stderr.startswith("squeue: warning: the site's own Slurm ")
+    assert done.returncode == 0
 
 
 def test_nodes_of_both_stand_in_one_order(site: Site) -> None:

@@ -1,5 +1,6 @@
 """The commands as real processes against a service of a few lines."""
 
+import json
 import os
 import resource
 import socket
@@ -269,6 +270,53 @@ def test_lines_of_both_stand_in_one_order(commands: Commands, spec: bytes, shown
     with Service(commands.socket, [http(reply)]):
         done = commands.run("squeue")
     assert (done.stdout, done.returncode) == (shown, 3)
+
+
+def test_turns_of_both_follow_each_other_as_they_come(commands: Commands) -> None:
+    words = b"".join(w + b"\0" for w in (b"/bin/sh", b"-c", b"echo theirs"))
+    turns = [frame(OUT, b"%d\n" % turn) + frame(ALSO_RUN, words) for turn in (1, 2)]
+    with Service(commands.socket, [http(b"".join(turns) + frame(EXIT, b"0"))]):
+        done = commands.run("squeue")
+    assert done.stdout == b"1\ntheirs\n2\ntheirs\n"
+
+
+def document(version: str | None, *records: object) -> str:
+    """Of a version; None is a Slurm that knows no data_parser yet."""
+    plugin = {"type": "openapi"} if version is None else {"data_parser": version}
+    whole = {"jobs": list(records), "last_update": 7, "meta": {"plugin": plugin}, "errors": []}
+    return json.dumps(whole, indent=2).replace("[],", "[\n  ],", 1) + "\n"
+
+
+OWN = "data_parser/v0.0.44"
+LEFT = "squeue: warning: the site's own Slurm {}, we data_parser/v0.0.44: its jobs are left out\n"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "jobs", "said"),
+    [
+        ([{"id": 9}], document(OWN, {"id": 1}, {"id": 2}), [1, 2, 9], ""),
+        ([], document(OWN, {"id": 1, "name": "a]b"}), [1], ""),
+        ([{"id": 9}, {"id": 10}], document(OWN), [9, 10], ""),
+        ([{"id": 9}], document("data_parser/v0.0.39", {"id": 1}), [9],
+         LEFT.format("speaks data_parser/v0.0.39")),
+        ([{"id": 9}], document(None, {"id": 1}), [9], LEFT.format("speaks an older one")),
+        ([{"id": 9}], "squeue: unrecognized option", [9], LEFT.format("gave no such JSON")),
+        ([{"id": 9}], "[]", [9], LEFT.format("gave no such JSON")),
+    ],
+)  # fmt: skip
+def test_documents_of_both_are_one_where_they_have_one_shape(
+    commands: Commands, ours: list[object], theirs: str, jobs: list[int], said: str
+) -> None:
+    shell = ("", "json", document(OWN, *ours), str(commands.prefix / "squeue"), theirs)
+    (commands.prefix / "squeue").write_text('#!/bin/sh\nprintf %s "$1"\n')
+    (commands.prefix / "squeue").chmod(0o755)
+    reply = frame(ALSO_RUN, b"".join(word.encode() + b"\0" for word in shell)) + frame(EXIT, b"0")
+    with Service(commands.socket, [http(reply)]):
+        done = commands.run("squeue")
+    told = json.loads(done.stdout)
+    assert [job["id"] for job in told["jobs"]] == jobs
+    assert (told["last_update"], done.stderr.decode()) == (7, said)
+    assert done.stdout.decode() == json.dumps(told, indent=2) + "\n"
 
 
 def test_a_command_of_the_site_that_is_gone_is_named(commands: Commands) -> None:

@@ -5,23 +5,19 @@ from dataclasses import dataclass, replace
 
 from broker.model.site import Site
 from gateway.api.desk import Desk
-from gateway.api.programs.merged import Listing, merged
-from gateway.api.programs.reading import read_options, reader
+from gateway.api.programs.both import Both
 from gateway.api.stream import Exec, Interactive, Line
 from gateway.api.stream import Program as Talking
 from gateway.api.text import Program
 from gateway.api.wire import STDIN, Answer, Call, text
 from gateway.passthrough.base import (
-    HEADLESS,
     Border,
     SiteSlurm,
     Whose,
     question,
-    shares,
     submission,
 )
 from gateway.passthrough.learnt import Learnt
-from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 from sbatch_shim.grammar.parse import look
 
@@ -101,14 +97,9 @@ class Beside:
             if found is Whose.OURS:
                 return await program(desk, call)
             path = self.site.command(name)
-            listing = None if path is None else merged(name, call.argv, call.environ)
-            if path is not None and listing is not None:
-                return await _in_one(program, desk, call, listing=listing, path=path)
-            ours, theirs = _two(name, call, border)
-            answer = await program(desk, ours)
-            if path is None or (answer.code and name in HEADLESS):
-                return answer
-            return replace(answer, also=(path, *theirs))
+            if path is None:
+                return await program(desk, call)
+            return await Both(name, program, path, border).answer(desk, call)
 
         return ask
 
@@ -118,21 +109,6 @@ class Beside:
         if path is None:
             return Answer(err=error_line(name, NO_COMMAND.format(name)), code=FAILURE)
         return Answer(exec=(path, *argv))
-
-
-async def _in_one(
-    program: Program, desk: Desk, call: Call, *, listing: Listing, path: str
-) -> Answer:
-    """Our lines go along with the site's command, for the login node to sort them in."""
-    answer = await program(desk, replace(call, argv=listing.ours))
-    if answer.code:
-        return await program(desk, call)
-    lines = answer.out if isinstance(answer.out, str) else text(answer.out)
-    if listing.dated:
-        options = read_options(desk, call)
-        date = headline(reader(desk, call, desk.snapshot(), options=options))
-        lines = f"{'':{listing.width}}{date}\n{lines}"
-    return replace(answer, out="", also=("", listing.spec, lines, path, *listing.theirs))
 
 
 def batch_text(call: Call) -> str | None:
@@ -154,11 +130,3 @@ def _may_be_ours(call: Call, border: Border) -> bool:
     """Whether the script, which has yet to be asked for, may name a partition of ours."""
     silent = replace(border, default=True)
     return submission("sbatch", call.argv, call.environ, border=silent) is not Whose.SITE
-
-
-def _two(name: str, call: Call, border: Border) -> tuple[Call, list[str]]:
-    """Our call, and the words of the site's command, which prints no headline."""
-    if name in HEADLESS:
-        return call, [HEADLESS[name], *call.argv]
-    ours, theirs = shares(call.argv, border=border)
-    return replace(call, argv=tuple(ours)), list(theirs)

@@ -30,8 +30,11 @@ def iterated(call: Call) -> int | None:
     return read_digits(given.text)
 
 
-async def repeated(desk: Desk, call: Call, once: Once, *, seconds: int) -> Answer:
-    """The listing, and what follows; an answer that complains ends it."""
+async def repeated(desk: Desk, call: Call, once: Once, *, seconds: int, before: str = "") -> Answer:
+    """The listing, and what follows; an answer that complains ends it.
+
+    A line is left free below each, which is said later where the site's lines are still to come.
+    """
     answer = await once(desk, call)
     if answer.code:
         return answer
@@ -39,12 +42,14 @@ async def repeated(desk: Desk, call: Call, once: Once, *, seconds: int) -> Answe
     ctx = Context(now=desk.now(), site=desk.site, zone=desk.zone(call))
     top = headline(ctx) + "\n" if dated else ""
     text = answer.out if isinstance(answer.out, str) else answer.out.decode()
-    return replace(answer, out=f"{top}{text}\n", rest=_later(desk, call, once, seconds=seconds))
+    now, later = ("\n", "") if answer.also is None else ("", "\n")
+    rest = _later(desk, call, once, seconds=seconds, before=later)
+    return replace(answer, out=f"{before}{top}{text}{now}", rest=rest)
 
 
-async def _later(desk: Desk, call: Call, once: Once, *, seconds: int) -> Answer:
+async def _later(desk: Desk, call: Call, once: Once, *, seconds: int, before: str) -> Answer:
     await desk.pause(seconds)
-    return await repeated(desk, call, once, seconds=seconds)
+    return await repeated(desk, call, once, seconds=seconds, before=before)
 
 
 def _given(call: Call) -> set[str]:

@@ -4,11 +4,12 @@ Each side prints the values to sort by in columns in front, which the command on
 takes away again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.api.programs.reading import Finished, Options
 from gateway.api.programs.squeue_look import FORMATS, check_formats, own_format
+from gateway.passthrough.base import options_of
 from gateway.query import views
 from gateway.query.fields import BY_LETTER
 from gateway.query.select import DEFAULT_SORT, sort_letters
@@ -101,7 +102,7 @@ def _sinfo(query: Query) -> Listing | None:
 
 
 def _sorted_by(query: Query, form: str, keys: Sequence[bool]) -> Listing:
-    kept = (*_others(query), form, *query.operands)
+    kept = (*options_of(query, *FORMATS, "noheader", "long"), form, *query.operands)
     bare = ("--noheader",) if "noheader" in query.given else ()
     return Listing(
         ours=(*bare, *kept),
@@ -132,12 +133,6 @@ def _squeue(query: Query) -> Listing | None:
 
 USUAL = (("start", views.SQUEUE_START), ("long", views.SQUEUE_LONG))
 """Options that have formats of their own."""
-
-
-def _others(query: Query) -> Iterator[str]:
-    for one in query.said:
-        if one.opt.long not in (*FORMATS, "noheader", "long"):
-            yield f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}"
 
 
 def _format(query: Query, letters: Sequence[str]) -> str | None:

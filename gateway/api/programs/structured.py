@@ -16,6 +16,8 @@ UNKNOWN = (
     "{0}: error: application/{2} output not supported by data_parser/{3}\n"
 )
 FORMS = ("json", "yaml")
+LIST = "list"
+"""In place of a version: which there are."""
 
 
 async def asker(
@@ -47,7 +49,7 @@ def _gone(word: str, gone: list[str]) -> bool:
 def _version(program: str, form: str, text: str | None) -> str:
     if text is None:
         return NEWEST
-    if text == "list":
+    if text == LIST:
         raise Finished(Answer(out="".join(f"{PREFIX}{v}\n" for v in LISTED), err=POSSIBLE))
     version = text.partition("+")[0].removeprefix(PREFIX)
     if version not in VERSIONS:
