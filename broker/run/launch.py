@@ -189,6 +189,8 @@ class StepOrder:
     """An io file is kept: text of RELAYED streams, and how each task ended."""
     unbuffered: bool = False
     """Passed on as it is written, not by lines."""
+    numbered: int = 0
+    """Width of a task's number before each line that goes into a file; 0: there is none."""
     pty: tuple[int, int] | None = None
     """Rows and columns of the terminal that the first task gets for its streams."""
     kill_on_bad_exit: bool = False
@@ -369,6 +371,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "tasks": [_task(task) for task in order.tasks],
         "relay": order.relay,
         "unbuffered": order.unbuffered,
+        "numbered": order.numbered,
         "pty": order.pty,
         "kill_on_bad_exit": order.kill_on_bad_exit,
         "in_batch": order.in_batch,

@@ -149,6 +149,7 @@ class OrderBook:
             ),
             relay=True,
             unbuffered=spec.unbuffered,
+            numbered=len(str(spec.tasks - 1)) if spec.label else 0,
             pty=spec.pty,
             kill_on_bad_exit=spec.kill_on_bad_exit,
             bind=_bind(spec, share),

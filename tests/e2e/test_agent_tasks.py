@@ -105,6 +105,18 @@ def test_each_task_writes_the_file_that_is_named_for_it(agent: RunningAgent, wor
     assert sorted((work / "both").read_text().split("\n")) == ["", "err 0", "err 1"]
 
 
+def test_lines_in_files_have_their_tasks_number_where_that_is_wished(
+    agent: RunningAgent, work: Path
+) -> None:
+    tasks = [Task(b"N=%d" % n, None, None, b"all", b"err-%d" % n) for n in range(2)]
+    command = "echo a $N; printf 'b\\nc' >&2"
+    agent.run(KEY, step(work, command, *tasks, numbered=2))
+    assert exited(agent) == (0, 0, "exit")
+    assert sorted((work / "all").read_text().splitlines()) == [" 0: a 0", " 1: a 1"]
+    assert (work / "err-1").read_text() == " 1: b\n 1: c\n"
+    assert text(agent) == b""
+
+
 def test_a_file_that_one_task_cannot_open_fails_all(agent: RunningAgent, work: Path) -> None:
     tasks = (Task(stdout=RELAYED), Task(stdout=b"/proc/no/such"))
     agent.run(KEY, step(work, "echo ran >> ran", *tasks))

@@ -44,6 +44,13 @@ class File:
         self.name = name
         self.path = path
         self.flags = flags
+        self.through = None  # type: int | None
+        """What the program writes into where the supervisor writes the file."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is written is to be found again."""
+        return self.path != os.devnull.encode()
 
 
 class Program:
@@ -158,7 +165,7 @@ class Phase:
                 found[number] = _open(number, stream) if same is None else os.dup(same)
                 written[stream.path] = found[number]
         self.files = [
-            found.get(number, stream)  # type: ignore[arg-type]
+            _written(stream, found.get(number))
             for number, stream in enumerate(self.program.streams)
         ]
         return [found[number] for number in sorted(found)]
@@ -217,6 +224,14 @@ def _hold_to(cpus: "Iterable[int]") -> None:
     there = set(cpus) & os.sched_getaffinity(0)
     if there:
         os.sched_setaffinity(0, there)
+
+
+def _written(stream: "Stream", opened: "int | None") -> int:
+    """What the program has for a stream."""
+    if not isinstance(stream, File):
+        return stream
+    assert opened is not None
+    return opened if stream.through is None else stream.through
 
 
 def _open(number: int, stream: File) -> int:

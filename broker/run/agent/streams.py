@@ -8,6 +8,7 @@ import struct
 import termios
 
 from . import trouble
+from .child import File
 from .feed import Feed, Sink
 from .frames import CODES, END, ERR, OUT, UNOPENED, Frames
 
@@ -40,6 +41,8 @@ class Source:
         self.held = b""
         """The begun line."""
         self.open = True
+        self.into = None  # type: int | None
+        """The file that its lines go into, each behind the task's number."""
 
 
 class Streams:
@@ -54,12 +57,17 @@ class Streams:
         """Ends of pipes that are the tasks'."""
         self.paused = False
         self.by_line = True
+        self.numbered = 0
+        """Width of the numbers before lines that go into files; 0: tasks write these themselves."""
+        self.written = []  # type: list[tuple[Source, Task, int]]
+        """Sources whose file a task has yet to open: the number of its stream."""
         self.master = None  # type: int | None
 
     # ---------------------------------------------------------------- joining
 
     def join(self, tasks: "list[Task]", step: "dict[str, Any]") -> None:
         """Puts pipes, or for the first task of a `pty` step a terminal, where the order says."""
+        self.numbered = step.get("numbered") or 0
         self.by_line = not step.get("unbuffered") and not step.get("pty")
         for task in tasks:
             self._join(task, step)
@@ -69,8 +77,12 @@ class Streams:
             self._terminal(task, step)
             return
         for number, name in enumerate(("stdin", "stdout", "stderr")):
+            stream = task.streams[number]
             if task.relays(name):
                 task.streams[number] = self._pipe(task.rank, number)
+            elif number and self.numbered and isinstance(stream, File) and stream.is_kept:
+                stream.through = self._pipe(task.rank, number)
+                self.written.append((self.sources[-1], task, number))
 
     def _pipe(self, rank: int, number: int) -> int:
         read, write = os.pipe2(os.O_CLOEXEC)
@@ -109,6 +121,9 @@ class Streams:
         for fd in self.theirs:
             os.close(fd)
         self.theirs = []
+        for source, task, number in self.written:
+            opened = task.streams[number]
+            source.into = opened if isinstance(opened, int) else None
         self.feed.turn()
 
     def resize(self, rows: int, columns: int) -> None:
@@ -138,15 +153,26 @@ class Streams:
 
     def _pass_on(self, source: Source, data: bytes) -> None:
         end = len(data)
-        if self.by_line and end < LONGEST_LINE:
+        if (self.by_line or source.into is not None) and end < LONGEST_LINE:
             end = data.rfind(b"\n") + 1
         source.held = data[end:]
         if end:
-            self.frames.write(source.stream, source.rank, data[:end])
+            self._write(source, data[:end])
+
+    def _write(self, source: Source, data: bytes) -> None:
+        if source.into is None:
+            self.frames.write(source.stream, source.rank, data)
+            return
+        start = b"%*d: " % (self.numbered, source.rank)
+        lines = data[:-1].split(b"\n") if data.endswith(b"\n") else data.split(b"\n")
+        try:
+            os.write(source.into, b"".join(start + line + b"\n" for line in lines))
+        except OSError:
+            trouble.tell()  # the user's disk is full: so a program's own line would be lost
 
     def _flush(self, source: Source) -> None:
         if source.held:
-            self.frames.write(source.stream, source.rank, source.held)
+            self._write(source, source.held)
             source.held = b""
 
     def _shut(self, source: Source) -> None:

@@ -148,11 +148,11 @@ def test_tasks_are_held_to_cpus_of_the_step(book: OrderBook) -> None:
 
 
 def test_limits_and_wishes_of_srun_are_passed_on(book: OrderBook) -> None:
-    spec = srun(time_limit=60, kill_on_bad_exit=True, unbuffered=True)
+    spec = srun(time_limit=60, kill_on_bad_exit=True, unbuffered=True, label=True, tasks=11)
     job = job_with(spec, signal=SignalSpec(number=10, before=30))
     order = book.order(job, StepId("0"), NODE)
     assert (order.time_limit, order.kill_on_bad_exit) == (60, True)
-    assert order.unbuffered
+    assert (order.unbuffered, order.numbered) == (True, 2)
     assert order.warn is not None
     assert order.warn.signal == 10
 
