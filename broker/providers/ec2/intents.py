@@ -14,24 +14,58 @@ from broker.providers.ec2.requests import Call, call_from_json, call_to_json
 
 
 class Intents:
-    """One file per purchase whose outcome is not known; written before the call is made."""
+    """One file per purchase whose outcome is not known; written before the call is made.
+
+    It stays for a while after the answer: a service that is killed before it has told of what it
+    bought would not find that, as long as EC2 does not show it yet.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._before = dict(self._of_before())
+        """What was answered before this process began, by node."""
+
+    def _of_before(self) -> Iterator[tuple[naming.Identity, tuple[Call, naming.Purchase]]]:
+        for path in self._answered():
+            asked = call_from_json(json.loads(path.read_text("utf-8")))
+            yield from ((node, asked) for node in asked[1].nodes)
 
     def begin(self, call: Call, bought: naming.Purchase) -> None:
         """Durable when this returns."""
         write(self._path(bought), json.dumps(call_to_json(call, bought)))
 
     def end(self, bought: naming.Purchase) -> None:
-        """Its outcome is known."""
+        """Nothing came of it."""
         self._path(bought).unlink(missing_ok=True)
+        for node in bought.nodes:
+            self._before.pop(node, None)
+
+    def answered(self, bought: naming.Purchase) -> None:
+        """What it gave is known to who asked."""
+        path = self._path(bought)
+        path.replace(path.with_suffix(f".{bought.at}"))
+
+    def _answered(self) -> list[Path]:
+        return [path for path in self._folder.iterdir() if path.suffix[1:].isdecimal()]
+
+    def forget(self, before: int) -> None:
+        """Those that were asked before that instant, and answered: EC2 shows what they gave."""
+        for path in self._answered():
+            if int(path.suffix[1:]) < before:
+                path.unlink(missing_ok=True)
 
     def open(self, nodes: Sequence[naming.Identity]) -> tuple[Call, naming.Purchase] | None:
-        """What was asked for these nodes, and perhaps for others beside them, without an answer."""
+        """What was asked for these nodes, and perhaps for others beside them.
+
+        Without an answer, or with one before this process began.
+        """
         asked = (call_from_json(value) for value in self._values())
-        return next((one for one in asked if {*nodes} <= {*one[1].nodes}), None)
+        found = next((one for one in asked if {*nodes} <= {*one[1].nodes}), None)
+        known = self._before.get(nodes[0])
+        if found is None and known is not None and {*nodes} <= {*known[1].nodes}:
+            return known
+        return found
 
     def regions(self) -> set[str]:
         """Where something may have been bought that nobody has heard of."""

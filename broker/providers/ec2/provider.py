@@ -37,6 +37,8 @@ from broker.providers.ec2.volumes import EbsVolumes
 
 ASKED_SECONDS = 3600
 """After so long a purchase that was never answered is left to the sweep."""
+ANSWERED_SECONDS = 600
+"""So long what was asked and answered stays written down: EC2 shows new machines much sooner."""
 AT_ONCE = 8
 """Regions that are searched at a time."""
 MOST_AT_ONCE = 500
@@ -243,6 +245,7 @@ class Ec2Provider:
         for call, bought in self._intents.old(self._now() - ASKED_SECONDS):
             self._book.add(call.region)
             self._intents.end(bought)
+        self._intents.forget(self._now() - ANSWERED_SECONDS)
         return self._leftovers.tidy(self._book.all())
 
     def search(self) -> list[str]:
@@ -337,7 +340,8 @@ class Ec2Provider:
         except ProviderError as error:
             if error.refusal is not Refusal.TRANSIENT:
                 raise
-        return self._try_zones(replace(bought, at=self._now()))
+        # Another instant is another client token, also within the same second.
+        return self._try_zones(replace(bought, at=max(self._now(), bought.at + 1)))
 
     def _try_zones(self, bought: naming.Purchase) -> list[Machine]:
         """From the first of the offer's zones that has all of it. Raises ProviderError."""
@@ -415,7 +419,7 @@ class Ec2Provider:
             instances, call, bought, site=self._with.site, public=self._with.settings.public
         )
         self.holdings.add(machines)  # who finds no file any more has to find them there
-        self._intents.end(bought)
+        self._intents.answered(bought)
         return machines
 
     # --- ending

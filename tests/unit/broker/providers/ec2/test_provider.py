@@ -14,7 +14,7 @@ from broker.providers.ec2 import naming
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Ceilings
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
-from broker.providers.ec2.provider import ASKED_SECONDS
+from broker.providers.ec2.provider import ANSWERED_SECONDS, ASKED_SECONDS
 from broker.providers.ec2.reserved import READ_SECONDS
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.refusals import Rule
@@ -293,6 +293,39 @@ def test_a_purchase_is_not_forgotten_because_the_question_about_it_was_throttled
             bench.provider.launch(OFFER, [A, B], token="t")
     monkeypatch.setattr(bench.ec2, "_run_instances", real)
     assert len(bench.provider.launch(OFFER, [A, B], token="t")) == len(bench.ec2.instances) == 2
+
+
+@pytest.mark.parametrize("nodes", [[A], [A, B]], ids=["single", "gang"])
+def test_what_was_bought_and_not_told_of_is_found_after_a_kill_before_ec2_shows_it(
+    bench: Bench, nodes: list[tuple[NodeName, int]]
+) -> None:
+    bench.ec2.hidden = 60
+    (first, *_) = bench.provider.launch(OFFER, nodes, token="t")
+    bench.restart()
+    bench.time += 5
+    assert bench.provider.machines() == []
+    again = bench.provider.launch(OFFER, nodes, token="t")
+    assert [one.identity for one in again] == nodes
+    assert again[0].id == first.id
+    assert len(bench.ec2.instances) == len(nodes)
+
+
+def test_what_was_bought_and_told_of_is_not_written_down_for_ever(bench: Bench) -> None:
+    folder = bench.folder / "intents"
+    bench.provider.launch(OFFER, [A, B], token="t")
+    assert len(list(folder.iterdir())) == 1
+    bench.time += ANSWERED_SECONDS + 1
+    bench.provider.sweep()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_token_that_ec2_has_for_something_else_is_another_one_within_the_same_second(
+    bench: Bench,
+) -> None:
+    bench.ec2.refuse(Rule(times=1), "IdempotentParameterMismatch")
+    assert bench.provider.launch(OFFER, [A, B], token="t")
+    tokens = [p["ClientToken"] for name, p in bench.ec2.calls if name == "run_instances"]
+    assert len(set(tokens)) == len(tokens) == 2
 
 
 def test_an_old_purchase_without_an_answer_is_left_to_the_sweep(
