@@ -235,11 +235,11 @@ def _is_lost(one: Dependency, job: Job, ctx: Context) -> bool:
 
 
 def priority(job: Job, ctx: Context) -> int:
-    """As it is now, or was when it started, where it is computed."""
-    if ctx.ranks is None or job.over:
+    """As it is now, or was when it started or was given up, where it is computed."""
+    if ctx.ranks is None:
         return job.priority
-    waits = job.state is JobState.PENDING or job.started is None
-    ranks = ctx.ranks if waits else replace(ctx.ranks, now=job.started or 0)
+    since = None if job.state is JobState.PENDING else job.started or job.ended
+    ranks = ctx.ranks if since is None else replace(ctx.ranks, now=since)
     return ranks.priority(job)
 
 

@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.order import Ranking
+from broker.model.job import JobState
+from broker.schedule.priority import TOP
 from gateway.api.desk import Desk
 from gateway.api.programs.squeue import Squeue
 from gateway.api.wire import Answer
+from tests.unit.gateway.api import office
 from tests.unit.gateway.query.desk import Clock, ask, desk_of, snapshot, text
 from tests.unit.gateway.query.records import CLOUD, NOON, SITE, pending, running
 from tests.unit.gateway.query.scene import queue
@@ -263,3 +267,22 @@ def test_ten_thousand_jobs_are_listed_to_each_who_asks() -> None:
     assert text(ask(command, desk, ["squeue", "-h", "-j", "700001"]).out).count("\n") == 1
     for uid in range(3):
         assert text(ask(command, desk, ["squeue"], uid=uid).out).count("\n") == 10_001
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_finished_job_has_the_priority_that_it_had_last(ran: bool) -> None:
+    ranking = Ranking(multifactor=True, age=1000, partition=500, max_age=1000)
+    part = replace(office.SITE.partitions[1], priority_job_factor=20)
+    site = replace(office.SITE, ranking=ranking, partitions=(office.SITE.partitions[0], part))
+    desk = office.Office(site)
+    job = desk.submit(partitions=("debug",))
+    desk.clock.at = office.START + 900
+    until = office.START + 300
+    end: dict[str, object]
+    end = {"state": JobState.COMPLETED, "ended": until + 300, "started": until}
+    if not ran:
+        end = {"state": JobState.CANCELLED, "ended": until, "started": None}
+    desk.change(job, **end, eligible=office.START, hold=None, priority=TOP - job, reason="None")
+    for letter, shown in (("%Q", "800"), ("%p", f"{800 / 2**32:16.14f}")):
+        listed = desk.run(Squeue(), "-h", "-t", "all", "-o", letter, name="squeue")
+        assert str(listed.out).strip() == shown
