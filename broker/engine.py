@@ -25,7 +25,6 @@ from broker.decide.placing import Placing
 from broker.decide.preempting import Preempting
 from broker.decide.reports import journal_record, told_of
 from broker.decide.stepping import place_steps
-from broker.decide.stopping import must_be_within
 from broker.decide.submit import fresh_ids
 from broker.decide.viewing import Market, Viewing
 from broker.effects import effects_due
@@ -43,7 +42,6 @@ from broker.model.job import Job
 from broker.model.partition import PartitionSet, laid_over
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.site import Site
-from broker.model.stopping import StartCluster
 from broker.model.volume import VolumeGone, VolumeSet
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
@@ -210,8 +208,13 @@ class Engine:
         try:
             if isinstance(message, cmd.Reconfigure):
                 self._take_site(message)
-            self._must_afford(message, now)
-            decision = decide(self.world, message, now, quote=self.market.at(now))
+            decision = decide(
+                self.world,
+                message,
+                now,
+                quote=self.market.at(now),
+                keeper=lambda: self.viewing.keeper(now),
+            )
             self._apply(decision.facts, now)
             self._batch.entries += decision.entries
         except SpzError as error:
@@ -219,12 +222,6 @@ class Engine:
         if isinstance(message, ANSWERED_ONCE):
             self._note(message, decision.reply)
         return decision.reply
-
-    def _must_afford(self, message: Message, now: int) -> None:
-        """A cluster that is stopped stays it while a budget is used up. Raises Conflict."""
-        job = self.world.jobs.get(message.job) if isinstance(message, StartCluster) else None
-        if job is not None:
-            must_be_within(job, self.viewing.keeper(now))
 
     def _once(self, message: cmd.Once, now: int) -> Any:
         known = self.answers.find(message.request)

@@ -9,7 +9,7 @@ from broker.decide.draining import draining
 from broker.decide.ending import cancelled, never_ran
 from broker.decide.gang import members
 from broker.decide.reserved import possible_here
-from broker.decide.rules import Decision, QuoteFor, may_change
+from broker.decide.rules import Decision, KeeperNow, QuoteFor, may_change
 from broker.decide.stopping import started
 from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
@@ -149,7 +149,9 @@ def _signal(world: World, job: Job, asked: cmd.Signal, *, now: int) -> ev.Event:
     return ev.SignalAsked(job=job.id, at=now, actor=asked.by.uid, signal=pending)
 
 
-def decide_hold(world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor) -> Decision:
+def decide_hold(
+    world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor, keeper: KeeperNow
+) -> Decision:
     """Holds or releases. Raises Denied when a user releases an operator's hold.
 
     A released job that no node could ever run stays held, for that reason.
@@ -162,7 +164,7 @@ def decide_hold(world: World, asked: cmd.SetHold, now: int, *, quote: QuoteFor) 
         if asked.hold is None and job.hold is Hold.ADMIN and not operates:
             raise Denied(DENIED)
         if asked.hold is None and job.kept:
-            facts += started(world, job, now, actor=asked.by.uid)
+            facts += started(world, job, now, keeper=keeper(), actor=asked.by.uid)
             continue
         value = priority.initial(job.id, held=asked.hold is not None)
         facts += [*before, *([] if job.hold else _rest_shows_none(before, now))]

@@ -13,7 +13,7 @@ from broker.decide.partitioning import decide_configured
 from broker.decide.protecting import decide_again
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
-from broker.decide.rules import NOTHING, Decision, QuoteFor
+from broker.decide.rules import NOTHING, Decision, KeeperNow, QuoteFor
 from broker.decide.stopping import decide_power, decide_seen
 from broker.decide.submit import decide_submit, decide_test
 from broker.decide.telling import decide_kept, decide_notify, decide_told, decide_trouble
@@ -38,6 +38,7 @@ from broker.world import World
 
 OfTheSite = (
     cmd.SetNode
+    | BuyAgain
     | cmd.ChangeBook
     | cmd.PostEntries
     | SetReservation
@@ -64,18 +65,23 @@ Seen = (
 """What becomes of machines."""
 
 
-OF_MACHINES: Mapping[type, Callable[[World, Any, int], Decision]] = {
-    StopCluster: decide_power,
-    StartCluster: decide_power,
+OF_NODES: Mapping[type, Callable[[World, Any, int], Decision]] = {
+    cmd.SetNode: done_by_command.decide_node,
     BuyAgain: decide_again,
 }
-"""What is asked of machines."""
 
 
-def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: QuoteFor) -> Decision:
+def decide(
+    world: World,
+    message: cmd.Order | rep.Report,
+    now: int,
+    *,
+    quote: QuoteFor,
+    keeper: KeeperNow,
+) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     if isinstance(message, OfJobs):
-        return _of_jobs(world, message, now, quote=quote)
+        return _of_jobs(world, message, now, quote=quote, keeper=keeper)
     if isinstance(message, OfSteps):
         return _of_steps(world, message, now)
     if isinstance(message, OfTheSite):
@@ -87,8 +93,8 @@ def decide(world: World, message: cmd.Order | rep.Report, now: int, *, quote: Qu
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
-        case StopCluster() | StartCluster() | BuyAgain():
-            return OF_MACHINES[type(message)](world, message, now)
+        case StopCluster() | StartCluster():
+            return decide_power(world, message, now, keeper=keeper)
         case _:
             seen = _of_report(world, message, now)
             return replace(seen, facts=judged(world, seen.facts, now))
@@ -98,8 +104,8 @@ def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
     match message:
         case SetPartition() | cmd.Reconfigure():
             return decide_configured(world, message, now)
-        case cmd.SetNode():
-            return done_by_command.decide_node(world, message, now)
+        case cmd.SetNode() | BuyAgain():
+            return OF_NODES[type(message)](world, message, now)
         case cmd.ChangeBook():
             return decide_book(world, message, now)
         case cmd.PostEntries():
@@ -114,7 +120,9 @@ def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
             return decide_volume_seen(world, message, now)
 
 
-def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Decision:
+def _of_jobs(
+    world: World, message: OfJobs, now: int, *, quote: QuoteFor, keeper: KeeperNow
+) -> Decision:
     match message:
         case cmd.Cancel():
             return done_by_command.decide_cancel(world, message, now)
@@ -125,7 +133,7 @@ def _of_jobs(world: World, message: OfJobs, now: int, *, quote: QuoteFor) -> Dec
         case cmd.ToTop():
             return decide_top(world, message, now)
         case cmd.SetHold():
-            return done_by_command.decide_hold(world, message, now, quote=quote)
+            return done_by_command.decide_hold(world, message, now, quote=quote, keeper=keeper)
         case cmd.Suspend():
             return done_by_command.decide_suspend(world, message, now)
         case cmd.Requeue():

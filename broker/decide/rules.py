@@ -10,10 +10,13 @@ from broker.model.events import Event
 from broker.model.job import Job, Owner
 from broker.model.offer import Need
 from broker.model.site import Elastic, Site
+from broker.schedule.limits import Keeper
 from broker.schedule.view import Quote
 
 QuoteFor = Callable[[Need, Elastic], Quote]
 """Ranked offers for a need now; pure for the world and the cool-down as they stand."""
+KeeperNow = Callable[[], Keeper]
+"""Limits and budgets as they stand; costs something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from broker.decide.ending import NODE_FAIL_EXIT
-from broker.decide.rules import NOTHING, Decision, may_change
+from broker.decide.rules import NOTHING, Decision, KeeperNow, may_change
 from broker.model import events as ev
 from broker.model.errors import Conflict, Denied, Unknown
 from broker.model.facts import SYSTEM
@@ -35,7 +35,7 @@ from broker.world import World
 USUAL_BOOT_SECONDS = 600
 
 
-def decide_power(world: World, asked: ClusterPower, now: int) -> Decision:
+def decide_power(world: World, asked: ClusterPower, now: int, *, keeper: KeeperNow) -> Decision:
     """Stops or starts a cluster; one that is so already stays it.
 
     Raises Unknown, Denied, and Conflict where it cannot be.
@@ -46,7 +46,9 @@ def decide_power(world: World, asked: ClusterPower, now: int) -> Decision:
     if not may_change(asked.by, job, world.site):
         raise Denied("Access/permission denied")
     if isinstance(asked, StartCluster):
-        return Decision(started(world, job, now, actor=asked.by.uid) if job.kept else [])
+        if not job.kept:
+            return NOTHING
+        return Decision(started(world, job, now, keeper=keeper(), actor=asked.by.uid))
     if job.kept or life(job) is Life.REQUEUING:
         return NOTHING
     why = not_stoppable(world, job)
@@ -129,13 +131,20 @@ def _nodes(world: World, job: Job) -> Iterable[Node]:
     return [world.nodes[name] for name in names if name in world.nodes]
 
 
-def started(world: World, job: Job, now: int, *, actor: int = SYSTEM) -> list[ev.Event]:
+def started(
+    world: World, job: Job, now: int, *, keeper: Keeper, actor: int = SYSTEM
+) -> list[ev.Event]:
     """A new attempt on the machines that wait for it.
 
-    Raises Conflict while one of them still stops, and where a limit is in the way.
+    Raises Conflict while one of them still stops, and where a limit or budget is in the way.
     """
     nodes = _nodes(world, job)
-    must_be_within(job, Keeper(world.site, world.tally, world.charges, now=now))
+    barred = keeper.reason(job, job.partitions[0]) if job.kept else None
+    if barred is not None:
+        raise Conflict(
+            f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
+            hint="`sacctmgr show assoc`, `sacctmgr show qos` and `spz budget show` list the limits",
+        )
     slow = [node.name for node in nodes if node.state is NodeState.STOPPING]
     if slow:
         raise Conflict(
@@ -166,16 +175,6 @@ def started(world: World, job: Job, now: int, *, actor: int = SYSTEM) -> list[ev
         ev.StepAdded(job=job.id, at=now, step=Step(id=BATCH, name="batch", asked=now)),
         *wakes,
     ]
-
-
-def must_be_within(job: Job, keeper: Keeper) -> None:
-    """Raises Conflict where a limit or budget keeps a cluster that is stopped from starting."""
-    barred = keeper.reason(job, job.partitions[0]) if job.kept else None
-    if barred is not None:
-        raise Conflict(
-            f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
-            hint="`sacctmgr show assoc`, `sacctmgr show qos` and `spz budget show` list the limits",
-        )
 
 
 def fell_back(world: World, job: Job, now: int, *, why: str) -> list[ev.Event]:

@@ -308,6 +308,18 @@ def test_a_budget_that_is_used_up_keeps_a_cluster_stopped() -> None:
         assert starts or f"cannot be started now: {REASON}" in told.message  # type: ignore[union-attr]
 
 
+def test_a_budget_that_is_used_up_holds_against_its_release_by_scontrol_too() -> None:
+    dev = Dev()
+    dev.stop()
+    change, basis = Change(budgets=(dollars(0.0),)), dev.bench.world.site.book
+    dev.bench.step(cmd.ChangeBook(change=change, basis=basis, by=ROOT, action="Set Budget"))
+    release = cmd.SetHold(target=cmd.Target(dev.id), by=ALICE, hold=None)
+    (told,) = dev.bench.step(release)
+    assert isinstance(told, Conflict)
+    assert f"cannot be started now: {REASON}" in told.message
+    assert dev.job.kept
+
+
 def test_only_who_may_change_it_may_stop_it() -> None:
     dev = Dev()
     assert isinstance(dev.ask(by=BOB), Denied)
