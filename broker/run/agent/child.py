@@ -144,6 +144,7 @@ class Phase:
         _forget_signals()
         try:
             _join(self.step.get("group"))
+            _join(self.step.get("fence"))
             _hold_to(self.step.get("cpu_ids") or ())
             identity.become(self.step)
             opened = self._open_all()

@@ -72,6 +72,23 @@ def make(
     return None
 
 
+def make_plain(key: str) -> "Optional[Group]":
+    """A group of version 2 for the step of that key that holds it to nothing by itself."""
+    for mounted in plain_places():
+        group = Group(_path(mounted, key), SECOND)
+        try:
+            os.makedirs(group.path, exist_ok=True)
+        except OSError:
+            continue
+        return group
+    return None
+
+
+def plain_places() -> "list[str]":
+    """Where groups of version 2 are, whatever these hold."""
+    return [mounted for mounted, _options, version in _mounts() if version == "cgroup2"]
+
+
 def _path(place: str, key: str) -> str:
     attempt, _, step = key.rpartition("/")
     job = "{}.{}".format(_folder(), attempt.replace("/", "."))
@@ -166,7 +183,7 @@ def _words(path: str) -> "list[str]":
 
 def drop(key: str) -> None:
     """What is left of a step's group whose supervisor is gone."""
-    for place, kind in found_places():
+    for place, kind in [*found_places(), *((place, SECOND) for place in plain_places())]:
         group = Group(_path(place, key), kind)
         if os.path.isdir(group.path):
             group.close()

@@ -8,6 +8,7 @@ import time
 
 from . import (
     container,
+    devices,
     gpus,
     hooks,
     inside,
@@ -61,6 +62,7 @@ class Supervisor:
         self.inside = inside.Inside(order.step)
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
+        self.fence = devices.Fence(order.step, order.key)
         self.inbox = b""
         self.slots = slots.of(order)
         self.told = 0.0
@@ -399,6 +401,7 @@ class Supervisor:
             self.write(memory.told(kills, name, time.time()))
             self.cause = self.cause or "out_of_memory"
         self.memory.close()
+        self.fence.close()
 
     def record(self) -> "dict[str, Any]":
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
