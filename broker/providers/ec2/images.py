@@ -16,6 +16,10 @@ DEEP_LEARNING = (
 )
 GPU = "gpu"
 DAY = 86_400
+"""So long what was found is kept."""
+MISSING_SECONDS = 60
+"""So long a parameter that is not there is not asked for again: every type would."""
+NOT_THERE = frozenset({"ParameterNotFound", "ParameterVersionNotFound"})
 ROOT_DEVICE = "/dev/xvda"
 USERS = (("ubuntu", "ubuntu"), ("debian", "admin"))
 """By a word in the image's name; Amazon's own and Red Hat's have ec2-user."""
@@ -45,11 +49,8 @@ def wanted(offer: Offer, prefix: str, images: Mapping[str, str]) -> str:
 
 def named(prefix: str, arch: str, images: Mapping[str, str], *, nvidia: bool) -> str:
     """The same of a machine that is there."""
-    if prefix in images:
-        return images[prefix]
-    if nvidia:
-        return images.get(GPU) or DEEP_LEARNING.format(arch=arch)
-    return images.get(arch) or AMAZON.format(arch=arch)
+    usual = images.get(GPU, DEEP_LEARNING) if nvidia else images.get(arch, AMAZON)
+    return filled(images.get(prefix, usual), arch)
 
 
 def has_nvidia(instance_type: str) -> bool:
@@ -58,7 +59,7 @@ def has_nvidia(instance_type: str) -> bool:
 
 
 def filled(name: str, arch: str) -> str:
-    """A job's own wish: an AMI as it is, or the parameter for machines of this architecture."""
+    """An AMI as it is, or the parameter for machines of this architecture."""
     debian = {"x86_64": "amd64"}.get(arch, arch)
     return name.replace("{arch}", arch).replace("{debian}", debian)
 
@@ -82,25 +83,35 @@ class Images:
         self._api = api
         self._clock = clock
         self._kept: dict[tuple[str, str], tuple[float, Image]] = {}
+        self._missing: dict[tuple[str, str], tuple[float, AwsError]] = {}
         self._lock = threading.Lock()
 
     def find(self, region: str, name: str) -> Image:
         """Raises AwsError if there is none of this name, NoAnswerError."""
+        key, now = (region, name), self._clock()
         with self._lock:
-            known = self._kept.get((region, name))
-        if known is not None and self._clock() - known[0] < DAY:
+            known, missing = self._kept.get(key), self._missing.get(key)
+        if known is not None and now - known[0] < DAY:
             return known[1]
-        found = self._look_up(region, name)
-        if not found.known:
-            return found
-        with self._lock:
-            self._kept[region, name] = self._clock(), found
+        if missing is not None and now - missing[0] < MISSING_SECONDS:
+            raise missing[1]
+        try:
+            found = self._look_up(region, name)
+        except AwsError as error:
+            if error.code in NOT_THERE:
+                with self._lock:
+                    self._missing[key] = now, error
+            raise
+        if found.known:
+            with self._lock:
+                self._kept[key] = now, found
         return found
 
     def forget(self, region: str) -> None:
         """What was known of the region's images is stale."""
         with self._lock:
             self._kept = {key: kept for key, kept in self._kept.items() if key[0] != region}
+            self._missing = {key: one for key, one in self._missing.items() if key[0] != region}
 
     def _look_up(self, region: str, name: str) -> Image:
         ami = name if name.startswith("ami-") else self._parameter(region, name)
@@ -122,5 +133,15 @@ class Images:
         return Image(ami, root, user, arch=arch, gib=int(gib))
 
     def _parameter(self, region: str, name: str) -> str:
-        reply = self._api.call("ssm", region, "get_parameter", Name=name)
-        return str(reply["Parameter"]["Value"])
+        """Which AMI it names. AWS does not say which it has not: we do."""
+        try:
+            reply = self._api.call("ssm", region, "get_parameter", Name=name)
+        except AwsError as error:
+            if error.code not in NOT_THERE:
+                raise
+            told = f"there is no SSM parameter {name} in {region}"
+            raise AwsError(error.code, told, error.status) from error
+        value = str(reply["Parameter"]["Value"])
+        if not value.startswith("ami-"):
+            raise AwsError(UNFIT, f"SSM parameter {name} in {region} is {value!r}, no image")
+        return value
