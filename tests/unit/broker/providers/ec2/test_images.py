@@ -152,7 +152,7 @@ def test_a_parameter_that_names_no_image_says_what_it_is() -> None:
     bench = Bench(Aws({(HERE, "/p"): "subnet-1"}))
     with pytest.raises(
         AwsError, match="SSM parameter /p in us-east-1 is 'subnet-1', no image"
-    ) as e:
+    ) as caught:
         bench.images.find(HERE, "/p")
     assert caught.value.code == UNFIT
 
