@@ -194,7 +194,9 @@ class History(Sums, Protocol):
         """The hour of the first use that was summed up; None before that."""
         ...
 
-    def spent(self, *, since: int, until: int, by: Sequence[str]) -> Mapping[tuple[Any, ...], int]:
+    def spent(
+        self, *, since: int, until: int, by: Sequence[str], span: int | None = None
+    ) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars likewise, by `account`, `user`, `qos`, `partition`, `instance_type`,
         `region`, `market`, `why`, `start`."""
         ...

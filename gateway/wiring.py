@@ -42,6 +42,7 @@ from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
+from gateway.api.metrics import metrics
 from gateway.api.money import money
 from gateway.api.offers import offers
 from gateway.api.programs.table import programs
@@ -333,7 +334,7 @@ def _routers(
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    return [own, money(explorer(config)), budgets(), buyable, volumes(market)]
+    return [own, metrics(), money(explorer(config)), budgets(), buyable, volumes(market)]
 
 
 def _outside(
@@ -359,14 +360,10 @@ def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
 
 
 def _site(config: Config, catalog: Catalog) -> Site:
-    site = site_of(
-        config,
-        service_uid=os.getuid(),
-        uid_of=_uid_of,
-        gid_of=_gid_of,
-        price_of=catalog.least_price,
-    )
-    return replace(site, offered_features=catalog.vocabulary() | reserved_words(config))
+    prices = catalog.least_price
+    site = site_of(config, service_uid=os.getuid(), uid_of=_uid_of, gid_of=_gid_of, price_of=prices)
+    words = catalog.vocabulary() | reserved_words(config)
+    return replace(site, offered_features=words, rates=catalog.rates)
 
 
 def _programs(config: Config, beside: Neighbour | None) -> Mapping[str, Program | Interactive]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -17,7 +18,10 @@ from gateway.api.errors import body_of, status_of
 from gateway.api.text import PATH, Log, Program, TextDoor
 from gateway.api.wire import Peer
 from gateway.config.problems import shown
+from gateway.observe.times import RequestTimes
 
+OTHER = "other"
+"""What is asked that is neither a command nor a route."""
 App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
@@ -45,18 +49,28 @@ def build_app(
     api.add_exception_handler(SpzError, _told)
     api.add_exception_handler(RequestValidationError, _misfit)
     api.include_router(own)
+    times = api.state.times = RequestTimes()
     for router in routers:
         api.include_router(router)
 
     async def app(scope: Scope, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(PATH):
-            await door(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"].startswith(stream.PATH):
+        begun = perf_counter()
+        if scope["type"] == "http" and scope["path"].startswith(stream.PATH):
             await stream_door(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"].startswith(PATH):
+            await door(scope, receive, send)
+            name = scope["path"].removeprefix(PATH)
+            times.note(name if name in once else OTHER, perf_counter() - begun)
         else:
             await api(scope, receive, send)
+            times.note(_route(scope), perf_counter() - begun)
 
     return app
+
+
+def _route(scope: Scope) -> str:
+    """The route as it is written, which does not grow with what is asked for."""
+    return str(getattr(scope.get("route"), "path", OTHER))
 
 
 def peer(request: Request) -> Peer:

@@ -1,4 +1,4 @@
-"""Routes about money: what was spent by whom on what, the bill as FOCUS, counters to scrape."""
+"""Routes about money: what was spent by whom on what, the bill as FOCUS, what another bill says."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -6,38 +6,51 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from accounting import reconcile
 from accounting.ledger import Entry
-from accounting.rates import MICRO
-from accounting.rollup import DAY, HOUR
+from accounting.rollup import HOUR
 from broker.model.commands import PostEntries
 from broker.model.errors import BadOption, Refused
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
-from gateway.query import focus
+from gateway.api.zone import is_zone, zone_of
+from gateway.query import focus, spending
 from gateway.query.bills import BillError, by_machine, read_bill
-from gateway.query.exposition import metric
+from sbatch_shim.grammar.instants import Zone
 
 Json = dict[str, Any]
-COLUMNS = {
-    "account": "account", "user": "user", "qos": "qos", "partition": "partition",
-    "type": "instance_type", "region": "region", "market": "market", "why": "why", "day": "start",
-}  # fmt: skip
-"""What costs can be told by, and the column of the sums."""
-COUNTED = ("cpu", "mem", "node", "billing", "gres/gpu")
+FOREVER = 2**40
 
 
-class CostQuery(BaseModel):
-    """Of which time, in whole hours UTC, and by what."""
+class CostFilter(BaseModel, extra="forbid"):
+    """Whose costs, of what, from when until when: in whole hours UTC."""
 
     since: int
     until: int
-    by: str = "account"
-    """Words of COLUMNS with commas."""
     user: str | None = None
     account: str | None = None
+    qos: str | None = None
+    partition: str | None = None
+    type: str | None = None
+    region: str | None = None
+    market: str | None = None
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Those that were given."""
+        found = {word: getattr(self, word) for word in spending.FILTERS}
+        return {word: value for word, value in found.items() if value is not None}
+
+
+class CostQuery(CostFilter):
+    """By what costs are told."""
+
+    by: str = "account"
+    """Words of COLUMNS with commas."""
+    zone: str = "UTC"
+    """Whose days are told."""
 
 
 class ReconcileRequest(BaseModel, extra="forbid"):
@@ -61,21 +74,37 @@ def money(explorer: Explorer | None = None) -> APIRouter:
 
     @routes.get("/v1/cost")
     async def cost(request: Request, asked: Annotated[CostQuery, Query()]) -> Json:
-        """Micro-dollars by what was asked for, the dearest first. Raises BadOption."""
+        """Micro-dollars by what was asked for, the dearest first or by day. Raises BadOption."""
         desk = desk_of(request)
         await caller(request)
-        by = _words(asked.by)
-        columns = tuple(dict.fromkeys([*(COLUMNS[word] for word in by), "user", "account"]))
-        found = await desk.read(_spent, desk, asked, columns)
-        return _told(found, asked, by=by, columns=columns)
+        words = spending.words_of(asked.by)
+        zone = _zone(asked.zone)
+        found = await desk.read(_spent, desk, asked, words, zone=zone)
+        rows = spending.told(found, words, asked.filters, zone=zone)
+        if not rows:
+            await desk.read(_must_be_known, desk, asked.filters)
+        return {
+            "since": asked.since,
+            "until": asked.until,
+            "by": words,
+            "rows": rows,
+            "micro_usd": sum(amount for *_, amount in rows if isinstance(amount, int)),
+        }
 
     @routes.get("/v1/focus")
-    async def bill(request: Request, since: int, until: int) -> StreamingResponse:
-        """Every entry of the ledger that moves money, as FOCUS 1.2 in CSV; for administrators."""
+    async def bill(request: Request, asked: Annotated[CostFilter, Query()]) -> StreamingResponse:
+        """Entries of the ledger that move money, as FOCUS 1.2 in CSV; for administrators.
+
+        Those that were posted in the time, so that exports of times that follow each other
+        have each once. Raises BadOption.
+        """
         await operator(request)
-        desk = desk_of(request)
+        desk, filters = desk_of(request), asked.filters
+        if filters:
+            await desk.read(_must_be_known, desk, filters)
         ids = {name: own for own, name in (await desk.read(desk.history.machines)).items()}
-        entries = desk.history.entries(since=since, until=until)
+        every = desk.history.entries(since=asked.since, until=asked.until)
+        entries = (entry for entry in every if spending.wanted(entry, filters))
         lines = focus.rows(entries, desk.site.cluster, ids=ids)
         return StreamingResponse(lines, media_type="text/csv")
 
@@ -99,33 +128,7 @@ def money(explorer: Explorer | None = None) -> APIRouter:
             "differences": [asdict(one) | {"missing": one.missing} for one in found],
         }
 
-    @routes.get("/metrics")
-    async def metrics(request: Request) -> PlainTextResponse:
-        """What was spent and used ever, for Prometheus."""
-        desk = desk_of(request)
-        return PlainTextResponse(await desk.read(_metrics, desk), media_type="text/plain")
-
     return routes
-
-
-def _told(
-    found: dict[tuple[Any, ...], int], asked: CostQuery, *, by: list[str], columns: tuple[str, ...]
-) -> Json:
-    """The rows that were asked for, the dearest first, or by day."""
-    rows: dict[tuple[str, ...], int] = {}
-    for key, amount in found.items():
-        named = dict(zip(columns, key, strict=True))
-        if _wanted(named, asked):
-            short = tuple(_shown(word, named[COLUMNS[word]]) for word in by)
-            rows[short] = rows.get(short, 0) + amount
-    order = sorted(rows.items(), key=lambda row: (row[0] if "day" in by else (), -row[1]))
-    return {
-        "since": asked.since,
-        "until": asked.until,
-        "by": by,
-        "rows": [[*key, amount] for key, amount in order],
-        "micro_usd": sum(rows.values()),
-    }
 
 
 Bill = dict[tuple[str, int], int]
@@ -157,60 +160,29 @@ def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
     return [entry for entry in every if first <= entry.since < last]
 
 
-def _words(text: str) -> list[str]:
-    words = [word for word in text.split(",") if word]
-    for word in words:
-        if word not in COLUMNS:
-            raise BadOption("by", word, f"costs are not told by {word!r}", hint=", ".join(COLUMNS))
-    return words
+def _zone(name: str) -> Zone:
+    """Raises BadOption."""
+    if not is_zone(name):
+        raise BadOption("zone", name, f"no time zone {name!r}", hint="such as Europe/Berlin")
+    return zone_of(name)
 
 
-def _spent(desk: Any, asked: CostQuery, columns: tuple[str, ...]) -> dict[tuple[Any, ...], int]:
-    found: dict[tuple[Any, ...], int] = desk.history.spent(
-        since=asked.since, until=asked.until, by=columns
+def _spent(desk: Any, asked: CostQuery, words: list[str], *, zone: Zone) -> spending.Spent:
+    window = asked.since, asked.until
+    found: spending.Spent = desk.history.spent(
+        since=asked.since,
+        until=asked.until,
+        by=spending.columns_of(words, asked.filters),
+        span=spending.span_of(words, zone, window),
     )
     return found
 
 
-def _wanted(named: Json, asked: CostQuery) -> bool:
-    return asked.user in {None, named["user"]} and asked.account in {None, named["account"]}
-
-
-def _shown(word: str, value: Any) -> str:
-    return str(value - value % DAY) if word == "day" else str(value)
-
-
-def _metrics(desk: Any) -> str:
-    until = desk.now() + HOUR
-    spent = desk.history.spent(since=0, until=until, by=("account", "partition", "market"))
-    used = desk.history.used(since=0, until=until, by=("account", "tres"), tres=COUNTED)
-    jobs: dict[str, int] = {}
-    for job in desk.snapshot().jobs.values():
-        jobs[job.shown_state] = jobs.get(job.shown_state, 0) + 1
-    return "".join(
-        [
-            metric(
-                "skypurza_cost_usd_total",
-                "counter",
-                about="Dollars posted to the ledger.",
-                values=(
-                    ({"account": a, "partition": p, "market": m}, n / MICRO)
-                    for (a, p, m), n in sorted(spent.items())
-                ),
-            ),
-            metric(
-                "skypurza_tres_seconds_total",
-                "counter",
-                about="TRES-seconds of attempts that are over.",
-                values=(
-                    ({"account": a, "tres": t}, float(n)) for (a, t), n in sorted(used.items())
-                ),
-            ),
-            metric(
-                "skypurza_jobs",
-                "gauge",
-                about="Jobs in memory by state.",
-                values=(({"state": state}, float(n)) for state, n in sorted(jobs.items())),
-            ),
-        ]
-    )
+def _must_be_known(desk: Any, filters: dict[str, str]) -> None:
+    """Raises BadOption. Blocks."""
+    columns = [spending.COLUMNS[word] for word in filters]
+    ever = {
+        column: {str(key) for (key,) in desk.history.spent(since=0, until=FOREVER, by=(column,))}
+        for column in columns
+    }
+    spending.must_be_known(filters, desk.site, ever)

@@ -44,6 +44,12 @@ def read_zone(name: str | None) -> tzinfo:
     return _named(key) or _posix(key) or _posix(key + USUAL_RULE) or UTC
 
 
+def is_zone(name: str) -> bool:
+    """Whether a zone can be read from what TZ says; what cannot is UTC in libc."""
+    key = name.removeprefix(":").removeprefix(SYSTEM_ZONES)
+    return bool(key) and not key.startswith("/") and bool(_named(key) or _posix(key))
+
+
 def host_zone(localtime: Path = LOCALTIME) -> tzinfo:
     """The zone of this machine; UTC if none is set."""
     try:

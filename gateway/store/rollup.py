@@ -95,10 +95,13 @@ class Sums:
         return _summed(self, _Asked(t.usage, tuple(by), since, until, frozenset(tres)))
 
     def spent(
-        self: Reader, *, since: int, until: int, by: Sequence[str]
+        self: Reader, *, since: int, until: int, by: Sequence[str], span: int | None = None
     ) -> dict[tuple[Any, ...], int]:
-        """Micro-dollars in whole hours of [since, until), by columns of COSTS, or `start`."""
-        return _summed(self, _Asked(t.costs, tuple(by), since, until))
+        """Micro-dollars in whole hours of [since, until), by columns of COSTS, or `start`.
+
+        `start` is that of days where they fit, unless `span` is an hour.
+        """
+        return _summed(self, _Asked(t.costs, tuple(by), since, until, span=span))
 
     def charges(
         self: Reader, since: int, *, span: int = sums.DAY, until: int = 2**40

@@ -3,12 +3,14 @@
 import csv
 import io
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from html import escape
 from pathlib import Path
 
 from broker.model.errors import Refused
+from gateway.api.zone import read_zone
 from gateway.query.dollars import usd
+from gateway.query.spending import FILTERS
 from gateway.sdk.client import Json
 from gateway.sdk.show import table
 from gateway.sdk.verbs.counter import Counter, as_json
@@ -23,16 +25,17 @@ BARS, WIDTH, ROW, TEXT = 20, 720, 24, 220
 
 def cost(given: Values, counter: Counter) -> int:
     """Of the last thirty days by account unless said otherwise. Raises Refused."""
-    since, until = window(given)
+    _must_go_together(given)
+    zone = given["zone"] or counter.environ.get("TZ") or "UTC"
+    since, until = window(given, zone=zone)
+    asked = {"since": since, "until": until, **{word: given[word] for word in FILTERS}}
     if given["focus"]:
-        for part in counter.service.stream("/v1/focus", since=since, until=until):
+        for part in counter.service.stream("/v1/focus", **asked):
             sys.stdout.buffer.write(part)
         sys.stdout.flush()
         return 0
     by = ",".join(given["by"]) or "account"
-    told = counter.service.get(
-        "/v1/cost", since=since, until=until, by=by, user=given["user"], account=given["account"]
-    )
+    told = counter.service.get("/v1/cost", **asked, by=by, zone=zone)
     if given["svg"]:
         _write(Path(given["svg"]), picture(told))
         counter.say(f"wrote {given['svg']}")
@@ -45,6 +48,16 @@ def cost(given: Values, counter: Counter) -> int:
     else:
         print(as_table(told))
     return 0
+
+
+def _must_go_together(given: Values) -> None:
+    """Raises Refused for a form of output beside another one, or beside what it does not tell."""
+    forms = [f"--{name}" for name in ("focus", "svg", "csv") if given[name]]
+    forms += ["--json"] if as_json(given) else []
+    if len(forms) > 1:
+        raise Refused(f"{' and '.join(forms)} do not go together", hint="ask for one of them")
+    if given["focus"] and given["by"]:
+        raise Refused("--by does not go with --focus, which has a line for every entry")
 
 
 def _write(path: Path, text: str) -> None:
@@ -98,42 +111,34 @@ def _hour(instant: int) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:00Z")
 
 
-def window(given: Values, *, days: int = DAYS) -> tuple[int, int]:
-    """Whole hours UTC, from --since until --until. Raises Refused for what is no moment."""
-    now = datetime.now(UTC)
-    since = _moment("since", given["since"]) if given["since"] else now - timedelta(days=days)
-    until = _moment("until", given["until"]) if given["until"] else now + timedelta(hours=1)
+def window(given: Values, *, days: int = DAYS, zone: str = "UTC") -> tuple[int, int]:
+    """Whole hours, from --since until --until as the zone has them.
+
+    Raises Refused for what is no moment, and for an end that is not after the beginning.
+    """
+    now, here = datetime.now(UTC), read_zone(zone)
+    since = _moment("since", given["since"], here) if given["since"] else now - timedelta(days=days)
+    until = _moment("until", given["until"], here) if given["until"] else now + timedelta(hours=1)
     first, last = int(since.timestamp()), int(until.timestamp())
-    return first - first % HOUR, last - last % HOUR
+    first, last = first - first % HOUR, last - last % HOUR
+    if first >= last:
+        raise Refused(f"nothing lies between {since:%Y-%m-%dT%H:%M%z} and {until:%Y-%m-%dT%H:%M%z}")
+    return first, last
 
 
-def _moment(name: str, text: str) -> datetime:
+def _moment(name: str, text: str, zone: tzinfo) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise Refused(
             f"option --{name}: {text!r} is no moment", hint="as 2026-11-01 or 2026-11-01T12:00"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=zone)
 
 
 def _rows(told: Json) -> list[tuple[list[str], int]]:
-    """Labels and micro-dollars; days as dates."""
-    by = told["by"]
-    return [
-        (
-            [
-                _day(text) if word == "day" else text or "-"
-                for word, text in zip(by, row[:-1], strict=True)
-            ],
-            row[-1],
-        )
-        for row in told["rows"]
-    ]
-
-
-def _day(text: str) -> str:
-    return datetime.fromtimestamp(int(text), UTC).strftime("%Y-%m-%d")
+    """Labels and micro-dollars."""
+    return [([text or "-" for text in labels], amount) for *labels, amount in told["rows"]]
 
 
 def as_table(told: Json) -> str:

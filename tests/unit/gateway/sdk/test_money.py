@@ -1,15 +1,17 @@
 """spz cost: tables, CSV and pictures of what was spent."""
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from broker.model.errors import Refused
+from gateway.query.spending import FILTERS
 from gateway.sdk.verbs import money
 
 TOLD = {
     "by": ["account", "day"],
-    "rows": [["lab", "1767225600", 1_500_000], ["", "1767312000", 250_000]],
+    "rows": [["lab", "2026-01-01", 1_500_000], ["", "2026-01-02", 250_000]],
     "micro_usd": 1_750_000,
 }
 
@@ -47,14 +49,26 @@ def test_a_moment_that_is_none_is_refused() -> None:
 
 
 class Desk:
-    """A counter whose service knows what was spent."""
+    """A counter whose service knows what was spent, and hears what is asked."""
+
+    def __init__(self, **environ: str) -> None:
+        self.environ = environ
+        self.asked: list[tuple[str, dict[str, object]]] = []
+
+    @staticmethod
+    def show(data: object, _given: object, _text: object) -> None:
+        assert data is TOLD
+
+    def stream(self, route: str, **how: object) -> list[bytes]:
+        self.asked.append((route, how))
+        return []
 
     @property
     def service(self) -> "Desk":
         return self
 
-    def get(self, route: str, **_: object) -> object:
-        del route
+    def get(self, route: str, **how: object) -> object:
+        self.asked.append((route, how))
         return TOLD
 
     def post(self, route: str, body: object) -> object:
@@ -62,10 +76,69 @@ class Desk:
 
 
 def test_a_picture_that_cannot_be_written_is_told_by_its_path(tmp_path: Path) -> None:
-    given = {"since": None, "until": None, "focus": False, "by": [], "user": None, "account": None}
     path = tmp_path / "none" / "x.svg"
     with pytest.raises(Refused, match=r"x\.svg: No such file"):
-        money.cost({**given, "svg": str(path)}, Desk())  # type: ignore[arg-type]
+        cost(Desk(), svg=str(path))
+
+
+NOTHING = {
+    **dict.fromkeys(("since", "until", "zone", "svg", "output", *FILTERS)),
+    **dict.fromkeys(("focus", "csv", "json"), False),
+    "by": [],
+}
+
+
+def cost(desk: Desk, **given: object) -> int:
+    return money.cost({**NOTHING, **given}, desk)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", [{"focus": True}, {"csv": True}, {"json": True}, {}])
+def test_every_filter_goes_with_every_form(form: dict[str, object]) -> None:
+    desk = Desk()
+    chosen = {word: f"a{word}" for word in FILTERS}
+    cost(desk, **form, **chosen)
+    ((_, how),) = desk.asked
+    assert {word: how[word] for word in FILTERS} == chosen
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"focus": True, "csv": True}, "--focus and --csv do not go together"),
+        ({"svg": "x", "json": True}, "--svg and --json do not go together"),
+        ({"focus": True, "by": ["user"]}, "--by does not go with --focus"),
+        ({"since": "2026-01-02", "until": "2026-01-01"}, "nothing lies between 2026-01-02T00:00"),
+        ({"since": "2026-01-02", "until": "2026-01-02T00:59"}, "nothing lies between"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_by_name(given: dict[str, object], said: str) -> None:
+    desk = Desk()
+    with pytest.raises(Refused, match=said):
+        cost(desk, **given)
+    assert desk.asked == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "since", "hours"),
+    [
+        # a day of 23 hours, one of 25, usual ones
+        ("Europe/Berlin", "2026-03-29", 23),
+        ("Europe/Berlin", "2026-10-25", 25),
+        ("Europe/Berlin", "2026-10-26", 24),
+        ("America/New_York", "2026-11-01", 25),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-10-25", 25),
+        ("UTC", "2026-10-25", 24),
+    ],
+)
+def test_moments_are_those_of_the_zone_over_a_change_of_clocks_too(
+    zone: str, since: str, hours: int
+) -> None:
+    until = (date.fromisoformat(since) + timedelta(days=1)).isoformat()
+    for desk, given in ((Desk(), {"zone": zone}), (Desk(TZ=zone), {})):
+        cost(desk, since=since, until=until, **given)
+        ((_, how),) = desk.asked
+        assert (int(str(how["until"])) - int(str(how["since"]))) == hours * 3600
+        assert how["zone"] == zone
 
 
 @pytest.mark.parametrize(
