@@ -58,8 +58,6 @@ class ManagedRequest(LaunchRequest):
     """A task as typed, for a managed job."""
 
     num_jobs: int | None = Field(default=None, ge=1, le=10_000)
-    group: bool = False
-    """`--job-group`: the file's tasks together, whatever its header says."""
 
 
 def managed_jobs(market: Market) -> APIRouter:
@@ -113,7 +111,7 @@ def _made(file: TaskFile, asked: ManagedRequest, desk: Desk, *, owner: Owner) ->
     if asked.num_jobs and any(task.volumes for task in file.tasks):
         raise BadSpec("num_jobs", asked.num_jobs, "--num-jobs: a volume is with one job at a time")
     name = asked.overrides.get("name")
-    found = places(file, name, together=asked.group, at=desk.now())
+    found = places(file, name, at=desk.now())
     made = [
         managed(task, origin(asked, desk.site, task), place=place, jobs=asked.num_jobs)
         for task, place in zip(file.tasks, found, strict=True)
@@ -132,7 +130,7 @@ async def _submitted(
     desk: Desk, owner: Owner, file: TaskFile, *, asked: ManagedRequest, made: list[Translated]
 ) -> list[int]:
     """Their ids in the file's order; the same for every try of one request."""
-    if file.kind == "group" or asked.group:
+    if file.kind == "group":
         return await _together(desk, owner, file, request=asked.request, made=made)
     jobs: list[int] = []
     for number, one in enumerate(made):

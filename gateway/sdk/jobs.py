@@ -23,15 +23,16 @@ def launch(
     name: str | None = None,
     pool: str | None = None,
     num_jobs: int | None = None,
-    job_group: bool | str | None = None,
+    job_group: int | str | None = None,
 ) -> RequestId[Launched]:
     """Jobs that go on elsewhere when their machines are lost: `get` gives their ids.
 
-    Several tasks are a pipeline, or with `job_group` a group. Raises BadSpec, Told.
+    Several tasks are a pipeline. Raises BadSpec, Told, and Refused for a group to join.
     """
+    managed.must_join_none(job_group)
     if pool is not None:
         return _on_pool(task, pool, num_jobs or 1)
-    body = body_of(task, name=name) | {"num_jobs": num_jobs, "group": bool(job_group)}
+    body = body_of(task, name=name) | {"num_jobs": num_jobs}
     client = service()
     plan = client.post("/v1/managed", {**body, "dry_run": True})
     make_folders(body["home"], plan["cwd"])

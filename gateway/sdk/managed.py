@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from broker.model.errors import Unknown
+from broker.model.errors import Refused, Unknown
 from gateway.sdk.client import Json, Told
 
 OVER = 409
@@ -60,3 +60,10 @@ def end(service: Ends, jobs: Sequence[Json]) -> list[int]:
 def _numbers(one: Json) -> set[int]:
     """Ids by which a job is meant: its own, and that of the whole."""
     return {one["id"], one["root"]}
+
+
+def must_join_none(group: int | str | None) -> None:
+    """Raises Refused for a group that runs: its tasks have begun together."""
+    if group is not None:
+        told = f"--job-group {group}: nothing joins a group that runs, its tasks begin together"
+        raise Refused(told, hint="one file with `execution: parallel` in its header is a group")

@@ -87,14 +87,13 @@ def _placed(spec: TaskSpec, **changes: object) -> TaskSpec:
     return spec.model_copy(update={"managed": spec.managed.model_copy(update=changes)})
 
 
-def places(file: TaskFile, name: str | None, *, together: bool, at: int) -> list[Managed]:
-    """Of each task of a file; `together` makes a group of what says nothing of that."""
+def places(file: TaskFile, name: str | None, *, at: int) -> list[Managed]:
+    """Of each task of a file."""
     called = name or file.header.name or file.tasks[0].name or "task"
-    kind = "group" if together and len(file.tasks) > 1 else file.kind
     names = tuple(task.name or called for task in file.tasks)
     return [
         Managed(
-            kind=kind,
+            kind=file.kind,
             name=called,
             number=number,
             tasks=names,

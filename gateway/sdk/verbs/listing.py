@@ -15,6 +15,8 @@ from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, tell
 from gateway.sdk.verbs.line import Values
 
+EVENTS = ("stop", "preemption", "down")
+"""What SkyPilot takes behind --hook; what hooks said is one text here."""
 USUAL_TAIL = 1000
 USUAL_DAYS = 30
 
@@ -92,6 +94,8 @@ def logs(given: Values, counter: Counter) -> int:
     """0 succeeded, 100 failed, 101 not over, 102 not found, 103 cancelled."""
     target, *numbers = given["words"]
     service = counter.service
+    if given["hook"]:
+        numbers = [word for word in numbers if word not in EVENTS]
     if given["provision"]:
         return tell_why(service, which(service, target, None).job)
     if given["hook"]:

@@ -9,6 +9,7 @@ from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
 from gateway.sdk.launching import job_number, plan_text
+from gateway.sdk.managed import must_join_none
 from gateway.sdk.sending import make_folders
 from gateway.sdk.texts import copied
 from gateway.sdk.verbs import pools
@@ -19,11 +20,12 @@ from gateway.sdk.verbs.sent import body_of
 
 
 def launch(given: Values, counter: Counter) -> int:
-    """Exits as the job does; 0 with -d."""
+    """Exits as the job does; 0 with -d. Raises Refused."""
+    must_join_none(given["job_group"])
     body = body_of({**given, "name": given["name"] or given["cluster"]}, given["words"])
     if given["pool"]:
         return pools.run_on(given, counter, body)
-    body |= {"num_jobs": given["num_jobs"], "group": bool(given["job_group"])}
+    body |= {"num_jobs": given["num_jobs"]}
     service = counter.service
     plan = service.post("/v1/managed", {**body, "dry_run": True})
     for note in plan["notes"]:

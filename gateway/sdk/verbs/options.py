@@ -57,7 +57,7 @@ OVERRIDES = (
     Opt("--network-tier", TEXT, "standard or best.", "TIER"),
     Opt("--local-disk", TEXT, "Instance-store disks: nvme:1000+.", "DISK"),
     Opt("--ports", MANY, "To be open.", "PORT"),
-    Opt("--priority", NUMBER, "-1000 to 1000."),
+    Opt("--priority", TEXT, "-1000 to 1000; none clears.", "N"),
     *VARIABLES,
     CONFIG,
 )

@@ -131,7 +131,11 @@ def status(given: Values, counter: Counter) -> int:
 def logs(given: Values, counter: Counter) -> int:
     name, *rest = given["words"]
     workers: list[Any] = _must_have(counter.service, name)
-    number = show.run_number(rest[0]) if rest else _number(workers[0])
+    numbers = [show.run_number(word) for word in rest] or [_number(workers[0])]
+    return max(_said(given, counter, name, number=number) for number in numbers)
+
+
+def _said(given: Values, counter: Counter, name: str, *, number: int) -> int:
     wanted = which(counter.service, f"{name}-pool-{number}", 1)
     if given["controller"]:
         return tell_why(counter.service, wanted.job)

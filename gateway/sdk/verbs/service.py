@@ -5,6 +5,7 @@ from pathlib import Path
 
 from broker.model.errors import Refused
 from gateway.sdk.background import Background
+from gateway.sdk.client import Json
 from gateway.sdk.follow import Which, part_of
 from gateway.sdk.show import service_text
 from gateway.sdk.verbs.counter import Counter
@@ -50,12 +51,15 @@ def status(given: Values, counter: Counter) -> int:
         told = counter.service.get("/v1/health")
         counter.show(told, given, lambda: service_text(told))
         return 0
-    (request,) = given["words"]
-    told = counter.service.get(f"/v1/requests/{request}")
+    found = {word: counter.service.get(f"/v1/requests/{word}") for word in given["words"]}
+    counter.show(found, given, lambda: "\n".join(map(_became, found, found.values())))
+    return 0
+
+
+def _became(request: str, told: Json) -> str:
     run = "" if told["run"] is None else f", run {told['run']}"
     cluster = f"cluster {told['cluster']}, " if told["cluster"] else ""
-    print(f"{request}: {cluster}job {told['job']}{run}: {told['state']}")
-    return 0
+    return f"{request}: {cluster}job {told['job']}{run}: {told['state']}"
 
 
 def log(given: Values, counter: Counter) -> int:

@@ -1,6 +1,6 @@
 """The verbs of managed jobs and pools: their options, and where they are done."""
 
-from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
+from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
@@ -31,7 +31,8 @@ JOBS = (
             Opt("-p --pool", TEXT, "On a worker of this pool.", "POOL"),
             Opt("--num-jobs", NUMBER, "So many, each with its SKYPILOT_JOB_RANK."),
             Opt("--job-recovery", TEXT, "FAILOVER, EAGER_NEXT_REGION or none.", "STRATEGY"),
-            Opt("--job-group", PAIR, "The file's tasks together."),
+            Opt("--job-group", TEXT, "A group that runs, to join: refused.", "JOB"),
+            Opt("--no-job-group", FLAG, "On its own; that is usual."),
             Opt("-c --cluster", TEXT, "Older spelling of --name.", "NAME"),
             WORKSPACE,
             Opt("--dryrun", FLAG, "Only show what it would be bought from."),
@@ -107,7 +108,11 @@ JOBS = (
     ),
     Verb("jobs pool status", "pools:status", "Pools and their workers.", "[POOL...]", POOLS),
     Verb(
-        "jobs pool logs", "pools:logs", "What a worker said.", "POOL [WORKER]", (CONTROLLER, *LOGS)
+        "jobs pool logs",
+        "pools:logs",
+        "What workers said.",
+        "POOL [WORKER...]",
+        (CONTROLLER, *LOGS),
     ),
     Verb(
         "jobs pool down",

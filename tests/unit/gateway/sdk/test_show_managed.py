@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker.model.errors import Refused
+from gateway.sdk.managed import must_join_none
 from gateway.sdk.show import USERS, VERBOSE
 from gateway.sdk.show_managed import managed
 
@@ -64,3 +66,10 @@ def test_a_whole_stands_before_its_tasks_with_the_state_of_the_primary_ones(
 
 def test_no_jobs_are_told_in_words() -> None:
     assert managed([], NOW) == "No managed jobs."
+
+
+@pytest.mark.parametrize("group", ["pair", 7])
+def test_nothing_joins_a_group_that_runs(group: int | str) -> None:
+    must_join_none(None)
+    with pytest.raises(Refused, match=f"--job-group {group}: nothing joins a group that runs"):
+        must_join_none(group)
