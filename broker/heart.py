@@ -27,8 +27,6 @@ SWEEP_SECONDS = 5.0
 PASS_SHARE = 4
 """A full pass costs at most one part in so many of the thread's time."""
 LEAST_PAUSE = 0.02
-LONGEST_PAUSE = 10.0
-"""A full pass is made at least so often while somebody waits: cool-downs end unannounced."""
 AFTER_FAILURE = 0.5
 SOON = (0.2, 0.7, 2.0)
 """Seconds after which the journal of a node is read on which something was begun or ended."""
@@ -188,7 +186,8 @@ class Heart:
     def _pass_due(self, monotonic: float, now: int) -> bool:
         if monotonic < self._next_pass:
             return False
-        late = monotonic >= self._next_pass + LONGEST_PAUSE
+        # cool-downs end unannounced
+        late = monotonic >= self._next_pass + self.engine.site.pass_interval
         return self.engine.room_made or now >= self.engine.next_begin or late
 
     def _answer(self, batch: list[_Asked], outcome: Outcome) -> None:

@@ -1,6 +1,6 @@
 """A submission: judged against the site, then a record, or Slurm's refusal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -18,7 +18,7 @@ from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
 from broker.schedule.demand import demand, expected_seconds, need_for
 from broker.schedule.gates import gate
-from broker.schedule.limits import Bound, asking, first_broken, known_of
+from broker.schedule.limits import Bound, Known, asking, first_broken, known_of
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
 
@@ -26,6 +26,7 @@ OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size 
 BAD_ARRAY = "Invalid job array specification"
 BAD_NODE = "Invalid node name specified"
 BAD_SAMPLING = "Invalid accounting frequency requested"
+NO_IDS = "Resource temporarily unavailable"
 BAD_DEPENDENCY = "Job dependency problem"
 NEEDS_A_KNOWN_JOB = frozenset({DependencyKind.AFTEROK, DependencyKind.AFTERNOTOK})
 
@@ -166,6 +167,8 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     site = world.site
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
+    if world.next_job_id > site.max_job_id:
+        raise Refused(NO_IDS, hint=f"no job ids are left up to MaxJobId, {site.max_job_id}")
     known = reading_of(world, spec, owner)
     _must_know_dependencies(world, spec)
     limit = known.record.time_limit
@@ -187,11 +190,15 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
 
 
 def _must_be_within_limits(world: World, record: Job, bounds: tuple[Bound, ...]) -> None:
-    if not bounds:
-        return
+    if bounds:
+        known = known_of(world.site, world.tally, world.charges, now=record.submitted)
+        must_be_within(world.site, record, bounds, known=known)
+
+
+def must_be_within(site: Site, record: Job, bounds: Iterable[Bound], *, known: Known) -> None:
+    """Raises OverLimit for the first of the limits that the job breaks."""
     tasks = len(record.array.waiting) if record.array else 1
-    ask = asking(world.site, record, record.partitions[0], tasks=tasks)
-    known = known_of(world.site, world.tally, world.charges, now=record.submitted)
+    ask = asking(site, record, record.partitions[0], tasks=tasks)
     broken = first_broken(bounds, known, ask=ask)
     if broken is not None:
         raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), message=OVER_LIMIT)

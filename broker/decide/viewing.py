@@ -1,6 +1,7 @@
 """What planning is shown of the world: rooms and when they end, offers, limits, purses."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from broker.decide.budgeting import Budgets
@@ -46,6 +47,15 @@ class Viewing:
         """The site is another one."""
         self.asks = Asks(self._world.site)
 
+    def _first(self, candidates: Sequence[Job]) -> Sequence[Job]:
+        """Those that one pass looks at; who is kept waiting by their partitions do not count."""
+        most = self._world.site.max_job_test
+        if most is None or len(candidates) <= most:
+            return candidates
+        might = (job.id for job in candidates if not self.asks.closed(job))
+        beyond = set(islice(might, most, None))
+        return [job for job in candidates if job.id not in beyond]
+
     def of(self, candidates: Sequence[Job], now: int) -> View:
         """All that planning looks at for these, the most important first."""
         world = self._world
@@ -55,7 +65,7 @@ class Viewing:
         return View(
             now=now,
             site=world.site,
-            candidates=candidates,
+            candidates=self._first(candidates),
             rooms=rooms,
             full=[one for one in every if not (one.free.cpu or one.node.declared)],
             ends=lambda name: self._ends(name, now),

@@ -116,6 +116,10 @@ class Site:
     max_job_id: int = MAX_JOB_ID
     max_job_count: int = 100_000
     max_array_size: int = 1001
+    pass_interval: int = 10
+    """Seconds after which the queue is looked through though nothing calls for it (bf_interval)."""
+    max_job_test: int | None = None
+    """Jobs that might start, of which one look takes in the first so many (bf_max_job_test)."""
     min_job_age: int = 300
     kill_wait: int = 30
     over_time: int = 0

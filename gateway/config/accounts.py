@@ -224,9 +224,15 @@ class PrioritySettings(Settings):
 class SchedulingSettings(Settings):
     """When the queue is looked through."""
 
-    interval: Positive = Field(5, description="bf_interval: seconds between full passes.")
-    max_job_test: Positive = Field(
-        1000, description="bf_max_job_test: jobs looked at in a full pass."
+    interval: Positive = Field(
+        10,
+        description="bf_interval: seconds after which the queue is looked through though nothing "
+        "calls for it; what makes room or is submitted does so at once.",
+    )
+    max_job_test: Positive | None = Field(
+        None,
+        description="bf_max_job_test: how many jobs that might start are looked at in one pass, "
+        "the most important first; absent: all.",
     )
     requeue_delay: Seconds = Field(
         120, description="How long a requeued job waits before it may start again."

@@ -225,7 +225,10 @@ class Config(Settings):
     )
     first_job_id: int = Field(1, ge=1, lt=MAX_JOB_ID, description="FirstJobId.")
     max_job_id: int = Field(
-        MAX_JOB_ID, ge=1, le=MAX_JOB_ID, description="MaxJobId: then from the first."
+        MAX_JOB_ID,
+        ge=1,
+        le=MAX_JOB_ID,
+        description="MaxJobId: the last one. None is given twice: then no more jobs are taken.",
     )
     max_job_count: Positive = Field(100_000, description="MaxJobCount: jobs in memory.")
     max_array_size: int = Field(
@@ -245,7 +248,6 @@ class Config(Settings):
     )
     wait_time: Seconds = Field(0, description="WaitTime: after a step's first task ended; 0: none.")
     kill_on_bad_exit: bool = Field(False, description="KillOnBadExit: a failed task ends its step.")
-    batch_start_timeout: Seconds = Field(10, description="BatchStartTimeout.")
     complete_wait: Seconds = Field(
         0,
         description="CompleteWait: no job is started while one that ended a shorter time ago still "

@@ -74,6 +74,8 @@ def site(
         service_uid=service_uid or None,
         keep_refused_jobs=config.keep_refused_jobs,
         max_bought=config.ceiling.max_nodes,
+        pass_interval=config.scheduling.interval,
+        max_job_test=config.scheduling.max_job_test,
         requeue_delay=config.scheduling.requeue_delay,
         preempts="" if config.preempt_type == "none" else config.preempt_type,
         priority_flags=config.priority.flags,

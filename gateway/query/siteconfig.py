@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from broker.world import Snapshot
+from gateway.config.accounts import SchedulingSettings
 from gateway.config.settings import Config
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
@@ -176,6 +177,11 @@ def _of_site(snap: Snapshot, ctx: Context, host: str) -> dict[str, str]:
     }
 
 
+def _scheduler(settings: SchedulingSettings) -> str:
+    most = settings.max_job_test
+    return f"bf_interval={settings.interval}" + (f",bf_max_job_test={most}" if most else "")
+
+
 def settings_lines(config: Config) -> dict[str, str]:
     """The parameters that only the configuration knows."""
     weights, priority = config.priority.weights, config.priority
@@ -184,7 +190,6 @@ def settings_lines(config: Config) -> dict[str, str]:
         **{key: program for key, program in hooks.items() if program},
         "AccountingStorageTRES": ",".join(config.accounting.tres),
         "AccountingStoreFlags": ",".join(sorted(config.accounting.store_flags)),
-        "BatchStartTimeout": f"{config.batch_start_timeout} sec",
         "CompleteWait": f"{config.complete_wait} sec",
         "EnforcePartLimits": config.enforce_part_limits,
         "InactiveLimit": f"{config.inactive_limit} sec",
@@ -208,8 +213,7 @@ def settings_lines(config: Config) -> dict[str, str]:
         "PriorityWeightQOS": str(weights.qos),
         "PriorityWeightTRES": weights.tres or "(null)",
         "PropagateResourceLimits": config.propagate_resource_limits,
-        "SchedulerParameters": f"bf_interval={config.scheduling.interval},"
-        f"bf_max_job_test={config.scheduling.max_job_test}",
+        "SchedulerParameters": _scheduler(config.scheduling),
         "UnkillableStepTimeout": f"{config.unkillable_step_timeout} sec",
         "WaitTime": f"{config.wait_time} sec",
     }
