@@ -1,16 +1,16 @@
 """`scontrol update job`: what may be changed of which jobs, and what the change comes to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from accounting.assoc import InvalidAccount, InvalidQos, Standing, standing
-from accounting.ids import UserName
+from accounting.assoc import InvalidAccount, InvalidQos, Standing
 from accounting.tres import Tres
 from broker.decide.commands import DENIED, NOT_PENDING, OVER, each
 from broker.decide.possible import must_be_possible, must_know_features
 from broker.decide.reserved import must_admit
 from broker.decide.rules import Decision, QuoteFor
+from broker.decide.submit import must_be_within
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import BadOption, Conflict, Denied, Unknown
@@ -18,9 +18,12 @@ from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
 from broker.model.patch import patch_of, patched
 from broker.model.site import Partition, Site
-from broker.model.spec import UNLIMITED, Limit, TaskSpec
+from broker.model.spec import UNLIMITED, Dependency, Limit, TaskSpec
+from broker.model.tally import party_of, used_by
 from broker.schedule.demand import cpus_for_memory, demand, wanted
+from broker.schedule.depend import circles
 from broker.schedule.gates import beyond, must_be_let_in
+from broker.schedule.limits import Bound, at_submit, known_of, stands_in
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
@@ -34,6 +37,8 @@ WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
 SIZE = frozenset({"resources.min_nodes", "resources.max_nodes"})
+BAD_DEPENDENCY = "Job dependency problem"
+CIRCLE = "Circular job dependency"
 NO_RESIZE = "Requested operation not supported on this system"
 WHILE_OPEN = frozenset(
     {"idle_seconds", "idle_from", "idle_stops", "files", "buckets", "resources.build"}
@@ -49,8 +54,9 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
     for job, before in each(world, asked.target, asked.by, now=now):
         _must_be_allowed(world.site, job, asked, given=given)
         _must_exist(world.site, asked, job)
+        _must_not_circle(world, job, asked.after or ())
         _must_be_had(world.site, dict(asked.spec))
-        stands = _standing(world.site, job, asked)
+        stands = _standing(world, job, asked)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
         change = given | stands | _new_spec(world, job, asked, quote=quote)
@@ -91,6 +97,15 @@ def _must_exist(site: Site, asked: cmd.Update, job: Job) -> None:
         must_be_let_in(site, partition, asked.by, reservation=reservation)
 
 
+def _must_not_circle(world: World, job: Job, wishes: Iterable[Dependency]) -> None:
+    """Raises Conflict for a job that would wait for itself (22.05)."""
+    own = {job.id, job.array.base} if job.array else {job.id}
+    if any(wish.job in own for wish in wishes):
+        raise Conflict(BAD_DEPENDENCY)
+    if circles(job.id, wishes, world.jobs):
+        raise Conflict(CIRCLE)
+
+
 def _must_be_had(site: Site, fields_of_spec: Mapping[str, Any]) -> None:
     """Nodes that the site has, where none are bought; there are no licenses."""
     known = {node.name for node in site.nodes}
@@ -118,14 +133,15 @@ def _within(limit: Limit, most: Limit) -> bool:
     return most == UNLIMITED or (limit != UNLIMITED and limit <= most)
 
 
-def _standing(site: Site, job: Job, asked: cmd.Update) -> dict[str, Any]:
+def _standing(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
     """Account and QOS as the books spell them. Raises BadOption for what the user may not have."""
+    site = world.site
     if asked.account is None and asked.qos is None:
         return {}
     try:
-        stands: Standing = standing(
-            site.book,
-            UserName(job.owner.user),
+        stands: Standing = stands_in(
+            site,
+            job.owner.user,
             account=asked.account or job.account,
             partition=(asked.partitions or job.partitions)[0],
             qos=asked.qos or job.qos,
@@ -134,7 +150,20 @@ def _standing(site: Site, job: Job, asked: cmd.Update) -> dict[str, Any]:
         raise BadOption("account", asked.account or "", str(error)) from error
     except InvalidQos as error:
         raise BadOption("qos", asked.qos or "", str(error)) from error
-    return {"account": str(stands.account), "qos": stands.qos.name}
+    account, qos = str(stands.account), stands.qos.name
+    if not site.operates(asked.by.uid):
+        moved = replace(job, account=account, qos=qos)
+        _must_be_few(world, moved, job, bounds=at_submit(stands))
+    return {"account": account, "qos": qos}
+
+
+def _must_be_few(world: World, moved: Job, job: Job, *, bounds: Iterable[Bound]) -> None:
+    """Only how many jobs are submitted counts where a job moves (22.05). Raises OverLimit."""
+    others = {party: used.copy() for party, used in world.tally.items()}
+    others[party_of(job)].add(used_by(job), -1)
+    known = known_of(world.site, others, world.charges, now=job.submitted)
+    counting = (bound for bound in bounds if not bound.row.denied)
+    must_be_within(world.site, moved, counting, known=known)
 
 
 def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Verdicts on dependencies: met, still open, or never to be met."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -38,6 +38,22 @@ def standing(
     left = tuple(wish for wish, found in verdicts if found is not Verdict.MET)
     failed = [found is Verdict.NEVER for _, found in verdicts if found is not Verdict.MET]
     return Standing(left, never=bool(failed) and (all(failed) if any_one else any(failed)))
+
+
+def circles(own: JobId, wishes: Iterable[Dependency], known: Mapping[JobId, Job]) -> bool:
+    """Whether a job that has these dependencies would wait for itself in the end."""
+    seen: set[JobId] = set()
+    left = [wish.job for wish in wishes]
+    while left:
+        number = left.pop()
+        if number == own:
+            return True
+        if number is None or number in seen:
+            continue
+        seen.add(JobId(number))
+        other = known.get(JobId(number))
+        left += [wish.job for wish in other.after] if other is not None else []
+    return False
 
 
 def verdict(wish: Dependency, records: list[Job] | None, now: int) -> Verdict:

@@ -11,6 +11,7 @@ from gateway.api.programs.early import early
 from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.programs.targets import Named, read_jobs
 from gateway.api.wire import Answer, Call
+from sbatch_shim.grammar.arrays import show_indexes
 from sbatch_shim.grammar.errors import GrammarError, warning_line
 from sbatch_shim.grammar.parse import EARLY, Query, parse_query
 
@@ -112,6 +113,17 @@ def told(asked: Asked, error: SpzError, target: Target) -> str:
     return error.message + (f" ({error.hint})" if error.hint else "")
 
 
+def for_job(asked: Asked, one: Named, text: str) -> str:
+    """A refusal as scontrol prints it: tasks of an array come first (22.05)."""
+    job, tasks = asked.job(one.target), one.target.tasks
+    place = job.array if job is not None else None
+    if tasks is None and place is None:
+        return f"{text} for job {one.text}\n"
+    if tasks is None and place is not None:
+        tasks = place.waiting if place.task is None else (place.task,)
+    return f"{one.target.job}_{show_indexes(tasks or ())}: {text}\n"
+
+
 def find_jobs(asked: Asked, words: tuple[str, ...]) -> tuple[list[Named], str]:
     """The jobs that words name, also as `jobname=NAME`; and what is wrong with them.
 
@@ -155,11 +167,19 @@ async def each_job(asked: Asked, make: Callable[[Named], Command | None]) -> Ans
             await asked.desk.ask_once(asked.call, command)
         except SpzError as error:
             text = told(asked, error, one.target)
-            lines.append(f"{text} for job {one.text}\n{_again(asked, text)}")
+            lines.append(_refused(asked, one, text))
             failed = True
     if wrong:
         lines.append(wrong + _again(asked, NO_JOB))
     return Answer(err="".join(lines), code=int(failed))
+
+
+def _refused(asked: Asked, one: Named, text: str) -> str:
+    plain = f"{text} for job {one.text}\n"
+    if asked.keyword not in (*HOLDS, *REQUEUES):
+        return plain
+    said = for_job(asked, one, text)
+    return said + _again(asked, text) if said == plain else said
 
 
 def _again(asked: Asked, text: str) -> str:

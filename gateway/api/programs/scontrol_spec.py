@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 from broker.model.job import Job
 from broker.model.site import Site
-from gateway.api.programs.scontrol_words import is_short_for
+from gateway.api.programs.scontrol_words import Refusal, is_short_for
 from gateway.translate.gres import Spelling, counts_of
+from gateway.translate.refusals import BAD_GRES, BAD_TRES, NO_NODES
 from sbatch_shim.grammar.check import mail_types
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
 from sbatch_shim.grammar.instants import InstantError
 from sbatch_shim.grammar.resources import GresError, read_gres
-from sbatch_shim.grammar.values import read_digits, read_mebibytes, read_time_limit
+from sbatch_shim.grammar.values import (
+    read_digits,
+    read_mebibytes,
+    read_seconds,
+    read_time_limit,
+)
 
 Fields = tuple[tuple[str, object], ...]
 """Dotted names in the spec, and what they become."""
@@ -33,10 +39,6 @@ class Context:
     operator: bool = False
     instant: Callable[[str], int] = int
     """Reads a moment as the client means it. Raises InstantError."""
-
-    def refusal(self, text: str) -> WrongValue:
-        """What is said of a value that is right, but not for this job or this user."""
-        return WrongValue(f"{text} for job {self.job.id}\n")
 
 
 Reader = Callable[[str, Context], Fields]
@@ -67,9 +69,9 @@ def _nodes(text: str, ctx: Context) -> Fields:
     least = _number(low, "NumNodes")
     most = _number(high, "NumNodes") if dash else least
     if not least:
-        raise ctx.refusal("Node count specification invalid")
+        raise Refusal(NO_NODES)
     if most < least:
-        raise WrongValue(f"scontrol: error: Invalid NumNodes value: {text}\n")
+        raise Refusal(NO_NODES)
     return ("resources.min_nodes", least), ("resources.max_nodes", most)
 
 
@@ -80,12 +82,19 @@ def _cpus(text: str, ctx: Context) -> Fields:
     """
     low, dash, high = text.partition("-")
     cpus = _number(low, "NumCPUs")
-    if dash and _number(high, "NumCPUs") < cpus:
+    if not cpus or (dash and _number(high, "NumCPUs") < cpus):
         raise WrongValue(f"scontrol: error: Invalid NumCPUs value: {text}\n")
     tasks = ctx.job.spec.resources.tasks or max(ctx.job.spec.resources.min_nodes or 1, 1)
     if cpus % tasks:
         return (("resources.tasks", cpus),)
     return (("resources.cpus_per_task", cpus // tasks),)
+
+
+def _tasks(text: str, _: Context) -> Fields:
+    tasks = _number(text, "NumTasks")
+    if not tasks:
+        raise Refusal("Task count specification invalid")
+    return (("resources.tasks", tasks),)
 
 
 def _memory(path: str, key: str) -> Reader:
@@ -103,9 +112,9 @@ def _gres(text: str, ctx: Context) -> Fields:
     try:
         found = ctx.spelling.gres(read_gres(text))
     except GresError:
-        raise WrongValue("Invalid generic resource (gres) specification\n") from None
+        raise Refusal(BAD_GRES) from None
     if any(gres.name not in ctx.spelling.names for gres in found):
-        raise WrongValue("Invalid generic resource (gres) specification\n")
+        raise Refusal(BAD_GRES)
     plain = ",".join(word.removeprefix("gres/") for word in _cut(text))
     return ("resources.gres", found), ("options.gres", plain)
 
@@ -128,7 +137,7 @@ def _minutes(path: str) -> Reader:
             raise WrongValue("scontrol: error: Invalid TimeMin value\n")
         most = ctx.job.time_limit
         if isinstance(most, int) and limit > most:
-            raise ctx.refusal(TOO_LONG)
+            raise Refusal(TOO_LONG)
         return ((path, limit),)
 
     return read
@@ -136,6 +145,12 @@ def _minutes(path: str) -> Reader:
 
 def _option(long: str) -> Reader:
     return lambda text, _: ((f"options.{long}", text),)
+
+
+def _delay(text: str, _: Context) -> Fields:
+    if read_seconds(text) is None:
+        raise WrongValue("scontrol: error: Invalid DelayBoot value\n")
+    return (("options.delay-boot", text),)
 
 
 def _mail_types(text: str, _: Context) -> Fields:
@@ -160,7 +175,7 @@ def _by_gpu(path: str, option: str) -> Reader:
         name, _, count = text.removeprefix("gres/").rpartition(":")
         number = read_digits(count)
         if name != "gpu" or number is None or (gpus == () and path.endswith("mib")):
-            raise ctx.refusal("Invalid generic resource (gres) specification")
+            raise Refusal(BAD_GRES)
         return (path, number), (f"options.{option}", str(number))
 
     return read
@@ -172,7 +187,7 @@ def _bound(option: str) -> Reader:
     def read(text: str, ctx: Context) -> Fields:
         name, colon, rest = text.removeprefix("gres/").partition(":")
         if name != "gpu" or not colon:
-            raise ctx.refusal("Invalid Trackable RESource (TRES) specification")
+            raise Refusal(BAD_TRES)
         return ((f"options.{option}", rest),)
 
     return read
@@ -221,7 +236,7 @@ def _operators(read: Reader) -> Reader:
     def judged(text: str, ctx: Context) -> Fields:
         found = read(text, ctx)
         if not ctx.operator:
-            raise ctx.refusal(DENIED)
+            raise Refusal(DENIED)
         return found
 
     return judged
@@ -231,7 +246,7 @@ def _never(said: str) -> Reader:
     """What Slurm says where a site has nothing of the kind."""
 
     def read(_: str, ctx: Context) -> Fields:
-        raise ctx.refusal(said)
+        raise Refusal(said)
 
     return read
 
@@ -239,7 +254,7 @@ def _never(said: str) -> Reader:
 def _not_ours(key: str) -> Reader:
     def read(_: str, ctx: Context) -> Fields:
         if not ctx.operator:
-            raise ctx.refusal(DENIED)
+            raise Refusal(DENIED)
         raise WrongValue(f"scontrol: error: {key} of a job is not supported by SkyPurza\n")
 
     return read
@@ -261,7 +276,7 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
     ("cpuspertask",     9,  _count("resources.cpus_per_task", "CPUsPerTask")),
     ("cpuspertres",     9,  _by_gpu("resources.cpus_per_gpu", "cpus-per-gpu")),
     ("deadline",        3,  _operators(_deadline)),
-    ("delayboot",       5,  _option("delay-boot")),
+    ("delayboot",       5,  _delay),
     ("excnodelist",     3,  _hosts("resources.exclude")),
     ("features",        1,  _text("resources.constraint")),
     ("gres",            2,  _gres),
@@ -276,7 +291,7 @@ KEYS: tuple[tuple[str, int, Reader], ...] = (
     ("nodelist",        8,  _hosts("resources.nodelist")),
     ("numcpus",         6,  _cpus),
     ("numnodes",        8,  _nodes),
-    ("numtasks",        8,  _count("resources.tasks", "NumTasks")),
+    ("numtasks",        8,  _tasks),
     ("oversubscribe",   2,  _operators(_switch("OverSubscribe", _shared))),
     ("prefer",          3,  _text("resources.prefer")),
     ("reboot",          3,  _not_ours("Reboot")),

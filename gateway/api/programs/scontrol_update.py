@@ -9,16 +9,25 @@ from broker.model.errors import SpzError
 from broker.model.ids import StepId
 from broker.model.job import Hold, Job
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Limit
-from gateway.api.programs.scontrol import NAME_KEYS, NOT_YET, Asked, by_name, find_jobs, told
+from gateway.api.programs.scontrol import (
+    NAME_KEYS,
+    NOT_YET,
+    Asked,
+    by_name,
+    find_jobs,
+    for_job,
+    told,
+)
 from gateway.api.programs.scontrol_nodes import NO_CHANGE, UNSUPPORTED
 from gateway.api.programs.scontrol_nodes import change as _nodes
 from gateway.api.programs.scontrol_partitions import change as _partition_itself
 from gateway.api.programs.scontrol_reservations import change as _reservation
 from gateway.api.programs.scontrol_spec import Context, Reader, WrongValue, reader_of
-from gateway.api.programs.scontrol_words import BadValue, Word, read_word
+from gateway.api.programs.scontrol_words import BadValue, Refusal, Word, read_word
 from gateway.api.programs.targets import Named
 from gateway.api.wire import Answer
 from gateway.translate.gres import Spelling
+from gateway.translate.refusals import BAD_ACCOUNT, BAD_DEPENDENCY, NOT_ALLOWED
 from sbatch_shim.grammar.dependencies import DependencyError, read_dependencies
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.values import read_digits, read_time_limit
@@ -85,7 +94,15 @@ async def _jobs(asked: Asked, words: list[Word]) -> Answer:
 
 async def _job(asked: Asked, one: Named, words: list[Word]) -> str:
     """Changes one job; what stood in the way, empty if nothing did. Raises BadValue."""
-    command: Command = _command(asked, one, words)
+    try:
+        for command in _commands(asked, one, words):
+            await _ask(asked, one, command)
+    except Refusal as wrong:
+        return for_job(asked, one, str(wrong))
+    return ""
+
+
+async def _ask(asked: Asked, one: Named, command: Command) -> None:
     try:
         await asked.desk.ask_once(asked.call, command)
     except SpzError as error:
@@ -93,19 +110,39 @@ async def _job(asked: Asked, one: Named, words: list[Word]) -> str:
         held = job is not None and job.hold is not None and job.owner.uid == asked.by.uid
         asks_priority = isinstance(command, Update) and command.priority is not None
         text = HELD if held and asks_priority else told(asked, error, one.target)
-        return f"{text} for job {one.text}\n"
-    return ""
+        raise Refusal(text) from error
 
 
-def _command(asked: Asked, one: Named, words: list[Word]) -> Command:
-    change = Update(target=one.target, by=asked.by)
+def _commands(asked: Asked, one: Named, words: list[Word]) -> list[Command]:
+    """What is changed, then the hold that the priority 0 is. Raises BadValue, Refusal."""
+    empty = Update(target=one.target, by=asked.by)
+    change = empty
     for word in words:
+        _must_suit_array(asked, one, word)
         change = _setter(word, asked)(asked, word, change)
-    if change == Update(target=one.target, by=asked.by):
+    if change == empty:
         raise BadValue(NO_CHANGE)
-    if change.priority == 0:
-        return SetHold(target=one.target, by=asked.by, hold=_hold_of(asked, one))
-    return change
+    if change.priority != 0:
+        return [change]
+    hold = SetHold(target=one.target, by=asked.by, hold=_hold_of(asked, one))
+    rest = replace(change, priority=None)
+    return [hold] if rest == empty else [rest, hold]
+
+
+def _must_suit_array(asked: Asked, one: Named, word: Word) -> None:
+    """Some things scontrol changes of jobs and of single tasks alone (22.05). Raises BadValue."""
+    job = asked.job(one.target)
+    if job is None or job.array is None or one.target.tasks is not None:
+        return
+    if word.names("timelimit", 5) and (word.sign or (word.value or "")[:1] in {"+", "-"}):
+        raise BadValue(NOT_OF_ARRAYS.format("TimeLimit increment/decrement"))
+    if any(word.names(key, least) for key, least in RESIZING):
+        raise BadValue(NOT_OF_ARRAYS.format("Job resizing"))
+
+
+NOT_OF_ARRAYS = "scontrol: error: {} not supported for job arrays\n"
+RESIZING = (("numnodes", 8), ("reqnodes", 8), ("nodelist", 8), ("reqnodelist", 8))
+"""Keys of an array's size, and the letters that are enough."""
 
 
 def _hold_of(asked: Asked, one: Named) -> Hold:
@@ -151,10 +188,6 @@ def _field(reader: Reader) -> Setter:
     return set_field
 
 
-def _denied(asked: Asked, word: Word, change: Update) -> Update:
-    raise BadValue(f"Access/permission denied for job {change.target.job}\n")
-
-
 def _text(word: Word) -> str:
     if word.value is None:
         raise BadValue(BARE.format(word.text))
@@ -196,8 +229,14 @@ def _nice(asked: Asked, word: Word, change: Update) -> Update:
         raise BadValue(f"Invalid nice value, must be an integer: {word.value}\n")
     nice = -digits if word.value.startswith("-") else digits
     if nice < 0 and not asked.operator:
-        return _denied(asked, word, change)
+        raise Refusal(NOT_ALLOWED)
+    if abs(nice) > MOST_NICE:
+        raise BadValue(f"scontrol: error: {TOO_NICE}\n")
     return replace(change, nice=nice)
+
+
+MOST_NICE = 2**31 - 3
+TOO_NICE = f"Nice value out of range (+/- {MOST_NICE}). Value ignored"
 
 
 def _priority(asked: Asked, word: Word, change: Update) -> Update:
@@ -236,7 +275,7 @@ def _end(asked: Asked, word: Word, change: Update) -> Update:
     """Of a running job: its limit becomes what it has had until then."""
     at, job = _moment(asked, word), asked.job(change.target)
     if job is None or not job.state.holds_nodes or job.started is None:
-        raise BadValue(f"Job is not running for job {change.target.job}\n")
+        raise Refusal("Job is not running")
     return replace(change, time_limit=max(0, at - job.started - job.suspended_for))
 
 
@@ -244,7 +283,7 @@ def _dependency(asked: Asked, word: Word, change: Update) -> Update:
     try:
         wishes = read_dependencies(_text(word))
     except DependencyError:
-        raise BadValue(f"Job dependency problem for job {change.target.job}\n") from None
+        raise Refusal(BAD_DEPENDENCY) from None
     return replace(change, after=tuple(map(_condition, wishes.all)))
 
 
@@ -263,6 +302,12 @@ def _partition(asked: Asked, word: Word, change: Update) -> Update:
     return replace(change, partitions=tuple(_text(word).split(",")))
 
 
+def _account(asked: Asked, word: Word, change: Update) -> Update:
+    if not _text(word):
+        raise Refusal(BAD_ACCOUNT)
+    return replace(change, account=word.value)
+
+
 def _string(field: str) -> Setter:
     return lambda asked, word, change: replace(change, **{field: _text(word)})  # type: ignore[arg-type]
 
@@ -273,7 +318,7 @@ def _unchanged(asked: Asked, word: Word, change: Update) -> Update:
 
 
 SETTERS: tuple[tuple[str, int, Setter], ...] = (
-    ("account", 1, _string("account")),
+    ("account", 1, _account),
     ("admincomment", 5, _string("admin_comment")),
     ("arraytaskthrottle", 10, _throttle),
     ("comment", 3, _string("comment")),

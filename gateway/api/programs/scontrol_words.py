@@ -7,6 +7,10 @@ class BadValue(Exception):
     """Ends the command: what is printed."""
 
 
+class Refusal(Exception):
+    """What the controller says of one of the jobs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One KEY=VALUE; `sign` is that of `KEY+=VALUE`, `KEY-=VALUE`."""

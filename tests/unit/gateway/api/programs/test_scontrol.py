@@ -403,7 +403,19 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
             "Requested partition configuration not available now for job JOB\n",
         ),
         ("JobId=JOB Features=nosuch", "Invalid feature specification for job JOB\n"),
-        ("JobId=JOB Gres=foo:1", "Invalid generic resource (gres) specification\n"),
+        ("JobId=JOB Gres=foo:1", "Invalid generic resource (gres) specification for job JOB\n"),
+        ("JobId=JOB DelayBoot=x", "scontrol: error: Invalid DelayBoot value\n"),
+        (
+            "JobId=JOB Nice=2147483646",
+            "scontrol: error: Nice value out of range (+/- 2147483645). Value ignored\n",
+        ),
+        (
+            "JobId=JOB Account=",
+            "Invalid account or account/partition combination specified for job JOB\n",
+        ),
+        ("JobId=JOB NumCPUs=0", "scontrol: error: Invalid NumCPUs value: 0\n"),
+        ("JobId=JOB NumTasks=0", "Task count specification invalid for job JOB\n"),
+        ("JobId=JOB Dependency=afterok:JOB", "Job dependency problem for job JOB\n"),
         *((f"JobId=JOB {word}", DENIED) for word in FOR_OPERATORS),
         ("JobId=JOB Contiguous=x", "scontrol: error: Invalid Contiguous value: x\n"),
         ("JobId=JOB Shared=maybe", "scontrol: error: Invalid OverSubscribe value: maybe\n"),
@@ -411,7 +423,7 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
         ("JobId=JOB StartTime=x", "Invalid time specification (pos=0): x\nNo changes specified\n"),
         ("JobId=JOB EndTime=now+60", "Job is not running for job JOB\n"),
         ("JobId=JOB NumNodes=0", "Node count specification invalid for job JOB\n"),
-        ("JobId=JOB NumNodes=3-2", "scontrol: error: Invalid NumNodes value: 3-2\n"),
+        ("JobId=JOB NumNodes=3-2", "Node count specification invalid for job JOB\n"),
         ("JobId=JOB NumCPUs=4-2", "scontrol: error: Invalid NumCPUs value: 4-2\n"),
         (
             "JobId=JOB BurstBuffer=x",
@@ -446,6 +458,49 @@ def test_an_update_that_cannot_be_changes_nothing(office: Counter, words: str, e
     answer = office.scontrol(f"update {words}")
     assert (answer.err, answer.code) == (err.replace("JOB", str(office.id)), 1)
     assert office.record == before
+
+
+def test_no_job_comes_to_wait_for_itself(office: Counter) -> None:
+    second, third = office.submit(), office.submit()
+    assert office.scontrol(f"update job={second} Dependency=afterok:JOB").code == 0
+    assert office.scontrol(f"update job={third} Dependency=afterany:{second}").code == 0
+    for other in (second, third):
+        answer = office.scontrol(f"update job=JOB Dependency=after:{other}")
+        assert answer.err == f"Circular job dependency for job {office.id}\n"
+    assert not office.record.after
+
+
+def test_a_priority_of_nothing_holds_and_the_rest_is_changed(office: Counter) -> None:
+    free = office.submit(begin=START + 3600, hold=False)
+    assert office.scontrol(f"update job={free} Priority=0 Comment=new").code == 0
+    assert (office.job(free).hold, office.job(free).comment) == (Hold.USER, "new")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("update job=ARRAY Partition=x", "ARRAY_1-3: Invalid partition name specified"),
+        ("update job=ARRAY_2 Partition=x", "ARRAY_2: Invalid partition name specified"),
+        ("update job=ARRAY_[1-2] Partition=x", "ARRAY_1-2: Invalid partition name specified"),
+        ("update job=ARRAY_9 QOS=normal", "ARRAY_9: Invalid job id specified"),
+        ("hold ARRAY_9", "ARRAY_9: Invalid job id specified"),
+        ("release 1_9", "1_9: Invalid job id specified"),
+        ("requeue ARRAY", "ARRAY_1-3: Job is pending execution"),
+        ("suspend ARRAY_2", "Access/permission denied for job ARRAY_2"),
+        (
+            "update job=ARRAY NumNodes=2",
+            "scontrol: error: Job resizing not supported for job arrays",
+        ),
+        (
+            "update job=ARRAY TimeLimit+=5",
+            "scontrol: error: TimeLimit increment/decrement not supported for job arrays",
+        ),
+    ],
+)  # fmt: skip
+def test_of_an_array_the_tasks_are_named_first(office: Counter, words: str, said: str) -> None:
+    array = office.submit(array=ArraySpec(tasks=(1, 2, 3)))
+    answer = office.scontrol(words.replace("ARRAY", str(array)))
+    assert (answer.err, answer.code) == (said.replace("ARRAY", str(array)) + "\n", 1)
 
 
 def test_an_end_makes_a_running_jobs_limit(office: Counter) -> None:
