@@ -257,19 +257,19 @@ def standing(
     Raises InvalidAccount or InvalidQos, with Slurm's texts, for what is enforced and not allowed;
     of several QOS the one with the highest priority is taken (Slurm 25.11).
     """
-    association = _association(known, user, account=account, partition=partition)
-    if association is None:
+    own = association(known, user, account=account, partition=partition)
+    if own is None:
         name = lower(account) if account else known.default_account
         if Enforce.ASSOCIATIONS in known.enforce or name == OVERHEAD:
             raise InvalidAccount(user, account)
-        association = Association(user=user, account=name)
-    grades = _grades(known, association, qos)
+        own = Association(user=user, account=name)
+    grades = _grades(known, own, qos)
     return Standing(
         user=user,
-        account=association.account,
+        account=own.account,
         qos=grades[0],
         others=grades[1:],
-        levels=_levels(known, association, grades[0]),
+        levels=_levels(known, own, grades[0]),
         denies="DenyOnLimit" in grades[0].flags,
     )
 
@@ -299,7 +299,7 @@ def in_partition(known: Book, stands: Standing, qos: str | None) -> Standing:
     return replace(stands, levels=(*first, *stands.levels[1:]), denies=denies)
 
 
-def _association(
+def association(
     known: Book, user: UserName, *, account: str | None, partition: str | None
 ) -> Association | None:
     """The user's association with the account, the one of the partition before the general one."""

@@ -14,7 +14,6 @@ from broker.decide.ending import (
     not_cleared,
 )
 from broker.decide.managed import run_over
-from broker.decide.placing import schedulable
 from broker.decide.recovery import judged
 from broker.decide.reduced import goes_on, reduced
 from broker.decide.replacing import replaced
@@ -42,6 +41,7 @@ from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState, Market
 from broker.schedule.demand import demand
 from broker.schedule.fit import Room, even_shares, room
+from broker.schedule.holding import schedulable
 from broker.world import World
 
 TOLD_REFUSALS = 3

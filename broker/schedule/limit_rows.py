@@ -3,8 +3,9 @@
 # ruff: noqa: E501 - a row stays on one line
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from broker.model.spec import UNLIMITED, Limit
 from broker.model.tally import FOREVER, WALL, Party, Used
@@ -13,18 +14,18 @@ MINUTE = 60
 
 
 class When(Enum):
-    """When a limit is looked at, and what it does."""
+    """When a limit is looked at, in this order; all but the first let a job wait."""
 
     SUBMIT = auto()
     """Refuses."""
-    JOB = auto()
-    """The job itself is too large: it waits, or is refused where a QOS has DenyOnLimit."""
-    START = auto()
-    """Others use it up: it waits."""
-    NODES = auto()
-    """The same, of what it would hold: looked at once nodes could be given."""
     ACCRUE = auto()
     """Others that wait have used it up: it waits too, without growing older."""
+    START = auto()
+    """Before nodes are looked for."""
+    NODES = auto()
+    """When it is known how many they may be."""
+    HELD = auto()
+    """When it is known what the job would hold of them."""
 
 
 class Whose(Enum):
@@ -77,13 +78,17 @@ class Row:
     whose: Whose
     measure: Measure
     qos: str = ""
-    """Reason where a QOS sets it; empty: it does not there."""
+    """Reason where a QOS sets it; empty: none can."""
     assoc: str = ""
     tres: str | None = None
     least: bool = False
     """It is a minimum."""
     past: bool = False
     """Whether what was used before counts."""
+    alone: bool = False
+    """Whether what others use does not count."""
+    denied: bool = False
+    """Refuses only where a QOS has DenyOnLimit."""
     per: int = 1
     """How much of the measure's unit makes one of the limit's: 60 for minutes."""
     running: Measure | None = None
@@ -153,67 +158,135 @@ def _spent_wall(past: Past, ask: Asking, _: str) -> int:
 
 
 USER, ACCOUNT, GROUP = Whose
-SUBMIT, JOB, START, NODES, ACCRUE = When
-TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
+SUBMIT, ACCRUE, START, NODES, HELD = When
+TRES = ("cpu", "mem", "node", "billing", "gres/gpu")
+"""In Slurm's order."""
+
+# limit, whose, reasons where a QOS and where an association sets it; `*` in the order of TRES
+# fmt: off
+REASONS: Mapping[str, tuple[Whose, str, str]] = {
+    "max_submit_jobs":             (USER,    "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit"),
+    "max_submit_jobs_per_account": (ACCOUNT, "MaxSubmitJobsPerAccount", ""),
+    "grp_submit_jobs":             (GROUP,   "QOSGrpSubmitJobsLimit", "AssocGrpSubmitJobsLimit"),
+    "max_jobs_accrue":             (USER,    "MaxJobsAccrue", "MaxJobsAccrue"),
+    "grp_jobs_accrue":             (GROUP,   "GrpJobsAccrue", "GrpJobsAccrue"),
+    "grp_jobs":                    (GROUP,   "QOSGrpJobsLimit", "AssocGrpJobsLimit"),
+    "grp_wall":                    (GROUP,   "QOSGrpWallLimit", "AssocGrpWallLimit"),
+    "max_jobs_per_account":        (ACCOUNT, "MaxJobsPerAccount", ""),
+    "max_jobs":                    (USER,    "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit"),
+    "max_wall":                    (USER,    "QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
+    "grp_tres_mins": (GROUP,
+        "QOSGrpCPUMinutesLimit QOSGrpMemoryMinutes QOSGrpNodeMinutes QOSGrpBillingMinutes QOSGrpGRESMinutes",
+        "AssocGrpCPUMinutesLimit AssocGrpMemMinutes AssocGrpNodeMinutes AssocGrpBillingMinutes AssocGrpGRESMinutes"),
+    "grp_tres": (GROUP,
+        "QOSGrpCpuLimit QOSGrpMemLimit QOSGrpNodeLimit QOSGrpBilling QOSGrpGRES",
+        "AssocGrpCpuLimit AssocGrpMemLimit AssocGrpNodeLimit AssocGrpBilling AssocGrpGRES"),
+    "grp_tres_run_mins": (GROUP,
+        "QOSGrpCPURunMinutesLimit QOSGrpMemoryRunMinutes QOSGrpNodeRunMinutes QOSGrpBillingRunMinutes QOSGrpGRESRunMinutes",
+        "AssocGrpCPURunMinutesLimit AssocGrpMemRunMinutes AssocGrpNodeRunMinutes AssocGrpBillingRunMinutes AssocGrpGRESRunMinutes"),
+    "max_tres_mins_per_job": (USER,
+        "QOSMaxCpuMinutesPerJobLimit QOSMaxMemoryMinutesPerJob QOSMaxNodeMinutesPerJob QOSMaxBillingMinutesPerJob QOSMaxGRESMinutesPerJob",
+        "AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob AssocMaxBillingMinutesPerJob AssocMaxGRESMinutesPerJob"),
+    "max_tres_per_job": (USER,
+        "QOSMaxCpuPerJobLimit QOSMaxMemoryPerJob QOSMaxNodePerJobLimit QOSMaxBillingPerJob QOSMaxGRESPerJob",
+        "AssocMaxCpuPerJobLimit AssocMaxMemPerJob AssocMaxNodePerJobLimit AssocMaxBillingPerJob AssocMaxGRESPerJob"),
+    "max_tres_per_node": (USER,
+        "QOSMaxCpuPerNode QOSMaxMemoryPerNode - QOSMaxBillingPerNode QOSMaxGRESPerNode",
+        "AssocMaxCpuPerNode AssocMaxMemPerNode - AssocMaxBillingPerNode AssocMaxGRESPerNode"),
+    "min_tres_per_job": (USER,
+        "QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode QOSMinBilling QOSMinGRES", ""),
+    "max_tres_per_account": (ACCOUNT,
+        "MaxCpuPerAccount MaxMemoryPerAccount MaxNodePerAccount MaxBillingPerAccount MaxGRESPerAccount", ""),
+    "max_tres_per_user": (USER,
+        "QOSMaxCpuPerUserLimit QOSMaxMemoryPerUser QOSMaxNodePerUserLimit QOSMaxBillingPerUser QOSMaxGRESPerUser", ""),
+    "max_tres_run_mins_per_account": (ACCOUNT,
+        "MaxCpuRunMinsPerAccount MaxMemoryRunMinsPerAccount MaxNodeRunMinsPerAccount MaxBillingRunMinsPerAccount MaxGRESRunMinsPerAccount", ""),
+    "max_tres_run_mins_per_user": (USER,
+        "QOSMaxCpuRunMinsPerUser QOSMaxMemoryRunMinsPerUser QOSMaxNodeRunMinsPerUser QOSMaxBillingRunMinsPerUser QOSMaxGRESRunMinsPerUser", ""),
+}
+# fmt: on
 
 
-def _each(row: Row, *, qos: str = "", assoc: str = "") -> Iterator[Row]:
-    """A row for each TRES; the reasons' words stand in the order of TRES, `-` for none."""
+def may_set(limit: str, *, qos: bool) -> bool:
+    """Whether a QOS, or else an association, can have the limit."""
+    _, of_qos, of_assoc = REASONS[limit]
+    return bool(of_qos if qos else of_assoc)
+
+
+def _rows(
+    limit: str, when: When, measure: Measure, *, of: str = "both", **more: Any
+) -> Iterator[Row]:
+    """The limit's row; where it is one of TRES, one for each."""
+    whose, qos, assoc = REASONS[limit]
+    qos, assoc = "" if of == "assoc" else qos, "" if of == "qos" else assoc
+    alone = measure in ALONE
+    if "tres" not in limit:
+        yield Row(limit, when, whose, measure, qos, assoc, alone=alone, **more)
+        return
     none = ["-"] * len(TRES)
-    minutes = MINUTE if "mins" in row.limit else 1
     for tres, of_qos, of_assoc in zip(
         TRES, qos.split() or none, assoc.split() or none, strict=True
     ):
-        yield replace(
-            row,
-            qos=of_qos.strip("-"),
-            assoc=of_assoc.strip("-"),
+        yield Row(
+            limit,
+            when,
+            whose,
+            measure,
+            of_qos.strip("-"),
+            of_assoc.strip("-"),
             tres=tres,
-            least=row.limit.startswith("min_"),
-            past=row.limit == "grp_tres_mins",
-            per=minutes,
+            least=limit.startswith("min_"),
+            per=MINUTE if "mins" in limit else 1,
+            alone=alone,
+            **more,
         )
 
 
-# fmt: off
+def _nodes(limit: str) -> Iterator[Row]:
+    """Of the TRES that are limited its nodes: the job's own have to be within, whoever else runs."""
+    return (row for row in _rows(limit, NODES, _one) if row.tres == "node")
+
+
+ALONE = frozenset({_one, _per_node, _seconds, _wall})
+"""Measures of the job by itself."""
 ROWS: tuple[Row, ...] = (
-    Row("max_submit_jobs",             SUBMIT, USER,    _queued,  "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit"),
-    Row("max_submit_jobs_per_account", SUBMIT, ACCOUNT, _queued,  "MaxSubmitJobsPerAccount"),
-    Row("grp_submit_jobs",             SUBMIT, GROUP,   _queued,  "QOSGrpSubmitJobsLimit", "AssocGrpSubmitJobsLimit"),
-    Row("max_wall",                    JOB,    USER,    _wall,    "QOSMaxWallDurationPerJobLimit", "AssocMaxWallDurationPerJobLimit"),
-    *_each(Row("max_tres_per_job",         JOB,    USER,    _one),
-           qos="QOSMaxCpuPerJobLimit QOSMaxMemoryPerJob QOSMaxNodePerJobLimit QOSMaxGRESPerJob QOSMaxBillingPerJob",
-           assoc="AssocMaxCpuPerJobLimit AssocMaxMemPerJob AssocMaxNodePerJobLimit AssocMaxGRESPerJob AssocMaxBillingPerJob"),
-    *_each(Row("max_tres_per_node",        JOB,    USER,    _per_node),
-           qos="QOSMaxCpuPerNode QOSMaxMemoryPerNode - QOSMaxGRESPerNode QOSMaxBillingPerNode",
-           assoc="AssocMaxCpuPerNode AssocMaxMemPerNode - AssocMaxGRESPerNode AssocMaxBillingPerNode"),
-    *_each(Row("max_tres_mins_per_job",    JOB,    USER,    _seconds, running=_seconds),
-           qos="QOSMaxCpuMinutesPerJobLimit QOSMaxMemoryMinutesPerJob QOSMaxNodeMinutesPerJob QOSMaxGRESMinutesPerJob QOSMaxBillingMinutesPerJob",
-           assoc="AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob AssocMaxGRESMinutesPerJob AssocMaxBillingMinutesPerJob"),
-    *_each(Row("min_tres_per_job",         JOB,    USER,    _one),
-           qos="QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode QOSMinGRES QOSMinBilling"),
-    Row("max_jobs_accrue",             ACCRUE, USER,    _accruing, "MaxJobsAccrue", "MaxJobsAccrue"),
-    Row("grp_jobs_accrue",             ACCRUE, GROUP,   _accruing, "GrpJobsAccrue", "GrpJobsAccrue"),
-    Row("max_jobs",                    START,  USER,    _running, "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit"),
-    Row("max_jobs_per_account",        START,  ACCOUNT, _running, "MaxJobsPerAccount"),
-    Row("grp_jobs",                    START,  GROUP,   _running, "QOSGrpJobsLimit", "AssocGrpJobsLimit"),
-    Row("grp_wall",                    START,  GROUP,   _spent_wall, "QOSGrpWallLimit", "AssocGrpWallLimit", past=True, running=_wall_so_far),
-    *_each(Row("grp_tres_mins",            NODES,  GROUP,   _spent, running=_so_far),
-           qos="QOSGrpCPUMinutesLimit QOSGrpMemoryMinutes QOSGrpNodeMinutes QOSGrpGRESMinutes QOSGrpBillingMinutes",
-           assoc="AssocGrpCPUMinutesLimit AssocGrpMemMinutes AssocGrpNodeMinutes AssocGrpGRESMinutes AssocGrpBillingMinutes"),
-    *_each(Row("grp_tres",                 NODES,  GROUP,   _sum),
-           qos="QOSGrpCpuLimit QOSGrpMemLimit QOSGrpNodeLimit QOSGrpGRES QOSGrpBilling",
-           assoc="AssocGrpCpuLimit AssocGrpMemLimit AssocGrpNodeLimit AssocGrpGRES AssocGrpBilling"),
-    *_each(Row("grp_tres_run_mins",        NODES,  GROUP,   _ahead),
-           qos="QOSGrpCPURunMinutesLimit QOSGrpMemoryRunMinutes QOSGrpNodeRunMinutes QOSGrpGRESRunMinutes QOSGrpBillingRunMinutes",
-           assoc="AssocGrpCPURunMinutesLimit AssocGrpMemRunMinutes AssocGrpNodeRunMinutes AssocGrpGRESRunMinutes AssocGrpBillingRunMinutes"),
-    *_each(Row("max_tres_per_account",     NODES,  ACCOUNT, _sum),
-           qos="MaxCpuPerAccount MaxMemoryPerAccount MaxNodePerAccount MaxGRESPerAccount MaxBillingPerAccount"),
-    *_each(Row("max_tres_run_mins_per_account", NODES, ACCOUNT, _ahead),
-           qos="MaxCpuRunMinsPerAccount MaxMemoryRunMinsPerAccount MaxNodeRunMinsPerAccount MaxGRESRunMinsPerAccount MaxBillingRunMinsPerAccount"),
-    *_each(Row("max_tres_per_user",        NODES,  USER,    _sum),
-           qos="QOSMaxCpuPerUserLimit QOSMaxMemoryPerUser QOSMaxNodePerUserLimit QOSMaxGRESPerUser QOSMaxBillingPerUser"),
-    *_each(Row("max_tres_run_mins_per_user", NODES, USER,   _ahead),
-           qos="QOSMaxCpuRunMinsPerUser QOSMaxMemoryRunMinsPerUser QOSMaxNodeRunMinsPerUser QOSMaxGRESRunMinsPerUser QOSMaxBillingRunMinsPerUser"),
+    *_rows("max_tres_per_account", SUBMIT, _one, denied=True),
+    *_rows("max_tres_per_user", SUBMIT, _one, denied=True),
+    *_rows("grp_tres", SUBMIT, _one, denied=True),
+    *_rows("grp_submit_jobs", SUBMIT, _queued),
+    *_rows("max_tres_mins_per_job", SUBMIT, _seconds, of="qos", denied=True),
+    *_rows("grp_tres_mins", SUBMIT, _seconds, denied=True),
+    *_rows("grp_tres_run_mins", SUBMIT, _seconds, denied=True),
+    *_rows("max_wall", SUBMIT, _wall, of="qos", denied=True),
+    *_rows("grp_wall", SUBMIT, _wall, denied=True),
+    *_rows("max_tres_per_job", SUBMIT, _one, denied=True),
+    *_rows("max_tres_per_node", SUBMIT, _per_node, denied=True),
+    *_rows("max_submit_jobs_per_account", SUBMIT, _queued),
+    *_rows("max_submit_jobs", SUBMIT, _queued),
+    *_rows("max_tres_mins_per_job", SUBMIT, _seconds, of="assoc", denied=True),
+    *_rows("max_wall", SUBMIT, _wall, of="assoc", denied=True),
+    *_rows("min_tres_per_job", SUBMIT, _one, denied=True),
+    *_rows("max_jobs_accrue", ACCRUE, _accruing),
+    *_rows("grp_jobs_accrue", ACCRUE, _accruing),
+    *_rows("grp_jobs", START, _running),
+    *_rows("grp_wall", START, _spent_wall, past=True, running=_wall_so_far),
+    *_rows("max_jobs_per_account", START, _running),
+    *_rows("max_jobs", START, _running),
+    *_rows("max_wall", START, _wall),
+    *_nodes("max_tres_per_account"),
+    *_nodes("max_tres_per_job"),
+    *_nodes("max_tres_per_user"),
+    *_nodes("grp_tres"),
+    *_rows("grp_tres_mins", HELD, _spent, past=True, running=_so_far),
+    *_rows("grp_tres", HELD, _sum),
+    *_rows("grp_tres_run_mins", HELD, _ahead),
+    *_rows("max_tres_mins_per_job", HELD, _seconds, running=_seconds),
+    *_rows("max_tres_per_job", HELD, _one),
+    *_rows("max_tres_per_node", HELD, _per_node),
+    *_rows("min_tres_per_job", HELD, _one),
+    *_rows("max_tres_per_account", HELD, _sum),
+    *_rows("max_tres_per_user", HELD, _sum),
+    *_rows("max_tres_run_mins_per_account", HELD, _ahead),
+    *_rows("max_tres_run_mins_per_user", HELD, _ahead),
 )
-# fmt: on
+"""In the order in which Slurm comes to them, tried out level by level on 22.05."""

@@ -18,6 +18,7 @@ from accounting.assoc import (
     LevelKind,
     Qos,
     Standing,
+    association,
     in_partition,
     standing,
 )
@@ -38,7 +39,7 @@ from broker.model.tally import (
     starting,
 )
 from broker.schedule.budgets import Purse
-from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose
+from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose, may_set
 from broker.schedule.priority import Ranks
 
 
@@ -95,34 +96,42 @@ def bounds(stands: Standing) -> tuple[Bound, ...]:
 
     What is looked at earlier comes first, then the level, then the order of the rows.
     """
-    limited = [level for level in stands.levels if level.limits != NO_LIMITS]
-    if not limited:
+    if all(level.limits == NO_LIMITS for level in stands.levels):
         return ()
-    found: list[Bound] = []
-    for rows in BY_TIME:
-        for level in limited:
-            found += [bound for row in rows for bound in _bounds(row, level, stands)]
-    return tuple(found)
+    levels = [o for o in stands.levels if o.limits != NO_LIMITS or o.kind is LevelKind.USER]
+    every = (_bound(row, level, stands) for rows in BY_TIME for level in levels for row in rows)
+    return tuple(bound for bound in every if bound is not None)
 
 
 BY_TIME = [[row for row in ROWS if row.when is when] for when in When]
 
 
-def _bounds(row: Row, level: Level, stands: Standing) -> Iterator[Bound]:
-    """A group's limit holds at every level that sets one, others at the first alone."""
-    most = level.limits.value(row.limit, row.tres)
-    if most is None or not _reason(row, level):
-        return
-    if row.whose is not Whose.GROUP:
-        named = (one for one, _ in stands.each(row.limit, row.tres) if _reason(row, one))
-        if next(named, None) is not level:
-            return
-    yield Bound(row, level, most)
+def _bound(row: Row, level: Level, stands: Standing) -> Bound | None:
+    """A group's limit holds at every level that sets one, others at the first alone.
+
+    What an account sets for each of its users is theirs.
+    """
+    holder = level if row.whose is Whose.GROUP else _ruling(row, level, stands)
+    most = holder.limits.value(row.limit, row.tres) if holder is not None else None
+    if holder is None or most is None or not _reason(row, holder):
+        return None
+    return Bound(row, holder, most)
+
+
+def _ruling(row: Row, level: Level, stands: Standing) -> Level | None:
+    """The first that sets the limit, where it is looked at when the level is."""
+    setting = (one for one, _ in stands.each(row.limit, row.tres))
+    first = next((o for o in setting if may_set(row.limit, qos=o.kind in OF_QOS)), None)
+    if first is None or first.kind is not LevelKind.ACCOUNT:
+        return first if first is level else None
+    return first if level.kind is LevelKind.USER else None
 
 
 def _reason(row: Row, level: Level) -> str:
-    of_qos = level.kind in {LevelKind.QOS, LevelKind.PARTITION}
-    return row.qos if of_qos else row.assoc
+    return row.qos if level.kind in OF_QOS else row.assoc
+
+
+OF_QOS = frozenset({LevelKind.QOS, LevelKind.PARTITION})
 
 
 def at_submit(stands: Standing) -> tuple[Bound, ...]:
@@ -130,7 +139,7 @@ def at_submit(stands: Standing) -> tuple[Bound, ...]:
     return tuple(
         bound
         for bound in bounds(stands)
-        if bound.row.when is When.SUBMIT or (stands.denies and bound.row.when is When.JOB)
+        if bound.row.when is When.SUBMIT and (stands.denies or not bound.row.denied)
     )
 
 
@@ -167,7 +176,7 @@ def is_set(book: Book, names: Collection[str]) -> bool:
     return any(getattr(limits, name) not in (None, {}) for limits in found for name in names)
 
 
-KEEPS_WAITING = frozenset({When.JOB, When.START, When.NODES})
+KEEPS_WAITING = frozenset({When.START, When.NODES, When.HELD})
 ENFORCED_SHARE = "EnforceUsageThreshold"
 
 
@@ -313,7 +322,7 @@ def _broken(found: Iterable[Bound], known: Known, *, ask: Asking) -> Iterator[Br
 
 def _past(bound: Bound, known: Known, party: Party) -> Past:
     """What those use, and have used, who are held against the limit."""
-    if bound.row.when is When.JOB:
+    if bound.row.alone:
         return Past(Used(), {}, known.now)
     used, charged = Used(), {}
     fair = _Counting(bound, known, party)
@@ -339,9 +348,6 @@ def _charged(bound: Bound, known: Known, charges: list[Charge]) -> dict[str, flo
     return total
 
 
-OF_QOS = frozenset({LevelKind.QOS, LevelKind.PARTITION})
-
-
 @dataclass(frozen=True, slots=True)
 class _Counting:
     """Whose use is held against a limit that a party meets."""
@@ -357,9 +363,21 @@ class _Counting:
             same_account = whose is not Whose.ACCOUNT or one.account == party.account
             return self._of_qos(one) and same_user and same_account
         if whose is not Whose.GROUP or level.kind is LevelKind.USER:
-            return (one.user, one.account) == (party.user, party.account)
+            return self._same_association(one)
         above = self.known.book.lineage(AccountName(one.account))
         return any(step.name == level.name for step in above)
+
+    def _same_association(self, one: Party) -> bool:
+        """One that holds in a partition alone has jobs of its own."""
+        party, book = self.party, self.known.book
+        if (one.user, one.account) != (party.user, party.account):
+            return False
+        user, account = UserName(party.user), party.account
+        here, there = (
+            association(book, user, account=account, partition=who.partition)
+            for who in (party, one)
+        )
+        return here is there or here == there
 
     def _of_qos(self, one: Party) -> bool:
         """Whether it runs under the QOS, by its own choice or by its partition's."""

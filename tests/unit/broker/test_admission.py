@@ -11,20 +11,29 @@ from broker.decide.possible import must_know_features
 from broker.model import commands as cmd
 from broker.model.errors import BadOption, OverLimit
 from broker.model.site import Site
-from broker.model.spec import ArraySpec, Gres, Resources, StepSpec, TaskSpec
-from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, Bench
+from broker.model.spec import ALL, ArraySpec, Gres, Resources, StepSpec, TaskSpec
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench
 
 IMPOSSIBLE = "Requested node configuration is not available"
 
 
-def with_limits(*, qos: Limits, flags: tuple[str, ...] = (), user: Limits | None = None) -> Site:
+def with_limits(
+    *,
+    qos: Limits,
+    flags: tuple[str, ...] = (),
+    user: Limits | None = None,
+    also: tuple[str, ...] = (),
+) -> Site:
     """Everybody is in account lab, under QOS short if they ask for it."""
     limits = user or Limits()
     made = book(
         [],
         [
             Association(
-                user=UserName(name), account=AccountName("root"), qos=("short",), limits=limits
+                user=UserName(name),
+                account=AccountName("root"),
+                qos=("short", *also),
+                limits=limits,
             )
             for name in ("alice", "bob")
         ],
@@ -266,3 +275,61 @@ def test_a_task_that_was_possible_is_judged_anew_once_its_nodes_are_others() -> 
     smaller = tuple(replace(node, whole=replace(node.whole, cpu=2)) for node in DECLARED.nodes)
     bench.world.site = replace(DECLARED, nodes=smaller)
     assert isinstance(submitted("r3"), BadOption)
+
+
+def test_a_job_does_not_move_where_too_many_are_submitted_unless_an_operator_moves_it() -> None:
+    bench = Bench(with_limits(qos=Limits(max_submit_jobs=1), also=("normal",)))
+    bench.submit(hold=True, qos="short")
+    job = bench.submit(hold=True, qos="normal")
+    (refused,) = bench.step(cmd.Update(target=cmd.Target(job), by=ALICE, qos="short"))
+    assert isinstance(refused, OverLimit)
+    assert refused.limit == "QOSMaxSubmitJobPerUserLimit"
+    (same,) = bench.step(cmd.Update(target=cmd.Target(job), by=ALICE, qos="normal"))
+    assert same is None
+    (moved,) = bench.step(cmd.Update(target=cmd.Target(job), by=ROOT, qos="short"))
+    assert moved is None
+
+
+def test_an_association_in_a_partition_counts_jobs_of_its_own() -> None:
+    few = Limits(max_jobs=1)
+    general = Association(user=UserName("alice"), account=AccountName("root"), limits=few)
+    made = book([], [general, replace(general, partition="ec2")], enforce=["limits"])
+    other = replace(DECLARED.partitions[0], name="more", default=False)
+    bench = Bench(replace(DECLARED, partitions=(*DECLARED.partitions, other), book=made))
+    jobs = [bench.submit(partitions=(name,)) for name in ("ec2", "more", "ec2", "more")]
+    assert [bench.world.jobs[job].reason for job in jobs] == [
+        "None",
+        "None",
+        "AssocMaxJobsLimit",
+        "AssocMaxJobsLimit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "whole"),
+    [
+        ({"max_tres_per_user": {"cpu": 3}}, "QOSMaxCpuPerUserLimit"),
+        ({"grp_tres": {"gres/gpu": 1}}, "QOSGrpGRES"),
+        ({"max_tres_per_node": {"mem": 8000}}, "QOSMaxMemoryPerNode"),
+    ],
+)
+def test_what_a_job_would_hold_counts_where_it_takes_nodes_whole(
+    limits: dict[str, object], whole: str
+) -> None:
+    bench = Bench(with_limits(qos=Limits(**limits)))  # type: ignore[arg-type]
+    asked = Resources(mem_per_node_mib=1000)
+    small = bench.submit(resources=asked)
+    bench.step(cmd.Cancel(target=cmd.Target(small), by=ALICE))
+    large = bench.submit(
+        resources=asked.model_copy(update={"exclusive": True, "mem_per_node_mib": ALL})
+    )
+    assert (bench.world.jobs[small].attempt, bench.world.jobs[large].reason) == (1, whole)
+
+
+def test_of_machines_that_a_job_takes_whole_only_those_within_its_limits_are_bought() -> None:
+    made = with_limits(qos=Limits(grp_tres={"cpu": 2})).book
+    bench = Bench(replace(ELASTIC, book=made))
+    job = bench.submit(resources=Resources(exclusive=True))
+    assert bench.world.jobs[job].alloc.cpu == 2
+    again = bench.submit(resources=Resources(exclusive=True))
+    assert bench.world.jobs[again].reason == "QOSGrpCpuLimit"

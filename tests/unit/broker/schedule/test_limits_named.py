@@ -14,7 +14,16 @@ from broker.model.job import Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, TaskSpec
 from broker.model.tally import Charge, Party
-from broker.schedule.limits import Keeper
+from broker.schedule.limit_rows import When
+from broker.schedule.limits import (
+    Keeper,
+    asking,
+    at_submit,
+    bounds,
+    first_broken,
+    known_of,
+    stands_in,
+)
 
 NOW = 1_700_000_000
 GRADES = ("normal", "fast")
@@ -115,3 +124,52 @@ def test_a_limit_factor_multiplies_the_associations_limits() -> None:
     job = job_of("root", cpus=4, gpus=0, minutes=5)
     assert Keeper(site, {}).reason(job, "own") is None
     assert Keeper(site, {}).reason(replace(job, qos="normal"), "own") == "AssocMaxCpuPerJobLimit"
+
+
+LEVELS = {"QOS": "qos", "user": "user", "account": "account"}
+LOW: dict[str, object] = {
+    "grp_jobs": 0, "grp_wall": 0, "max_jobs": 0, "max_jobs_per_account": 0, "max_wall": 60,
+    "grp_submit_jobs": 0, "max_submit_jobs": 0, "max_submit_jobs_per_account": 0,
+}  # fmt: skip
+"""Values that every job breaks; those by TRES are 0, but for the least 99."""
+ORDERS = (
+    # what each level sets, as it is named one after the other when the first is taken away: 22.05's
+    ("START", "QOS", "grp_jobs grp_wall max_jobs_per_account max_jobs max_wall grp_tres_mins=cpu grp_tres=cpu grp_tres_run_mins=cpu max_tres_mins_per_job=cpu max_tres_per_job=cpu max_tres_per_node=cpu min_tres_per_job=cpu max_tres_per_account=cpu max_tres_per_user=cpu"),
+    ("START", "user", "grp_jobs grp_wall max_jobs max_wall grp_tres_mins=cpu grp_tres=cpu grp_tres_run_mins=cpu max_tres_mins_per_job=cpu max_tres_per_job=cpu max_tres_per_node=cpu"),
+    ("START", "user account", "user:max_jobs user:max_wall account:grp_jobs account:grp_wall user:grp_tres=node user:max_tres_per_job=mem account:grp_tres_mins=mem account:grp_tres=cpu"),
+    ("START", "QOS", "max_tres_per_job=node max_tres_per_job=cpu max_tres_per_job=mem max_tres_per_job=billing max_tres_per_job=gres/gpu"),
+    ("START", "QOS user account", "QOS:max_tres_per_account=node QOS:max_tres_per_job=node QOS:max_tres_per_user=node QOS:grp_tres=node user:max_tres_per_job=node account:grp_tres=node QOS:grp_tres_mins=cpu QOS:grp_tres_mins=node QOS:grp_tres=mem QOS:grp_tres=billing QOS:grp_tres=gres/gpu"),
+    ("SUBMIT", "QOS", "max_tres_per_account=cpu max_tres_per_user=cpu grp_tres=cpu grp_submit_jobs max_tres_mins_per_job=cpu grp_tres_mins=cpu grp_tres_run_mins=cpu max_wall grp_wall max_tres_per_job=cpu max_tres_per_job=node max_tres_per_node=cpu max_submit_jobs_per_account max_submit_jobs min_tres_per_job=cpu"),
+    ("SUBMIT", "QOS user account", "QOS:max_tres_per_job=mem user:grp_tres=cpu user:grp_submit_jobs user:grp_tres_mins=cpu user:grp_tres_run_mins=cpu user:max_tres_per_job=cpu user:max_tres_per_node=cpu user:max_submit_jobs user:max_tres_mins_per_job=cpu user:max_wall account:grp_tres=mem account:grp_wall"),
+)  # fmt: skip
+
+
+def _limits(words: list[str], level: str) -> Limits:
+    found: dict[str, object] = {}
+    for word in words:
+        whose, _, name = word.rpartition(":")
+        if whose in {"", level}:
+            limit, _, tres = name.partition("=")
+            count = 99 if limit.startswith("min_") else 0
+            before = found.get(limit, {})
+            assert isinstance(before, dict)
+            found[limit] = before | {tres: count} if tres else LOW[limit]
+    return Limits(**found)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("when", "levels", "order"), ORDERS)
+def test_limits_are_looked_at_in_slurms_order(when: str, levels: str, order: str) -> None:
+    words = order.split()
+    job = replace(job_of("lab", cpus=2, gpus=1, minutes=5), partitions=("own",))
+    while words:
+        given = {LEVELS[level]: _limits(words, level) for level in levels.split()}
+        site = stage(**given, flags=("DenyOnLimit",) if when == "SUBMIT" else ())
+        stands = stands_in(site, "alice", partition="own", account="lab", qos="fast")
+        looked_at = at_submit(stands) if when == "SUBMIT" else bounds(stands)
+        known, ask = known_of(site, {}, {}, now=NOW), asking(site, job, "own")
+        kept = [one for one in looked_at if (one.row.when is When.SUBMIT) == (when == "SUBMIT")]
+        told = next(one for one in kept if first_broken([one], known, ask=ask))
+        tres = told.row.tres or ""
+        broken = f"{told.row.limit}{'=' if tres else ''}{tres}"
+        assert broken == words[0].rpartition(":")[2]
+        del words[0]

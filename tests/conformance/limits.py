@@ -1,0 +1,215 @@
+"""Draws limits and jobs, and compares what a real Slurm and this service do with the jobs.
+
+limits.py --conf FILE [--scenes N] [--seed N]
+
+As root, beside a Slurm 22.05 that answers. In each scene some limits are set on a QOS, accounts
+and a user of both, jobs are submitted one after the other, and what becomes of each is put
+side by side: the refusal's limit, or its state and the reason why it waits.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from run import HERE, service, spz, state_directory
+
+USER, ACCOUNT, GRADE = "alice", "chem", "high"
+SECONDS = 30
+SETTLES = 3
+"""Seconds after which reasons stand."""
+WHERE: Mapping[str, tuple[str, ...]] = {
+    "qos": ("qos", GRADE),
+    "user": ("user", USER, f"account={ACCOUNT}"),
+    "chem": ("account", ACCOUNT),
+    "research": ("account", "research"),
+}
+TRES = ("cpu", "node", "gres/gpu", "billing", "mem")
+FOR_BOTH = (
+    "GrpJobs",
+    "GrpSubmitJobs",
+    "GrpWall",
+    "GrpTRES",
+    "GrpTRESMins",
+    "GrpTRESRunMins",
+    "MaxTRES",
+    "MaxTRESPerNode",
+    "MaxTRESMins",
+    "MaxWall",
+)
+LIMITS: Mapping[str, tuple[str, ...]] = {
+    "qos": (
+        *FOR_BOTH,
+        "MaxJobsPU",
+        "MaxJobsPA",
+        "MaxSubmitJobsPU",
+        "MaxSubmitJobsPA",
+        "MaxTRESPU",
+        "MaxTRESPA",
+        "MinTRES",
+    ),
+    "user": (*(name for name in FOR_BOTH if name != "GrpWall"), "MaxJobs", "MaxSubmitJobs"),
+    "chem": (*FOR_BOTH, "MaxJobs", "MaxSubmitJobs"),
+    "research": FOR_BOTH,
+}
+SHAPES = (
+    ("-n1",),
+    ("-n2",),
+    ("-n3",),
+    ("-N2",),
+    ("-n1", "--gres=gpu:1"),
+    ("-n1", "--exclusive"),
+    ("-N2", "-n4"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Limits by whom, and the jobs' options."""
+
+    limits: tuple[tuple[str, str, str], ...]
+    """Whose, which, how much."""
+    denies: bool
+    jobs: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        told = " ".join(f"{whose}:{name}={value}" for whose, name, value in self.limits)
+        return f"{told}{' DenyOnLimit' if self.denies else ''} {[' '.join(j) for j in self.jobs]}"
+
+
+def drawn(luck: random.Random) -> Scene:
+    places = [luck.choice(tuple(WHERE)) for _ in range(luck.randint(1, 3))]
+    limits = [(whose, luck.choice(LIMITS[whose])) for whose in places]
+    jobs = [
+        (*luck.choice(SHAPES), f"-t{luck.choice((1, 5, 10, 30))}")
+        for _ in range(luck.randint(1, 4))
+    ]
+    return Scene(
+        tuple((whose, name, _value(luck, name)) for whose, name in dict.fromkeys(limits)),
+        luck.random() < 0.3,
+        tuple(jobs),
+    )
+
+
+def _value(luck: random.Random, name: str) -> str:
+    if "TRES" not in name:
+        return str(luck.choice((1, 2, 10) if "Wall" in name else (1, 1, 2)))
+    tres = luck.choice(TRES)
+    most = luck.choice((10, 30, 60) if "Mins" in name else (1, 2, 4))
+    return f"{tres}={most * (1024 if tres == 'mem' else 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One Slurm: its commands and variables."""
+
+    bin: str
+    environ: Mapping[str, str]
+
+    def run(self, *words: str, user: str | None = None) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [f"{self.bin}/{words[0]}", *words[1:]],
+            env={"PATH": "/usr/bin:/bin", **self.environ},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            user=user,
+            group=user,
+            extra_groups=[] if user else None,
+        )
+
+    def limit(self, scene: Scene, *, taken_away: bool = False) -> None:
+        for whose, name, value in scene.limits:
+            tres = value.partition("=")[0]
+            none = f"{tres}=-1" if "TRES" in name else "-1"
+            kind, *which = WHERE[whose]
+            setting = f"{name}={none if taken_away else value}"
+            self.run("sacctmgr", "-i", "modify", kind, *which, "set", setting)
+        if scene.denies:
+            sign = "-=" if taken_away else "+="
+            self.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", f"flags{sign}DenyOnLimit")
+
+    def submit(self, scene: Scene) -> list[str]:
+        """Ids, or what was refused."""
+        usual = ("sbatch", "--parsable", "-A", ACCOUNT, f"--qos={GRADE}", "-o/dev/null")
+        return [
+            self._one(self.run(*usual, *job, "--wrap", "sleep 99", user=USER)) for job in scene.jobs
+        ]
+
+    def _one(self, done: "subprocess.CompletedProcess[str]") -> str:
+        if done.returncode == 0:
+            return done.stdout.strip()
+        return " ".join(line.rpartition("error: ")[2] for line in done.stderr.splitlines()[:1])
+
+    def became(self, submitted: Sequence[str]) -> list[str]:
+        """State and reason of each, and refusals as they are."""
+        listed = self.run("squeue", "-h", "-o", "%i %T %r").stdout.splitlines()
+        known = dict(line.split(" ", 1) for line in listed if " " in line)
+        found = [known.get(one, f"gone {one}") if one.isdecimal() else one for one in submitted]
+        return [_even(one) for one in found]
+
+    def clear(self, scene: Scene) -> None:
+        self.run("scancel", "-u", USER)
+        self.limit(scene, taken_away=True)
+        for kind, *which in WHERE.values():  # what was used counts no more
+            self.run("sacctmgr", "-i", "modify", kind, *which, "set", "RawUsage=0")
+        end = time.monotonic() + SECONDS
+        while self.run("squeue", "-h").stdout and time.monotonic() < end:
+            time.sleep(0.2)
+
+
+def _even(told: str) -> str:
+    """Whether a job has come to run yet, and why it waits for room, is chance."""
+    state, _, reason = told.partition(" ")
+    if state in {"RUNNING", "CONFIGURING"} or reason in {"Resources", "Priority", "None"}:
+        return "goes"
+    return told
+
+
+def differences(real: Side, ours: Side, *, scenes: int, seed: int) -> Iterator[str]:
+    luck = random.Random(seed)
+    for _ in range(scenes):
+        scene = drawn(luck)
+        for side in (real, ours):
+            side.limit(scene)
+        time.sleep(1)
+        submitted = [side.submit(scene) for side in (real, ours)]
+        time.sleep(SETTLES)
+        there, here = (s.became(ids) for s, ids in zip((real, ours), submitted, strict=True))
+        for side in (real, ours):
+            side.clear(scene)
+        if there != here:
+            yield f"{scene}\n    real {there}\n    ours {here}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status: 1 where something differs."""
+    parser = argparse.ArgumentParser(description="Compare limits with a real Slurm's.")
+    parser.add_argument("--conf", type=Path, required=True)
+    parser.add_argument("--scenes", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args(argv)
+    count = 0
+    with state_directory(keep=False) as home:
+        (home / "site.yaml").write_text((HERE / "site.yaml").read_text())
+        with service(home) as environ:
+            commands = home / "commands"
+            spz("shims", "install", "--prefix", str(commands), environ=environ)
+            real = Side("/usr/bin", {"SLURM_CONF": str(asked.conf)})
+            ours = Side(f"{commands}/bin", {})
+            for line in differences(real, ours, scenes=asked.scenes, seed=asked.seed):
+                print(line, flush=True)
+                count += 1
+    print(f"limits: {asked.scenes} scenes, {count} differences")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
