@@ -55,18 +55,18 @@ def alone(command: "Any") -> bool:
 
 
 def become(command: "Any", words: "list[bytes]") -> None:
-    """Turns into the site's own command. Raises RefusalError if that cannot be started.
-
-    Behind an empty word: into a prompt, with the options that stand there.
-    """
-    if not words[0]:
-        import prompt  # type: ignore[import-not-found]  # noqa: PLC0415 - for scontrol alone
-
-        posix._exit(prompt.run(command, words[1:]))
+    """Turns into the site's own command. Raises RefusalError if that cannot be started."""
     try:
         posix.execve(words[0], words, _environment(command.variables))
     except OSError as error:
         raise _not_started(words[0], error) from None
+
+
+def converse(command: "Any", options: "list[bytes]") -> None:
+    """Turns into a prompt, whose lines are asked with these options in front."""
+    import prompt  # type: ignore[import-not-found]  # noqa: PLC0415 - for scontrol alone
+
+    posix._exit(prompt.run(command, options))
 
 
 def run_behind(words: "list[bytes]", variables: "list[bytes]") -> int:

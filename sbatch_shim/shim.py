@@ -45,12 +45,13 @@ CLOSED = 9
 ASK = b"a"
 EXIT = b"x"
 EXEC = b"c"
+PROMPT = b"m"
 ALSO_RUN = b"b"
 WRITE = b"w"
 STREAMS = {b"o": 1, b"e": 2}
 LINE = b"-\n"
 """Asked for in place of a file: one more line of standard input, for questions."""
-ENDS = (EXIT, EXEC, ASK)
+ENDS = (EXIT, EXEC, PROMPT, ASK)
 NO_SIGNAL = _socket.MSG_NOSIGNAL
 UNKNOWN_FRAME = (
     b"this command does not know what the service wants (frame %b): "
@@ -122,10 +123,11 @@ class Command:
             kind, payload = self.persist(head)
             if kind == EXIT:
                 return max(int(payload), self.theirs)
-            if kind == EXEC:
+            if kind in (EXEC, PROMPT):
                 import seldom  # noqa: PLC0415
 
-                seldom.become(self, payload.split(b"\0")[:-1])
+                turn = seldom.become if kind == EXEC else seldom.converse
+                turn(self, payload.split(b"\0")[:-1])
             asked += payload != LINE
             self.files[payload] = self.fetch(payload)
         raise RefusalError(b"the service asked for more than %d files" % MOST_ASKED)

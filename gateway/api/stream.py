@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from broker.model import octets
 from broker.model.errors import SpzError
 from gateway.api.auth import Scope, caller
 from gateway.api.crowd import Held, Take
@@ -24,7 +25,6 @@ from gateway.api.wire import (
     frame,
     parse_call,
     raw,
-    text,
 )
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
 
@@ -173,7 +173,7 @@ class Wire:
                 self._kept.append(word)
                 continue
             name, error, content = word.payload.split(b"\0", 2)
-            if text(name) == path:
+            if octets.text(name) == path:
                 return Given(content, int(error) if error.isdigit() else 0)
 
     async def first(self, kind: bytes, most: int) -> bytes:
@@ -296,7 +296,7 @@ def read_hello(payload: bytes) -> Hello:
     """Raises BadEnvelope."""
     try:
         place, taken, size = payload.split(b"\0")
-        return Hello(text(place), int(taken), read_window(size))
+        return Hello(octets.text(place), int(taken), read_window(size))
     except ValueError:
         raise BadEnvelope(f"greeting {payload[:60]!r} cannot be read") from None
 

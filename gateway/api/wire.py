@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from broker.model import octets
 from broker.model.errors import Refused
 from broker.model.evolve import evolved
 
@@ -25,6 +26,7 @@ WRITE = b"w"
 """A file to write as the user: its path, NUL, its content. Only a path that was typed, or one
 without a slash, is taken."""
 EXEC = b"c"
+PROMPT = b"m"
 """Run the site's own command in place of this one: its path and arguments, each ended by NUL."""
 ALSO_RUN = b"b"
 """Run the site's own command behind this one, too: the higher exit status is that of both."""
@@ -99,6 +101,9 @@ class Answer:
     code: int = 0
     ask: str | None = None
     exec: tuple[str, ...] | None = None
+    """What the command becomes: path and arguments."""
+    prompt: tuple[str, ...] | None = None
+    """Lines are read and each is a command of its own, with these options in front."""
     also: tuple[str, ...] | None = None
     """The site's own command, to be run when this is said.
 
@@ -114,7 +119,7 @@ def parse_call(body: bytes, peer: Peer) -> Call:
     (version, request), rest = _fields(body, OWN, "header")
     if version != VERSION:
         raise BadEnvelope(
-            f"request of wire version {text(version)[:20]!r}, not {text(VERSION)!r}",
+            f"request of wire version {octets.text(version)[:20]!r}, not {octets.text(VERSION)!r}",
             hint="install the commands again: spz shims install",
         )
     said = _known(rest) if len(rest) <= LONGEST_KNOWN else _said(rest)
@@ -128,7 +133,7 @@ def _said(data: bytes) -> Call:
     environment, rest = _counted(rest, "variable")
     files = _files(rest)
     return Call(
-        program=text(fixed[0]),
+        program=octets.text(fixed[0]),
         argv=tuple(_texts(argv)),
         peer=NOBODY,
         request="",
@@ -145,14 +150,9 @@ _known = lru_cache(MOST_KNOWN)(_said)
 """Loops say the same over and over: it is read once."""
 
 
-def text(data: bytes) -> str:
-    """Bytes of a path, argument or variable as text; `raw` gives the same bytes back."""
-    return data.decode("utf-8", "surrogateescape")
-
-
 def raw(value: str | bytes) -> bytes:
-    """The bytes that `text` was made from."""
-    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+    """What is said as it travels."""
+    return value if isinstance(value, bytes) else octets.raw(value)
 
 
 def frames(answer: Answer) -> bytes:
@@ -186,6 +186,8 @@ def _end(answer: Answer) -> bytes:
         return frame(ASK, raw(answer.ask))
     if answer.exec is not None:
         return frame(EXEC, _words(answer.exec))
+    if answer.prompt is not None:
+        return frame(PROMPT, _words(answer.prompt))
     return frame(EXIT, b"%d" % answer.code)
 
 
@@ -210,11 +212,11 @@ def _counted(data: bytes, what: str) -> tuple[list[bytes], bytes]:
 
 def _number(field_: bytes, what: str, *, base: int = 10) -> int:
     if not field_.isdigit() or len(field_) > 12:
-        raise BadEnvelope(f"{what} is {text(field_)[:20]!r}, not a number")
+        raise BadEnvelope(f"{what} is {octets.text(field_)[:20]!r}, not a number")
     try:
         return int(field_, base)
     except ValueError:
-        raise BadEnvelope(f"{what} is {text(field_)!r}, not a number") from None
+        raise BadEnvelope(f"{what} is {octets.text(field_)!r}, not a number") from None
 
 
 def _request(field_: bytes) -> str:
@@ -225,14 +227,14 @@ def _request(field_: bytes) -> str:
 
 def _texts(fields: list[bytes]) -> list[str]:
     """`text` of each, in one go: an environment has hundreds."""
-    return text(b"\0".join(fields)).split("\0") if fields else []
+    return octets.text(b"\0".join(fields)).split("\0") if fields else []
 
 
 def _folder(field_: bytes) -> str:
     """A relative one would be taken from wherever the service or an agent happens to be."""
     if field_ and not field_.startswith(b"/"):
-        raise BadEnvelope(f"working directory {text(field_)!r} is no absolute path")
-    return text(field_)
+        raise BadEnvelope(f"working directory {octets.text(field_)!r} is no absolute path")
+    return octets.text(field_)
 
 
 def _environ(entries: list[bytes]) -> dict[str, str]:
@@ -248,7 +250,7 @@ def _files(data: bytes) -> dict[str, Given]:
         end = start + _number(length, "file length")
         if end > len(content):
             raise BadEnvelope("request ends within a file")
-        files[text(path)] = Given(content[start:end], _number(error, "file status"))
+        files[octets.text(path)] = Given(content[start:end], _number(error, "file status"))
         start = end
     if start != len(content):
         raise BadEnvelope(f"{len(content) - start} bytes stand behind the files")

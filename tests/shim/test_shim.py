@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.api.wire import ALSO_RUN, ASK, ERR, EXEC, EXIT, LINE, OUT, Call, frame
+from gateway.api.wire import ALSO_RUN, ASK, ERR, EXEC, EXIT, LINE, OUT, PROMPT, Call, frame
 from sbatch_shim.install import PROGRAMS
 from tests.shim.conftest import BARE, Commands
 from tests.shim.service import Service, http
@@ -442,7 +442,7 @@ SESSION = (
 def test_a_prompt_sends_each_line_as_a_command_of_its_own(
     commands: Commands, typed: bytes, printed: bytes, sent: list[str], code: int
 ) -> None:
-    prompt = http(frame(EXEC, b"\0-o\0"))
+    prompt = http(frame(PROMPT, b"-o\0"))
     failed = [line.endswith("foo") for line in sent]
     answers = [
         http(frame(OUT, b"<%d>" % number) + frame(EXIT, b"1" if bad else b"0"))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from broker.model import octets
 from broker.model.site import Site
 from gateway.api.desk import Desk
 from gateway.api.programs.both import Both
 from gateway.api.stream import Exec, Interactive, Line
 from gateway.api.stream import Program as Talking
 from gateway.api.text import Program
-from gateway.api.wire import STDIN, Answer, Call, text
+from gateway.api.wire import STDIN, Answer, Call
 from gateway.passthrough.base import (
     Border,
     SiteSlurm,
@@ -18,7 +19,7 @@ from gateway.passthrough.base import (
     submission,
 )
 from gateway.passthrough.learnt import Learnt
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.parse import look
 
 CONTROLLERS = frozenset(("sacctmgr", "sdiag", "sreport", "sshare"))
@@ -70,7 +71,7 @@ class Beside:
                 return await run(desk, call, line)
             path = self.site.command(name)
             if path is None:
-                raise GrammarError(error_line(name, NO_COMMAND.format(name)), FAILURE)
+                raise failed(name, NO_COMMAND.format(name))
             raise Exec((path, *call.argv))
 
         return talk
@@ -122,7 +123,7 @@ def batch_text(call: Call) -> str | None:
     name = seen.script or STDIN
     for path, given in call.files.items():
         if not given.error and (path == name or path.endswith("/" + name)):
-            return text(given.content)
+            return octets.text(given.content)
     return None
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+from broker.model import octets
 from gateway.api.desk import Desk
 from gateway.api.programs.iterate import iterated, repeated
 from gateway.api.programs.merged import Listing, merged
 from gateway.api.programs.reading import read_options, reader
 from gateway.api.programs.structured import FORMS, LIST
 from gateway.api.text import Program
-from gateway.api.wire import Answer, Call, raw, text
+from gateway.api.wire import Answer, Call, raw
 from gateway.passthrough.base import HEADLESS, Border, shares, without
 from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import warning_line
@@ -62,7 +63,7 @@ class Both:
         answer = await self.program(desk, replace(call, argv=listing.ours))
         if answer.code:
             return await self.program(desk, call)
-        lines = answer.out if isinstance(answer.out, str) else text(answer.out)
+        lines = answer.out if isinstance(answer.out, str) else octets.text(answer.out)
         if listing.dated:
             options = read_options(desk, call)
             date = headline(reader(desk, call, desk.snapshot(), options=options))
@@ -80,7 +81,7 @@ class Both:
         while answer.rest is not None:
             answer = await answer.rest
             content += raw(answer.out)
-        document = text(content)
+        document = octets.text(content)
         return replace(answer, out="", also=("", DOCUMENT, document, self.path, *call.argv))
 
     def _two(self, call: Call) -> tuple[Call, list[str]]:

@@ -108,7 +108,7 @@ class Show:
         ctx = reader(desk, call, snap, options=options)
         by = await structured.asker(desk, call, options)
         if not options.words:
-            return Answer(exec=("", *call.argv))
+            return Answer(prompt=call.argv)
         words = options.words[1:]
         asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
         return await _keyword(options.words, self.keywords)(asked)

@@ -158,5 +158,5 @@ def test_help_is_what_the_option_of_that_name_tells() -> None:
 
 
 def test_without_a_command_there_is_a_prompt_with_the_options_that_were_given() -> None:
-    assert scontrol("").exec == ("",)
-    assert scontrol("-o --all").exec == ("", "-o", "--all")
+    assert scontrol("").prompt == ()
+    assert scontrol("-o --all").prompt == ("-o", "--all")
