@@ -2,7 +2,7 @@
 
 import os
 
-from . import kit
+from . import kit, profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def order_for(place: "Place", step: "dict[str, Any]", options: Options) -> Order
     """What the supervisor of that place is given."""
     kit.complete(step, place.attempt, ours=options.ours)
     step["key"], step["node"] = place.key, options.node
+    if options.ours and place.key.endswith("/batch"):
+        step["profile"] = profile.prepare()
     order = Order(place.key, os.path.abspath(place.folder), step=step, node=options.node)
     order.door = place.door
     order.wake = options.wake
