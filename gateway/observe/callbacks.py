@@ -17,6 +17,7 @@ from typing import Protocol
 
 from accounting.ids import JobId
 from broker.model import events as ev
+from broker.model import octets
 from broker.model.facts import JobFact
 from broker.model.ids import Digest
 from broker.model.job import Job, JobState, Owner
@@ -126,7 +127,7 @@ class Callbacks:
     def _call(self, call: Call) -> None:
         job, asked = call.job, call.managed
         try:
-            script = self._blob(call.script).decode("utf-8", "surrogateescape")
+            script = octets.text(self._blob(call.script))
             own = job.spec.steps[0].environment if job.spec.steps else None
             given = self._unpack(self._blob(own)) if own is not None else {}
             found = {**given, **variables(job, asked, call.status)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.change import Change, may_make
+from broker.model import octets
 from broker.model.commands import ChangeBook
 from broker.model.errors import Conflict, Denied
 from gateway.api.desk import Desk
@@ -130,7 +131,7 @@ class Order:
         return Answer(
             out=out,
             err="".join(f"sacctmgr: {line}\n" for line in lines),
-            write=(path or f"{known.cluster}.cfg", content.encode("utf-8", "surrogateescape")),
+            write=(path or f"{known.cluster}.cfg", octets.raw(content)),
         )
 
     async def _loaded(self) -> Answer:
@@ -145,7 +146,7 @@ class Order:
             return Answer(err=NO_FILE.format(path, os.strerror(given.error)), code=1)
         known = self._known()
         clean = any(word.lower() == "clean" for word in self.words)
-        text = given.content.decode("utf-8", "surrogateescape")
+        text = octets.text(given.content)
         try:
             change, out = bookfile.loaded(text, known, clean=clean)
         except OrderError as error:
