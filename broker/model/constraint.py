@@ -68,18 +68,17 @@ def holds(expression: Expression, features: AbstractSet[str]) -> bool:
 
 
 def kinds(expression: Expression) -> tuple[Counted, ...]:
-    """Of `a*2&b*1` the sorts of nodes that are asked for; a single count is met by nodes alike."""
-    found = tuple(one for one in _together(expression) if isinstance(one, Counted))
-    return found if len(found) > 1 else ()
+    """The sorts of nodes that are asked for, each so many times at least: two of `a*2&b*1`."""
+    return tuple(one for one in _together(expression) if isinstance(one, Counted))
 
 
 def suits(expression: Expression, features: AbstractSet[str]) -> bool:
-    """Whether a node with these features may be one of several that meet the expression."""
-    sorts = kinds(expression)
-    if not sorts:
-        return holds(expression, features)
-    rest = (one for one in _together(expression) if one not in sorts)
-    return all(holds(one, features) for one in rest) and any(holds(s, features) for s in sorts)
+    """Whether a node with these features may be one of several that meet the expression.
+
+    Beyond the counts it may be any: `-N4 -C a*2` has two nodes with `a`, and two more (22.05).
+    """
+    rest = (one for one in _together(expression) if not isinstance(one, Counted))
+    return all(holds(one, features) for one in rest)
 
 
 def _together(expression: Expression) -> Iterator[Expression]:

@@ -63,8 +63,13 @@ def test_what_is_no_constraint_is_refused_with_the_text_of_slurm(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "counts", "features", "suited"),
     [
-        ("a*2", [], {"b"}, False),
+        ("a", [], {"a"}, True),
+        ("a", [], {"b"}, False),
+        ("a*2", [2], {"a"}, True),
+        ("a*2", [2], {"b"}, True),
+        ("a*2&c", [2], {"a"}, False),
         ("[a*2&b*4]", [2, 4], {"b"}, True),
+        ("[a*2&b*4]", [2, 4], {"c"}, True),
         ("a*2&b*1&c", [2, 1], {"b"}, False),
         ("a*2&b*1&c", [2, 1], {"b", "c"}, True),
         ("(a|x)*2&b*1", [2, 1], {"x"}, True),

@@ -43,6 +43,13 @@ def rooms(*cpus: int, gpus: int = 2) -> list[Room]:
     ("constraint", "more", "nodes"),
     [
         ("[a*1&b*1]", {}, ["n1", "n4"]),
+        ("a*2", {}, ["n1", "n2"]),
+        ("b*2", {}, ["n3", "n4"]),
+        ("b*3", {}, None),
+        ("b*2", {"min_nodes": 4, "max_nodes": 4}, ["n1", "n2", "n3", "n4"]),
+        ("b*3", {"min_nodes": 4, "max_nodes": 4}, None),
+        ("a*2", {"min_nodes": 4, "max_nodes": 4}, ["n1", "n2", "n3", "n4"]),
+        ("b*1", {"min_nodes": 2, "max_nodes": 2}, ["n1", "n3"]),
         ("[a*2&b*2]", {}, ["n1", "n2", "n3", "n4"]),
         ("[a*2&b*3]", {}, None),
         ("[b*1&a*3]", {}, ["n1", "n2", "n3", "n4"]),  # n3 is both: it is wanted as an a
