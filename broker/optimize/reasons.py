@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.model.build import Volume
 from broker.model.offer import BuyPolicy, Market, Offer
 from broker.model.rates import Rates
 from broker.optimize.ages import old, told
 from broker.optimize.catalog import Shape
 from broker.optimize.cooldown import OVER_QUOTA, Cooling
-from broker.optimize.costs import days
+from broker.optimize.costs import DISKS, days
 from broker.optimize.query import FABRIC, Query, boot_weight
 
 
@@ -131,6 +132,12 @@ def old_rates(policy: BuyPolicy, region: str, known: Rates, *, now: int) -> str:
     """What is said of the rates of volumes and addresses that count there, where they are old."""
     day = days(policy, region, known)
     return old(day, now, old_days=policy.old_days, what="rates of volumes and addresses")
+
+
+def old_volume(volume: Volume, region: str, known: Rates, *, now: int) -> str:
+    """What is said of a volume's rate where that is old."""
+    rate = known.of(DISKS[volume.kind].gib, region)
+    return old(rate.as_of, now, what="rate of volumes")
 
 
 def price_told(offer: Offer, now: int, *, old_days: int) -> str:

@@ -14,10 +14,12 @@ from accounting.ledger import Entry
 from accounting.rollup import HOUR
 from broker.model.commands import PostEntries
 from broker.model.errors import BadOption, Refused
+from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.zone import is_zone, zone_of
 from gateway.query import focus, spending
 from gateway.query.bills import BillError, by_machine, read_bill
+from gateway.query.prices import old_price
 from sbatch_shim.grammar.instants import Zone
 
 Json = dict[str, Any]
@@ -89,6 +91,7 @@ def money(explorer: Explorer | None = None) -> APIRouter:
             "by": words,
             "rows": rows,
             "micro_usd": sum(amount for *_, amount in rows if isinstance(amount, int)),
+            "old_price": _old_price(desk.snapshot(), asked.until),
         }
 
     @routes.get("/v1/focus")
@@ -129,6 +132,11 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         }
 
     return routes
+
+
+def _old_price(seen: Snapshot, until: int) -> str | None:
+    """That a machine which is being paid for has an old price, where the time reaches till now."""
+    return old_price(seen.nodes.values(), seen.site, seen.at) if until >= seen.at else None
 
 
 Bill = dict[tuple[str, int], int]

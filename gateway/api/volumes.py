@@ -11,6 +11,7 @@ from broker.model.site import Site
 from broker.model.spec import Resources, TaskSpec, Where
 from broker.model.volume import ApplyVolume, DeleteVolume, NamedVolume, VolumeState, users_of
 from broker.optimize.costs import hourly
+from broker.optimize.reasons import old_volume
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, caller, desk_of, writer
 from gateway.api.job_views import Json
@@ -110,6 +111,7 @@ def view(one: NamedVolume, seen: Snapshot) -> Json:
         "name_on_cloud": one.id or None,
         "error_message": one.told or None,
         "micro_usd_per_hour": hourly(one.disk, one.region, seen.site.rates),
+        "old_price": old_volume(one.disk, one.region, seen.site.rates, now=seen.at) or None,
     }
 
 

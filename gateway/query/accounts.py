@@ -163,6 +163,8 @@ COLUMNS = (
     A("WorkDir",             20, TEXT,     texts.work_dir,      TEXT,      None),
     # ours: not in Slurm's lists of columns, so that those stay as they are
     A("Cost",                14, MONEY,    past.cost,           TEXT,      None, help=False),
+    A("CostRate",            14, MONEY,    past.cost_rate,      TEXT,      None, help=False),
+    A("CostRateAge",         70, TEXT,     past.old_rate,       TEXT,      None, help=False),
 )
 # fmt: on
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from broker.model.job import Job, Step
-from gateway.query.accounts import COLUMNS, COST
+from gateway.query.accounts import COLUMNS
 from gateway.query.column import Account
 from gateway.query.context import Context
 from gateway.query.width import must_fit, width_of
@@ -79,7 +79,7 @@ def find(name: str) -> Account:
     if short in REMOVED:
         raise RemovedFieldError(*REMOVED[short])
     for account in COLUMNS:
-        whole = account.name == COST
+        whole = not account.help
         if account.name.lower() == short or (not whole and account.name.lower().startswith(short)):
             return account
     raise UnknownFieldError(name)

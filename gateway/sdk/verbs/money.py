@@ -12,7 +12,7 @@ from gateway.api.zone import read_zone
 from gateway.query.dollars import usd
 from gateway.query.spending import FILTERS
 from gateway.sdk.client import Json
-from gateway.sdk.show import table
+from gateway.sdk.show import below, table
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 
@@ -145,7 +145,7 @@ def as_table(told: Json) -> str:
     head = (*(word.upper() for word in told["by"]), "USD")
     lines = [(*labels, usd(amount)) for labels, amount in _rows(told)]
     total = (*("TOTAL" if place == 0 else "" for place in range(len(told["by"]))),)
-    return table(head, [*lines, (*total, usd(told["micro_usd"]))])
+    return table(head, [*lines, (*total, usd(told["micro_usd"]))]) + below([told])
 
 
 def as_csv(told: Json) -> str:

@@ -57,13 +57,14 @@ def _settled(service: Client, name: str, moving: str) -> Json | None:
 
 
 def ls(given: Values, counter: Counter) -> int:
-    told = counter.service.get("/v1/volumes", all_users=given["all_users"])
-    found = [one for one in told["volumes"] if not given["words"] or one["name"] in given["words"]]
+    reply = counter.service.get("/v1/volumes", all_users=given["all_users"])
+    found = [one for one in reply["volumes"] if not given["words"] or one["name"] in given["words"]]
     missing = sorted(set(given["words"]) - {one["name"] for one in found})
     if missing:
         counter.say(f"no volume {', '.join(missing)}")
-    text = show.listed(COLUMNS, found, told["at"], also=show.wide({**given, "all_users": True}))
-    counter.show(found, given, lambda: text if found else "No existing volumes.")
+    text = show.listed(COLUMNS, found, reply["at"], also=show.wide({**given, "all_users": True}))
+    told = f"{text}{show.below(found)}" if found else "No existing volumes."
+    counter.show(found, given, lambda: told)
     return 0
 
 

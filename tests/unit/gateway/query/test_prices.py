@@ -11,6 +11,7 @@ from broker.model.site import Elastic, Partition, Site
 from gateway.query.dollars import beside, oldest
 from gateway.query.fields import COLUMNS
 from gateway.query.prices import old_price
+from gateway.query.rows import read_fields
 from tests.contract.records import node
 from tests.unit.broker.made import machine
 from tests.unit.gateway.query.records import NOON, context, running
@@ -81,3 +82,10 @@ def test_squeue_tells_the_age_of_what_a_job_costs_an_hour() -> None:
     held = bought(OLDER)
     assert column(running(), context(nodes={held.name: held})) == OLDEST
     assert column(running(), context()) == "N/A"
+
+
+def test_sacct_tells_the_age_of_what_a_job_costs_an_hour() -> None:
+    (field,) = read_fields("CostRateAge%70")
+    held = bought(OLDER)
+    assert field.job(running(), context(nodes={held.name: held})) == OLDEST
+    assert field.job(running(), context()) == ""

@@ -13,6 +13,7 @@ TOLD = {
     "by": ["account", "day"],
     "rows": [["lab", "2026-01-01", 1_500_000], ["", "2026-01-02", 250_000]],
     "micro_usd": 1_750_000,
+    "old_price": None,
 }
 
 
@@ -30,6 +31,12 @@ def test_csv_has_dollars_to_the_micro_dollar() -> None:
         "lab,2026-01-01,1.500000",
         "-,2026-01-02,0.250000",
     ]
+
+
+def test_that_prices_of_what_runs_are_old_is_said_below_the_table() -> None:
+    said = "price of 2025-04-04, 605 days old: `spz catalog refresh`"
+    assert money.as_table({**TOLD, "old_price": said}).splitlines()[-1] == said
+    assert said not in money.as_csv({**TOLD, "old_price": said})
 
 
 def test_a_picture_is_an_svg_whose_longest_bar_is_the_dearest() -> None:
