@@ -15,7 +15,7 @@ from broker.ports import Provider
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.provision.reconcile import difference, nodes_of
 from gateway.api.holders import GRACE, Holders
-from gateway.store.feed import Consumer, feed
+from gateway.store.feed import Feeders
 from gateway.store.rollup import MOST
 from gateway.store.sql import SqlStore
 
@@ -34,7 +34,7 @@ class Sweep:
     store: SqlStore
     log: Any
     holders: Holders
-    consumers: Sequence[Consumer] = ()
+    feeders: Feeders | None = None
     """Accounting plugins."""
     aging: Callable[[], object] = lambda: None
     """Takes out records that are old."""
@@ -105,8 +105,8 @@ class Sweep:
         with contextlib.suppress(Busy):
             while self.store.roll_up() >= MOST:
                 pass
-            for consumer in self.consumers:
-                feed(self.store, consumer, self.log)
+            if self.feeders is not None:
+                self.feeders.wake()
 
     def _prune(self) -> None:
         """Requests older than a day are not asked again; old records go as is configured."""

@@ -45,6 +45,7 @@ from gateway.api.jobs import router
 from gateway.api.metrics import metrics
 from gateway.api.money import money
 from gateway.api.offers import offers
+from gateway.api.plugins import plugins
 from gateway.api.programs.table import programs
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
@@ -62,7 +63,7 @@ from gateway.observe.post import Post, both, send, usable
 from gateway.staging import staging
 from gateway.store.aging import aging
 from gateway.store.backup import backup_store
-from gateway.store.feed import Consumer
+from gateway.store.feed import Feeders, loaded
 from gateway.store.sql import SqlStore, open_store
 from gateway.sweep import Sweep
 from gateway.translate.orders import OrderBook
@@ -227,6 +228,7 @@ def build(paths: Paths, config: Config) -> Service:
     )
     desk = _desk(config, inside)
     desk.archive = old = aging(store, heart.clock, config)
+    feeders = Feeders(store, loaded(entry_points(group="skypurza.accounting"), log), log)
     sweep = Sweep(
         heart=heart,
         providers=providers,
@@ -234,7 +236,7 @@ def build(paths: Paths, config: Config) -> Service:
         store=store,
         log=log,
         holders=desk.holders,
-        consumers=_plugins(),
+        feeders=feeders,
         aging=old,
     )
     heart.workers, heart.sweep, workers.missed = workers, sweep, sweep.doubt
@@ -247,7 +249,13 @@ def build(paths: Paths, config: Config) -> Service:
         heart=heart,
         workers=workers,
         store=store,
-        app=build_app(desk, commands.standing(), log=log, routers=routers, key=config.http.key()),
+        app=build_app(
+            desk,
+            commands.standing(),
+            log=log,
+            routers=[*routers, plugins(feeders)],
+            key=config.http.key(),
+        ),
         site=inside.site,
         providers=providers,
         reread=reread,
@@ -389,11 +397,6 @@ def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]
     past = engine.store.jobs_named
     post = Post(lambda mail: send(program, mail), log, past=lambda base: past([base]))
     return both(said, lambda facts: post.tell(facts, engine.world.jobs))
-
-
-def _plugins() -> list[Consumer]:
-    """What installed packages name in the entry point group of accounting plugins."""
-    return [found.load()() for found in entry_points(group="skypurza.accounting")]
 
 
 def _uid_of(name: str) -> int | None:

@@ -20,7 +20,7 @@ from broker.model.ids import digest_of
 from gateway.store import records, rows
 from gateway.store import statements as do
 from gateway.store import tables as t
-from gateway.store.rollup import CONSUMER, Reader
+from gateway.store.rollup import CONSUMER, POSITIONS, Reader
 
 PAGE = 2000
 """Jobs, events or entries that go in one file and one transaction."""
@@ -87,7 +87,7 @@ def old(reader: Reader, kind: str, before: int) -> Rows:
 
 def _summed(reader: Reader) -> int:
     """Up to which entry the sums and every plugin have come."""
-    rows = reader.read(select(t.positions.c.consumer, t.positions.c.seq), {})
+    rows = reader.read(POSITIONS, {})
     found: dict[str, int] = dict(map(tuple, rows))
     return min(found.values()) if CONSUMER in found else 0
 

@@ -19,6 +19,7 @@ MOST = 5000
 TRIES = 5
 LAST = select(func.max(t.ledger.c.seq))
 POSITION = select(t.positions.c.seq).where(t.positions.c.consumer == bindparam("consumer"))
+POSITIONS = select(t.positions.c.consumer, t.positions.c.seq)
 FIRST_USE = select(func.min(t.usage.c.start)).where(
     t.usage.c.span == sums.HOUR, t.usage.c.tres == "cpu"
 )
@@ -73,6 +74,10 @@ class Sums:
     def position(self: Reader, consumer: str) -> int:
         """The number of the last entry that it has had; 0 where it had none."""
         return _position(self, consumer)
+
+    def positions(self: Reader) -> dict[str, int]:
+        """How far every consumer has come."""
+        return {str(consumer): int(seq) for consumer, seq in self.read(POSITIONS, {})}
 
     def entries_after(self: Reader, last: int, most: int) -> list[tuple[int, Entry]]:
         """Entries with their numbers, in their order."""

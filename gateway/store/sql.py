@@ -162,10 +162,21 @@ class SqlStore:
         """Entries of the ledger with their numbers, in their order."""
         return self.history.entries_after(last, most)
 
-    def keep_position(self, consumer: str, seq: int) -> None:
-        """Raises Busy."""
+    def positions(self) -> Mapping[str, int]:
+        """How far every consumer has come."""
+        return self.history.positions()
+
+    def last_entry(self) -> int:
+        """The highest number of an entry."""
+        return self.history.last_entry()
+
+    def keep_position(self, consumer: str, seq: int | None) -> None:
+        """Up to which entry it has come; None: there is no such consumer. Raises Busy."""
         with told(self._name), self._writer.transaction() as cursor:
-            self._writes.put_position.run(cursor, [{"consumer": consumer, "seq": seq}])
+            if seq is None:
+                self._writes.drop_position.run(cursor, [{"gone_consumer": consumer}])
+            else:
+                self._writes.put_position.run(cursor, [{"consumer": consumer, "seq": seq}])
 
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars from an instant on, by account, user, QOS and partition."""

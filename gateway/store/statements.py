@@ -110,6 +110,7 @@ class Writes:
         self.put_counters = self._upsert(t.counters)
         self.put_lease = self._upsert(t.leases)
         self.put_position = self._upsert(t.positions)
+        self.drop_position = self._dropped(t.positions)
         self.add_usage, self.add_costs = self._summed(t.usage), self._summed(t.costs)
         self.part_node = self._ready(PART_NODE, t.nodes, {"gone_name": "name"})
         self.forget_requests = self._ready(FORGET_REQUESTS, t.requests, {"before": "at"})

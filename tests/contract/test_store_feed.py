@@ -1,15 +1,17 @@
 """Accounting plugins get every entry, in order, from where they stand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from accounting.ids import AccountName, JobId, UserName
 from accounting.ledger import Entry, Payer, usage
 from accounting.tres import Tres
-from gateway.store.feed import MOST, feed
+from broker.model.errors import Conflict, Refused, Unknown
+from gateway.store.feed import MOST, PATIENCE, Feeders, feed, loaded
 from gateway.store.sql import SqlStore, open_store
 from tests.unit.gateway.store.conftest import Standing
 
@@ -27,6 +29,8 @@ class Log:
 
     def exception(self, event: str, **_: object) -> None:
         self.said.append(event)
+
+    error = warning = exception
 
 
 @dataclass
@@ -85,3 +89,135 @@ def test_consumers_do_not_stand_in_each_others_way(store: SqlStore) -> None:
     feed(store, one, Log())
     assert feed(store, other, Log()) == 2
     assert store.roll_up() == 2
+
+
+@dataclass
+class Hanging(Kept):
+    """Takes nothing until it may."""
+
+    may: Event = field(default_factory=Event)
+    came: Event = field(default_factory=Event)
+
+    def receive(self, entries: Sequence[tuple[int, Entry]]) -> None:
+        self.came.set()
+        assert self.may.wait(10)
+        super().receive(entries)
+        self.came.clear()
+
+
+class Broken(Kept):
+    def position(self) -> int | None:
+        raise OSError("its database is gone")
+
+
+def test_a_plugin_that_hangs_keeps_nobody_waiting_and_is_told_of_once(store: SqlStore) -> None:
+    slow, quick, log, now = Hanging(name="slow"), Kept(name="quick"), Log(), [0.0]
+    feeders = Feeders(store, [slow, quick], log)
+    for feeder in feeders.known.values():
+        feeder.clock = lambda: now[0]
+    post(store, 1, 3)
+    feeders.wake()
+    assert slow.came.wait(10)
+    until(lambda: len(quick.had) == 3 and feeders.known["quick"].busy_since is None)
+    now[0] = PATIENCE + 1
+    feeders.wake()
+    feeders.wake()
+    assert log.said == ["accounting.plugin_hangs"]
+    assert [(one.name, one.position, one.state) for one in feeders.standings()] == [
+        ("quick", 3, "waits"),
+        ("slow", 0, "takes"),
+    ]
+    with pytest.raises(Conflict, match="is taking entries"):
+        feeders.set("slow", 1)
+    slow.may.set()
+    until(lambda: len(slow.had) == 3)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    pause = Event()
+    for _ in range(1000):
+        if holds():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never came to be so")
+
+
+def test_one_that_cannot_be_made_or_tells_no_position_stops_nothing(store: SqlStore) -> None:
+    log = Log()
+
+    class Entrance:
+        name = "odd"
+
+        def load(self) -> Callable[[], Kept]:
+            raise ImportError("no module")
+
+    assert loaded([Entrance()], log) == []
+    post(store, 1, 2)
+    assert feed(store, Broken(), log) == 0
+    assert log.said == ["accounting.plugin_broken", "accounting.plugin"]
+
+
+def test_two_of_one_name_would_share_a_position_and_the_second_is_left_out(store: SqlStore) -> None:
+    log, first = Log(), Kept()
+    feeders = Feeders(store, [first, Kept()], log)
+    assert [one.consumer for one in feeders.known.values()] == [first]
+    assert log.said == ["accounting.plugin_twice"]
+
+
+def test_a_position_is_listed_and_set_and_entries_come_from_there(store: SqlStore) -> None:
+    one = Kept(name="one")
+    feeders = Feeders(store, [one], Log())
+    post(store, 1, 5)
+    store.roll_up()
+    feeders.known["one"].once()
+    assert [(s.name, s.position, s.behind) for s in feeders.standings()] == [
+        ("one", 5, 0),
+        ("sums", 5, 0),
+    ]
+    one.had.clear()
+    feeders.known["one"].set(3)
+    assert feeders.known["one"].once() == 2
+    assert sorted(one.had) == [4, 5]
+
+
+def test_a_position_that_cannot_be_is_refused_by_name(store: SqlStore) -> None:
+    feeders = Feeders(store, [Kept(name="one"), Kept(name="own", own=True)], Log())
+    post(store, 1, 2)
+    for name, seq, error, said in (
+        ("none", 0, Unknown, "no accounting plugin 'none'"),
+        ("sums", 0, Unknown, "no accounting plugin 'sums'"),
+        ("one", 3, Refused, "no entry has the number 3"),
+        ("one", -1, Refused, "no entry has the number -1"),
+        ("own", 1, Refused, "keeps its position itself"),
+    ):
+        with pytest.raises(error, match=said):
+            feeders.set(name, seq)
+
+
+def test_what_waits_for_a_plugin_that_is_gone_waits_no_more_once_it_is_forgotten(
+    store: SqlStore,
+) -> None:
+    post(store, 1, 1)
+    store.keep_position("old", 1)
+    feeders = Feeders(store, [Kept(name="here")], Log())
+    assert [(s.name, s.state) for s in feeders.standings()] == [("here", "waits"), ("old", "gone")]
+    with pytest.raises(Refused, match="plugin here is installed"):
+        feeders.forget("here")
+    feeders.forget("old")
+    assert [s.name for s in feeders.standings()] == ["here"]
+    store.roll_up()
+    with pytest.raises(Refused, match="sums are those of reports"):
+        feeders.forget("sums")
+    with pytest.raises(Unknown, match="was ever here"):
+        feeders.forget("old")
+
+
+def test_nothing_is_purged_that_a_plugin_has_not_had_though_it_never_took_any(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    post(store, 1, 2)
+    store.roll_up()
+    feed(store, Broken(name="new"), Log())
+    assert store.purge("ledger", 10_000, archive=None, cluster="c") == 0
+    store.keep_position("new", None)
+    assert store.purge("ledger", 10_000, archive=None, cluster="c") == 2
