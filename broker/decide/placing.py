@@ -1,24 +1,25 @@
 """From a plan to facts: elements split off, nodes intended, shares given, reasons noted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from accounting.ids import JobId
 from accounting.ledger import Payer
-from accounting.tres import Tres
 from broker.decide.arrays import split, without
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.model.node import Node, NodeState
-from broker.model.offer import Offer, Ranked
+from broker.model.offer import Ranked
 from broker.model.site import Elastic
 from broker.optimize.query import warm_seconds
 from broker.schedule.accrued import payer_of
 from broker.schedule.fit import even_shares, room
+from broker.schedule.holding import schedulable
 from broker.schedule.view import Buy, Plan, Start, Wait
 from broker.world import World
+from sbatch_shim.grammar.hostlist import sorted_names
 
 MAX_RUNGS = 50
 """Offers kept with a purchase; a walk that long has met every kind of refusal."""
@@ -61,7 +62,8 @@ class Placing:
         self.bases[job_id] = without(job, task)
         return replace(job, id=element)
 
-    def _place(self, job: Job, partition: str, shares: tuple[Share, ...], *, choice: str) -> None:
+    def _place(self, job: Job, partition: str, given: Iterable[Share], *, choice: str) -> None:
+        shares = in_order(given)
         self.facts.append(
             ev.Placed(job=job.id, at=self.now, partition=partition, shares=shares, choice=choice)
         )
@@ -135,10 +137,10 @@ class Placing:
         self.facts.append(ev.Waits(job=job_id, at=self.now, reason=wait.reason, detail=wait.detail))
 
 
-def schedulable(offer: Offer, elastic: Elastic) -> Tres:
-    """What a machine of this offer has for jobs (HOUSE 8: 95 % of the memory by default)."""
-    memory = offer.mem_mib * elastic.buy.memory_share_percent // 100
-    return Tres(cpu=offer.cpus, mem_mib=memory, node=1, gres=offer.gres)
+def in_order(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """As lists of nodes show them: the batch step is on the first, and ranks count from there."""
+    by_name = {share.node: share for share in shares}
+    return tuple(by_name[NodeName(name)] for name in sorted_names(by_name))
 
 
 def _why_here(start: Start) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from broker.decide.ending import never_ran
-from broker.decide.placing import Placing
+from broker.decide.placing import Placing, in_order
 from broker.decide.submit import fresh_ids
 from broker.model import events as ev
 from broker.model import nodeevents as nev
@@ -52,7 +52,7 @@ def replaced(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     buy = Buy(job.partition, (name,), (rung,), ())
     made = placing.intended(name, buy, elastic, payer=payer_of(job, job.attempt))
     fresh = replace(made, group=f"{made.group}{SECOND}{made.launch}", build=node.build)
-    shares = tuple(_moved(share, node, fresh) for share in job.shares)
+    shares = in_order(_moved(share, node, fresh) for share in job.shares)
     told = f"{fresh.name} in place of {node.name}: {why}"
     return [
         nev.NodeMade(node=fresh.name, launch=fresh.launch, at=now, record=fresh),

@@ -44,7 +44,8 @@ class Intents:
     def answered(self, bought: naming.Purchase) -> None:
         """What it gave is known to who asked."""
         path = self._path(bought)
-        path.replace(path.with_suffix(f".{bought.at}"))
+        with suppress(FileNotFoundError):  # another of those who share it was told sooner
+            path.replace(path.with_suffix(f".{bought.at}"))
 
     def _answered(self) -> list[Path]:
         return [path for path in self._folder.iterdir() if path.suffix[1:].isdecimal()]

@@ -11,6 +11,7 @@ from broker.model import reports as rep
 from broker.model.effects import Kill, KillStep, Launch
 from broker.model.job import JobState, StepState
 from broker.model.offer import Ranked
+from broker.model.site import Elastic, Site
 from broker.model.spec import ALL, Gres, Resources, StepSpec
 from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
 from tests.unit.broker.test_steps import add
@@ -186,3 +187,16 @@ def test_a_job_without_its_host_or_that_wants_none_less_is_over(lost: str, optio
     bench.journal("ec2-1", {"kind": "started", "key": f"{job}/1/batch"})
     vanish(bench, lost)
     assert bench.world.jobs[job].state is JobState.NODE_FAIL
+
+
+def test_nodes_of_a_job_are_in_the_order_in_which_lists_show_them() -> None:
+    """`scontrol show hostnames` begins with the node that has rank 0."""
+    few = Elastic("ec2-", 12)
+    bench = Bench(Site(partitions=(replace(ELASTIC.partitions[0], elastic=few),)))
+    asked = Resources(min_nodes=11, max_nodes=11, exclusive=True)
+    first = bench.submit(resources=asked)
+    bring_up_all(bench)
+    bench.run(first)
+    second = bench.submit(resources=asked)
+    names = [share.node for share in bench.world.jobs[second].shares]
+    assert names == [f"ec2-{number}" for number in range(1, 12)]

@@ -82,7 +82,7 @@ FAILS: dict[str, Callable[[Gang, str], None]] = {
 def test_one_that_fails_is_replaced_alone_and_the_job_begins_when_all_are_up(how: str) -> None:
     gang = Gang("ec2-1", "ec2-3", "ec2-4")
     FAILS[how](gang, "ec2-2")
-    assert gang.names == ["ec2-1", "ec2-5", "ec2-3", "ec2-4"]
+    assert gang.names == ["ec2-1", "ec2-3", "ec2-4", "ec2-5"]
     assert gang.job.configuring
     assert gang.job.attempt == 1
     assert not [effect for effect in gang.effects if isinstance(effect, StartStep)]
@@ -111,14 +111,14 @@ def test_it_is_of_the_same_type_market_and_zone_as_the_others() -> None:
 def test_the_first_of_its_nodes_is_replaced_like_any_other() -> None:
     gang = Gang("ec2-2", "ec2-3", "ec2-4")
     gang.fail("ec2-1")
-    assert gang.names == ["ec2-5", "ec2-2", "ec2-3", "ec2-4"]
+    assert gang.names == ["ec2-2", "ec2-3", "ec2-4", "ec2-5"], "the batch step is on the first"
 
 
 def test_two_that_fail_at_once_are_both_replaced() -> None:
     gang = Gang("ec2-1", "ec2-4")
     gang.step(seconds=900, full=False)
     gang.step(seconds=1, full=False)
-    assert gang.names == ["ec2-1", "ec2-5", "ec2-6", "ec2-4"]
+    assert gang.names == ["ec2-1", "ec2-4", "ec2-5", "ec2-6"]
     assert len(gang.launches()) == 2
     ended = {effect.node for effect in gang.effects if isinstance(effect, Terminate)}
     assert ended == {"ec2-2", "ec2-3"}
