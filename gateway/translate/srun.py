@@ -23,6 +23,7 @@ from gateway.translate.sbatch import (
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
 from gateway.translate.stepplace import Named, named, uneven
+from sbatch_shim.grammar import binding
 from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import failed, fatal
 from sbatch_shim.grammar.options import lookup
@@ -119,10 +120,9 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if seen.early:
         return Early(seen.early)
     part, notes = _settled(program, seen, typed=typed, setting=setting)
-    if part.get("mpi") is not None:
-        early = _mpi(program, part["mpi"].text or "")
-        if early is not None:
-            return early
+    only = _only_says(program, part)
+    if only is not None:
+        return only
     argv = () if seen.script is None else (seen.script, *seen.args)
     if program == "srun" and not argv:
         raise fatal(program, NO_COMMAND)
@@ -167,6 +167,14 @@ def _settled(
     if len(found.parts) > 1:
         raise failed(program, SEVERAL)
     return found.parts[0], found.notes
+
+
+def _only_says(program: str, part: Part) -> Early | None:
+    """`--cpu-bind=help`, `--mpi=list`. Raises GrammarError for another way of starting."""
+    bind = part["cpu-bind"].value if "cpu-bind" in part else None
+    if bind is not None and bind.kind == "help":
+        return Early("cpu-bind", binding.HELP)
+    return _mpi(program, part["mpi"].text or "") if part.get("mpi") is not None else None
 
 
 def _mpi(program: str, text: str) -> Early | None:

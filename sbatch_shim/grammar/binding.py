@@ -14,10 +14,26 @@ ALONE = {
     **dict.fromkeys(("ldom", "ldoms"), "ldoms"),
     "rank": "rank",
     "rank_ldom": "rank_ldom",
+    "help": "help",
 }
 LISTED = ("map_cpu", "mask_cpu", "map_ldom", "mask_ldom")
 MASKS = ("mask_cpu", "mask_ldom")
 LOUD = {"v": True, "verbose": True, "q": False, "quiet": False}
+HELP = """CPU bind options:
+    --cpu-bind=[quiet|verbose,]KIND
+        none             to no cpus in particular
+        threads          each task to threads of its own
+        cores            each task to whole cores
+        sockets          each task to whole sockets
+        ldoms            each task to whole NUMA nodes
+        rank             each task to the cpu of its place on the node
+        rank_ldom        each task to the NUMA node of its place
+        map_cpu:LIST     tasks to these cpus, in turn
+        mask_cpu:LIST    tasks to these masks of cpus, in turn
+        map_ldom:LIST    tasks to these NUMA nodes, in turn
+        mask_ldom:LIST   tasks to these masks of NUMA nodes, in turn
+        help             this text
+"""
 UNRECOGNIZED = 'unrecognized --cpu-bind argument "{}"'
 NO_LIST = 'missing list for "--cpu-bind={}:<list>"'
 MOST_TIMES = 1 << 16

@@ -273,7 +273,13 @@ def test_hosts_of_an_arbitrary_layout_come_from_the_file_that_a_variable_names(s
 
 def test_what_only_says_something_asks_for_nothing(site: Site) -> None:
     setting = Setting(site=site, now=NOW, zone=lambda _: 0, uid=2001)
-    for argv, said in ((("-V",), "version"), (("--mpi=list",), "mpi"), (("--help",), "help")):
+    table = {
+        "version": ("-V",),
+        "mpi": ("--mpi=list",),
+        "help": ("--help",),
+        "cpu-bind": ("--cpu-bind=help", "true"),
+    }
+    for said, argv in table.items():
         made = translate("srun", Typed(argv), setting)
         assert isinstance(made, Early)
         assert made.name == said

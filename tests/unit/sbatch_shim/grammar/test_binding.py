@@ -14,6 +14,7 @@ READ: dict[str, CpuBind] = {
     "verbose,map_cpu:0x2,3,q":  CpuBind(False, "map_cpu", ("2", "3")),
     "mask_cpu:0x1,f*2":         CpuBind(False, "mask_cpu", ("1", "f", "f")),
     "mask_cpu:1,sockets":       CpuBind(False, "sockets", ()),
+    "help":                     CpuBind(False, "help", ()),
     "none,threads":             CpuBind(False, "threads", ()),
 }
 WRONG: dict[str, str] = {
