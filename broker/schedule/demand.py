@@ -160,6 +160,8 @@ def _is_range(asked: Resources) -> bool:
 
 
 def _max_nodes(asked: Resources, tasks: int, least: int) -> int | None:
+    if asked.max_nodes is not None and asked.max_nodes < least:
+        return asked.max_nodes  # too few for what is counted: there can be no place for it (22.05)
     if asked.max_nodes is not None:
         return max(least, min(asked.max_nodes, tasks) if asked.tasks else asked.max_nodes)
     if asked.nodelist:

@@ -120,3 +120,41 @@ def test_every_node_that_is_named_has_to_be_as_asked_for() -> None:
     with pytest.raises(BadOption, match=NOT_AVAILABLE):
         bench.submit(resources=Resources(nodelist=("n1", "n2"), constraint="fast"))
     assert bench.submit(resources=Resources(nodelist=("n2",), constraint="fast"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "taken"),
+    [
+        (None, "a*2", 2),
+        (4, "a*2", 4),
+        (2, "a*2", 2),
+        (1, "a*2", 0),
+        (4, "a*4", 0),
+        (4, "b*3", 0),
+        (4, "b*2", 4),
+        (None, "[a*2&b*2]", 4),
+        (4, "[a*2&b*2]", 4),
+        (2, "[a*1&b*1]", 2),
+        (1, "[a*1&b*1]", 0),
+    ],
+)
+def test_counts_of_features_are_of_so_many_nodes_at_least(
+    nodes: int | None, constraint: str, taken: int
+) -> None:
+    """As a real 22.05 with such nodes answered; 0: refused."""
+    words = (("a",), ("a",), ("a", "b"), ("b",))
+    made = tuple(
+        replace(NODES[0], name=NodeName(f"n{number}"), features=features)
+        for number, features in enumerate(words, 1)
+    )
+    names = tuple(node.name for node in made)
+    parts = (Partition("all", default=True, nodes=names, default_time=60),)
+    bench = Bench(Site(partitions=parts, nodes=made))
+    wish = Resources(constraint=constraint, min_nodes=nodes, max_nodes=nodes)
+    if not taken:
+        with pytest.raises(BadOption, match=NOT_AVAILABLE):
+            bench.submit(resources=wish)
+        return
+    job = bench.submit(resources=wish)
+    bench.step()
+    assert len(bench.world.jobs[job].shares) == taken
