@@ -1,17 +1,15 @@
 """What a step's tasks write and read, between the io file of its node and the command."""
 
 import asyncio
-import base64
-import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from broker.model.errors import Unknown
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode
 from broker.ports import Place
+from broker.run import launch
 from gateway.api.desk import Desk
 
 FIRST_PAUSE = 0.005
@@ -139,35 +137,30 @@ class Relay:
         """
         if self.shut:
             return at + len(data)
-        text = base64.b64encode(data).decode()
-        answer = await self._ask(do="input", key=self.key, data=text, at=at, eof=eof)
+        answer = await self._ask(launch.feed(self.key, data, at=at, eof=eof))
         size, self.shut = answer.get("size"), answer.get("shut") is True
         return size if isinstance(size, int) else None
 
     async def resize(self, rows: int, columns: int) -> None:
-        await self._ask(do="window", key=self.key, rows=rows, cols=columns)
+        await self._ask(launch.window(self.key, rows, columns))
 
     async def note_read(self) -> None:
         """Tells the node now and then what it need not keep."""
         if self.offset - self.acknowledged >= EVERY + LAG:
             self.acknowledged = self.offset - LAG
-            await self._ask(do="ack", key=self.key, at=self.acknowledged)
+            await self._ask(launch.acknowledge(self.key, self.acknowledged))
 
     async def forget(self) -> None:
         """All was read of a step that is over."""
-        await self._ask(do="forget", key=self.key)
+        await self._ask(launch.forget(self.key))
 
-    async def _ask(self, **request: object) -> dict[str, Any]:
+    async def _ask(self, request: bytes) -> Mapping[str, object]:
         """The agent's answer; empty where there is none."""
-        line = json.dumps(request).encode() + b"\n"
-        socket = f"{self.place.folder}/agent.sock"
+        ask, socket = self.place.channel.ask, f"{self.place.folder}/agent.sock"
         try:
-            answer = json.loads(
-                await self.desk.read(self.place.channel.ask, socket, line, timeout=ASK_SECONDS)
-            )
+            return launch.reply(await self.desk.read(ask, socket, request, timeout=ASK_SECONDS))
         except (OSError, ValueError):
             return {}
-        return answer if isinstance(answer, dict) else {}
 
 
 @dataclass(slots=True)
