@@ -60,12 +60,13 @@ class Budgets:
         world = self._world
         if not world.site.book.budgets:
             return None
-        ahead = Ahead.of((world.jobs[job] for job in world.active), world.nodes, now)
+        active = (world.jobs[job] for job in world.active)
+        ahead = Ahead.of(world.site, active, world.nodes, now=now)
         left = {
-            key: one.budget.micro_usd - one.spent - ahead.promised(one.budget, world.site.book)
+            key: one.budget.micro_usd - one.spent - ahead.promised(one.budget)
             for key, one in self._known.items()
         }
-        return Purse(left, world.site.book, rate, now)
+        return Purse(left, world.site, rate, now)
 
     def due(self, now: int) -> list[ev.Event]:
         """Running jobs that a used up budget ends, or tells that it will."""

@@ -21,12 +21,11 @@ from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind
+from broker.schedule.budgets import over_of
 from broker.schedule.depend import named, standing
 from broker.world import World
 
 NEVER = "DependencyNeverSatisfied"
-LIMIT_GRACE = 60
-"""Seconds beyond time limit and KillWait after which the engine ends what its node did not."""
 
 
 def dependency_facts(world: World, job: Job, now: int) -> list[ev.JobEvent]:
@@ -169,9 +168,7 @@ def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     if job.time_limit == UNLIMITED or job.started is None:
         return []
     stood = job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
-    site = world.site
-    last = job.started + stood + int(job.time_limit) + site.kill_wait + LIMIT_GRACE
-    last += site.over_time_of(job.partition)
+    last = job.started + stood + int(job.time_limit) + over_of(world.site, job.partition)
     if life(job) is not Life.RUNNING:
         return []
     if now < last:

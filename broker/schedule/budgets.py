@@ -8,11 +8,16 @@ from accounting.budget import Action, Budget, ends
 from accounting.ids import AccountName, JobId
 from broker.model.ids import NodeName
 from broker.model.job import Job
-from broker.model.node import Node
+from broker.model.node import Node, NodeState
+from broker.model.site import Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.accrued import accrued
 
 REASON = "AssocBudgetLimit"
+LIMIT_GRACE = 60
+"""Seconds beyond time limit and KillWait after which the engine ends what its node did not."""
+LEAST_BILLED = 60
+"""Seconds of a machine that are paid for in any case."""
 HOUR = 3600
 MONTH = 30 * 86400
 """How long a job without limit counts where its budget's window never ends."""
@@ -36,6 +41,12 @@ def rate_now(job: Job, nodes: Mapping[NodeName, Node]) -> int:
     return total
 
 
+def price_of(node: Node) -> int:
+    """Micro-dollars an hour of the machine and of what is billed beside it, as told last."""
+    beside = sum(meter.prices[-1].micro_usd_per_hour for meter in node.beside)
+    return _price(node) + beside
+
+
 def _price(node: Node) -> int:
     """Micro-dollars an hour, as it was told last."""
     if node.meter is not None:
@@ -43,21 +54,36 @@ def _price(node: Node) -> int:
     return node.machine.micro_usd_per_hour if node.machine else node.micro_usd_per_hour
 
 
-def worst(job: Job, budget: Budget, rate: int, *, now: int) -> int:
-    """Micro-dollars until the job's limit, at that rate; one without limit lasts the window out."""
+def worst(job: Job, budget: Budget, rate: int, *, now: int, over: int) -> int:
+    """Micro-dollars until the job's end at the latest, at that rate."""
+    return -(-rate * seconds_left(job, budget, now=now, over=over) // HOUR)
+
+
+def seconds_left(job: Job, budget: Budget, *, now: int, over: int) -> int:
+    """How long it may run at most, `over` beyond its limit; without a limit the window out.
+
+    The time of a job whose machines are made ready, or that is suspended, stands still.
+    """
     if job.time_limit == UNLIMITED:
-        over = ends(budget, now)
-        seconds = MONTH if over is None else over - now
-    else:
-        begun = job.started if job.started is not None and job.shares else now
-        seconds = max(0, begun + int(job.time_limit) - now)
-    return rate * seconds // HOUR
+        until = ends(budget, now)
+        return MONTH if until is None else until - now
+    left = int(job.time_limit)
+    if job.shares and not job.configuring and job.started is not None:
+        stopped = now if job.suspended_at is None else job.suspended_at
+        left -= stopped - job.started - job.suspended_for
+    return max(0, left) + over
+
+
+def over_of(site: Site, partition: str) -> int:
+    """Seconds beyond its limit after which a job of the partition is over at the latest."""
+    return site.over_time_of(partition) + site.kill_wait + LIMIT_GRACE
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """What jobs that run may still cost, and have cost since the ledger last heard of it."""
 
+    site: Site
     jobs: Sequence[Job]
     """All that hold something."""
     nodes: Mapping[NodeName, Node]
@@ -66,18 +92,36 @@ class Ahead:
     now: int
 
     @classmethod
-    def of(cls, jobs: Iterable[Job], nodes: Mapping[NodeName, Node], now: int) -> "Ahead":
+    def of(
+        cls, site: Site, jobs: Iterable[Job], nodes: Mapping[NodeName, Node], *, now: int
+    ) -> "Ahead":
         holding = [job for job in jobs if job.shares]
-        return cls(holding, nodes, accrued(holding, nodes, now), now)
+        return cls(site, holding, nodes, accrued(holding, nodes, now), now)
 
-    def promised(self, budget: Budget, book: Book) -> int:
-        """Micro-dollars of the jobs that the budget pays."""
-        return sum(
-            worst(job, budget, rate_now(job, self.nodes), now=self.now)
-            + self.unposted.get(job.id, 0)
-            for job in self.jobs
-            if covers(budget, job, book, partition=job.partition)
+    def promised(self, budget: Budget) -> int:
+        """Micro-dollars at worst: a job that is left alone on a machine pays for all of it."""
+        spent, until = 0, dict[NodeName, int]()
+        for job in self.jobs:
+            if covers(budget, job, self.site.book, partition=job.partition):
+                spent += self.unposted.get(job.id, 0)
+                over = over_of(self.site, job.partition)
+                left = seconds_left(job, budget, now=self.now, over=over)
+                for share in job.shares:
+                    made = self._made(share.node, left)
+                    until[share.node] = max(made, until.get(share.node, 0))
+        ahead = (
+            -(-price_of(self.nodes[name]) * seconds // HOUR)
+            for name, seconds in until.items()
+            if name in self.nodes
         )
+        return spent + sum(ahead)
+
+    def _made(self, name: NodeName, left: int) -> int:
+        """With the time in which the machine may still come up, and no less than is billed."""
+        node = self.nodes.get(name)
+        if node is None or node.boot_deadline is None or node.state is NodeState.UP:
+            return left
+        return max(LEAST_BILLED, left + max(0, node.boot_deadline - self.now))
 
 
 @dataclass(slots=True)
@@ -86,27 +130,36 @@ class Purse:
 
     left: dict[str, int]
     """Micro-dollars by the budget's key."""
-    book: Book
+    site: Site
     rate: Rate
     now: int
 
-    def reason(self, job: Job, partition: str) -> str | None:
+    def binds(self, job: Job, partition: str) -> bool:
+        """Whether the job would wait for money."""
+        return any(one.action is not Action.WARN for one in self._of(job, partition))
+
+    def reason(self, job: Job, partition: str, rate: int | None = None) -> str | None:
         """Why it has to wait, None if every budget pays for it."""
         for budget in self._of(job, partition):
-            cost = worst(job, budget, self.rate(job, partition), now=self.now)
+            cost = self._cost(job, partition, budget, rate=rate)
             short = cost > self.left[budget.key] or (cost and self.left[budget.key] <= 0)
             if short and budget.action is not Action.WARN:
                 return REASON
         return None
 
-    def started(self, job: Job, partition: str, sign: int) -> None:
+    def started(self, job: Job, partition: str, *, rate: int | None, sign: int) -> None:
         for budget in self._of(job, partition):
-            cost = worst(job, budget, self.rate(job, partition), now=self.now)
-            self.left[budget.key] -= sign * cost
+            self.left[budget.key] -= sign * self._cost(job, partition, budget, rate=rate)
+
+    def _cost(self, job: Job, partition: str, budget: Budget, *, rate: int | None) -> int:
+        """At that many micro-dollars an hour, where it is known what the job gets."""
+        each = self.rate(job, partition) if rate is None else rate
+        return worst(job, budget, each, now=self.now, over=over_of(self.site, partition))
 
     def _of(self, job: Job, partition: str) -> list[Budget]:
+        book = self.site.book
         return [
             budget
-            for budget in self.book.budgets.values()
-            if budget.key in self.left and covers(budget, job, self.book, partition=partition)
+            for budget in book.budgets.values()
+            if budget.key in self.left and covers(budget, job, book, partition=partition)
         ]

@@ -1,5 +1,6 @@
 """What a job asks of its partitions, and which nodes it may have at all, whatever is free."""
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from broker.model.spec import Resources, Where
 from broker.model.tally import party_of
 from broker.schedule.demand import Demand, demand
 from broker.schedule.fit import Room
-from broker.schedule.gates import barred
+from broker.schedule.gates import barred, capacity
 
 
 def eligible(one: Room, job: Job, partition: Partition) -> bool:
@@ -166,3 +167,14 @@ def _signature(job: Job, partition: Partition, ask: Demand) -> object:
     shape = asked.sockets, asked.cores_per_socket, asked.threads_per_core
     where = asked.nodelist, asked.exclude, job.spec.reservation
     return partition.name, ask, kind, shape, where, user
+
+
+def too_many(asks: Iterable[tuple[Ask, ...]]) -> bool:
+    """Whether jobs of one partition each want more nodes of one together than it can ever have."""
+    wanted: dict[str, int] = {}
+    for ask in (own[0] for own in asks if len(own) == 1):
+        name = ask.partition.name
+        wanted[name] = wanted.get(name, 0) + ask.demand.min_nodes
+        if wanted[name] > capacity(ask.partition):
+            return True
+    return False

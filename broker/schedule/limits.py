@@ -198,17 +198,23 @@ class Keeper:
         self._about = known_of(site, own, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
         self._begun: list[tuple[Job, Tres, int, str]] = []
-        self._started: dict[JobId, list[tuple[str, Tres]]] = {}
-        """Where the pass has started jobs, and what they hold."""
+        self._started: dict[JobId, list[tuple[str, Tres, int | None]]] = {}
+        """Where the pass has started jobs, what they hold, and what that costs an hour."""
 
-    def reason(self, job: Job, partition: str, each: Sequence[Tres] = ()) -> str | None:
+    def reason(
+        self, job: Job, partition: str, each: Sequence[Tres] = (), *, rate: int | None = None
+    ) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does.
 
         `each` is what it would hold of its nodes, once they are found: more than it asks for
-        where it takes them whole.
+        where it takes them whole. `rate` is what they cost then, in micro-dollars an hour.
         """
         limit = self._limit(job, partition, each) or self._below_share(job)
-        return self.purse.reason(job, partition) if limit is None and self.purse else limit
+        return self.purse.reason(job, partition, rate) if limit is None and self.purse else limit
+
+    def pays(self, job: Job, partition: str) -> bool:
+        """Whether a budget has to pay for all that the job may cost."""
+        return self.purse is not None and self.purse.binds(job, partition)
 
     def may_reserve(self, job: Job, partition: str) -> bool:
         """Whether nodes may be kept for it, so that nobody overtakes it (backfill, 25.11)."""
@@ -266,22 +272,26 @@ class Keeper:
             return "InvalidQOS"
         return tuple(bound for bound in bounds(stands) if bound.row.when in KEEPS_WAITING)
 
-    def started(self, job: Job, partition: str, each: Sequence[Tres] = ()) -> None:
+    def started(
+        self, job: Job, partition: str, each: Sequence[Tres] = (), *, rate: int | None = None
+    ) -> None:
         """The job, or one task of it, runs there from now and holds so much of its nodes."""
         tres = sum_of(each) if each else job.want
-        self._started.setdefault(job.id, []).append((partition, tres))
-        self._note(job, partition, tres, sign=1)
+        begun = partition, tres, rate
+        self._started.setdefault(job.id, []).append(begun)
+        self._note(job, begun, sign=1)
 
     def taken_back(self, job: Job, partition: str | None = None) -> None:
         """It does not run there after all, or where it was last said to."""
         begun = self._started[job.id]
         last = next(one for one in reversed(begun) if partition in {None, one[0]})
         begun.remove(last)
-        self._note(job, *last, sign=-1)
+        self._note(job, last, sign=-1)
 
-    def _note(self, job: Job, partition: str, tres: Tres, *, sign: int) -> None:
+    def _note(self, job: Job, begun: tuple[str, Tres, int | None], *, sign: int) -> None:
+        partition, tres, rate = begun
         if self.purse is not None:
-            self.purse.started(job, partition, sign)
+            self.purse.started(job, partition, rate=rate, sign=sign)
         self._begun.append((job, tres, sign, partition))
 
     def _count(self) -> None:

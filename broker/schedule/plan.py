@@ -14,10 +14,10 @@ from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
 from broker.schedule.demand import expected_seconds, regions
 from broker.schedule.disks import Disks
-from broker.schedule.eligible import Ask
+from broker.schedule.eligible import Ask, too_many
 from broker.schedule.fit import Room
-from broker.schedule.gates import begin_of, capacity, gate
-from broker.schedule.holding import Each, held, takes_all, within
+from broker.schedule.gates import begin_of, gate
+from broker.schedule.holding import bill, takes_all, within
 from broker.schedule.lots import Lot, Wish, shares_a_machine
 from broker.schedule.pool import Pool, State, chosen
 from broker.schedule.settle import Settled, extension, gathering, settle
@@ -119,7 +119,7 @@ class _Pass:
         members = self.view.gang(job)
         if not members or members[0].id != job.id:
             return
-        if self._beyond(members):
+        if too_many(map(self.view.asks.of, members)):
             self.wait |= {one.id: Wait("PartitionConfig") for one in members}
             return
         pool, known = self.pool, len(self.pool.untils)
@@ -148,16 +148,6 @@ class _Pass:
                 return placed, waits
             self.pool.apart |= self._nodes_of(one)
         return len(members), None
-
-    def _beyond(self, members: Sequence[Job]) -> bool:
-        """Whether they want more nodes of one partition together than it can ever have."""
-        wanted: dict[str, int] = {}
-        for ask in (asks[0] for asks in map(self.view.asks.of, members) if len(asks) == 1):
-            name = ask.partition.name
-            wanted[name] = wanted.get(name, 0) + ask.demand.min_nodes
-            if wanted[name] > capacity(ask.partition):
-                return True
-        return False
 
     def _nodes_of(self, job: Job) -> set[NodeName]:
         """What this pass has given to the job."""
@@ -242,12 +232,13 @@ class _Pass:
     ) -> Wait | None:
         """On these nodes, unless what it would hold of them is beyond a limit."""
         name, limits = ask.partition.name, self.view.limits
-        each = [share.tres for share in shares]
-        barred = limits.reason(job, name, each) if sum_of(each) != job.want else None
-        if barred is not None:
-            return Wait(barred)
+        each, rate = [share.tres for share in shares], self.pool.rate(shares)
+        if sum_of(each) != job.want or limits.pays(job, name):
+            barred = limits.reason(job, name, each, rate=rate)
+            if barred is not None:
+                return Wait(barred)
         self.pool.take(shares, job, name)
-        limits.started(job, name, each)
+        limits.started(job, name, each, rate=rate)
         self.start.append(Start(job.id, task, name, shares))
         return None
 
@@ -298,13 +289,15 @@ class _Pass:
     def _within_limits(self, job: Job, ask: Ask, made: Shape) -> tuple[tuple[Ranked, ...], str]:
         """Offers of which it may hold all that it would, which is noted; else why it waits."""
         name, limits, elastic = ask.partition.name, self.view.limits, ask.partition.elastic
-        each: Each = ()
-        rungs, barred = made.quote.rungs, None
-        if elastic is not None and takes_all(ask.demand):
-            size = partial(held, ask.demand, elastic, nodes=made.nodes)
-            rungs, each, barred = within(rungs, size, partial(limits.reason, job, name))
+        if elastic is None or not (takes_all(ask.demand) or limits.pays(job, name)):
+            limits.started(job, name)
+            return made.quote.rungs, ""
+        whole = partial(bill, ask.demand, elastic, nodes=made.nodes, seconds=expected_seconds(job))
+        rungs, most, barred = within(
+            made.quote.rungs, whole, lambda one: limits.reason(job, name, one.each, rate=one.rate)
+        )
         if barred is None:
-            limits.started(job, name, each)
+            limits.started(job, name, most.each, rate=most.rate)
         return rungs, barred or ""
 
     def _shape(self, job: Job, ask: Ask) -> Shape:
@@ -327,6 +320,8 @@ class _Pass:
         apart = job.spec.reservation or ask.demand.most_cpus is not None
         if elastic is None or apart or not shares_a_machine(job, ask.demand):
             return False
+        if self.view.limits.pays(job, ask.partition.name):
+            return False  # what its machine costs at worst is known only where it is its alone
         return self._shape(job, ask).nodes == 1
 
     def _join(self, job: Job, task: int | None, ask: Ask) -> Wait | None:

@@ -133,7 +133,7 @@ def _view(budget: Budget, desk: Desk) -> Json:
             partition=partition,
         )
     )
-    ahead = Ahead.of(snap.jobs.values(), snap.nodes, now).promised(budget, book)
+    ahead = Ahead.of(snap.site, snap.jobs.values(), snap.nodes, now=now).promised(budget)
     return {
         "scope": budget.scope.value,
         "name": budget.name,

@@ -39,7 +39,7 @@ def test_a_job_that_would_break_a_budget_waits_and_others_go_on() -> None:
 
 def test_what_running_jobs_may_still_cost_is_promised_and_comes_back() -> None:
     bench = Bench(priced(dollars(10)))
-    first = bench.submit(time_limit=900)  # holds a fourth of a node: may cost 2.25
+    first = bench.submit(time_limit=900)  # may come to pay for all of a node: 9.9
     second = bench.submit(time_limit=900)
     assert bench.state(second) == "PENDING" or bench.world.jobs[second].shares
     third = bench.submit(time_limit=900)
@@ -70,7 +70,7 @@ def test_a_budget_is_raised_while_a_job_waits_for_it() -> None:
 
 def used_up(running: Running) -> tuple[Bench, int]:
     """A job whose budget is spent while it runs."""
-    bench = Bench(priced(dollars(9.5, action=Action.STOP, running=running)))
+    bench = Bench(priced(dollars(9.95, action=Action.STOP, running=running)))
     job = bench.submit(ALICE, time_limit=900)
     key = f"{bench.world.jobs[job].key}/batch"
     bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
@@ -119,8 +119,9 @@ def test_a_raised_budget_is_looked_at_at_once_and_what_is_not_posted_yet_is_prom
     (budget,) = book_.budgets.values()
     jobs = [bench.world.jobs[running]]
     spent = PRICE * 200 // 3600  # alone there it pays for all of the machine
-    ahead = PRICE // 4 * 400 // 3600  # one of four cpus
-    assert Ahead.of(jobs, nodes, bench.now).promised(budget, book_) == spent + ahead
+    ahead = PRICE * (400 + 90) // 3600  # to the limit, and until it is killed
+    site = bench.world.site
+    assert Ahead.of(site, jobs, nodes, now=bench.now).promised(budget) == spent + ahead
     assert bench.state(waiting) == "PENDING"
     more = Change(budgets=(dollars(100),))
     bench.step(cmd.ChangeBook(change=more, basis=book_, by=ROOT, action="Set Budget"), full=False)

@@ -1,0 +1,101 @@
+"""Through the whole engine: a budget that holds jobs back is never overdrawn by what they cost."""
+
+import os
+import random
+from functools import partial
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from accounting.assoc import book
+from accounting.budget import Budget, Scope, Window
+from accounting.change import Change, changed
+from accounting.ids import OVERHEAD
+from accounting.ledger import Entry
+from broker.model import commands as cmd
+from broker.model.site import Partition, Site
+from broker.model.spec import Resources, StepSpec, TaskSpec
+from tests.sim.harness import Chaos, Simulation
+from tests.sim.site import ALICE, BOB, NAMES, NODES, elastic
+from tests.sim.workload import fates
+
+EXAMPLES = int(os.environ.get("SKYPURZA_TEST_EXAMPLES", "3"))
+SECONDS = 1500
+SHAPES = (
+    Resources(),
+    Resources(cpus_per_task=2),
+    Resources(min_nodes=2, max_nodes=2),
+    Resources(exclusive=True),
+)
+scopes = st.sampled_from(
+    (
+        (Scope.USER, "alice"),
+        (Scope.ACCOUNT, "root"),
+        (Scope.PARTITION, "ec2"),
+        (Scope.QOS, "normal"),
+    )
+)
+
+
+def site_with(budget: Budget) -> Site:
+    usual = {"def_mem_per_cpu_mib": 1024}
+    return Site(
+        partitions=(
+            Partition("ec2", default=True, elastic=elastic("ec2-", 6), **usual),  # type: ignore[arg-type]
+            Partition("both", nodes=NAMES, elastic=elastic("ec2-", 6), **usual),  # type: ignore[arg-type]
+        ),
+        nodes=NODES,
+        requeue_delay=30,
+        book=changed(book(default_account="root"), Change(budgets=(budget,))),
+    )
+
+
+def submission(luck: random.Random, number: int) -> cmd.Submit:
+    spec = TaskSpec(
+        name="job",
+        batch=StepSpec(name="batch"),
+        resources=luck.choice(SHAPES),
+        partitions=luck.choice((("ec2",), ("both",))),
+        time_limit=luck.choice((60, 300, 600, 1200)),
+    )
+    return cmd.Submit(spec=spec, owner=luck.choice((ALICE, BOB)), request=f"r{number}")
+
+
+@settings(
+    max_examples=EXAMPLES,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(
+    whose=scopes,
+    micro_usd=st.integers(20_000, 400_000),
+    seed=st.integers(0, 10**6),
+    chaos=st.sampled_from((Chaos(), Chaos(delay=4, lost_wakes=0.3), Chaos(crash=0.02))),
+)
+def test_what_was_spent_never_exceeds_a_budget(
+    whose: tuple[Scope, str], micro_usd: int, seed: int, chaos: Chaos
+) -> None:
+    scope, name = whose
+    budget = Budget(scope=scope, name=name, micro_usd=micro_usd, window=Window.TOTAL)
+    luck = random.Random(seed)
+    sim = Simulation(site_with(budget), fates(seed), seed=seed, chaos=chaos)
+    for number in range(25):
+        asked = [submission(luck, number)]
+        sim.at(luck.randint(0, SECONDS), partial(_asked, asked))
+    sim.run(3 * SECONDS)
+    spent = sum(entry.cost for entry in sim.store.entries.values() if _pays(budget, entry))
+    assert spent <= micro_usd
+
+
+def _pays(budget: Budget, entry: Entry) -> bool:
+    """Idle machines are nobody's."""
+    return entry.account != OVERHEAD and budget.covers(
+        accounts=[entry.account, "root"],
+        user=entry.user,
+        qos=entry.qos,
+        partition=entry.partition,
+    )
+
+
+def _asked(asked: list[cmd.Submit], _: Simulation) -> list[cmd.Submit]:
+    return asked
