@@ -143,9 +143,13 @@ PER_GPU = ("ntasks-per-gpu", "ntasks-per-tres")
 OF_GPUS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "tres-per-task")
 
 
-def must_be_of_one_mind(asked: Iterable[Gres]) -> None:
-    """GPUs with a type and without one are not asked for together. Raises Complaint (22.05)."""
+def must_be_of_one_mind(part: Part, asked: Iterable[Gres]) -> None:
+    """GPUs with a type and without one are not asked for together. Raises Complaint (22.05).
+
+    Also not where `--gres` counts instead of `--gpus-per-node`.
+    """
     typed = {one.type is not None for one in asked if one.name == GPU}
+    typed |= {item.type is not None for item in _gpus(part, "gpus-per-node") if item.count}
     if len(typed) > 1:
         raise Complaint(WITH_AND_WITHOUT)
 
@@ -218,12 +222,23 @@ def must_have_gpus(part: Part, *, gpus: int) -> None:
             if long in part and part[long].value != ALL:
                 asked = f"{name}=gres/gpu:{part[long].value}"
                 raise Complaint(f"Requested {asked} but did not request any GPU.", BAD_GRES)
-    told = not part.keys().isdisjoint(("ntasks", "ntasks-per-node", "gpus"))
-    if any(item.count for item in _gpus(part, "gpus-per-task")) and not told:
+    if _asks_for(part, "gpus-per-task") and not _says_how_many_tasks(part):
         raise Complaint(NEEDS_TASKS, BAD_GRES)
     for long in PER_GPU:
         if long in part and not gpus and not {"ntasks", "nodes", "nodelist"} & part.keys():
             raise Complaint(NEEDS_GPUS_OR_TASKS, BAD_GRES)
+
+
+def _says_how_many_tasks(part: Part) -> bool:
+    """Outright, by GPUs in all, or by nodes if they are one number (22.05)."""
+    nodes = part["nodes"].value if "nodes" in part else None
+    fixed = nodes is not None and nodes.low == nodes.high
+    told = part.keys() & {"ntasks", "ntasks-per-node", "extra-node-info"}
+    return fixed or bool(told) or _asks_for(part, "gpus")
+
+
+def _asks_for(part: Part, long: str) -> bool:
+    return any(item.count for item in _gpus(part, long))
 
 
 def help_text(spelling: Spelling) -> str:

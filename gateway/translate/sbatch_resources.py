@@ -82,7 +82,7 @@ def _resources(asked: Asking) -> Resources:
     by_task = gres.per_task(part, spelling)
     layout = _layout(asked, gpus, Layout(least=low, most=high))
     gres.must_have_gpus(part, gpus=gres.total((*each, *whole, *by_task)))
-    gres.must_be_of_one_mind((*each, *whole, *by_task))
+    gres.must_be_of_one_mind(part, (*each, *whole, *by_task))
     _must_have_nodes(asked, nodelist)
     exclude = _exclude(asked, nodelist)
     shape = _shape(asked)

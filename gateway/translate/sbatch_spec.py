@@ -83,7 +83,9 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
     needs = resources(asked)
     array = _judged(asked, by)
     conditions, any_one = _dependencies(asked)
-    cwd = posixpath.join(by.cwd, asked.text("chdir") or by.cwd)
+    cwd = (
+        posixpath.join(by.cwd, asked.part["chdir"].text or "") if "chdir" in asked.part else by.cwd
+    )
     staging = by.staging(cwd)
     if "array" in asked.part:
         staging.must_suit_array(asked.program)

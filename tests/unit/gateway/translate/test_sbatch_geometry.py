@@ -53,6 +53,16 @@ def test_no_fewer_gpus_than_nodes_are_asked_for(sbatch: Submit) -> None:
     assert asked(sbatch, "--gpus=1", "-N1-2")
 
 
+@pytest.mark.parametrize(
+    "words", ["-N1", "-N2", "--ntasks-per-node=2", "-n2", "-B 1", "--gpus=1", "-N2 --gres=gpu:2"]
+)
+def test_gpus_of_tasks_need_to_know_how_many_tasks_there_are(sbatch: Submit, words: str) -> None:
+    assert asked(sbatch, "--gpus-per-task=1", *words.split())
+    for few in ("-N1-2", "-w ec2-1", "--gpus=0", "--gres=gpu:2"):
+        with pytest.raises(GrammarError, match="used without either --gpus or -n/--ntasks"):
+            sbatch("--gpus-per-task=1", *few.split(), "--wrap=true")
+
+
 LAYOUTS = [
     (["-G4", "--gpus-per-node=2"], (2, 2, None, None)),
     (["-N1-2", "-G4", "--gpus-per-node=2"], (2, 2, None, None)),
@@ -134,7 +144,12 @@ def test_gpus_that_are_at_odds_are_refused_in_slurms_words(
 
 
 @pytest.mark.parametrize(
-    "words", [["-Ga10g:2", "--gpus-per-node=2"], ["--gres=gpu:1", "--gpus=a10g:1"]]
+    "words",
+    [
+        ["-Ga10g:2", "--gpus-per-node=2"],
+        ["--gres=gpu:1", "--gpus=a10g:1"],
+        ["--gres=gpu:a10g:1", "--gpus-per-node=1"],
+    ],
 )
 def test_gpus_with_and_without_a_type_are_not_asked_for_together(
     sbatch: Submit, words: list[str]
