@@ -22,6 +22,7 @@ class Intents:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lock = threading.Lock()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._before = dict(self._of_before())
         """What was answered before this process began, by node."""
@@ -33,7 +34,8 @@ class Intents:
 
     def begin(self, call: Call, bought: naming.Purchase) -> None:
         """Durable when this returns."""
-        write(self._path(bought), json.dumps(call_to_json(call, bought)))
+        with self._lock:  # several who share a purchase may ask about it at once
+            write(self._path(bought), json.dumps(call_to_json(call, bought)))
 
     def end(self, bought: naming.Purchase) -> None:
         """Nothing came of it."""
