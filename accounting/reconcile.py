@@ -26,16 +26,22 @@ class Difference:
         return self.billed - self.posted
 
 
-def posted(entries: Iterable[Entry]) -> dict[tuple[str, int], dict[Entry, int]]:
-    """Entries with money by machine and hour; what volumes and addresses cost is left out.
+def span(bill: Bill) -> tuple[int, int]:
+    """From the bill's first hour to the end of its last; nothing of an empty one."""
+    hours = [hour for _, hour in bill]
+    return (min(hours), max(hours) + HOUR) if hours else (0, 0)
 
-    Those have ids of their own on the bill, which are not known.
-    """
+
+def _posted(entries: Iterable[Entry], bill: Bill) -> dict[tuple[str, int], dict[Entry, int]]:
+    """Entries with money by machine and hour of the bill's time; volumes and addresses are left
+    out, which have ids of their own on the bill that are not known."""
+    first, last = span(bill)
     found: dict[tuple[str, int], dict[Entry, int]] = {}
     for entry in entries:
         wanted = entry.cost or entry.why is Why.RECONCILED
         if entry.machine and "/" not in entry.machine and wanted:
-            for hour, cost in _by_hour(entry):
+            within = ((h, cost) for h, cost in _by_hour(entry) if first <= h < last)
+            for hour, cost in within:
                 found.setdefault((entry.machine, hour), {})[entry] = cost
     return found
 
@@ -55,7 +61,7 @@ def _by_hour(entry: Entry) -> Iterator[tuple[int, int]]:
 
 def differences(entries: Iterable[Entry], bill: Bill) -> list[Difference]:
     """Hours of machines on the bill or in the ledger that are not the same on both."""
-    ours = posted(entries)
+    ours = _posted(entries, bill)
     found = [
         Difference(machine, hour, bill.get((machine, hour), 0), sum(own.values()))
         for machine, hour in sorted({*ours, *bill})
@@ -68,22 +74,24 @@ def corrections(entries: Iterable[Entry], bill: Bill, now: int) -> list[Entry]:
     """Entries that make the ledger the bill, shared by what each payer had of the hour.
 
     An hour that agrees gets one without money: it is reconciled. What nobody paid for is
-    overhead's. Doing it again with the same bill adds nothing: keys are those of the hours.
+    overhead's. Doing it again with the same bill adds nothing: it agrees, and keys are those of
+    the hours and of how often each was reconciled, so two that do it at once do it once.
     """
-    ours = posted(entries)
+    ours = _posted(entries, bill)
     made: list[Entry] = []
     for where, billed in sorted(bill.items()):
         own = ours.get(where, {})
         missing = billed - sum(own.values())
         if not missing and any(entry.why is Why.RECONCILED for entry in own):
             continue
+        often = sum(entry.why is Why.RECONCILED and not entry.cost for entry in own)
         paid = {entry: cost for entry, cost in own.items() if cost > 0}
         parts = share(missing, list(paid.values())) if paid else [missing]
         models: list[Entry | None] = [*paid] or [None]
         for place, (model, part) in enumerate(zip(models, parts, strict=True)):
             if part:
-                made.append(_entry(where, part, model=model, key=f"{billed}/{place}", now=now))
-        made.append(_entry(where, 0, model=None, key=f"{billed}/agrees", now=now))
+                made.append(_entry(where, part, model=model, key=f"{often}/{place}", now=now))
+        made.append(_entry(where, 0, model=None, key=f"{often}/agrees", now=now))
     return made
 
 

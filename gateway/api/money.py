@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from accounting import reconcile
 from accounting.ledger import Entry
-from accounting.rollup import HOUR
 from broker.model.commands import PostEntries
 from broker.model.errors import BadOption, Refused
 from broker.world import Snapshot
@@ -159,13 +158,12 @@ def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> Bill
 
 
 def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
-    """The ledger's entries of the bill's time. Blocks."""
-    hours = [hour for _, hour in bill]
-    if not hours:
+    """The ledger's entries of the bill's time, those that reach into it too. Blocks."""
+    first, last = reconcile.span(bill)
+    if first == last:
         return []
-    first, last = min(hours), max(hours) + HOUR
     every = desk.history.entries(since=first, until=desk.now() + 1)
-    return [entry for entry in every if first <= entry.since < last]
+    return [entry for entry in every if entry.since < last]
 
 
 def _zone(name: str) -> Zone:

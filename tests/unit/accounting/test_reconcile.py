@@ -5,6 +5,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accounting.ids import AccountName, JobId, MicroUsd, UserName
 from accounting.ledger import Entry, Kind, Why
@@ -47,7 +49,36 @@ def test_after_it_the_ledger_is_the_bill_and_again_adds_nothing(billed: int) -> 
     assert corrections(after, bill, now=10_000) == []
 
 
+@given(st.lists(st.integers(-200, 2000), min_size=1, max_size=6))
+def test_bills_that_follow_each_other_are_each_posted_once_though_one_says_what_an_earlier_one_said(
+    bills: list[int],
+) -> None:
+    """Late rows, credits, refunds: what an hour costs changes until the month is final."""
+    book = {one.key: one for one in LEDGER}
+    for now, billed in enumerate([480, *bills, 480]):
+        bill = BILL | {("ec2-1.1", 0): billed}
+        for _ in range(2):
+            for one in corrections(list(book.values()), bill, now=now):
+                assert one.key not in book
+                book[one.key] = one
+            assert differences(list(book.values()), bill) == []
+
+
+def test_a_bill_that_is_posted_twice_at_once_is_posted_once() -> None:
+    both = [corrections(LEDGER, BILL, now=now) for now in (1, 2)]
+    assert [one.key for one in both[0]] == [one.key for one in both[1]]
+
+
 def test_an_entry_of_several_hours_counts_in_each_and_parts_of_a_machine_are_left_out() -> None:
     long = replace(entry(1, 300, HOUR - 60), at=HOUR + 120)
     volume = entry(2, 70, 5, machine="ec2-1.1/volume")
     assert differences([long, volume], {("ec2-1.1", 0): 100, ("ec2-1.1", HOUR): 200}) == []
+
+
+@pytest.mark.parametrize(("hour", "billed"), [(0, 100), (HOUR, 200)])
+def test_of_an_entry_that_reaches_beyond_the_bill_its_part_of_the_bills_time_counts(
+    hour: int, billed: int
+) -> None:
+    long = replace(entry(1, 300, HOUR - 60), at=HOUR + 120)
+    assert differences([long], {("ec2-1.1", hour): billed}) == []
+    assert [one.cost for one in corrections([long], {("ec2-1.1", hour): billed}, now=9)] == [0]

@@ -29,8 +29,43 @@ def test_a_bill_is_summed_up_by_machine_and_hour() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a,b\n1,2\n", "neither FOCUS"), (FOCUS.replace("0.25", "much"), "line 2"), (FOCUS.replace("0.25", "NaN"), "line 2: NaN"), (FOCUS.replace("0.25", "-Infinity"), "line 2"), (FOCUS.replace("2026-01-01T01:00:00Z", "soon"), "line 4")],
+    [("a,b\n1,2\n", "neither FOCUS"), (FOCUS.replace("0.25", "much"), "line 2"), (FOCUS.replace("0.25", ""), "line 2: '' is no amount"), (FOCUS.replace("0.25", "NaN"), "line 2: NaN"), (FOCUS.replace("0.25", "-Infinity"), "line 2"), (FOCUS.replace("2026-01-01T01:00:00Z", "soon"), "line 4")],
 )  # fmt: skip
 def test_what_is_no_bill_is_told_with_its_line(text: str, said: str) -> None:
     with pytest.raises(BillError, match=said):
         read_bill(text.splitlines(), MACHINES)
+
+
+HEAD = "identity_line_item_id,line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_line_item_type,line_item_currency_code,line_item_unblended_cost\n"
+HOUR = "2026-01-01T00:00:00Z,2026-01-01T01:00:00Z"
+BILLS = (
+    # lines of CUR, micro-dollars of the first hour
+    ("a,i-1,{h},Usage,USD,0.5\n", 500_000),
+    ("a,i-1,{h},Usage,USD,0.5\na,i-1,{h},Usage,USD,0.5\n", 500_000),
+    ("a,i-1,{h},Usage,USD,0.5\nb,i-1,{h},Usage,USD,0.25\n", 750_000),
+    (",i-1,{h},Usage,USD,0.5\n,i-1,{h},Usage,USD,0.5\n", 1_000_000),
+    ("a,i-1,{h},Usage,USD,0.5\nb,i-1,{h},Tax,USD,0.1\nc,,{h},Tax,USD,9\n", 500_000),
+    ("a,i-1,{h},Usage,USD,0.5\nb,i-1,{h},Refund,USD,-0.2\n", 300_000),
+    ("a,i-1,{h},Usage,USD,0.5\nb,i-1,2026-01-01T00:00:00Z,2026-02-01T00:00:00Z,Credit,USD,-0.5\n", 0),
+    ("a,i-1,{h},SavingsPlanCoveredUsage,USD,0.5\nb,i-1,{h},SavingsPlanNegation,USD,-0.5\n", 0),
+    ("a,i-1,2026-01-01T00:10:00Z,2026-01-01T00:20:00Z,Usage,USD,0.1\nb,i-1,2026-01-01T00:20:00Z,2026-01-01T01:00:00Z,Usage,,0.4\n", 500_000),
+    ("a,i-1,{h},Usage,USD,0.5\nb,i-9,{h},Usage,EUR,0.5\n", 500_000),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "micro_usd"), BILLS)
+def test_late_rows_credits_refunds_and_taxes(text: str, micro_usd: int) -> None:
+    found = read_bill((HEAD + text.format(h=HOUR)).splitlines(), MACHINES)
+    assert found == {("ec2-1.1", AT): micro_usd}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"a,i-1,{HOUR},Usage,EUR,0.5", "line 2: it is in EUR, and the ledger in USD"),
+        ("a,i-1,2026-01-01T00:00:00Z,2026-01-02T00:00:00Z,Usage,USD,0.5", "export the bill by hour"),
+    ],
+)  # fmt: skip
+def test_what_would_be_read_wrongly_is_refused(line: str, said: str) -> None:
+    with pytest.raises(BillError, match=said):
+        read_bill((HEAD + line).splitlines(), MACHINES)
