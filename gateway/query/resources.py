@@ -215,7 +215,8 @@ def preferred(job: Job, _: Context) -> str | None:
     return None if job.state is not JobState.PENDING else job.spec.resources.prefer
 
 
-def _gres_text(items: tuple[Gres, ...], counted: bool = True, mark: str = ":") -> str | None:
+def gres_text(items: tuple[Gres, ...], counted: bool = True, mark: str = ":") -> str | None:
+    """`gres/gpu:a10g:2`, or without counts; None for none (25.11)."""
     texts = [f"gres/{one.label()}{f'{mark}{one.count}' if counted else ''}" for one in items]
     return ",".join(texts) or None
 
@@ -239,13 +240,13 @@ def tres_per_node(job: Job, _: Context) -> str | None:
     texts = [part for part in parts if part]
     if job.spec.options:
         return ",".join(texts) or None
-    return _gres_text(job.spec.resources.gres)
+    return gres_text(job.spec.resources.gres)
 
 
 def tres_per_job(job: Job, _: Context) -> str | None:
     if job.spec.options:
         return _gpus(job.spec.option("gpus"))
-    return _gres_text(job.spec.resources.gpus)
+    return gres_text(job.spec.resources.gpus)
 
 
 def tres_per_socket(job: Job, _: Context) -> str | None:
@@ -258,7 +259,7 @@ def tres_per_task(job: Job, _: Context) -> str | None:
     parts = [
         job.spec.option("tres-per-task"),
         f"cpu={job.spec.resources.cpus_per_task}" if cpus else None,
-        _gres_text(job.spec.resources.gpus_per_task, mark="="),
+        gres_text(job.spec.resources.gpus_per_task, mark="="),
     ]
     return ",".join(part for part in parts if part) or None
 

@@ -7,11 +7,13 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model.ids import BATCH
 from broker.model.job import Job, Step, StepState
+from broker.model.spec import Gres
 from gateway.query import job as of
 from gateway.query import resources as res
 from gateway.query.context import Context
 from gateway.query.kinds import HELD, MOMENT, SPAN, TEXT, Kind
 from gateway.query.layout import Cell, Layout, by_letters, by_names
+from gateway.query.texts import step_file
 from sbatch_shim.grammar.values import UNLIMITED
 
 STEP_DEFAULT = "%.15i %.8j %.9P %.8u %.9M %N"
@@ -92,6 +94,34 @@ def step_limit(_job: Job, step: Step, _: Context) -> int | None:
     return None if step.spec is None else step.spec.time_limit
 
 
+def step_gres(_job: Job, step: Step, _: Context) -> str | None:
+    """What it asked for on each node."""
+    return None if step.spec is None else res.gres_text(step.spec.gres or ())
+
+
+def step_gres_of_tasks(_job: Job, step: Step, _: Context) -> str | None:
+    """What it asked for each task."""
+    if step.spec is None:
+        return None
+    gpus = (Gres(name="gpu", count=step.spec.gpus_per_task),) if step.spec.gpus_per_task else ()
+    return res.gres_text((*gpus, *step.spec.gres_per_task), mark="=")
+
+
+def step_asked_tres(job: Job, step: Step, ctx: Context) -> str | None:
+    """Its cpus and generic resources, where it asked for such (22.05)."""
+    each = step_gres(job, step, ctx) or step_gres_of_tasks(job, step, ctx)
+    return None if each is None else f"cpu:{step_cpus(job, step, ctx)},{each}"
+
+
+def step_frequency(_job: Job, step: Step, _: Context) -> str:
+    """No step asks for one that could be set (22.05)."""
+    return "Unknown-Unknown:Unknown" if step.numbered else "0-0:0"
+
+
+def _nothing(_job: Job, _step: Step, _: Context) -> None:
+    """What no step here has."""
+
+
 def _of_job(get: Callable[[Job, Context], Any]) -> Callable[[Job, Step, Context], Any]:
     return lambda job, _step, ctx: get(job, ctx)
 
@@ -123,7 +153,24 @@ STEP_COLUMNS = (
     ("S", "StartTime",      "START_TIME",    MOMENT, lambda _job, step, _ctx: step.started),
     ("A", "NumTasks",       "TASKS",         TEXT,   step_tasks),
     ("",  "NumCPUs",        "NUM_CPUS",      TEXT,   step_cpus),
-    ("b", "tres-per-node",  "TRES_PER_NODE", TEXT,   _of_job(res.tres_per_node)),
+    ("b", "tres-per-node",  "TRES_PER_JOB",  TEXT,   step_gres),
+    ("",  "Gres",           "TRES_PER_JOB",  TEXT,   step_gres),
+    ("",  "tres-per-job",   "TRES_PER_STEP", TEXT,   step_asked_tres),
+    ("",  "tres-per-step",  "TRES_PER_STEP", TEXT,   step_asked_tres),
+    ("",  "tres-per-task",  "TRES_PER_TASK", TEXT,   step_gres_of_tasks),
+    ("",  "tres-per-socket", "TRES_PER_SOCKET", TEXT, _nothing),
+    ("",  "tres-bind",      "TRES_BIND",     TEXT,   _nothing),
+    ("",  "tres-freq",      "TRES_FREQ",     TEXT,   _nothing),
+    ("",  "cpus-per-tres",  "CPUS_PER_TRES", TEXT,   _nothing),
+    ("",  "mem-per-tres",   "MEM_PER_TRES",  TEXT,   _nothing),
+    ("",  "Container",      "CONTAINER",     TEXT,   _nothing),
+    ("",  "ContainerId",    "CONTAINERID",   TEXT,   _nothing),
+    ("",  "CPUFreq",        "CPU_FREQ",      TEXT,   step_frequency),
+    ("",  "Network",        "NETWORK",       TEXT,   _nothing),
+    ("",  "ResvPorts",      "RESERVED_PORTS", TEXT,  _nothing),
+    ("",  "StdErr",         "STDERR",        TEXT,   step_file("stderr")),
+    ("",  "StdIn",          "STDIN",         TEXT,   step_file("stdin")),
+    ("",  "StdOut",         "STDOUT",        TEXT,   step_file("stdout")),
     ("",  "ArrayJobId",     "ARRAY_JOB_ID",  TEXT,   _of_job(of.array_base)),
     ("",  "ArrayTaskId",    "ARRAY_TASK_ID", TEXT,   _of_job(of.array_tasks)),
     ("",  "Cluster",        "CLUSTER",       TEXT,   _of_job(of.cluster)),
