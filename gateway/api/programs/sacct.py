@@ -1,6 +1,6 @@
 """sacct: jobs of the past and the present, with what they used and cost."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -55,6 +55,7 @@ from gateway.query.rows import (
 )
 from gateway.query.sacct import PASSING, AllOf, Window, in_order, matcher, steps_of
 from gateway.query.select import JobRef, spread_arrays
+from gateway.query.stored import ALL, ENVIRONMENT, SCRIPT, as_stored
 from gateway.query.tresnames import FIXED, numbers
 from gateway.translate.submitted import submitted
 from sbatch_shim.grammar.instants import InstantError, read_instant
@@ -82,10 +83,14 @@ MIDNIGHT = "00:00"
 
 
 class Sacct:
-    """The command; `tres` are the names that accounting counts, in their order."""
+    """The command; `tres` are the names that accounting counts, in their order.
 
-    def __init__(self, tres: Sequence[str] = FIXED) -> None:
+    `flags` say what it keeps of jobs (AccountingStoreFlags).
+    """
+
+    def __init__(self, tres: Sequence[str] = FIXED, *, flags: Collection[str] = ALL) -> None:
         self.tres_ids = numbers(tres)
+        self.flags = flags
         self.kept = KeptRows()
         self.blocks = KeptBlocks()
 
@@ -111,13 +116,16 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     wanted = await _wanted(desk, call, options, snap=snap, window=window)
     jobs = []
     if not _elsewhere(options, snap):
-        jobs = await desk.read(_found, desk, snap, wanted, ctx=ctx)
+        found = await desk.read(_found, desk, snap, wanted, ctx=ctx)
+        jobs = [as_stored(job, program.flags) for job in found]
     if by is not None:
         ctx = replace(ctx, tres_ids=program.tres_ids)
         by = replace(by, kept=program.blocks)
         return await _structured(desk, options, jobs, ctx=ctx, by=by)
-    if options.has("batch-script") or options.has("env-vars"):
-        return Answer(out=await _blobs(desk, call, options, jobs=jobs))
+    script = options.has("batch-script")
+    if script or options.has("env-vars"):
+        kept = (SCRIPT if script else ENVIRONMENT) in program.flags
+        return Answer(out=await _blobs(desk, call, jobs, script=script, kept=kept))
     if any(field.account.name == COST for field in fields):
         costs = await desk.costs([job.id for job in jobs])
         ctx = replace(ctx, costs=costs)
@@ -389,21 +397,21 @@ def _mine(job: Job, named: Named) -> list[JobRef]:
 # ---------------------------------------------------------------- scripts and environments
 
 
-async def _blobs(desk: Desk, call: Call, options: Options, *, jobs: list[Job]) -> bytes:
-    """`-B` and `--env-vars` of jobs that are the caller's."""
+async def _blobs(desk: Desk, call: Call, jobs: list[Job], *, script: bool, kept: bool) -> bytes:
+    """`-B` and `--env-vars` of jobs that are the caller's, where such are kept."""
     admins = desk.site.admins
     parts: list[bytes] = []
     for job in jobs:
         if call.peer.uid != job.owner.uid and call.peer.uid not in admins:
             continue
-        if options.has("batch-script"):
+        if script:
             parts.append(f"Batch Script for {job.id}\n{RULE}".encode())
-            digest = script_digest(job)
+            digest = script_digest(job) if kept else None
             parts.append(await desk.read(desk.history.blob, digest) if digest else b"NONE\n")
         else:
             head = f"Environment used for {job.id} (must be batch to display)\n{RULE}"
             parts.append(head.encode())
-            digest = job.spec.environment
+            digest = job.spec.environment if kept else None
             text = b"NONE"
             if digest:
                 text = submitted(job.spec, await desk.read(desk.history.blob, digest))

@@ -55,7 +55,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
     }
     show = Show(settings_lines(config), {**LISTS, **WORDS}, shown)
     known: dict[str, Program | Interactive] = {
-        "sacct": Sacct(config.accounting.tres),
+        "sacct": Sacct(config.accounting.tres, flags=config.accounting.store_flags),
         "sacctmgr": Sacctmgr(config),
         "salloc": Interactive(salloc.run),
         "sattach": Interactive(sattach.run),

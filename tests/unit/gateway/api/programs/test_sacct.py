@@ -10,6 +10,7 @@ from accounting.assoc import Qos
 from broker.model.ids import Digest
 from broker.model.job import ExitCode, Job, JobFlag, JobState, Run
 from broker.model.spec import Phase, StepSpec
+from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacct import sacct as program
 from gateway.api.wire import Answer
 from tests.unit.gateway.query.desk import Past, ask, desk_of, snapshot, text
@@ -269,3 +270,37 @@ def test_the_environment_kept_has_what_sbatch_adds() -> None:
         "SLURM_UMASK=0027",
     ]
     assert text(sacct("--env-vars", "-j", "700001", past=past, uid=2001).out) == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (("job_comment", "job_extra"), "700001|hello|more\n"),
+        (("job_comment",), "700001|hello|\n"),
+        (("job_extra",), "700001||more\n"),
+    ],
+)
+def test_texts_that_the_site_does_not_keep_are_empty(flags: tuple[str, ...], shown: str) -> None:
+    past = Past([ended(owner=BOB, spec={"options": (("extra", "more"),)}, comment="hello")])
+    words = ("sacct", "-nXP", "-j", "700001", "-o", "jobid,comment,extra")
+    answer = ask(Sacct(flags=flags), desk_of(snapshot([]), past), words, uid=2002)
+    assert text(answer.out) == shown
+
+
+@pytest.mark.parametrize(
+    ("word", "head"),
+    [
+        ("-B", "Batch Script for 700001"),
+        ("--env-vars", "Environment used for 700001 (must be batch to display)"),
+    ],
+)
+def test_scripts_and_environments_that_the_site_does_not_keep_are_none(
+    word: str, head: str
+) -> None:
+    given = Digest("cd" * 32)
+    batch = StepSpec(name="batch", phases=(Phase(script=given),))
+    job = ended(owner=BOB, spec={"environment": given, "batch": batch})
+    past = Past([job], blobs={given: b"A=1"})
+    words = ("sacct", word, "-j", "700001")
+    answer = ask(Sacct(flags=()), desk_of(snapshot([]), past), words, uid=2002)
+    assert text(answer.out) == f"{head}\n{'-' * 80}\nNONE\n"
