@@ -62,7 +62,9 @@ def site_lines(settings: PassthroughSettings, site: Site) -> list[tuple[bool, st
         facts, by = first_answer(_readers(site_commands(settings.bin)))
     except SpzError as error:
         return [(False, error.message, error.hint or "it is read again while the service runs")]
-    names = ", ".join(facts.partitions) or "none"
-    text = f"{facts.cluster}, Slurm {facts.version}, by {by}; partitions {names}"
+    names = ", ".join(
+        f"{name} (default)" if name == facts.default else name for name in facts.partitions
+    )
+    text = f"{facts.cluster}, Slurm {facts.version}, by {by}; partitions {names or 'none'}"
     found = clashes(facts, site, frozenset(settings.partitions))
     return [(True, text, ""), *((False, clash.text, clash.hint) for clash in found)]

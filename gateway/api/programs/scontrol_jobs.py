@@ -50,9 +50,11 @@ async def top(asked: Asked) -> Answer:
 
 
 async def wait_job(asked: Asked) -> Answer:
-    """Ends when the job's nodes are up, 0 then; 1 if it is over without."""
+    """Ends when the job's nodes are up, 0 then; 1 if it is over without (texts are 22.05's)."""
     if len(asked.words) != 1:
         return Answer(err=TOO_FEW.format(asked.keyword), code=1)
+    if not asked.words[0][:1].isdigit():
+        return Answer(err=f"Invalid job_id {asked.words[0]}", code=1)
     named, wrong = find_jobs(asked, asked.words)
     job = asked.job(named[0].target) if named else None
     if wrong or job is None:

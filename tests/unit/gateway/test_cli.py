@@ -58,7 +58,7 @@ def test_check_says_where_the_sites_slurm_and_ours_claim_the_same(short_tmp: Pat
     )
     found = [one for one in findings(home_at(short_tmp)) if one.name == "site's Slurm"]
     texts = [(one.good, one.text) for one in found]
-    assert texts[0] == (True, "hpc, Slurm 24.05.3, by scontrol; partitions cpu, gpu")
+    assert texts[0] == (True, "hpc, Slurm 24.05.3, by scontrol; partitions cpu (default), gpu")
     assert [(good, text[:21]) for good, text in texts[1:]] == [
         (False, "partition gpu is the "),
         (False, "job ids can meet: our"),

@@ -50,6 +50,7 @@ def running(office: Office) -> JobId:
         (("top",), ALICE, "too few arguments for keyword:top\n"),
         (("top", "JOB"), BOB, "Invalid user id for job 7\n"),
         (("wait_job", "99"), ALICE, "scontrol: Problem running job 99\n"),
+        (("wait_job", "x"), ALICE, "Invalid job_id x"),
         (("update", "StepId=7.0", "TimeLimit=5"), ALICE, "Invalid job id specified for step 7.0\n"),
         (("update", "StepId=7", "TimeLimit=5"), ALICE, "Invalid job id specified for step 7\n"),
         (("update", "StepId=7.0"), ALICE, "No changes specified\n"),
