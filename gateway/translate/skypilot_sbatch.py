@@ -1,13 +1,16 @@
 """A task as a batch script, and a batch script as a task; one is read back from the other.
 
-What only a task file can say stands in `#SPZ KEY: VALUE` lines, which sbatch takes for comments;
-what only sbatch can say stands in `config.slurm.sbatch_options`.
+What only a task file can say stands in `#TASK KEY: VALUE` lines, which sbatch takes for comments;
+what only sbatch can say stands in `config.slurm.sbatch_options`. `#SPZ` lines at the head of `run`
+stand at the head of the script as well, where they count for sbatch.
 """
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import takewhile
 from typing import Any, Final
 
 from broker.model.errors import BadSpec
@@ -17,13 +20,17 @@ from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.parse import Script, look, settle
 
 Tree = dict[str, Any]
-MARK: Final = "#SPZ "
+MARK: Final = "#TASK "
 HEAD = "#!/bin/bash"
 SHELLS = ("bash", "sh")
 SECTIONS = ("setup", "run")
 OPTIONS = "config.slurm.sbatch_options"
+STAGING = "#SPZ"
 SRUN = "srun --ntasks-per-node=1 "
 _DIRECTIVE = re.compile(r"#SBATCH(\s|$)")
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+_PROTECTED = re.compile(r"['\\]")
+_MARKED = re.compile(rf"{MARK}([\w.]+): (.*)")
 _SECTION = re.compile(
     rf"^(?:{SRUN}bash -s |bash /dev/fd/3 3)"  # on every node, or here
     r"<<'(SPZ_(SETUP|RUN)_*)'.*$"
@@ -42,11 +49,17 @@ def to_sbatch(tree: Tree) -> str:
                 del rest[pair.key]
     lines = [HEAD, *(f"#SBATCH {_directive(*one)}" for one in directives.items())]
     lines += [f"{MARK}{key}: {json.dumps(value)}" for key, value in rest.items()]
+    lines += [line for line in _head(str(tree.get("run") or "").split("\n")) if _travels(line)]
     return "\n".join([*lines, "", *_body(tree)]) + "\n"
 
 
 def _directive(long: str, text: str) -> str:
-    return f"--{long}={shlex.quote(text)}" if text else f"--{long}"
+    """As sbatch reads words: a backslash protects whatever follows, in quotes too."""
+    if not text:
+        return f"--{long}"
+    if _PLAIN.fullmatch(text):
+        return f"--{long}={text}"
+    return f"--{long}='{_PROTECTED.sub(lambda found: chr(92) + found[0], text)}'"
 
 
 def _options(tree: Tree) -> Iterator[tuple[str, str]]:
@@ -68,7 +81,10 @@ def _flat(tree: Tree) -> Tree:
             found[key] = dict.fromkeys(_names(value))
         elif key not in {*SECTIONS, "envs"}:
             found[key] = value
-    wanting = [name for name, text in (tree.get("envs") or {}).items() if text is None]
+    envs = tree.get("envs") or {}
+    if not any(tree.get(section) for section in SECTIONS):
+        return found | ({"envs": envs} if envs else {})
+    wanting = [name for name, text in envs.items() if text is None]
     return found | ({"envs": dict.fromkeys(wanting)} if wanting else {})
 
 
@@ -86,7 +102,18 @@ def _names(secrets: Any) -> list[str]:
     return [str(name).removeprefix("secrets:") for name in secrets or ()]
 
 
+def _head(lines: Iterable[str]) -> Iterator[str]:
+    """Up to the first command, as sbatch reads it."""
+    return takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
+
+
+def _travels(line: str) -> bool:
+    return bool(line.split()) and line.split(maxsplit=1)[0] == STAGING
+
+
 def _body(tree: Tree) -> Iterator[str]:
+    if not any(tree.get(section) for section in SECTIONS):
+        return
     for name, text in (tree.get("envs") or {}).items():
         yield _export(name, None if text is None else str(text), option="--env")
     for name in _names(tree.get("secrets")):
@@ -170,15 +197,15 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def _marks(text: str) -> Iterator[tuple[str, Any]]:
-    """Raises BadSpec for a line that is not ours."""
-    for line in text.splitlines():
-        if line.startswith(MARK):
-            key, _, value = line.removeprefix(MARK).partition(": ")
-            try:
-                yield key, json.loads(value)
-            except ValueError as error:
-                told = f"{line}: not `{MARK.strip()} KEY: VALUE` with VALUE as JSON"
-                raise BadSpec(key, value, told) from error
+    return filter(None, map(_marked, _head(text.split("\n"))))
+
+
+def _marked(line: str) -> tuple[str, Any] | None:
+    """A key and its value; None of a comment that is somebody else's."""
+    found = _MARKED.fullmatch(line)
+    with suppress(ValueError):
+        return (found[1], json.loads(found[2])) if found else None
+    return None
 
 
 def _scripts(text: str, tree: Tree) -> Tree:
@@ -188,7 +215,9 @@ def _scripts(text: str, tree: Tree) -> Tree:
     if ours:
         envs = {**_exports(lines), **(tree.get("envs") or {})}
         return {**ours, **({"envs": envs} if envs else {})}
-    body = [line for line in lines[1:] if not _DIRECTIVE.match(line) and not line.startswith(MARK)]
+    head = list(_head(lines))
+    told = [line for line in head[1:] if not (_DIRECTIVE.match(line) or _marked(line))]
+    body = [*told, *lines[len(head) :]]
     run = "\n".join(body).lstrip("\n")
     interpreter = lines[0].removeprefix("#!").strip()
     if not run.strip():
@@ -212,14 +241,17 @@ def _ours(lines: list[str]) -> Tree:
 
 
 def _exports(lines: list[str]) -> dict[str, str]:
-    """Up to the first section, as `to_sbatch` wrote them."""
+    """Up to the first section, as `to_sbatch` wrote them; a value may be of several lines."""
     found: dict[str, str] = {}
+    begun = ""
     for line in lines:
-        if _SECTION.match(line):
+        if not begun and _SECTION.match(line):
             break
-        if line.startswith("export "):
-            name, _, value = line.removeprefix("export ").partition("=")
-            found[name] = "".join(shlex.split(value))
+        begun = f"{begun}\n{line}" if begun else line if line.startswith("export ") else ""
+        with suppress(ValueError):  # a quote that is not closed yet
+            for word in shlex.split(begun)[1:]:
+                name, _, found[name] = word.partition("=")
+            begun = ""
     return found
 
 
