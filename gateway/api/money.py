@@ -13,6 +13,7 @@ from accounting import reconcile
 from accounting.ledger import Entry
 from broker.model.commands import PostEntries
 from broker.model.errors import BadOption, Refused
+from broker.model.job import Owner
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.zone import is_zone, zone_of
@@ -117,18 +118,7 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         For administrators. Raises BadOption for what is no bill, Denied, Refused.
         """
         desk, owner = desk_of(request), await operator(request)
-        bill = await desk.read(_bill, desk, asked, explorer)
-        entries = await desk.read(_of_its_time, desk, bill)
-        found = reconcile.differences(entries, bill)
-        if asked.post:
-            made = reconcile.corrections(entries, bill, desk.now())
-            await desk.ask(PostEntries(entries=tuple(made), by=owner))
-        return {
-            "hours": len(bill),
-            "billed_micro_usd": sum(bill.values()),
-            "posted": asked.post,
-            "differences": [asdict(one) | {"missing": one.missing} for one in found],
-        }
+        return await _compared(desk, asked, explorer, by=owner)
 
     return routes
 
@@ -136,6 +126,23 @@ def money(explorer: Explorer | None = None) -> APIRouter:
 def _old_price(seen: Snapshot, until: int) -> str | None:
     """That a machine which is being paid for has an old price, where the time reaches till now."""
     return old_price(seen.nodes.values(), seen.site, seen.at) if until >= seen.at else None
+
+
+async def _compared(
+    desk: Any, asked: ReconcileRequest, explorer: Explorer | None, *, by: Owner
+) -> Json:
+    bill = await desk.read(_bill, desk, asked, explorer)
+    entries = await desk.read(_of_its_time, desk, bill)
+    found = reconcile.differences(entries, bill)
+    if asked.post:
+        made = reconcile.corrections(entries, bill, desk.now())
+        await desk.ask(PostEntries(entries=tuple(made), by=by))
+    return {
+        "hours": len(bill),
+        "billed_micro_usd": sum(bill.values()),
+        "posted": asked.post,
+        "differences": [asdict(one) | {"missing": one.missing} for one in found],
+    }
 
 
 Bill = dict[tuple[str, int], int]
