@@ -13,7 +13,7 @@ import termios
 import time
 import traceback
 
-from . import binding, container, identity, inside, kit, profile, runtime, wire, words
+from . import binding, container, identity, inside, kit, profile, runtime, scratch, wire, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ class Phase:
         values.pop(inside.NAME, None)  # what a step within another runs is not the other's
         kit.prefixed(values, self.step)
         profile.add(values, self.step)
+        scratch.add(values, self.step)
         if values.get(TASK_PID) == b"":
             values[TASK_PID] = str(os.getpid()).encode()
         return values

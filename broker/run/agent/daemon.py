@@ -183,7 +183,7 @@ class Agent:
             raise spool.RefusedError(problem)
         spool.drop_old_io(self.live)
         place = spool.Place(key)
-        hooks.remember(step, key)
+        hooks.remember(step, key, ours=self.options.ours)
         place.make(step)
         self.live[key] = place
         self.to_fork.append((place, step))

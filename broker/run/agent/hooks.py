@@ -116,9 +116,11 @@ def _make_folder(step: "dict[str, Any]", attempt: str) -> bool:
     place = scratch.place() if step.get("ours") and os.geteuid() == 0 else ""
     if not place:
         return _make_own(path, step)
-    real = os.path.join(place, attempt.replace("/", "."))
+    real = scratch.folder(attempt)
     if not _make_own(real, step):
         return False
+    if path == real:
+        return True
     if not os.path.lexists(path):
         os.symlink(real, path)
     return os.path.islink(path) and os.readlink(path) == real
@@ -163,8 +165,10 @@ def _variables(step: "dict[str, Any]", context: str) -> "dict[str, str]":
 # ---------------------------------------------------------------- behind it
 
 
-def remember(step: "dict[str, Any]", key: str) -> None:
+def remember(step: "dict[str, Any]", key: str, *, ours: bool) -> None:
     """What is to be done on this node when the attempt is over."""
+    if ours and os.geteuid() == 0:
+        scratch.give(step, spool.attempt_of(key))
     if not any(step.get(name) for name in AFTERWARDS):
         return
     os.makedirs(AFTER, 0o700, exist_ok=True)

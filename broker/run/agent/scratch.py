@@ -10,7 +10,7 @@ from . import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Optional
+    from typing import Any, Callable, Optional
 
     Run = Callable[[list[str]], bool]
 
@@ -38,6 +38,28 @@ def place(run: "Optional[Run]" = None, *, blocks: str = BLOCKS, mounts: str = MO
         return ""
     os.makedirs(PLACE, 0o755, exist_ok=True)
     return PLACE if act(["mount", "-o", "noatime", device, PLACE]) else ""
+
+
+def give(
+    step: "dict[str, Any]", attempt: str, *, blocks: str = BLOCKS, mounts: str = MOUNTS
+) -> None:
+    """A folder there for a job whose site names none; nothing on a machine without such disks."""
+    if step.get("tmpdir"):
+        return
+    if PLACE in _mounted(mounts).values() or _disks(blocks):
+        step["tmpdir"] = folder(attempt)
+        step["own_tmpdir"] = True
+
+
+def folder(attempt: str) -> str:
+    """Of an attempt, once they are mounted."""
+    return os.path.join(PLACE, attempt.replace("/", "."))
+
+
+def add(values: "dict[bytes, bytes]", step: "dict[str, Any]") -> None:
+    """The variable that tells of a folder which the service does not know of."""
+    if step.get("own_tmpdir"):
+        values[b"SLURM_TMPDIR"] = os.fsencode(step["tmpdir"])
 
 
 def _joined(disks: "list[str]", run: "Run") -> str:

@@ -56,6 +56,27 @@ def test_one_disk_is_formatted_and_mounted(blocks: Path) -> None:
     assert ran == ["mkfs.ext4 /dev/nvme1n1", f"mount /dev/nvme1n1 {place}"]
 
 
+def test_a_job_has_a_folder_there_unless_its_site_names_one(blocks: Path) -> None:
+    mounts = blocks.parent / "mounts"
+    mounts.write_text("/dev/nvme0n1p1 / ext4 rw 0 0\n")
+
+    def given(**step: object) -> dict[str, object]:
+        scratch.give(step, "7/2", blocks=str(blocks), mounts=str(mounts))
+        return step
+
+    assert given() == {}, "there is no disk of the machine's own"
+    disk(blocks, "nvme1n1")
+    own = given()
+    assert own == {"tmpdir": f"{scratch.PLACE}/7.2", "own_tmpdir": True}
+    values: dict[bytes, bytes] = {}
+    scratch.add(values, own)
+    assert values == {b"SLURM_TMPDIR": f"{scratch.PLACE}/7.2".encode()}
+    named = given(tmpdir="/local/7")
+    assert named == {"tmpdir": "/local/7"}
+    scratch.add(values, named)
+    assert len(values) == 1
+
+
 def test_several_are_joined_and_without_mdadm_the_first_is_used(blocks: Path) -> None:
     disk(blocks, "nvme1n1")
     disk(blocks, "nvme2n1")
