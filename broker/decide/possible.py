@@ -36,7 +36,7 @@ def must_be_possible(site: Site, job: Job, quote: QuoteFor) -> tuple[Partition, 
     hints: list[str] = []
     for partition in _partitions(site, job):
         ask = demand(job.spec, partition)
-        if partition_gate(job, partition, ask.min_nodes) in CLOSED:
+        if partition_gate(site, job, partition, nodes=ask.min_nodes) in CLOSED:
             return partition, ""
         place = _declared_place(site, partition, job=job, ask=ask)
         place = place or _bought_place(partition, ask, job=job, quote=quote, hints=hints)

@@ -106,7 +106,7 @@ def _must_be_within_partitions(
         raise BadOption("ntasks-per-node", str(tasks), "Task count specification invalid")
     if site.enforce == "NO":
         return
-    gates = [partition_gate(record, one, ask.min_nodes) for one, ask in asks]
+    gates = [partition_gate(site, record, one, nodes=ask.min_nodes) for one, ask in asks]
     broken = [ENFORCED[gate] for gate in gates if gate in ENFORCED]
     if broken and (site.enforce == "ALL" or len(broken) == len(gates)):
         raise Refused(broken[0])
@@ -173,10 +173,13 @@ def _no_partition(site: Site, name: str) -> BadOption:
 
 def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:
     try:
-        return stands_in(
+        found = stands_in(
             site, owner.user, partition=partition.name, account=spec.account, qos=spec.qos
         )
     except InvalidAccount as error:
         raise BadOption("account", spec.account or "", str(error)) from error
     except InvalidQos as error:
         raise BadOption("qos", spec.qos or "", str(error)) from error
+    if "RequiresReservation" in found.qos.flags and not spec.reservation:
+        raise BadOption("qos", found.qos.name, str(InvalidQos(owner.user, found.qos.name)))
+    return found

@@ -59,6 +59,8 @@ class Viewing:
     def of(self, candidates: Sequence[Job], now: int) -> View:
         """All that planning looks at for these, the most important first."""
         world = self._world
+        if self.asks.site is not world.site:  # flags of a QOS say what a partition lets in
+            self.forget()
         every = self.rooms()
         rooms = [one for one in every if one.free.cpu or one.node.declared]
         rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))

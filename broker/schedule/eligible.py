@@ -103,7 +103,7 @@ class Asks:
     """What jobs ask, kept while their records stay the same: most of a long queue does."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self.site = site
         self._known: dict[JobId, tuple[Job, tuple[Ask, ...], int | None]] = {}
         self._numbers: dict[object, int] = {}
 
@@ -123,7 +123,7 @@ class Asks:
         known = self._known.get(job.id)
         if known is not None and known[0] is job:
             return known
-        there = (self._site.partition(name) for name in job.partitions)
+        there = (self.site.partition(name) for name in job.partitions)
         asks = tuple(self._ask(job, partition) for partition in there if partition is not None)
         kind = self._number(_kind(job, asks)) if _plain(job) else None
         self._known[job.id] = found = job, asks, kind
@@ -138,7 +138,7 @@ class Asks:
         return Ask(
             partition=partition,
             demand=wants,
-            gate=barred(self._site, job, partition, ask=wants),
+            gate=barred(self.site, job, partition, ask=wants),
             signature=self._number(looks),
         )
 

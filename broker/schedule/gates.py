@@ -34,11 +34,13 @@ def _only_elementwise(job: Job) -> bool:
     return job.array is not None and all(wish.kind.value == "aftercorr" for wish in job.after)
 
 
-def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
+def partition_gate(site: Site, job: Job, partition: Partition, *, nodes: int) -> str | None:
     """Why this partition will not start it as things are; `nodes` is the least it can do with.
 
-    EnforcePartLimits=NO: such jobs were accepted and wait (Slurm 25.11).
+    EnforcePartLimits=NO: such jobs were accepted and wait (Slurm 25.11). What a QOS lets its jobs
+    pass by is no limit for them.
     """
+    passes = _flags(site, job, partition)
     if partition.state == "DOWN":
         return "PartitionDown"
     if partition.state == "INACTIVE":
@@ -47,16 +49,23 @@ def partition_gate(job: Job, partition: Partition, nodes: int) -> str | None:
         return "AccountNotAllowed"
     if not _qos_allowed(job, partition):
         return "QOSNotAllowed"
-    if _too_long(job, partition):
+    if _too_long(job, partition) and "PartitionTimeLimit" not in passes:
         return "PartitionTimeLimit"
-    if nodes < partition.min_nodes or nodes > (partition.max_nodes or nodes):
-        return "PartitionNodeLimit"
-    return None
+    few = nodes < partition.min_nodes and "PartitionMinNodes" not in passes
+    many = nodes > (partition.max_nodes or nodes) and "PartitionMaxNodes" not in passes
+    return "PartitionNodeLimit" if few or many else None
+
+
+def _flags(site: Site, job: Job, partition: Partition) -> frozenset[str]:
+    """Of the job's QOS and the partition's."""
+    own, wide = site.book.qos.get(job.qos), site.book.qos.get((partition.qos or "").lower())
+    return frozenset[str]().union(*(one.flags for one in (own, wide) if one is not None))
 
 
 def barred(site: Site, job: Job, partition: Partition, *, ask: Demand) -> str | None:
     """Either of the two: why this partition will not start it as things are."""
-    return partition_gate(job, partition, ask.min_nodes) or beyond(site, partition, ask)
+    gated = partition_gate(site, job, partition, nodes=ask.min_nodes)
+    return gated or beyond(site, partition, ask)
 
 
 def shut(site: Site, job: Job, asks: Iterable[tuple[Partition, Demand]]) -> str | None:

@@ -47,6 +47,8 @@ class Asking:
     """Jobs that it makes in all: the tasks of an array."""
     nodes: tuple[Mapping[str, int], ...] = ()
     """What it would hold of each of its nodes, once they are found."""
+    factor: float = 1.0
+    """What its own use counts where it has to be safe (UsageFactorSafe)."""
 
     @property
     def seconds(self) -> int:
@@ -140,8 +142,8 @@ def _spent(past: Past, ask: Asking, tres: str) -> int:
     """
     so_far = _so_far(past, ask, tres)
     if past.safe:
-        more = past.used.ahead(tres, past.now) + ask.want.get(tres, 0) * ask.seconds
-        return so_far + more
+        own = int(ask.want.get(tres, 0) * ask.seconds * ask.factor)
+        return so_far + past.used.ahead(tres, past.now) + own
     return so_far + 1 if ask.want.get(tres, 0) else 0
 
 

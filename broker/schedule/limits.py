@@ -311,8 +311,11 @@ def asking(
     def counts(tres: Tres) -> Counts:
         return counts_of(tres, units(site, tres, partition))
 
+    grade = site.book.qos.get(job.qos)
+    weighed = grade is not None and "UsageFactorSafe" in grade.flags
     return Asking(
         party=party_of(job)._replace(partition=partition),
+        factor=grade.usage_factor if grade is not None and weighed else 1.0,
         want=counts(sum_of(each) if each else job.want),
         time_limit=job.time_limit,
         tasks=tasks,

@@ -34,7 +34,6 @@ QOS_FLAGS = (
     "PartitionMaxNodes",
     "PartitionMinNodes",
     "PartitionTimeLimit",
-    "Relative",
     "RequiresReservation",
     "UsageFactorSafe",
 )

@@ -21,9 +21,10 @@ MOST_FACTOR = 1e9
 LIMITS = frozenset(one.name for one in fields(Limits))
 QOS_FLAGS = (
     "DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS",
-    "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit", "Relative",
+    "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit",
     "RequiresReservation", "UsageFactorSafe",
 )  # fmt: skip
+RELATIVE = "relative"
 BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
 NOTHING_SET = " You didn't give me anything to set\n"
 BAD_WALL = " Bad {} time format: {}\n"
@@ -130,8 +131,10 @@ QOS = (
     Name("MaxJobsPerUser",        4, "count",   "max_jobs", "MaxJobsPerUser"),
     Name("MaxJobsPU",             9, "count",   "max_jobs", "MaxJobsPerUser"),
     Name("MaxSubmitJobsPerAccount", 17, "count", "max_submit_jobs_per_account", "MaxSubmitJobsPerAccount"),
+    Name("MaxSubmitJobsPA",      15, "count",   "max_submit_jobs_per_account", "MaxSubmitJobsPerAccount"),
     Name("MaxSubmitPA",          11, "count",   "max_submit_jobs_per_account", "MaxSubmitJobsPerAccount"),
     Name("MaxSubmitJobsPerUser",  4, "count",   "max_submit_jobs", "MaxSubmitJobsPerUser"),
+    Name("MaxSubmitJobsPU",      15, "count",   "max_submit_jobs", "MaxSubmitJobsPerUser"),
     Name("MaxSubmitPU",          11, "count",   "max_submit_jobs", "MaxSubmitJobsPerUser"),
     Name("MaxTRESMinsPerJob",     8, "tres",    "max_tres_mins_per_job", "MaxTRESMins"),
     Name("MaxTRESRunMinsPerAccount", 18, "tres", "max_tres_run_mins_per_account", "MaxTRESRunMinsPA"),
@@ -166,6 +169,7 @@ RAW_USAGE = Name("RawUsage", 7, "reset", "", "RawUsage")
 # fmt: on
 SUSPEND = "suspend"
 MODES = ("cluster", "cancel", "requeue", SUSPEND)
+NO_RELATIVE = "sacctmgr: error: QOS flag Relative is not supported by SkyPurza\n"
 NO_SUSPEND = "sacctmgr: error: PreemptMode SUSPEND is not supported by SkyPurza\n"
 
 
@@ -285,7 +289,10 @@ def _flags(what: Name, text: str, _: Vocabulary) -> frozenset[str]:
     if text == CLEAR:
         return frozenset()
     known = {name.lower(): name for name in QOS_FLAGS}
-    names = [known.get(word.lower()) for word in text.split(",") if word]
+    words = [word.lower() for word in text.split(",") if word]
+    if RELATIVE in words:
+        raise BadSettingError(NO_RELATIVE, whole=True)
+    names = [known.get(word) for word in words]
     if None in names:
         raise BadSettingError(BAD_VALUE.format(what.label, text))
     return frozenset(name for name in names if name)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.assoc import Association, Qos, book
+from accounting.change import Change
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
 from broker.decide.possible import must_know_features
@@ -14,6 +15,7 @@ from broker.model.site import Site
 from broker.model.spec import ALL, ArraySpec, Gres, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench
 
+TWO_NODES = Resources(min_nodes=2, max_nodes=2)
 IMPOSSIBLE = "Requested node configuration is not available"
 
 
@@ -333,3 +335,46 @@ def test_of_machines_that_a_job_takes_whole_only_those_within_its_limits_are_bou
     assert bench.world.jobs[job].alloc.cpu == 2
     again = bench.submit(resources=Resources(exclusive=True))
     assert bench.world.jobs[again].reason == "QOSGrpCpuLimit"
+
+
+@pytest.mark.parametrize(
+    ("flag", "partition", "fields", "reason"),
+    [
+        ("PartitionTimeLimit", {"max_time": 60}, {"time_limit": 600}, "PartitionTimeLimit"),
+        ("PartitionMaxNodes", {"max_nodes": 1}, {"resources": TWO_NODES}, "PartitionNodeLimit"),
+        ("PartitionMinNodes", {"min_nodes": 2}, {}, "PartitionNodeLimit"),
+    ],
+)
+def test_a_qos_lets_its_jobs_pass_a_limit_of_the_partition(
+    flag: str, partition: dict[str, object], fields: dict[str, object], reason: str
+) -> None:
+    site = with_limits(qos=Limits())
+    narrow = replace(site.partitions[0], **partition)  # type: ignore[arg-type]
+    bench = Bench(replace(site, partitions=(narrow, *site.partitions[1:])))
+    job = bench.submit(**fields)
+    assert bench.world.jobs[job].reason == reason
+    more = Change(qos=(Qos(name="short", flags=frozenset({flag})),))
+    basis = bench.world.site.book
+    bench.step(cmd.ChangeBook(change=more, basis=basis, by=ROOT, action="Modify QOS"))
+    bench.step(full=True, seconds=1)
+    assert bench.state(job) == "CONFIGURING"
+
+
+def test_a_qos_that_requires_a_reservation_takes_no_jobs_without_one() -> None:
+    bench = Bench(with_limits(qos=Limits(), flags=("RequiresReservation",)))
+    with pytest.raises(BadOption, match="Invalid qos specification"):
+        bench.submit()
+
+
+@pytest.mark.parametrize(
+    ("flags", "state"), [(("UsageFactorSafe",), "PENDING"), ((), "CONFIGURING")]
+)
+def test_where_it_has_to_be_safe_the_usage_factor_may_count(
+    flags: tuple[str, ...], state: str
+) -> None:
+    limits = Limits(grp_tres_mins={"cpu": 15})
+    grade = Qos(name="short", usage_factor=2.0, flags=frozenset(flags), limits=limits)
+    own = Association(user=UserName("alice"), account=AccountName("root"), qos=("short",))
+    made = book([], [own], qos=[grade], enforce=["safe", "qos"])
+    bench = Bench(replace(DECLARED, book=made))
+    assert bench.state(bench.submit(time_limit=600)) == state
