@@ -34,7 +34,7 @@ from gateway.translate.skypilot_task import (
     translate,
     working_directory,
 )
-from gateway.translate.volumes import must_have
+from gateway.translate.volumes import lacking
 
 SHOWN_CANDIDATES = 5
 
@@ -177,7 +177,7 @@ def planned_run(asked: LaunchRequest, owner: Owner, seen: Snapshot, *, name: str
     plain = asked.model_copy(update={"setup": False})
     task = one_task(plain)
     where = origin(plain, seen.site, task)
-    if lacks := must_have(there.spec.volumes, volumes(task, lambda path: absolute(path, where))):
+    if lacks := lacking(there.spec.volumes, volumes(task, lambda path: absolute(path, where))):
         out = "volumes are attached when a cluster is launched"
         raise Conflict(f"cluster {name!r} does not have {'; '.join(lacks)}", hint=out)
     must_hold(there, nodes=task.num_nodes, gpus=gpus_asked(task))

@@ -13,7 +13,7 @@ from broker.schedule.demand import demand, need_of
 from broker.world import Snapshot
 from gateway.api.job_views import nodes_of
 from gateway.translate.skypilot_task import Translated
-from gateway.translate.volumes import must_have
+from gateway.translate.volumes import lacking
 
 EXPECTED_SECONDS = 3600
 """What a run is taken to last where nobody says, as in SkyPilot."""
@@ -34,7 +34,7 @@ def must_do(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Non
     other = [] if anew else list(_another(made.spec.resources, nodes_of(there, seen)))
     lacks = [
         *other,
-        *must_have(there.spec.volumes, made.spec.volumes),
+        *lacking(there.spec.volumes, made.spec.volumes),
         *_sizes(there, made, seen, sized=sized),
         *_wishes(has, wishes),
     ]

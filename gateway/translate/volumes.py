@@ -136,6 +136,6 @@ def _may_be(where: Where, one: NamedVolume) -> bool:
     return where.region in {None, one.region} and where.zone in {None, one.zone}
 
 
-def must_have(there: Sequence[Attached], wanted: Sequence[Attached]) -> list[str]:
+def lacking(there: Sequence[Attached], wanted: Sequence[Attached]) -> list[str]:
     """What of it a cluster lacks, in words."""
     return [f"volume {one.volume} at {one.path}" for one in wanted if one not in there]
