@@ -22,8 +22,6 @@ from gateway.passthrough.learnt import Learnt
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.parse import look
 
-CONTROLLERS = frozenset(("sacctmgr", "sdiag", "sreport", "sshare"))
-"""They tell of a whole cluster: ours."""
 NO_COMMAND = "the site's own Slurm has no command {}"
 READ_ALREADY = (
     "the partition is the site's own, and the script was read from standard input: "
@@ -47,8 +45,6 @@ class Beside:
     def _around(self, name: str, program: Program | Interactive) -> Program | Interactive:
         if isinstance(program, Interactive):
             return Interactive(self._talking(name, program.run))
-        if name in CONTROLLERS:
-            return program
         return self._submitting(program) if name == "sbatch" else self._asking(name, program)
 
     def border(self, site: Site) -> Border:
