@@ -1,7 +1,7 @@
 """The variables that SkyPilot's users read, each under SKYPURZA_* too; in both kinds of job."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from broker.model.ids import BATCH, NodeName, StepId
@@ -28,18 +28,16 @@ def sky_variables(
     place: Mapping[str, str],
 ) -> dict[str, str | None]:
     """What a step on that node sees; `place` has cloud, region and zone."""
-    names = [share.node for share in job.shares]
+    all_nodes, names = [share.node for share in job.shares], _nodes(job, step)
     gpus = str(_gpus(job, step))
-    ips = "\n".join(addresses.get(name, name) for name in names)
-    rank = str(names.index(NodeName(node)) if node in names else 0)
     own = {
         "CLUSTER_INFO": json.dumps({"cluster_name": _cluster(job), **place}),
-        "NODE_IPS": ips,
-        "NODE_RANK": rank,
+        "NODE_IPS": "\n".join(addresses.get(name, name) for name in names),
+        "NODE_RANK": _rank(node, names),
         "NUM_GPUS_PER_NODE": gpus,
         "NUM_NODES": str(len(names)),
-        "SETUP_NODE_IPS": ips,
-        "SETUP_NODE_RANK": rank,
+        "SETUP_NODE_IPS": "\n".join(addresses.get(name, name) for name in all_nodes),
+        "SETUP_NODE_RANK": _rank(node, all_nodes),
         "SETUP_NUM_GPUS_PER_NODE": gpus,
         "TASK_ID": task_id(job, step),
         "USER": job.owner.user,
@@ -48,6 +46,17 @@ def sky_variables(
     }
     told: dict[str, str | None] = {old: own[name] for old, name in OLDER.items()}
     return told | {f"{d}_{name}": text for d in DIALECTS for name, text in own.items()}
+
+
+def _nodes(job: Job, step: StepId) -> list[NodeName]:
+    """Those of a run in a cluster, which may have more; else the job's."""
+    found = job.step(step)
+    own = found.shares if found is not None and found.run else ()
+    return [share.node for share in own or job.shares]
+
+
+def _rank(node: str, names: Sequence[NodeName]) -> str:
+    return str(names.index(NodeName(node)) if node in names else 0)
 
 
 def _gpus(job: Job, step: StepId) -> int:

@@ -73,6 +73,8 @@ def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
         assert said >= {node.format("setup"), f"{node.format('rank')} of 2"}
     assert spz("logs", "two", "--worker", "1").out.splitlines()[-1] == "rank 1 of 2"
     assert "no node 2" in spz("logs", "two", "--worker", "2").err
+    one = spz("exec", "two", "--num-nodes", "1", "echo $SKYPILOT_NODE_RANK of $SKYPURZA_NUM_NODES")
+    assert one.out == "0 of 1\n"
     (cluster,) = spz.json("status", "two")["clusters"]
     assert (len(cluster["nodes"]), cluster["resources"][:2]) == (2, "2x")
     more = spz("launch", "-y", "-c", "two", "--num-nodes", "3", "--cpus", "2+", "echo x")

@@ -8,7 +8,7 @@ import pytest
 from accounting.ids import JobId
 from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import ArrayPlace, Job, Step
-from broker.model.spec import Managed
+from broker.model.spec import Managed, StepSpec
 from gateway.translate.skypilot_env import OLDER, sky_variables, task_id
 
 from .conftest import Submit
@@ -50,6 +50,17 @@ def test_a_run_of_a_cluster_is_known_by_its_number(job: Job) -> None:
     step = Step(id=StepId("1"), name="x", asked=1_800_000_000)
     cluster = replace(job, spec=spec, steps=(step,))
     assert task_id(cluster, StepId("1")) == "sky-2027-01-15-08-00-00-000000_dev_2"
+
+
+def test_a_run_on_a_part_of_its_cluster_counts_its_own_nodes(job: Job) -> None:
+    spec = job.spec.model_copy(update={"cluster": "dev"})
+    run = StepSpec(name="x", nodes=1)
+    step = Step(id=StepId("0"), name="x", spec=run, share=job.shares[1])
+    found = told(replace(job, spec=spec, steps=(step,)), step=StepId("0"))
+    ours = {name: found[f"SKYPURZA_{name}"] for name in ("NODE_RANK", "NODE_IPS", "NUM_NODES")}
+    assert ours == {"NODE_RANK": "0", "NODE_IPS": "10.0.0.3", "NUM_NODES": "1"}
+    assert found["SKYPILOT_SETUP_NODE_RANK"] == "1"
+    assert found["SKYPILOT_SETUP_NODE_IPS"] == "10.0.0.2\n10.0.0.3"
 
 
 def test_a_managed_job_keeps_its_id_over_attempts(job: Job) -> None:
