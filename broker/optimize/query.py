@@ -169,6 +169,7 @@ def _query(
     named = asked | _lower(policy.regions, policy.instance_types, policy.families)
     gpu_type, gpus = where.gpu or (need.gpu_type, need.gpus)
     names = tuple(of.name for of in catalog.regions)
+    moves = need.data_gib and need.data_region
     besides = beside(policy, names, catalog.rates, build=need.build)
     caps = (where.max_micro_usd_per_hour, policy.max_micro_usd_per_hour)
     return Query(
@@ -192,7 +193,8 @@ def _query(
         least_beside=min(besides, default=0),
         premium=policy.efa_percent if need.nodes > 1 else 0,
         moved=tuple(
-            moving(need.data_gib, need.data_region, name, known=catalog.rates) for name in names
+            moving(need.data_gib, need.data_region, name, known=catalog.rates) if moves else 0
+            for name in names
         ),
     )
 

@@ -122,14 +122,16 @@ def notes(candidate: Candidate, query: Query, now: int) -> Iterator[str]:
 
 def old_figures(query: Query, candidate: Candidate, now: int) -> str:
     """What is said of its price where that is old, else of the rates beside it."""
-    old_days = query.policy.old_days
-    return old(candidate.offer.as_of, now, old_days=old_days) or old_rates(
-        query.policy, candidate.offer.region, query.catalog.rates, now=now
+    policy, offer = query.policy, candidate.offer
+    return old(offer.as_of, now, old_days=policy.old_days) or old_rates(
+        policy, offer.region, query.catalog.rates, now=now
     )
 
 
 def old_rates(policy: BuyPolicy, region: str, known: Rates, *, now: int) -> str:
     """What is said of the rates of volumes and addresses that count there, where they are old."""
+    if not policy.root_gib and not policy.public_address:
+        return ""
     day = days(policy, region, known)
     return old(day, now, old_days=policy.old_days, what="rates of volumes and addresses")
 
