@@ -37,7 +37,8 @@ from sbatch_shim.grammar.table import (
 )
 
 HELD, ARRAY = "@held", "@array"
-"""Stand for the ids of a held job and of a held array that each side has."""
+AFTER = {HELD: ("--hold",), ARRAY: ("--hold", "--array=1-3")}
+"""Jobs of each side whose ids the names stand for: dependencies name them."""
 
 # fmt: off
 NUMBERS = ("1", "2", "3", "4", "8", "0", "-1", "x", "2.5", "1k")

@@ -1,11 +1,12 @@
 """Draws option lines and compares what a real Slurm and this service make of them.
 
-oracle.py [--shared DIR] [--lines N] [--seed N] [--most N] [--components N] [--only OPTION,...]
-          [--conf FILE] [--keep]
+oracle.py [--shared DIR] [--lines N] [--commands N] [--seed N] [--most N] [--components N]
+          [--only OPTION,...] [--conf FILE] [--keep]
 
 As root only. Starts Debian's Slurm by the script beside the recorded answers (packages are
 installed when missing), or takes the one of `--conf`, serves the recorded site, submits each line
 to both as a job of later, and compares acceptance, `scontrol show job` and `squeue`'s columns.
+Then commands about waiting jobs: what they answer, and what the jobs show of what was changed.
 Where the packages cannot be had, or there is no script, one line says so. The exit status is 0 when
 all agree, 1 when some differ.
 """
@@ -16,13 +17,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import shares
-from answered import COLUMNS, Answer, columns, differences, records
-from drawing import ARRAY, HELD, Line, lines
+from answered import COLUMNS, Answer, columns, differences, named, records
+from asking import SCENE, Order, changing, listing
+from drawing import AFTER, Line, lines
 from hypothesis import HealthCheck, given, seed, settings
 from run import HERE, USERS, make_user, service, spz, state_directory
 
@@ -34,6 +37,8 @@ FIRST_JOB = "700001"
 """As the served site begins: a short one would be found in names of nodes."""
 LATER = "--begin=now+1hour"
 SECONDS = 20
+HEARD = 8
+"""Seconds until sacct has heard of jobs."""
 FOLDER = "oracle"
 SCRIPT = "line.sh"
 
@@ -50,7 +55,8 @@ class Side:
     def run(self, program: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
         """As the drawn user, in a folder of theirs."""
         return subprocess.run(
-            [f"{self.bin}/{program}", *words],
+            [program, *words],
+            executable=f"{self.bin}/{program}",
             env={"PATH": "/usr/bin:/bin", "HOME": f"/home/{USER}", "USER": USER, **self.environ},
             cwd=f"/home/{USER}/{FOLDER}",
             user=USER,
@@ -61,11 +67,32 @@ class Side:
             check=False,
         )
 
-    def prepare(self) -> None:
-        """The jobs that dependencies name."""
-        for name, words in ((HELD, ()), (ARRAY, ("--array=1-3",))):
-            done = self.run("sbatch", "--parsable", "--hold", *words, "--wrap", "true")
+    def prepare(self, scene: Mapping[str, Sequence[str]]) -> None:
+        """Submits the jobs that names stand for; those of before are cancelled."""
+        self.clear()
+        for name, words in scene.items():
+            told = (self.told(word) for word in words)
+            done = self.run("sbatch", "--parsable", *told, "--wrap", "true")
             self.ids[name] = done.stdout.decode().strip()
+
+    def clear(self) -> None:
+        """Cancels them."""
+        if self.ids:
+            self.run("scancel", *self.ids.values())
+        self.ids = {}
+
+    def obey(self, order: Order) -> Answer:
+        """What is said to a command; of one that changes something also what jobs then show."""
+        done = self.run(order.program, *map(self.told, order.words))
+        names = {number: name for name, number in self.ids.items()}
+        said = named((done.stdout + done.stderr).decode(errors="replace"), names)
+        if not order.changes:
+            return Answer(True, (), (), said, done.returncode)
+        shown = self.run("scontrol", "show", "job", "-o").stdout.decode(errors="replace")
+        live = "".join(f"{line}\n" for line in shown.splitlines() if " JobState=PENDING " in line)
+        listed = self.run("squeue", "-h", "-r", "-S", "i", "-O", COLUMNS).stdout.decode()
+        self.prepare(SCENE)
+        return Answer(True, records(live, names), columns(listed, names), said, done.returncode)
 
     def told(self, text: str) -> str:
         """With the ids of this side in the place of names."""
@@ -103,7 +130,7 @@ class Tally:
     taken: int = 0
     found: list[str] = field(default_factory=list)
 
-    def compare(self, line: Line, real: Answer, ours: Answer) -> None:
+    def compare(self, line: Line | Order, real: Answer, ours: Answer) -> None:
         self.lines += 1
         self.taken += real.taken and ours.taken
         found = [f"    {text}" for text in differences(real, ours)]
@@ -111,18 +138,40 @@ class Tally:
             self.found.append("\n".join([str(line), *found]))
 
 
-def compared(real: Side, ours: Side, asked: argparse.Namespace) -> Tally:
-    """So many lines put to both."""
+def ordered(real: Side, ours: Side, asked: argparse.Namespace) -> Tally:
+    """So many commands put to both: half of them change jobs."""
     tally = Tally()
-    focus = frozenset(filter(None, asked.only.split(",")))
+    for side in (real, ours):
+        side.prepare(SCENE)
+    time.sleep(HEARD)
 
-    @seed(asked.seed)
-    @settings(
-        max_examples=asked.lines,
+    def put(order: Order) -> None:
+        tally.compare(order, real.obey(order), ours.obey(order))
+
+    for kind in (listing(), changing()):
+        seed(asked.seed)(drawing(asked.commands // 2)(given(kind)(put)))()
+    return tally
+
+
+def drawing(examples: int) -> settings:
+    """So many of them, however long it takes, kept nowhere."""
+    return settings(
+        max_examples=examples,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def compared(real: Side, ours: Side, asked: argparse.Namespace) -> Tally:
+    """So many lines put to both."""
+    tally = Tally()
+    for side in (real, ours):
+        side.prepare(AFTER)
+    focus = frozenset(filter(None, asked.only.split(",")))
+
+    @seed(asked.seed)
+    @drawing(asked.lines)
     @given(lines(focus, asked.most, asked.components))
     def put(line: Line) -> None:
         tally.compare(line, real.answer(line), ours.answer(line))
@@ -153,6 +202,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Compare option lines with a real Slurm.")
     parser.add_argument("--shared", type=Path, default=HERE.parents[2] / "shared")
     parser.add_argument("--lines", type=int, default=150)
+    parser.add_argument("--commands", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=3, help="options on a line")
     parser.add_argument(
@@ -204,18 +254,17 @@ def side_by_side(asked: argparse.Namespace, conf: str) -> int:
             commands = home / "commands"
             spz("shims", "install", "--prefix", str(commands), environ=environ)
             ours = Side("ours", f"{commands}/bin", {})
+            tallies = {"lines": compared(real, ours, asked), "commands": ordered(real, ours, asked)}
             for side in (real, ours):
-                side.prepare()
-            tally = compared(real, ours, asked)
-            for side in (real, ours):
-                side.run("scancel", *side.ids.values())
-    for difference in tally.found:
-        print(difference)
-    print(
-        f"test-oracle: {tally.lines} lines, {tally.taken} taken by both, "
-        f"{len(tally.found)} differences"
-    )
-    return 1 if tally.found else 0
+                side.clear()
+    for kind, tally in tallies.items():
+        for difference in tally.found:
+            print(difference)
+        print(
+            f"test-oracle: {tally.lines} {kind}, {tally.taken} taken by both, "
+            f"{len(tally.found)} differences"
+        )
+    return int(any(tally.found for tally in tallies.values()))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, book
-from accounting.fairshare import INFINITE, Key, Standing, fill, stand, tree
+from accounting.fairshare import Key, Standing, fill, stand, tree
 from accounting.ids import AccountName, JobId, UserName
 from accounting.tres import Tres, gres_counts
 from broker.model.job import Job, Owner
@@ -33,6 +33,9 @@ from gateway.config.site import site
 
 HERE = Path(__file__).resolve().parent
 CLOSE = 1e-4
+HUNDREDTHS = 0.005
+"""sprio's factors of TRES have two places."""
+ROUNDING = 1e-9
 VERSION = 38 << 8
 """Of slurmctld's files in 22.05."""
 SECONDS = 60
@@ -228,7 +231,31 @@ def standings(slurm: Slurm, scene: Scene) -> dict[Key, Standing]:
     return stand(root)
 
 
-def shares_differ(slurm: Slurm, scene: Scene) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One that both have; `close` is how far apart they may be: what is above 1 by that share."""
+
+    what: str
+    real: float
+    ours: float
+    close: float = CLOSE
+
+    @property
+    def apart(self) -> float:
+        return (
+            0.0 if self.real == self.ours else abs(self.real - self.ours) / max(1.0, abs(self.real))
+        )
+
+    @property
+    def differs(self) -> bool:
+        return self.apart > self.close + ROUNDING
+
+    def __str__(self) -> str:
+        return f"{self.what}: real {self.real}, ours {self.ours:.6f}"
+
+
+def shares_of(slurm: Slurm, scene: Scene) -> Iterator[Figure]:
+    """Columns of sshare."""
     ours = standings(slurm, scene)
     shown = slurm.run("sshare", "-nPalo", f"Account,User,{','.join(COLUMNS)}")
     for line in shown.splitlines():
@@ -237,16 +264,12 @@ def shares_differ(slurm: Slurm, scene: Scene) -> Iterator[str]:
         if one is None or account.strip() == ROOT:
             continue
         for name, text, value in zip(COLUMNS, real, _values(one), strict=True):
-            if text and not _near(float(text), value):
-                yield f"sshare {account.strip()} {user} {name}: real {text}, ours {value:.6f}"
+            if text:
+                yield Figure(f"sshare {account.strip()} {user} {name}", float(text), value)
 
 
 def _values(one: Standing) -> tuple[float, ...]:
     return one.norm_shares, one.norm_usage, one.effective, one.factor or 0.0, one.level
-
-
-def _near(real: float, ours: float) -> bool:
-    return real == ours == INFINITE or abs(real - ours) <= CLOSE * max(1.0, abs(real))
 
 
 # ---------------------------------------------------------------- sprio
@@ -311,8 +334,8 @@ def wishes(scene: Scene, luck: random.Random, most: int) -> list[Wish]:
     ]
 
 
-def priorities_differ(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iterator[str]:
-    """Of jobs that wait because others hold all nodes."""
+def priorities_of(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iterator[Figure]:
+    """Columns of sprio, of jobs that wait because others hold all nodes."""
     shares = {key: one.factor or 0.0 for key, one in standings(slurm, scene).items()}
     config = load((HERE / "site.yaml").read_text())
     here = site(config, service_uid=0, uid_of=PEOPLE.get, price_of=lambda _: None)
@@ -324,38 +347,39 @@ def priorities_differ(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iter
     for one in asked:
         words = ["sbatch", "--parsable", "-o/dev/null", *one.words, "--wrap", "true"]
         numbers[slurm.run(*words, user=one.own.user).strip()] = one
+    submitted = [number for number in numbers if number]
     time.sleep(2)
     shown = slurm.run("sprio", "-h", "-o", LETTERS)
     for line in shown.splitlines():
         number, *real, nice, whole, tres = line.split("|")
         if number in numbers:
-            job = numbers[number].job(int(number))
-            found = ranks.factors(job, numbers[number].partition)
-            pairs = [(name, getattr(found, name)) for name in FACTORS]
-            there = dict(part.split("=") for part in tres.split(",") if "=" in part)
-            pairs += [(name, found.tres.get(name, 0.0)) for name in there]
-            for (name, value), text in zip(pairs, [*real, *there.values()], strict=True):
-                rough = 0.005 if name in there else CLOSE
-                if abs(float(text) - value) > rough + 1e-9:
-                    yield f"sprio {numbers[number].words} {name}: real {text}, ours {value:.6f}"
-            sum_ = ranks.in_partition(job, numbers[number].partition)
-            if int(nice) != job.spec.nice or abs(int(whole) - sum_) > 1:
-                yield f"sprio {numbers[number].words}: real {whole} ({nice}), ours {sum_}"
-            numbers[number] = replace(numbers[number], cpus=-1)
-    unseen = [one for one in numbers.values() if one.cpus >= 0]
-    slurm.run("scancel", holding.strip(), *(number for number in numbers if number))
-    yield from (f"sprio does not show {one.words}" for one in unseen)
+            wish = numbers.pop(number)
+            job, what = wish.job(int(number)), f"sprio {wish.words}"
+            found = ranks.factors(job, wish.partition)
+            for name, text in zip(FACTORS, real, strict=True):
+                yield Figure(f"{what} {name}", float(text), getattr(found, name))
+            for part in tres.split(","):
+                name, equals, text = part.partition("=")
+                if equals:
+                    yield Figure(
+                        f"{what} {name}", float(text), found.tres.get(name, 0.0), HUNDREDTHS
+                    )
+            yield Figure(f"{what} nice", float(nice), job.spec.nice, 0.0)
+            unit = 1 / max(1.0, float(whole))
+            yield Figure(f"{what} sum", float(whole), ranks.in_partition(job, wish.partition), unit)
+    slurm.run("scancel", holding.strip(), *submitted)
+    yield from (Figure(f"sprio does not show {one.words}", 1.0, 0.0) for one in numbers.values())
 
 
-def differences(conf: Path, *, scenes: int, seed: int) -> list[str]:
-    """What is not the same, of so many drawn scenes."""
+def figures(conf: Path, *, scenes: int, seed: int) -> list[Figure]:
+    """All that is compared, of so many drawn scenes."""
     luck, slurm = random.Random(seed), Slurm(conf)
-    found: list[str] = []
+    found: list[Figure] = []
     for _ in range(scenes):
         scene = drawn(luck)
         slurm.put(scene)
-        found += shares_differ(slurm, scene)
-        found += priorities_differ(slurm, scene, wishes(scene, luck, 8))
+        found += shares_of(slurm, scene)
+        found += priorities_of(slurm, scene, wishes(scene, luck, 8))
     return found
 
 
@@ -366,11 +390,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--scenes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(argv)
-    found = differences(asked.conf, scenes=asked.scenes, seed=asked.seed)
-    for line in found:
-        print(line)
-    print(f"shares: {asked.scenes} scenes, {len(found)} differences")
-    return 1 if found else 0
+    found = figures(asked.conf, scenes=asked.scenes, seed=asked.seed)
+    different = [one for one in found if one.differs]
+    for one in different:
+        print(one)
+    most = max((one.apart for one in found if one.close == CLOSE), default=0.0)
+    print(
+        f"shares: {asked.scenes} scenes, {len(found)} figures, the most apart by {most:.7f}, "
+        f"{len(different)} differences"
+    )
+    return 1 if different else 0
 
 
 if __name__ == "__main__":
