@@ -46,8 +46,11 @@ class PyslurmFacts:
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             raise Busy(f"pyslurm: {said[-1] if said else f'ended with {done.returncode}'}")
-        told = json.loads(done.stdout)
-        return Facts(**{**told, "partitions": tuple(told["partitions"])})
+        try:
+            told = json.loads(done.stdout.splitlines()[-1])  # libraries may have said something
+            return Facts(**{**told, "partitions": tuple(told["partitions"])})
+        except (ValueError, LookupError, TypeError) as error:
+            raise Busy(f"pyslurm: {error} is not as version 25.11 has it") from error
 
 
 def facts(pyslurm: Any) -> Facts:

@@ -56,6 +56,17 @@ def test_what_scontrol_does_not_say_is_named(tmp_path: Path) -> None:
         CommandFacts(site_commands(str(folder))).read()
 
 
+def test_what_the_library_prints_and_leaves_out_harms_nothing(tmp_path: Path) -> None:
+    folder = library(tmp_path / "lib")
+    environ = {**os.environ, "PYTHONPATH": str(folder)}
+    file = folder / "pyslurm.py"
+    file.write_text("print('hello')\n" + file.read_text())
+    assert PyslurmFacts(environ).read().cluster == "hpc"
+    file.write_text(file.read_text().replace("next_job_id=4712,", ""))
+    with pytest.raises(Busy, match="next_job_id"):
+        PyslurmFacts(environ).read()
+
+
 def test_the_library_is_not_loaded_into_the_service() -> None:
     importable()
     assert "pyslurm" not in sys.modules
