@@ -30,6 +30,11 @@ class Row:
     default_qos: str
     limits: Limits = NO_LIMITS
     """Its own, and those per job and user that it has from above."""
+    parent: int = 0
+    """Number of the one above; 0 of root."""
+    span: tuple[int, int] = (0, 0)
+    """Where it begins and ends when the tree is walked, the latest first (LFT and RGT)."""
+    qos_ids: tuple[int, ...] = ()
 
     @property
     def shares(self) -> int:
@@ -94,7 +99,41 @@ def tree(book: Book) -> list[Row]:
     for own in (own for several in book.associations.values() for own in several):
         users.setdefault(own.account, []).append(own)
     root = book.accounts[ROOT]
-    return list(_below(book, root, depth=0, below=(children, users), above=NO_LIMITS))
+    rows = list(_below(book, root, depth=0, below=(children, users), above=NO_LIMITS))
+    return _spanned(rows, qos_ids(book))
+
+
+def _spanned(rows: list[Row], numbers: Mapping[str, int]) -> list[Row]:
+    """With what the nested sets of slurmdbd's table have (22.05)."""
+    below: dict[int, list[int]] = {}
+    parents: dict[int, int] = {}
+    line: list[int] = []
+    for row in rows:
+        line[row.depth :] = [row.id]
+        parents[row.id] = line[-2] if row.depth else 0
+        below.setdefault(parents[row.id], []).append(row.id)
+    spans: dict[int, tuple[int, int]] = {}
+    _walk(0, below, spans, last=0)
+    return [
+        replace(
+            row,
+            parent=parents[row.id],
+            span=spans[row.id],
+            qos_ids=tuple(sorted(numbers[name] for name in row.qos if name in numbers)),
+        )
+        for row in rows
+    ]
+
+
+def _walk(
+    above: int, below: Mapping[int, list[int]], spans: dict[int, tuple[int, int]], *, last: int
+) -> int:
+    """The last place that was given."""
+    for one in sorted(below.get(above, ()), reverse=True):
+        first = last + 1
+        last = _walk(one, below, spans, last=first) + 1
+        spans[one] = first, last
+    return last
 
 
 def _inherited(own: Limits, above: Limits) -> Limits:

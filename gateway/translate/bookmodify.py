@@ -62,7 +62,13 @@ USER_KEYS: Keys = (
 QOS_KEYS: Keys = (("name", 1), ("qos", 1), ("id", 1))
 CLUSTER_KEYS: Keys = (("name", 1), ("cluster", 1))
 ACCOUNT_TEXTS: Keys = (("description", 1), ("organization", 1))
-USER_TEXTS: Keys = (("adminlevel", 2), ("defaultaccount", 8), ("defaultwckey", 8))
+USER_TEXTS: Keys = (("adminlevel", 2), ("defaultaccount", 8), ("defaultwckey", 8), ("newname", 1))
+ONE_NAME = (
+    "sacctmgr: error: Can only change one at a time\n"
+    " Error with request: Can only change one at a time\n"
+    " If you are changing a users name you can only specify 1 user at a time.\n"
+)
+NAME_TAKEN = "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_modify_users: No error\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,8 @@ def _user(said: Said, known: Known) -> Proposal:
     if not chosen:
         raise OrderError(out=NOTHING)
     names = list(dict.fromkeys(own.user for own in chosen))
+    if "newname" in said.texts:
+        return _renamed(said, names, known)
     _must_have_default(chosen, said, known)
     made = {(own.user, own.account, own.partition): put(own, said.settings) for own in chosen}
     if "defaultaccount" in said.texts:
@@ -249,6 +257,30 @@ def _user(said: Said, known: Known) -> Proposal:
         people=tuple(_people(said, names, known)),
     )
     return _proposal(said, change, out=out, names=[str(name) for name in names])
+
+
+def _renamed(said: Said, names: Sequence[UserName], known: Known) -> Proposal:
+    """All that is known of a user under another name. Raises OrderError."""
+    book, new = known.book, UserName(said.texts["newname"])
+    if len(said.where.get("user", ())) != 1:
+        raise OrderError(ONE_NAME)
+    if new in book.associations or new in book.people:
+        raise OrderError(NAME_TAKEN, out=NOTHING)
+    (old,) = names
+    change = Change(
+        no_people=(old,),
+        people=(replace(book.people.get(old, Person(name=old)), name=new),),
+        associations=tuple(replace(own, user=new) for own in book.associations[old]),
+        accounts=tuple(
+            replace(
+                one,
+                coordinators=tuple(new if name == old else name for name in one.coordinators),
+            )
+            for one in book.accounts.values()
+            if old in one.coordinators
+        ),
+    )
+    return _proposal(said, change, out=f" Modified users...\n  {old}\n", names=[str(old)])
 
 
 def _must_have_default(chosen: Sequence[Association], said: Said, known: Known) -> None:

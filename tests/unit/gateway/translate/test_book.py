@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from accounting.assoc import Account, Association, Book, Person, Qos, book
-from accounting.change import changed
+from accounting.change import Change, changed
 from accounting.ids import AccountName, UserName
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
 from gateway.translate.bookorder import Known, OrderError, Proposal
@@ -92,6 +92,7 @@ SAID = (
         "  C = oracle     A = bb                   U = bob      \n",
     ),
     ("modify user alice set adminlevel=Operator", " Modified users...\n  alice\n"),
+    ("modify user bob set newname=bert", " Modified users...\n  bob\n"),
     ("modify qos high set priority=5 maxwall=10:00", " Modified qos...\n  high\n"),
     (
         "modify cluster set grptres=cpu=-1",
@@ -243,3 +244,44 @@ def test_names_and_texts_are_such_as_fit_a_line_of_a_dump(order: str, name: str)
 def test_so_are_those_that_are_set_later(order: str, name: str) -> None:
     with pytest.raises(OrderError, match="No quotes, bars or control characters"):
         bookmodify.modify([word.format(name) for word in order.split()], known())
+
+
+def test_a_renamed_user_keeps_associations_rights_and_coordination() -> None:
+    before = site()
+    lab = replace(before.accounts[AccountName("aa")], coordinators=(UserName("bob"),))
+    boss = Person(name=UserName("bob"), admin="Operator", uid=2002)
+    before = changed(before, Change(accounts=(lab,), people=(boss,)))
+    after = changed(before, ordered("modify user bob set newname=bert", before).change)
+    assert UserName("bob") not in after.associations
+    assert [own.account for own in after.associations[UserName("bert")]] == ["bb", "aa"]
+    assert after.level("bert") == "Operator"
+    assert after.accounts[AccountName("aa")].coordinators == ("bert",)
+
+
+@pytest.mark.parametrize(
+    ("line", "err", "out"),
+    [
+        (
+            "modify user bob set newname=alice",
+            "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_modify_users: No error\n",
+            " Nothing modified\n",
+        ),
+        ("modify user nosuch set newname=x", "", " Nothing modified\n"),
+        (
+            "modify user alice,bob set newname=x",
+            "sacctmgr: error: Can only change one at a time\n"
+            " Error with request: Can only change one at a time\n"
+            " If you are changing a users name you can only specify 1 user at a time.\n",
+            "",
+        ),
+        (
+            "modify account aa set newname=x",
+            " Unknown option: newname=x\n Use keyword 'where' to modify condition\n",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_renamed_is_told_as_by_slurm(line: str, err: str, out: str) -> None:
+    with pytest.raises(OrderError) as refused:
+        ordered(line)
+    assert (refused.value.err, refused.value.out) == (err, out)

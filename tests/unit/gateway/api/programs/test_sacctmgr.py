@@ -81,6 +81,13 @@ SHOWN = (
     ("sacctmgr -p -P show qos short format=name", "Name\nshort\n"),
     ("sacctmgr -nP show qos gpu1 format=maxcpusperuser,grpcpurunmins,name", "||gpu1\n"),
     ("sacctmgr -nP show assoc where partition=ec2", ""),
+    (
+        "sacctmgr -P show assoc format=account,user,id,parentid,lft,rgt,qosraw",
+        "Account|User|ID|ParentID|LFT|RGT|QOS_RAW\n"
+        "root||1|0|1|16|1\nroot|root|2|1|14|15|1,2,3,4\nresearch||3|1|2|13|1\n"
+        "chem||5|3|3|8|1\nchem|alice|7|5|6|7|1,2,3,4\nchem|bob|8|5|4|5|1,3\n"
+        "physics||4|3|9|12|1\nphysics|alice|6|4|10|11|1,2,3,4\n",
+    ),
     ("sacctmgr -nP show assoc where parent=research format=account", "chem\nphysics\n"),
     ("sacctmgr -nP show assoc where defaultqos=short", ""),
     ("sacctmgr -nP show assoc where account=chem user=bob wolimits", "oracle|chem|bob|\n"),
