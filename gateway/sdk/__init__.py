@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gateway.sdk.sky import cancel as cancel
     from gateway.sdk.sky import cost_report as cost_report
     from gateway.sdk.sky import down as down
+    from gateway.sdk.sky import endpoints as endpoints
     from gateway.sdk.sky import exec as exec
     from gateway.sdk.sky import get as get
     from gateway.sdk.sky import job_status as job_status
@@ -43,7 +44,7 @@ HOMES = {
 }
 """Where a name lives, if not in `sky`; empty: it is a module itself."""
 FUNCTIONS = (
-    *("autostop", "cancel", "cost_report", "down", "exec", "get", "job_status"),
+    *("autostop", "cancel", "cost_report", "down", "endpoints", "exec", "get", "job_status"),
     *("launch", "logs", "queue", "start", "status", "stop", "stream_and_get", "tail_logs"),
 )
 

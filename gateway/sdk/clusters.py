@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
+from typing import Any
 
 from broker.model.errors import Refused
 from gateway.sdk.client import Client, Json
@@ -16,6 +17,29 @@ def listed(service: Client, *, all_users: bool = False) -> list[Json]:
     """The caller's, or everybody's."""
     found: list[Json] = service.get("/v1/clusters")["clusters"]
     return [one for one in found if all_users or one["uid"] == os.getuid()]
+
+
+def address(one: Mapping[str, Any]) -> str:
+    """Of the head node. Raises Refused while there is none."""
+    if not one["addresses"]:
+        raise Refused(f"cluster {one['name']} has no address yet ({one['status']})")
+    return str(one["addresses"][0])
+
+
+def endpoints(one: Mapping[str, Any], port: int | None = None) -> dict[int, str]:
+    """`ADDRESS:PORT` by port, of each that is open or of one. Raises Refused where it is closed."""
+    opened = [number for text in one["ports"] for number in _range(text)]
+    if not opened or port not in {None, *opened}:
+        has = ", ".join(one["ports"]) or "none"
+        told = f"not opened port {port}; open: {has}" if port else "opened no ports"
+        out = "ports: in resources of its task (--ports) opens them"
+        raise Refused(f"cluster {one['name']} has {told}", hint=out)
+    return {number: f"{address(one)}:{number}" for number in (opened if port is None else [port])}
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def is_up(service: Client, name: str | None) -> bool:

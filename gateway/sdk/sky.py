@@ -163,6 +163,12 @@ def status(
     return RequestId.done([cluster_record(dict(one)) for one in found])
 
 
+def endpoints(cluster: str, port: int | str | None = None) -> RequestId[dict[int, str]]:
+    """`ADDRESS:PORT` by open port, or of one. Raises Unknown, and Refused where it is closed."""
+    (one,) = show.matching(clusters.listed(service(), all_users=True), [cluster])
+    return RequestId.done(clusters.endpoints(one, None if port is None else int(port)))
+
+
 def queue(
     cluster_name: str, skip_finished: bool = False, all_users: bool = False
 ) -> RequestId[list[Json]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.model.errors import Refused, SpzError
+from broker.model.errors import SpzError
 from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
@@ -47,35 +47,16 @@ def _shown(given: Values, service: Client) -> list[Json]:
 
 def _addresses(found: Sequence[show.Json]) -> int:
     for one in found:
-        print(_address(one))
+        print(clusters.address(one))
     return 0 if found else 1
-
-
-def _address(one: show.Json) -> str:
-    """Of the head node. Raises Refused while there is none."""
-    if not one["addresses"]:
-        raise Refused(f"cluster {one['name']} has no address yet ({one['status']})")
-    return str(one["addresses"][0])
 
 
 def _endpoints(found: Sequence[show.Json], port: int | None) -> int:
     """`8080: ADDRESS:8080` of each open port; of one that is named ADDRESS:PORT alone."""
     for one in found:
-        opened = [number for text in one["ports"] for number in _range(text)]
-        if not opened or port not in {None, *opened}:
-            has = ", ".join(one["ports"]) or "none"
-            told = f"not opened port {port}; open: {has}" if port else "opened no ports"
-            out = "ports: in resources of its task (--ports) opens them"
-            raise Refused(f"cluster {one['name']} has {told}", hint=out)
-        for number in opened if port is None else [port]:
-            where = f"{_address(one)}:{number}"
+        for number, where in clusters.endpoints(one, port).items():
             print(where if port is not None else f"{number}: {where}")
     return 0 if found else 1
-
-
-def _range(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 def queue(given: Values, counter: Counter) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker.model.errors import Refused
+from gateway.sdk.clusters import endpoints
 from gateway.sdk.verbs.listing import status
 
 UP = {"addresses": ["10.0.0.7", "10.0.0.8"], "ports": ["80", "90-91"], "status": "UP"}
@@ -72,3 +73,14 @@ def test_one_that_is_not_reached_is_refused_by_name(
 def test_a_cluster_that_opened_none_tells_so(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cluster dev has opened no ports"):
         ask(tmp_path, {**UP, "ports": []})
+
+
+@pytest.mark.parametrize(
+    ("port", "found"),
+    [
+        (None, {80: "10.0.0.7:80", 90: "10.0.0.7:90", 91: "10.0.0.7:91"}),
+        (90, {90: "10.0.0.7:90"}),
+    ],
+)
+def test_programs_get_them_by_port(port: int | None, found: dict[int, str]) -> None:
+    assert endpoints({"name": "dev", **UP}, port) == found
