@@ -25,7 +25,6 @@ from broker.world import World
 
 SECOND = "+"
 """In the token of what was bought in place of another: it is not replaced once more."""
-STANDS = frozenset({NodeState.BOOTING, NodeState.UP})
 STRAGGLES = 2
 """So many times as long as the others took, a machine may take until another is bought for it."""
 LEAST_LAG = 60
@@ -42,7 +41,7 @@ def replaced(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     job = _waiting_for(world, node)
     if job is None or SECOND in node.group:
         return []
-    others = _standing(world, job, but=node.name)
+    others = _standing(world, job, now, but=node.name)
     rung = _rung([node, *others])
     elastic = _bought_by(world.site, job)
     name = None if elastic is None else _unused(world, elastic)
@@ -65,7 +64,7 @@ def straggles(world: World, node: Node, now: int) -> bool:
     job = _waiting_for(world, node)
     if job is None or node.machine is None:
         return False
-    up = [_took(one) for one in _standing(world, job, but=node.name) if one.booted is not None]
+    up = [_took(one) for one in _standing(world, job, now, but=node.name) if one.booted is not None]
     if len(up) < len(job.shares) - 1:
         return False
     usual = median(up)
@@ -88,10 +87,16 @@ def _waiting_for(world: World, node: Node) -> Job | None:
     return job if waits and never_ran(world, job) else None
 
 
-def _standing(world: World, job: Job, *, but: NodeName) -> list[Node]:
-    """The job's other machines that are up, or on their way."""
+def _standing(world: World, job: Job, now: int, *, but: NodeName) -> list[Node]:
+    """The job's other machines that are up, or on their way and not late."""
     nodes = (world.present(share.node, share.launch) for share in job.shares if share.node != but)
-    return [one for one in nodes if one is not None and one.machine and one.state in STANDS]
+    return [one for one in nodes if one is not None and _stands(one, now)]
+
+
+def _stands(node: Node, now: int) -> bool:
+    late = node.boot_deadline is not None and now >= node.boot_deadline
+    boots = node.state is NodeState.BOOTING and not late
+    return node.machine is not None and (boots or node.state is NodeState.UP)
 
 
 def _rung(nodes: Sequence[Node]) -> Ranked | None:

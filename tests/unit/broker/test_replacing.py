@@ -137,6 +137,13 @@ def test_where_more_than_half_have_failed_all_are_given_back() -> None:
     assert given_back(gang)
 
 
+def test_where_more_than_half_are_late_at_once_none_is_bought_again() -> None:
+    gang = Gang("ec2-1")
+    gang.step(seconds=900, full=False)
+    assert given_back(gang)
+    assert not gang.launches()
+
+
 def test_one_in_place_of_another_that_fails_too_gives_all_back() -> None:
     gang = Gang("ec2-1", "ec2-3", "ec2-4")
     gang.fail("ec2-2")
