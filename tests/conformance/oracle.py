@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import limits
 import shares
 from answered import COLUMNS, Answer, columns, differences, named, records
 from asking import SCENE, Order, changing, listing
@@ -237,7 +238,9 @@ def main(argv: Sequence[str]) -> int:
             return 0
         conf = f"{folder}/etc/slurm.conf"
         return max(
-            side_by_side(asked, conf), shares.main(["--conf", conf, "--seed", str(asked.seed)])
+            side_by_side(asked, conf),
+            limits.main(["--conf", conf, "--seed", str(asked.seed)]),
+            shares.main(["--conf", conf, "--seed", str(asked.seed)]),
         )
     finally:
         subprocess.run(["bash", str(script), "stop"], env=environ, check=False)
