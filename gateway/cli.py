@@ -100,6 +100,7 @@ def read(verb: Verb, argv: Sequence[str]) -> Values | None:
         info_name=f"spz {verb.name}",
         help_option_names=["-h", "--help"],
         allow_interspersed_args=not verb.words.endswith("!"),
+        ignore_unknown_options=verb.words.endswith("!"),
     )
     try:
         given, words, _ = command.make_parser(line).parse_args([*argv])

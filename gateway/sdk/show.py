@@ -108,13 +108,22 @@ def run_number(text: str) -> int:
     return number
 
 
-def matching(found: Sequence[Json], names: Sequence[str] | None) -> list[Json]:
-    """Clusters of these names; all without names. Raises Unknown for a name that is none."""
+def matching(
+    found: Sequence[Json],
+    names: Sequence[str] | None,
+    *,
+    what: str = "cluster",
+    lists: str = "status",
+) -> list[Json]:
+    """Those of these names; all without names. Raises Unknown for a name that is none.
+
+    `lists` is the verb that shows what there is.
+    """
     if not names:
         return list(found)
     for name in names:
         if not any(fnmatchcase(one["name"], name) for one in found):
-            raise Unknown(f"no cluster {name!r}", hint="`spz status` lists those there are")
+            raise Unknown(f"no {what} {name!r}", hint=f"`spz {lists}` lists those there are")
     return [one for one in found if any(fnmatchcase(one["name"], name) for name in names)]
 
 

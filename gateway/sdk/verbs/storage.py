@@ -59,7 +59,8 @@ def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
     if not given["words"] and not given["all"]:
         raise Refused("no storage named", hint="name some, or --all")
     told = service.get("/v1/storage")["storages"]
-    return show.matching([one for one in told if one["uid"] == os.getuid()], given["words"])
+    mine = [one for one in told if one["uid"] == os.getuid()]
+    return show.matching(mine, given["words"], what="storage", lists="storage ls")
 
 
 def remove(names: Iterable[str]) -> None:

@@ -98,7 +98,7 @@ def delete(given: Values, counter: Counter) -> int:
         raise Refused("Either --all or a name must be specified.")
     told: list[Any] = counter.service.get("/v1/volumes")["volumes"]
     mine = [one for one in told if one["uid"] == os.getuid()]
-    found = show.matching(mine, given["words"])
+    found = show.matching(mine, given["words"], what="volume", lists="volumes ls")
     if not found:
         print("No volumes to delete.")
         return 0

@@ -65,6 +65,11 @@ def test_words_stop_options_where_the_row_says_so() -> None:
     assert (given["yes"], given["words"]) == (True, ["a", "-x", "--env", "b"])
 
 
+@pytest.mark.parametrize("argv", [["-n", "x", "t.yaml"], ["t.yaml", "--ports", "80"], ["--all"]])
+def test_what_is_not_offered_takes_any_options_to_say_so(argv: Sequence[str]) -> None:
+    assert read(BY_NAME["serve up"], argv) == {"words": argv}
+
+
 @pytest.mark.parametrize(
     ("argv", "told"),
     [

@@ -1,6 +1,9 @@
-"""What stands below a table: the age of its oldest price, unless that is said already."""
+"""What stands below a table, and what is told of a name that none of its rows has."""
 
-from gateway.sdk.show import below
+import pytest
+
+from broker.model.errors import Unknown
+from gateway.sdk.show import below, matching
 
 TOLD = "price of 2026-10-01, 60 days old: `spz catalog refresh`"
 
@@ -10,3 +13,9 @@ def test_an_old_price_is_told_below_the_table_once() -> None:
     assert below(rows) == f"\n{TOLD}"
     assert below(rows, said=["zones not known", f"estimated, {TOLD}"]) == ""
     assert below(rows[:1]) == ""
+
+
+def test_a_name_that_is_none_is_told_as_what_it_was_to_be() -> None:
+    with pytest.raises(Unknown, match="no volume 'data'") as told:
+        matching([{"name": "other"}], ["data"], what="volume", lists="volumes ls")
+    assert told.value.hint == "`spz volumes ls` lists those there are"
