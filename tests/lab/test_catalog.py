@@ -42,6 +42,12 @@ def test_figures_are_read_from_a_region_and_bear_their_day(box: Running, short_t
     fresh = Shelf(short_tmp).get("ec2")
     days = {source.as_of for source in fresh.sources}
     assert told["day"] in days
+    assert region["rates"] == 13
+    rates = {rate.as_of for rate in fresh.rates if rate.region == "us-east-1"}
+    assert rates == {told["day"]}, "what volumes, addresses and traffic cost is of that day, too"
+    shown = spz(short_tmp, "catalog", "rates", "us-east-1", "--json")
+    rows = {row["item"]: row for row in json.loads(shown.stdout)["rates"]}
+    assert (rows["gp3"]["source"], rows["gp3"]["old_price"]) == ("price-list", None)
     zones = {zone for group in fresh.zone_sets for zone in group}
     assert {zone for zone in zones if zone.startswith("us-east-1")} == set(), "zones go by id"
     elsewhere = {(o.instance_type, o.region) for o in bundled("ec2") if o.region == "eu-west-1"}

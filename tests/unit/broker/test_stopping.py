@@ -16,7 +16,7 @@ from broker.model.errors import Conflict, Denied, Refusal, Width
 from broker.model.job import Hold
 from broker.model.node import Node, NodeState
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market
-from broker.model.rates import PUBLISHED
+from broker.model.rates import PUBLISHED, Rate
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources, StepSpec
 from broker.model.stopping import (
@@ -171,6 +171,18 @@ def test_a_cluster_is_stopped_and_started_with_its_runs_and_machines(nodes: int)
         cmd.AddStep(job=dev.id, by=ALICE, step=StepSpec(name="again"), request="r")
     )
     assert number == "1", "numbers of runs go on, so do the names of their texts"
+
+
+def test_what_is_beside_a_machine_is_billed_at_the_rates_of_its_region() -> None:
+    here = Dev().nodes[0].machine
+    assert here is not None
+    dear = [
+        Rate("gp3", here.region, "", 160_000, "2027-01-01", "price-list"),
+        Rate("address", here.region, "", 7_000, "2027-01-01", "price-list"),
+    ]
+    dev = Dev(site=replace(SITE, rates=PUBLISHED.with_rows(dear)))
+    rates = {one.part: one.prices[0].micro_usd_per_hour for one in dev.nodes[0].beside}
+    assert rates == {"volume": 100 * 160_000 // 730, "address": 7_000}
 
 
 def test_a_stopped_machine_costs_its_volume_and_nothing_else_to_its_owner() -> None:
