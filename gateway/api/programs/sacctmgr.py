@@ -1,6 +1,7 @@
 """sacctmgr: shows and changes accounts, associations, users and QOS."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
@@ -92,6 +93,7 @@ async def _archive(desk: Desk, call: Call, asked: Asked) -> Answer:
 
 async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
     words: Sequence[str] = asked.options.words
+    asked = replace(asked, admin=asked.admin or desk.site.operates(call.peer.uid))
     entity = entity_of(words[1:2])
     asked = conditions_of(asked, words[2:], entity)
     if entity.past:

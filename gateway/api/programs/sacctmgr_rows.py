@@ -24,6 +24,7 @@ class Asked:
     ctx: Context
     options: Options
     admin: bool
+    """Whether they may do all; of what is only shown operators may, too."""
     tres: Mapping[str, int]
     settings: Config | None = None
     host: str = ""

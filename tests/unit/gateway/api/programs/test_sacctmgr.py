@@ -193,3 +193,13 @@ def test_seff_tells_a_running_job_that_it_may_mislead() -> None:
 def test_sdiag_counts_jobs() -> None:
     out = text(said("sdiag").out)
     assert "Jobs running:   4\n" in out
+
+
+@pytest.mark.parametrize("what", ["problem", "stats", "runawayjobs", "wckey"])
+def test_operators_are_shown_what_users_are_not(what: str) -> None:
+    jobs = queue()
+    words = ("sacctmgr", "show", what)
+    for operators, code in ((frozenset({2001}), 0), (frozenset(), 1)):
+        desk = desk_of(snapshot(jobs, site=replace(SITE, operators=operators)), Past(jobs))
+        desk.names = lambda number: OWNERS[number]
+        assert ask(PROGRAMS["sacctmgr"], desk, words, uid=2001).code == code
