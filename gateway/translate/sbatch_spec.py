@@ -83,9 +83,7 @@ def task_spec(asked: Asking, by: Submitter) -> TaskSpec:
     needs = resources(asked)
     array = _judged(asked, by)
     conditions, any_one = _dependencies(asked)
-    cwd = (
-        posixpath.join(by.cwd, asked.part["chdir"].text or "") if "chdir" in asked.part else by.cwd
-    )
+    cwd = _folder(asked, by.cwd)
     staging = by.staging(cwd)
     if "array" in asked.part:
         staging.must_suit_array(asked.program)
@@ -140,6 +138,11 @@ def _typed(asked: Asking, long: str) -> str | None:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name for name in (text or "").split(",") if name)
+
+
+def _folder(asked: Asking, here: str) -> str:
+    """Where it runs; an empty `-D` is the folder it was typed in, with a slash (22.05)."""
+    return posixpath.join(here, asked.part["chdir"].text or "") if "chdir" in asked.part else here
 
 
 def _options(asked: Asking) -> tuple[tuple[str, str], ...]:
