@@ -353,6 +353,15 @@ def test_cores_are_set_aside_in_one_way_only(sbatch: Submit) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "end"), [("--chdir=", "/"), ("-Dsub", "/sub"), ("-D/tmp", "/tmp")]
+)
+def test_a_folder_is_seen_from_where_it_was_typed(sbatch: Submit, word: str, end: str) -> None:
+    made = sbatch(word, "--wrap", "true")
+    assert isinstance(made, Submission)
+    assert made.spec.cwd in (made.spec.submit_dir + end, end)
+
+
 def test_of_named_nodes_and_a_file_of_them_the_last_counts(sbatch: Submit) -> None:
     with pytest.raises(GrammarError, match="error opening file /nosuch"):
         sbatch("-w", "ec2-1", "--nodefile=/nosuch", "--wrap", "true")
