@@ -26,6 +26,8 @@ NAMES = {
 }
 """Slurm's of kinds in its lines; those that are not here are masks."""
 UNBOUND = ("", "none")
+MOST_CPUS = 1024
+"""A set of the C library's has no cpu beyond; who names one is held to it in no set (glibc)."""
 TOLD = "cpu-bind={} - {}, task {:2d} {:2d} [{}]: mask {}{}\n"
 
 
@@ -57,7 +59,7 @@ def wanted(bind: "dict[str, Any]", count: int, there: "list[int]") -> "list[set[
     if kind in UNBOUND:
         return []
     if kind in LISTED:
-        return [LISTED[kind](item) for item in items]
+        return [LISTED[kind](item) & set(range(MOST_CPUS)) for item in items]
     if kind == "rank":
         return [{there[place % len(there)]} for place in range(count)]
     if kind == "rank_ldom":

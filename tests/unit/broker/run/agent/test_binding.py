@@ -25,6 +25,8 @@ WANTED: dict[str, tuple[dict[str, Any], int, list[int], list[set[int]]]] = {
     "by rank, round and round": (bound("rank"), 3, [4, 6], [{4}, {6}, {4}]),
     "cpus by number":          (bound("map_cpu", "3", "1"), 2, [0], [{3}, {1}]),
     "cpus by mask":            (bound("mask_cpu", "5", "f0"), 2, [0], [{0, 2}, {4, 5, 6, 7}]),
+    "cpus that no set has":     (bound("map_cpu", "1023", "1024", "9" * 30), 3, [0], [{1023}, set(), set()]),
+    "masks beyond a set":       (bound("mask_cpu", "1" + "0" * 256, "f" * 400), 2, [0], [set(), set(range(1024))]),
     "none":                    (bound("none"), 2, [0, 1], []),
     "nothing said":            (bound(""), 2, [0, 1], []),
 }
@@ -66,6 +68,15 @@ def test_tasks_are_told_in_slurms_variables(what: str) -> None:
         b"SLURM_CPU_BIND_TYPE": kind.encode(),
         b"SLURM_CPU_BIND_VERBOSE": loud.encode(),
     }
+
+
+@pytest.mark.parametrize("cpu", ["100000", "9" * 30])
+def test_a_cpu_that_none_has_is_told_and_the_task_runs_on(
+    cpu: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    step = {"bind": bound("map_cpu", cpu), "tasks": [{}], "node": "n1"}
+    assert binding.hold(step, 0)[b"SLURM_CPU_BIND_LIST"] == cpu.encode()
+    assert ",0x0) failed: Invalid argument" in capfd.readouterr().err
 
 
 def test_a_node_of_other_cpus_gives_what_it_has() -> None:
