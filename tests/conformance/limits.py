@@ -136,6 +136,15 @@ class Side:
             sign = "-=" if taken_away else "+="
             self.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", f"flags{sign}DenyOnLimit")
 
+    def unlimited(self) -> None:
+        """What an earlier run may have left behind is taken away."""
+        for whose, names in LIMITS.items():
+            kind, *which = WHERE[whose]
+            each = [(name, TRES if "TRES" in name else ("",)) for name in names]
+            words = [f"{n}={f'{one}=' if one else ''}-1" for n, many in each for one in many]
+            self.run("sacctmgr", "-i", "modify", kind, *which, "set", *words)
+        self.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", "flags-=DenyOnLimit")
+
     def submit(self, scene: Scene) -> list[str]:
         """Ids, or what was refused."""
         usual = ("sbatch", "--parsable", "-A", ACCOUNT, f"--qos={GRADE}", "-o/dev/null")
@@ -175,6 +184,7 @@ def _even(told: str) -> str:
 
 def differences(real: Side, ours: Side, *, scenes: int, seed: int) -> Iterator[str]:
     luck = random.Random(seed)
+    real.unlimited()
     for _ in range(scenes):
         scene = drawn(luck)
         for side in (real, ours):
