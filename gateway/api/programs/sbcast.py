@@ -40,16 +40,22 @@ exec srun "$@" "$mode" "$time" "$path" "$same" < "$file"
 TAKES = r"""
 dest=$1 force=$2 keep=$3 mode=$4 time=$5 path=$6 same=$7
 draft=$dest.sbcast.$$
-if [ -e "$dest" ] && [ -z "$force" ]; then
-    echo "sbcast: error: REQUEST_FILE_BCAST($SLURMD_NODENAME): File exists" >&2
-    exit 17
-fi
+refuse() {
+    echo "sbcast: error: REQUEST_FILE_BCAST($SLURMD_NODENAME): $1" >&2
+    case $1 in
+        "No such file or directory") exit 2 ;;
+        "Permission denied") exit 13 ;;
+        "File exists") exit 17 ;;
+        "Not a directory") exit 20 ;;
+        "Is a directory") exit 21 ;;
+    esac
+    exit 1
+}
+if [ -e "$dest" ] && [ -z "$force" ]; then refuse "File exists"; fi
+if [ -d "$dest" ]; then refuse "Is a directory"; fi
 trap 'rm -f -- "$draft"' EXIT
 umask 077
-if ! why=$( (: > "$draft") 2>&1 ); then
-    echo "sbcast: error: REQUEST_FILE_BCAST($SLURMD_NODENAME): ${why##*: }" >&2
-    exit 1
-fi
+why=$(LC_ALL=C touch -- "$draft" 2>&1) || refuse "${why##*: }"
 if [ -f "$path" ] && [ "$(stat -Lc '%i %s %y %z' -- "$path")" = "$same" ]; then
     exec < "$path"
 fi
@@ -58,7 +64,8 @@ cat > "$draft" && chmod "$mode" "$draft" || exit 1
 mv -f -- "$draft" "$dest"
 """
 """On each node: the name there, whether to replace it, whether to keep its time, mode, time; the
-file's full path and what it is told by. Where it is seen there too, it is read there.
+file's full path and what it is told by. Where it is seen there too, it is read there. What cannot
+be written is told in Slurm's line, and ends with the number of that error (Slurm 25.11).
 """
 
 

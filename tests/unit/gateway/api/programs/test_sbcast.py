@@ -1,5 +1,8 @@
 """sbcast: what it becomes, and what it refuses as Slurm does."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from gateway.api.programs.sbcast import SENDS, SHELL, TAKES, sbcast
@@ -63,3 +66,28 @@ def test_a_job_that_waits_or_is_anothers_is_unknown(office: Office) -> None:
         how = {} if by is None else {"by": by}
         answer = office.run(sbcast, "-j", str(job), "a", "/x", **how)  # type: ignore[arg-type]
         assert "lookup error" in str(answer.err)
+
+
+# fmt: off
+UNWRITABLE: dict[str, tuple[str, str, str, int]] = {
+    "a folder":              ("folder",      "x", "Is a directory",            21),
+    "a folder, not forced":  ("folder",      "",  "File exists",               17),
+    "a file that is there":  ("file",        "",  "File exists",               17),
+    "in no folder":          ("no: such/x",  "x", "No such file or directory", 2),
+    "below a file":          ("file/x",      "x", "Not a directory",           20),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", UNWRITABLE)
+def test_what_a_node_cannot_write_is_told_with_the_errors_number(what: str, tmp_path: Path) -> None:
+    dest, force, text, code = UNWRITABLE[what]
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("old")
+    argv = (SHELL, "-c", TAKES, "sbcast", str(tmp_path / dest), force, "", "644", "0", "", "")
+    env = {"PATH": "/usr/bin:/bin", "SLURMD_NODENAME": "n1", "LC_ALL": "C.UTF-8"}
+    ran = subprocess.run(argv, input=b"new", capture_output=True, env=env, check=False)
+    assert ran.stderr.decode() == f"sbcast: error: REQUEST_FILE_BCAST(n1): {text}\n"
+    assert ran.returncode == code
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "old"
