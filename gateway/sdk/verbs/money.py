@@ -3,12 +3,13 @@
 import csv
 import io
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from html import escape
 from pathlib import Path
 
 from broker.model.errors import Refused
-from gateway.api.zone import read_zone
+from gateway.api.zone import is_zone, read_zone
 from gateway.query.dollars import usd
 from gateway.query.spending import FILTERS
 from gateway.sdk.client import Json
@@ -26,7 +27,7 @@ BARS, WIDTH, ROW, TEXT = 20, 720, 24, 220
 def cost(given: Values, counter: Counter) -> int:
     """Of the last thirty days by account unless said otherwise. Raises Refused."""
     _must_go_together(given)
-    zone = given["zone"] or counter.environ.get("TZ") or "UTC"
+    zone = _zone(given, counter.environ)
     since, until = window(given, zone=zone)
     asked = {"since": since, "until": until, **{word: given[word] for word in FILTERS}}
     if given["focus"]:
@@ -58,6 +59,19 @@ def _must_go_together(given: Values) -> None:
         raise Refused(f"{' and '.join(forms)} do not go together", hint="ask for one of them")
     if given["focus"] and given["by"]:
         raise Refused("--by does not go with --focus, which has a line for every entry")
+
+
+def _zone(given: Values, environ: Mapping[str, str]) -> str:
+    """That of --zone, else of TZ if it names one: a path such as `:/etc/localtime` does not.
+
+    Raises Refused for an option that names none.
+    """
+    asked, usual = given["zone"], environ.get("TZ", "")
+    if asked is None:
+        return usual if is_zone(usual) else "UTC"
+    if not is_zone(asked):
+        raise Refused(f"option --zone: no time zone {asked!r}", hint="such as Europe/Berlin")
+    return str(asked)
 
 
 def _write(path: Path, text: str) -> None:

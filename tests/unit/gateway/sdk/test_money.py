@@ -116,6 +116,8 @@ def test_every_filter_goes_with_every_form(form: dict[str, object]) -> None:
         ({"focus": True, "by": ["user"]}, "--by does not go with --focus"),
         ({"since": "2026-01-02", "until": "2026-01-01"}, "nothing lies between 2026-01-02T00:00"),
         ({"since": "2026-01-02", "until": "2026-01-02T00:59"}, "nothing lies between"),
+        ({"zone": "Mars/Olympus"}, "option --zone: no time zone 'Mars/Olympus'"),
+        ({"zone": "Mars/Olympus", "focus": True}, "option --zone: no time zone"),
     ],
 )
 def test_what_does_not_go_together_is_refused_by_name(given: dict[str, object], said: str) -> None:
@@ -146,6 +148,14 @@ def test_moments_are_those_of_the_zone_over_a_change_of_clocks_too(
         ((_, how),) = desk.asked
         assert (int(str(how["until"])) - int(str(how["since"]))) == hours * 3600
         assert how["zone"] == zone
+
+
+@pytest.mark.parametrize("tz", ["", ":/etc/localtime", "Mars/Olympus"])
+def test_a_variable_that_names_no_zone_is_passed_over(tz: str) -> None:
+    desk = Desk(TZ=tz)
+    cost(desk)
+    ((_, how),) = desk.asked
+    assert how["zone"] == "UTC"
 
 
 @pytest.mark.parametrize(
