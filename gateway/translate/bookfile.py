@@ -9,7 +9,16 @@ from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
 from gateway.translate.bookadd import level_of
 from gateway.translate.bookorder import Known, OrderError, associations, must_be_plain
-from gateway.translate.bookwords import ASSOC, BadSettingError, Setting, find, put, read, tres_text
+from gateway.translate.bookwords import (
+    ASSOC,
+    BAD_VALUE,
+    BadSettingError,
+    Setting,
+    find,
+    put,
+    read,
+    tres_text,
+)
 
 HEADER = """\
 # Accounts of cluster {cluster}, as `sacctmgr load` reads them.
@@ -18,6 +27,12 @@ HEADER = """\
 # User - 'NAME':DefaultAccount='NAME':Fairshare=N and any limit
 """
 BAD_LINE = " error: line {}: {}\n"
+OWN_WORDS = "sacctmgr: error: "
+NO_CLUSTER = (
+    " You need to specify a cluster name first in your file: nothing is cleaned by one without\n"
+)
+SHOWN = 60
+"""Letters of a line that cannot be read, which may be the whole of a file."""
 LIMITS = (
     ("GrpTRESMins", "grp_tres_mins"), ("GrpTRESRunMins", "grp_tres_run_mins"),
     ("GrpTRES", "grp_tres"), ("GrpJobs", "grp_jobs"), ("GrpJobsAccrue", "grp_jobs_accrue"),
@@ -110,7 +125,10 @@ def loaded(text: str, known: Known, *, clean: bool) -> tuple[Change, str]:
         try:
             _read_line(line.strip(), reading)
         except (ValueError, BadSettingError) as error:
-            raise OrderError(BAD_LINE.format(number, error)) from None
+            why = str(error).removeprefix(OWN_WORDS).rstrip()
+            raise OrderError(BAD_LINE.format(number, why)) from None
+    if clean and not reading.cluster:
+        raise OrderError(NO_CLUSTER)
     change = _difference(reading, clean=clean)
     out = f"For cluster {reading.cluster or known.cluster}\n"
     if _lines(changed(known.book, change)) == _lines(known.book):
@@ -126,18 +144,20 @@ def _read_line(line: str, into: _Reading) -> None:
     kind, dash, rest = line.partition("-")
     parts = list(_parts(rest.strip()))
     if not dash or not parts:
-        raise ValueError(f"{line!r} is no `Kind - 'name'`")
+        raise ValueError(f"{line[:SHOWN]!r} is no `Kind - 'name'`")
     name, values = parts[0].strip("'\""), dict(part.partition("=")[::2] for part in parts[1:])
     must_be_plain((name, *values.values()))
     kinds = {"cluster": _cluster, "parent": _parent, "account": _account, "user": _user}
     take = kinds.get(kind.strip().lower())
     if take is None:
-        raise ValueError(f"no such kind of line: {kind.strip()}")
+        raise ValueError(f"no such kind of line: {kind.strip()[:SHOWN]}")
+    if not name:
+        raise ValueError(f"{kind.strip()} has no name")
     take(name, values, into)
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Pieces between colons that do not stand in quotes."""
+    """Pieces between colons that do not stand in quotes. Raises ValueError for one left open."""
     piece, quote = "", ""
     for letter in text:
         if letter == ":" and not quote:
@@ -147,6 +167,8 @@ def _parts(text: str) -> Iterator[str]:
         if letter in "'\"" and quote in {"", letter}:
             quote = "" if quote else letter
         piece += letter
+    if quote:
+        raise ValueError(f"{piece[:SHOWN]!r} has no quote at its end")
     if piece:
         yield piece
 
@@ -208,9 +230,12 @@ def _user(name: str, values: dict[str, str], into: _Reading) -> None:
         default_account=default == into.parent,
     )
     before = into.known.book.people.get(user, Person(name=user))
+    level = _said(values, "adminlevel")
+    if level and not level_of(level):
+        raise ValueError(BAD_VALUE.format("AdminLevel", level))
     person = replace(
         before,
-        admin=level_of(_said(values, "adminlevel")) or "None",
+        admin=level_of(level) or "None",
         wckeys=tuple(filter(None, _said(values, "wckeys").split(","))),
         default_wckey=_said(values, "defaultwckey"),
     )

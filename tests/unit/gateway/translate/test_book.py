@@ -206,9 +206,36 @@ def test_a_dump_loaded_clean_takes_away_what_it_does_not_name() -> None:
     assert " Adding Account(s)\n  new\n" in out
 
 
-def test_a_line_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(OrderError, match="line 2: no such value: Foo"):
-        bookfile.loaded("Parent - 'root'\nAccount - 'x':Foo=1\n", known(), clean=False)
+# fmt: off
+DAMAGED = {
+    "a key that is none":     ("Account - 'x':Foo=1",                   "no such value: Foo"),
+    "no kind":                ("garbage",                               "'garbage' is no `Kind - 'name'`"),
+    "a line without end":     ("\0" * 100_000,                          f"{chr(0) * 60!r} is no `Kind - 'name'`"),
+    "an unknown kind":        ("Foo - 'x'",                             "no such kind of line: Foo"),
+    "no name":                ("Account - '':Fairshare=1",              "Account has no name"),
+    "cut within a name":      ("User - 'bo",                            "\"'bo\" has no quote at its end"),
+    "cut within a value":     ("Account - 'x':Description='about",      "\"Description='about\" has no quote at its end"),
+    "a number that is none":  ("User - 'x':Fairshare=many",             "Invalid value for FairShare (many)"),
+    "a level that is none":   ("User - 'x':AdminLevel='God'",           "Invalid value for AdminLevel (God)"),
+    "below what is not":      ("Parent - 'nosuch'",                     "no account 'nosuch' to be below"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_line_that_cannot_be_read_is_named_once_and_shortly(what: str, clean: bool) -> None:
+    line, why = DAMAGED[what]
+    with pytest.raises(OrderError) as said:
+        bookfile.loaded(f"Cluster - 'oracle'\n{line}\n", known(), clean=clean)
+    assert said.value.err == f" error: line 2: {why}\n"
+
+
+@pytest.mark.parametrize("text", ["", "# cut\n", "Parent - 'root'\n"])
+def test_a_file_that_names_no_cluster_takes_nothing_away(text: str) -> None:
+    with pytest.raises(OrderError, match="need to specify a cluster name first"):
+        bookfile.loaded(text, known(), clean=True)
+    assert bookfile.loaded(text, known(), clean=False)[0].empty
 
 
 ODD_VALUES = (
