@@ -63,7 +63,7 @@ class Both:
         answer = await self.program(desk, replace(call, argv=listing.ours))
         if answer.code:
             return await self.program(desk, call)
-        lines = answer.out if isinstance(answer.out, str) else octets.text(answer.out)
+        lines = octets.text(raw(answer.out))
         if listing.dated:
             options = read_options(desk, call)
             date = headline(reader(desk, call, desk.snapshot(), options=options))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from gateway.api.desk import Desk
-from gateway.api.wire import Answer, Call
+from gateway.api.wire import Answer, Call, raw
 from gateway.query.context import Context
 from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import GrammarError
@@ -41,10 +41,9 @@ async def repeated(desk: Desk, call: Call, once: Once, *, seconds: int, before: 
     dated = not _dated(call) and "noheader" not in _given(call)
     ctx = Context(now=desk.now(), site=desk.site, zone=desk.zone(call))
     top = headline(ctx) + "\n" if dated else ""
-    text = answer.out if isinstance(answer.out, str) else answer.out.decode()
     now, later = ("\n", "") if answer.also is None else ("", "\n")
     rest = _later(desk, call, once, seconds=seconds, before=later)
-    return replace(answer, out=f"{before}{top}{text}{now}", rest=rest)
+    return replace(answer, out=raw(before + top) + raw(answer.out) + raw(now), rest=rest)
 
 
 async def _later(desk: Desk, call: Call, once: Once, *, seconds: int, before: str) -> Answer:

@@ -9,7 +9,7 @@ from broker.model.job import JobState
 from broker.schedule.priority import TOP
 from gateway.api.desk import Desk
 from gateway.api.programs.squeue import Squeue
-from gateway.api.wire import Answer
+from gateway.api.wire import Answer, raw
 from tests.unit.gateway.api import office
 from tests.unit.gateway.query.desk import Clock, ask, desk_of, snapshot, text
 from tests.unit.gateway.query.records import CLOUD, NOON, SITE, pending, running
@@ -220,7 +220,11 @@ def test_nodes_that_could_be_bought_are_known_names() -> None:
 def test_names_that_are_no_utf8_come_back_as_they_were() -> None:
     desk = desk_of(snapshot([pending(spec={"name": "caf\udce9"})]))
     answer = squeue("-h", "-o", "%j", desk=desk)
-    assert str(answer.out).encode("utf-8", "surrogateescape") == b"caf\xe9\n"
+    assert raw(answer.out) == b"caf\xe9\n"
+    turn = squeue("-h", "-i", "5", "-o", "%j", desk=desk)
+    assert raw(turn.out) == b"caf\xe9\n\n"
+    assert turn.rest is not None
+    turn.rest.close()  # type: ignore[attr-defined]
 
 
 def test_control_characters_are_shown_as_they_were_typed_and_count_as_letters() -> None:
