@@ -230,11 +230,11 @@ def test_jobs_on_nodes_of_groups_or_by_id_are_read_one_by_one() -> None:
 
 def test_gpus_that_are_only_bought_can_be_reported() -> None:
     bought = replace(SITE, nodes=(), partitions=(replace(SITE.partitions[0], elastic=Elastic()),))
-    for wanted, site, err in (
+    for wanted, there, err in (
         ("gres/gpu:h100", bought, ""),
         ("gres/gpu", bought, ""),
         ("gres/gpu:h100", SITE, "sreport: fatal: No valid TRES given\n"),
         ("gres/fpga", bought, "sreport: fatal: No valid TRES given\n"),
     ):
         words = ("sreport", "-T", wanted, "user", "top")
-        assert ask(sreport, desk_of(snapshot([], site=site), Summed()), words).err == err
+        assert ask(sreport, desk_of(snapshot([], site=there), Summed()), words).err == err
