@@ -165,5 +165,5 @@ def never_ran(world: World, job: Job) -> bool:
     """Its nodes were not all up: nothing can have been started on them."""
     if not job.configuring or not job.shares:
         return False
-    nodes = [world.nodes.get(share.node) for share in job.shares]
+    nodes = (world.nodes.get(share.node) for share in job.shares)
     return any(node is None or node.state is not NodeState.UP for node in nodes)

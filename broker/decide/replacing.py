@@ -3,7 +3,7 @@
 The others stay as they are, and the job begins once all of them are up: all or nothing still holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -64,10 +64,12 @@ def straggles(world: World, node: Node, now: int) -> bool:
     job = _waiting_for(world, node)
     if job is None or node.machine is None:
         return False
-    up = [_took(one) for one in _standing(world, job, now, but=node.name) if one.booted is not None]
-    if len(up) < len(job.shares) - 1:
-        return False
-    usual = median(up)
+    took: list[int] = []
+    for one in _others(world, job, but=node.name):
+        if one is None or one.booted is None or not _stands(one, now):
+            return False  # at the first: a thousand that boot are looked at each second
+        took.append(_took(one))
+    usual = median(took)
     return now - node.machine.launched_at >= max(STRAGGLES * usual, usual + LEAST_LAG)
 
 
@@ -89,8 +91,13 @@ def _waiting_for(world: World, node: Node) -> Job | None:
 
 def _standing(world: World, job: Job, now: int, *, but: NodeName) -> list[Node]:
     """The job's other machines that are up, or on their way and not late."""
-    nodes = (world.present(share.node, share.launch) for share in job.shares if share.node != but)
-    return [one for one in nodes if one is not None and _stands(one, now)]
+    others = _others(world, job, but=but)
+    return [one for one in others if one is not None and _stands(one, now)]
+
+
+def _others(world: World, job: Job, *, but: NodeName) -> Iterator[Node | None]:
+    """The job's other machines; None for one that is gone."""
+    return (world.present(share.node, share.launch) for share in job.shares if share.node != but)
 
 
 def _stands(node: Node, now: int) -> bool:
