@@ -229,7 +229,8 @@ def test_jobs_on_nodes_of_groups_or_by_id_are_read_one_by_one() -> None:
 
 
 def test_gpus_that_are_only_bought_can_be_reported() -> None:
-    bought = replace(SITE, nodes=(), partitions=(replace(SITE.partitions[0], elastic=Elastic()),))
+    part = replace(SITE.partitions[0], elastic=Elastic("ec2-", max_nodes=4))
+    bought = replace(SITE, nodes=(), partitions=(part,))
     for wanted, there, err in (
         ("gres/gpu:h100", bought, ""),
         ("gres/gpu", bought, ""),
