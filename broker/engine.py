@@ -184,7 +184,6 @@ class Engine:
             raise
         except Busy as error:
             self.world.rollback()
-            self.viewing.forget()
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
         self.answers.settle()
@@ -238,7 +237,6 @@ class Engine:
             raise Denied("Invalid user id")
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
-        self.viewing.forget()
         self.room_made = True
 
     def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
@@ -262,8 +260,6 @@ class Engine:
             self.world.apply(fact)
             for more in (*money.after(self.world, fact), *protecting.after(self.world, fact)):
                 self.world.apply(more)
-            if type(fact) is PartitionSet:
-                self.viewing.forget()
             if type(fact) in CALLS_FOR_A_PASS:
                 self._note_room(fact, now)
             self._note_idle(freed, now)

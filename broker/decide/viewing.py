@@ -41,11 +41,14 @@ class Viewing:
         self._market = market
         self._ranked = ranked
         self._budgets = budgets
-        self.asks = Asks(world.site)
+        self._asks = Asks(world.site)
 
-    def forget(self) -> None:
-        """The site is another one."""
-        self.asks = Asks(self._world.site)
+    @property
+    def asks(self) -> Asks:
+        """Begun anew with another site: flags of a QOS, too, say what a partition lets in."""
+        if self._asks.site is not self._world.site:
+            self._asks = Asks(self._world.site)
+        return self._asks
 
     def _first(self, candidates: Sequence[Job]) -> Sequence[Job]:
         """Those that one pass looks at; who is kept waiting by their partitions do not count."""
@@ -59,8 +62,6 @@ class Viewing:
     def of(self, candidates: Sequence[Job], now: int) -> View:
         """All that planning looks at for these, the most important first."""
         world = self._world
-        if self.asks.site is not world.site:  # flags of a QOS say what a partition lets in
-            self.forget()
         every = self.rooms()
         rooms = [one for one in every if one.free.cpu or one.node.declared]
         rooms.sort(key=lambda one: (one.node.weight, not one.node.declared, one.node.name))
