@@ -28,8 +28,15 @@ class Bench:
             raise AwsError("RequestLimitExceeded", "no", 503)
         return {"made": True}
 
-    def run(self, region: str = "r1", action: str = "run_instances", service: str = "ec2") -> None:
-        self.paced.call(service, region, action)
+    def run(
+        self,
+        region: str = "r1",
+        action: str = "run_instances",
+        service: str = "ec2",
+        count: int = 1,
+    ) -> None:
+        ids = [f"i-{number}" for number in range(count)]
+        self.paced.call(service, region, action, MaxCount=count, InstanceIds=ids)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +99,44 @@ def test_what_is_always_throttled_is_still_asked_now_and_then() -> None:
             bench.run()
         bench.now += 1
     assert 85 < bench.throttled < 97
+
+
+@pytest.mark.parametrize(
+    ("action", "counts", "waits"),
+    [
+        ("run_instances", (500, 500, 4), [2.0]),
+        ("run_instances", (990, 10, 1, 1), [0.5, 0.5]),
+        ("run_instances", (2000,), []),
+        ("terminate_instances", (500, 500, 20), [1.0]),
+        ("stop_instances", (500, 500, 500), []),
+    ],
+)
+def test_machines_are_counted_beside_calls(
+    action: str, counts: tuple[int, ...], waits: list[float]
+) -> None:
+    bench = Bench()
+    for count in counts:
+        bench.run(action=action, count=count)
+    assert bench.waits == pytest.approx(waits)
+
+
+def test_more_machines_than_are_admitted_soon_are_sent_away_and_count_for_nothing() -> None:
+    bench = Bench()
+    bench.run(count=1000)
+    for _ in range(9):
+        with pytest.raises(NoAnswerError, match=r"run_instances in r1: 4.0 s until EC2 admits it"):
+            bench.run(count=8)
+    bench.run("r2", count=8)
+    bench.now += 4
+    bench.run(count=8)
+    assert bench.waits == []
+
+
+def test_of_two_buckets_the_emptier_one_gives_way_to_a_throttled_call() -> None:
+    bench = Bench()
+    bench.run(count=996)
+    bench.throttled = 1
+    with pytest.raises(AwsError):
+        bench.run(count=2)
+    bench.run(count=1)
+    assert bench.waits == [pytest.approx(1.0)]
