@@ -44,6 +44,7 @@ RUN_STATES = {
 def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
     """A job with its runs."""
     nodes = nodes_of(job, seen)
+    texts = texts_of(job, BATCH) if _has_text(job) else []
     return {
         "id": job.id,
         "slurm_id": id_text(job, BITSTR_LEN),
@@ -70,8 +71,8 @@ def job_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "stopped": bool(job.kept),
         "cost_micro_usd": cost,
         "exit": exit_view(job.exit),
-        "log": log_path(job, BATCH) if _has_text(job) else None,
-        "texts": texts_of(job, BATCH) if _has_text(job) else [],
+        "log": next(iter(texts), None),
+        "texts": texts,
         "attempts": attempts_of(job),
         "runs": [run_view(job, step) for step in job.steps if step.run],
     }
@@ -130,6 +131,7 @@ def rate(node: Node) -> int:
 
 def run_view(job: Job, step: Step) -> Json:
     """A run in a cluster; `id` counts from 1 as SkyPilot's job ids do, `step` is Slurm's."""
+    texts = texts_of(job, step.id)
     return {
         "id": int(step.id) + 1,
         "step": f"{job.id}.{step.id}",
@@ -143,8 +145,8 @@ def run_view(job: Job, step: Step) -> Json:
         "started": step.started,
         "ended": step.ended,
         "exit": exit_view(step.exit),
-        "log": log_path(job, step.id),
-        "texts": texts_of(job, step.id),
+        "log": next(iter(texts), None),
+        "texts": texts,
     }
 
 
@@ -180,11 +182,11 @@ def texts_of(job: Job, step: StepId, *, restarts: int | None = None) -> list[str
     found = job.step(step)
     asked = job.spec.resources.min_nodes if job.spec.managed else None
     nodes = found.spec.nodes if found is not None and found.spec is not None else asked or 1
-    paths = (log_path(job, step, restarts=restarts, rank=rank) for rank in range(nodes))
+    paths = (_text_of(job, step, restarts=restarts, rank=rank) for rank in range(nodes))
     return list(dict.fromkeys(path for path in paths if path is not None))
 
 
-def log_path(job: Job, step: StepId, *, restarts: int | None = None, rank: int = 0) -> str | None:
+def _text_of(job: Job, step: StepId, *, restarts: int | None, rank: int) -> str | None:
     """The file that a node of the step writes to, or wrote to after so many restarts.
 
     None as long as its node, and so its name, is not known.

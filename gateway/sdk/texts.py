@@ -66,10 +66,12 @@ def copied(paths: Sequence[str], write: Callable[[bytes], object], *, only: int 
     """Whole files of the nodes of a run that is over; whether there was any."""
     found = False
     for text in of_nodes(len(paths), only):
+        if not 0 <= text.rank < len(paths):
+            continue
         try:
             for part in text.of_file(paths[text.rank], None):
                 write(part)
-        except (FileNotFoundError, IndexError):
+        except FileNotFoundError:
             continue
         found = True
         write(text.rest())
