@@ -38,7 +38,6 @@ class Held:
 
     row: Row
     uid: int | None
-    parent_id: int
     standing: Standing
     siblings: int
     """Shares of all of them together."""
@@ -88,7 +87,7 @@ class Writer:
         own = row.user or row.account
         user = f"{row.user.user}({_uid(one.uid)})" if row.user else ""
         partition = (row.user.partition or "") if row.user else ""
-        above = f"{row.account.parent}({one.parent_id})" if row.depth and not row.user else ""
+        above = f"{row.account.parent}({row.parent})" if row.depth and not row.user else ""
         shares = PARENT if row.shares == USE_PARENT else row.shares
         norms = f"{stands.norm_usage:.2f}/{stands.effective:.2f}" if row.depth else "1.00/1.00"
         return self._record(
@@ -97,7 +96,7 @@ class Writer:
             f"SharesRaw/Norm/Level/Factor={shares}/{stands.norm_shares:.2f}/{one.siblings}/"
             f"{stands.factor or 0.0:.2f}",
             f"UsageRaw/Norm/Efctv={stands.usage:.2f}/{norms}",
-            f"ParentAccount={above} Lft={row.id} DefAssoc={'Yes' if one.default else 'No'}",
+            f"ParentAccount={above} Lft={row.span[0]} DefAssoc={'Yes' if one.default else 'No'}",
             *self._group(limits, one.use, apart=True),
             f"{_own('MaxJobs', limits.max_jobs, one.use.live.running)} "
             f"{_own('MaxJobsAccrue', limits.max_jobs_accrue, one.use.live.accruing)} "
@@ -164,7 +163,9 @@ class Writer:
         return f"    {title} Limits\n" + ("".join(each) or f"        No {title}s\n")
 
     def _party(self, used: Used, names: "Names", limits: Limits) -> tuple[str, str]:
-        jobs, accruing, queued = (getattr(limits, one, None) for one in names.limits)
+        jobs, accruing, queued = (
+            one if one is None else getattr(limits, one) for one in names.limits
+        )
         end = names.suffix
         return (
             f"MaxJobs{end}={_most(jobs)}({used.running}) "
@@ -180,14 +181,15 @@ class Names:
 
     title: str
     suffix: str
-    limits: tuple[str, str, str]
+    limits: tuple[str, str | None, str]
+    """Fields of `Limits`; None of what is not limited."""
     tres: str
 
 
 ACCOUNT = Names(
     "Account",
     "PA",
-    ("max_jobs_per_account", "max_jobs_accrue_per_account", "max_submit_jobs_per_account"),
+    ("max_jobs_per_account", None, "max_submit_jobs_per_account"),
     "max_tres_per_account",
 )
 USER = Names("User", "PU", ("max_jobs", "max_jobs_accrue", "max_submit_jobs"), "max_tres_per_user")

@@ -12,14 +12,14 @@ from accounting.ids import UserName
 from broker.model.job import Job
 from broker.model.site import units
 from broker.model.tally import WALL, Used, used_by
-from gateway.api.programs.reading import fail
+from gateway.api.programs.reading import Finished, fail
 from gateway.api.programs.scontrol_show import Asked
 from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.programs.shares import Used as Past
 from gateway.api.programs.shares import standing, used, used_by_qos
 from gateway.api.programs.sshare import minutes, run_minutes
 from gateway.api.wire import Answer
-from gateway.query.assocs import Row, ids_of, qos_ids, tree
+from gateway.query.assocs import Row, qos_ids, tree
 from gateway.query.showassoc import Held, Parties, Person, Use, Writer
 
 K = TypeVar("K")
@@ -52,9 +52,7 @@ class AssocMgr:
         self.tres = tres
 
     async def __call__(self, asked: Asked) -> Answer:
-        wanted, err = _wanted(asked.words)
-        if wanted is None:
-            return Answer(err=err)
+        wanted = _wanted(asked.words)
         write = Writer(self.tres, asked.oneliner)
         parts = []
         if wanted.shows("users"):
@@ -64,7 +62,7 @@ class AssocMgr:
             parts.append(write.section("Association", "associations", found))
         if wanted.shows("qos"):
             parts.append(write.section("QOS", "QOS", await self._qos(asked, wanted, write)))
-        return Answer(out=write.state(*parts), err=err)
+        return Answer(out=write.state(*parts))
 
     async def _associations(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
         ctx, book = asked.ctx, asked.snap.site.book
@@ -72,13 +70,12 @@ class AssocMgr:
         stands, rows = standing(book, past), tree(book)
         ahead, behind = run_minutes(jobs, ctx, self.tres), minutes(past, ctx, self.tres)
         live = _live(asked, jobs, lambda job: _upwards(book, job.account, job.owner.user))
-        level, wall, ids = _levels(rows, book), _walls(past, book), ids_of(book)
+        level, wall = _levels(rows, book), _walls(past, book)
         return [
             write.association(
                 Held(
                     row=row,
                     uid=_uid_of(book, key[1]),
-                    parent_id=ids.get((row.account.parent, "", None), 0),
                     standing=stands[key],
                     siblings=level[row.id],
                     use=Use(
@@ -121,14 +118,13 @@ class AssocMgr:
         return lines
 
 
-def _wanted(words: Sequence[str]) -> tuple[_Wanted | None, str]:
-    """What the words ask for, and what is wrong with them; None where that is all. Raises
-    Finished."""
-    wanted, err = _Wanted(), ""
+def _wanted(words: Sequence[str]) -> _Wanted:
+    """Raises Finished, without a failure where scontrol goes on as if nothing was asked (22.05)."""
+    wanted = _Wanted()
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            return None, NO_VALUE.format(key)
+            raise Finished(Answer(err=NO_VALUE.format(key)))
         name = next((one for one in ("accounts", "flags", "qos", "users") if _is(key, one)), None)
         if name is None:
             raise fail(BAD_ENTITY.format(word))
@@ -138,8 +134,8 @@ def _wanted(words: Sequence[str]) -> tuple[_Wanted | None, str]:
         flags = [next((one for one in FLAGS if _is(flag, one)), None) for flag in value.split(",")]
         wanted.flags |= {flag for flag in flags if flag}
         if not wanted.flags:
-            return None, BAD_FLAG.format(value)
-    return wanted, err
+            raise Finished(Answer(err=BAD_FLAG.format(value)))
+    return wanted
 
 
 def _is(word: str, name: str) -> bool:

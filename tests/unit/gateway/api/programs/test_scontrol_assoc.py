@@ -69,7 +69,7 @@ ALICE = """\
 ClusterName=skypurza Account=physics UserName=alice(4294967294) Partition= Priority=0 ID=4
     SharesRaw/Norm/Level/Factor=10/1.00/10/1.00
     UsageRaw/Norm/Efctv=0.00/0.00/0.00
-    ParentAccount= Lft=4 DefAssoc=Yes
+    ParentAccount= Lft=3 DefAssoc=Yes
     GrpJobs=5(0) GrpJobsAccrue=N(0)
     GrpSubmitJobs=50(1) GrpWall=600(0.00)
     GrpTRES=cpu=20(0),mem=N(0)
