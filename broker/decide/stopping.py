@@ -139,7 +139,7 @@ def started(
     Raises Conflict while one of them still stops, and where a limit or budget is in the way.
     """
     nodes = _nodes(world, job)
-    barred = keeper.reason(job, job.partitions[0]) if job.kept else None
+    barred = keeper.reason(job, job.partitions[0])
     if barred is not None:
         raise Conflict(
             f"cluster {job.spec.cluster!r} cannot be started now: {barred}",
