@@ -148,10 +148,9 @@ class Ec2Provider:
 
     def _again(self, machine: Machine) -> naming.Purchase:
         """A start counts as what it costs from then on."""
-        kind = machine.instance_type
-        cpus = next((one.cpus for one in self.offers() if one.instance_type == kind), 0)
+        shape = shelve(self.offers()).shape(machine.instance_type)
         return naming.Purchase(
-            offer=replace(pool_of(machine, self.name), cpus=cpus),
+            offer=replace(pool_of(machine, self.name), cpus=shape.cpus if shape else 0),
             nodes=(machine.identity,),
             token=f"{machine.token} again {machine.id}",
             purpose=self._with.purpose([machine.identity], machine.token),
