@@ -30,7 +30,7 @@ def queue(lab: Running) -> str:
     """The URL of one that EventBridge fills with warnings of interruptions."""
     sqs, events = lab.client("sqs"), lab.client("events")
     url = str(sqs.create_queue(QueueName="skypurza-test")["QueueUrl"])
-    arn = arn_of(url, "us-east-1")
+    arn = arn_of(url, "us-east-1", partition="aws")
     sender = {"Service": "events.amazonaws.com"}
     lets = {"Effect": "Allow", "Principal": sender, "Action": "sqs:SendMessage", "Resource": arn}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [lets]})

@@ -73,7 +73,9 @@ class Checks:
         if not credentials[0].good:
             return
         arn = str(self.api.call("sts", home, "get_caller_identity")["Arn"])
-        queues = [arn_of(url, region) for region, url in self.wish.queues.items()]
+        _, partition, *_ = arn.split(":")
+        urls = self.wish.queues.items()
+        queues = [arn_of(url, region, partition=partition) for region, url in urls]
         ours = simulated(self.api, arn, queues)
         yield _simulated_line(ours, [*UNTRIED, *([DELETES] if queues else [])])
         yield from guarded("aws prices", self._prices)

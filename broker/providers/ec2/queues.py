@@ -12,7 +12,7 @@ SENDER = "events.amazonaws.com"
 PATTERN = json.dumps({"source": ["aws.ec2"], "detail-type": [WARNING]})
 
 
-def arn_of(url: str, region: str, *, partition: str = "aws") -> str:
+def arn_of(url: str, region: str, *, partition: str) -> str:
     """Of a queue by its URL, which ends with account and name."""
     account, name = url.rstrip("/").split("/")[-2:]
     return f"arn:{partition}:sqs:{region}:{account}:{name}"

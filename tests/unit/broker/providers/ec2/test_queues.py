@@ -110,4 +110,5 @@ def test_a_rule_lets_warnings_through_or_not(pattern: str, so: bool) -> None:
 
 
 def test_a_queues_name_in_policies_follows_from_its_url() -> None:
-    assert arn_of(URL, "us-east-1") == ARN
+    assert arn_of(URL, "us-east-1", partition="aws") == ARN
+    assert arn_of(URL, "us-east-1", partition="aws-us-gov") == ARN.replace("aws", "aws-us-gov", 1)
