@@ -8,6 +8,8 @@ from decimal import Decimal, InvalidOperation
 
 HOUR = 3600
 CURRENCY = "USD"
+MOST_USD = 10**9
+"""Of a line; a number such as 1e999999 must not be written out."""
 TAX = "Tax"
 USED = frozenset({"Usage", "DiscountedUsage", "SavingsPlanCoveredUsage", "SavingsPlanNegation", ""})
 """Kinds of lines that are of the time in which something ran."""
@@ -53,11 +55,19 @@ def read_bill(lines: Iterable[str], machines: Mapping[str, str]) -> dict[tuple[s
     Credits and refunds count where they begin, taxes not at all. Raises BillError.
     """
     reader = csv.DictReader(lines)
+    try:
+        return by_machine(_lines(reader, _form(reader), machines), machines)
+    except csv.Error as error:
+        raise BillError(f"line {reader.line_num + 1}: {error}") from error
+
+
+def _form(reader: "csv.DictReader[str]") -> Form:
+    """Raises BillError."""
     heads = set(reader.fieldnames or ())
-    form = next((f for f in FORMS if heads.issuperset((f.resource, f.begin, f.cost))), None)
-    if form is None:
-        raise BillError("neither FOCUS (ResourceId, ...) nor CUR 2.0 (line_item_resource_id, ...)")
-    return by_machine(_lines(reader, form, machines), machines)
+    for form in FORMS:
+        if heads.issuperset((form.resource, form.begin, form.cost)):
+            return form
+    raise BillError("neither FOCUS (ResourceId, ...) nor CUR 2.0 (line_item_resource_id, ...)")
 
 
 def by_machine(lines: Iterable[Line], machines: Mapping[str, str]) -> dict[tuple[str, int], int]:
@@ -109,7 +119,7 @@ def _dollars(text: str | None) -> Decimal:
         found = Decimal(text or "")
     except InvalidOperation:
         raise ValueError(f"{text!r} is no amount") from None
-    if not found.is_finite():
+    if not found.is_finite() or not -MOST_USD <= found <= MOST_USD:
         raise ValueError(f"{text} is no amount")
     return found
 

@@ -29,7 +29,7 @@ def test_a_bill_is_summed_up_by_machine_and_hour() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a,b\n1,2\n", "neither FOCUS"), (FOCUS.replace("0.25", "much"), "line 2"), (FOCUS.replace("0.25", ""), "line 2: '' is no amount"), (FOCUS.replace("0.25", "NaN"), "line 2: NaN"), (FOCUS.replace("0.25", "-Infinity"), "line 2"), (FOCUS.replace("2026-01-01T01:00:00Z", "soon"), "line 4")],
+    [("a,b\n1,2\n", "neither FOCUS"), (FOCUS.replace("0.25", "much"), "line 2"), (FOCUS.replace("0.25", ""), "line 2: '' is no amount"), (FOCUS.replace("0.25", "NaN"), "line 2: NaN"), (FOCUS.replace("0.25", "-Infinity"), "line 2"), (FOCUS.replace("0.25", "1e999999999"), "line 2: 1e9+ is no amount"), (FOCUS.replace("0.25", "-1e12"), "line 2: -1e12 is no amount"), (FOCUS.replace("0.25", "9" * 200_000), "line 2: field larger"), ("a" * 200_000, "line 1: field larger"), (FOCUS.replace("2026-01-01T01:00:00Z", "soon"), "line 4")],
 )  # fmt: skip
 def test_what_is_no_bill_is_told_with_its_line(text: str, said: str) -> None:
     with pytest.raises(BillError, match=said):
