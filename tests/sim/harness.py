@@ -217,6 +217,10 @@ class Simulation:
         self.script.append((START + seconds, ask))
         self.script.sort(key=lambda entry: entry[0])
 
+    def submit_at(self, seconds: int, asked: cmd.Submit) -> None:
+        """The same of a submission that is known beforehand."""
+        self.at(seconds, lambda _: [asked])
+
     def ask(self, *messages: cmd.Command) -> None:
         self.asked += [_Asked(message, self.clock.time) for message in messages]
 

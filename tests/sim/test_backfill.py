@@ -78,12 +78,8 @@ def test_nobody_who_overtakes_delays_the_first_that_waits(seed: int) -> None:
             resources=Resources(min_nodes=nodes, max_nodes=nodes, exclusive=True),
             time_limit=luck.choice((60, 120, 300, 600)),
         )
-        asked = [cmd.Submit(spec=spec, owner=ALICE, request=f"r{number}")]
-        sim.at(luck.randint(0, SECONDS), partial(_asked, asked))
+        asked = cmd.Submit(spec=spec, owner=ALICE, request=f"r{number}")
+        sim.submit_at(luck.randint(0, SECONDS), asked)
     sim.run(5 * SECONDS)
     assert promise.latest
     assert promise.overtook
-
-
-def _asked(asked: list[cmd.Submit], _: Simulation) -> list[cmd.Submit]:
-    return asked

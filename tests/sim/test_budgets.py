@@ -2,7 +2,6 @@
 
 import os
 import random
-from functools import partial
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -80,8 +79,8 @@ def test_what_was_spent_never_exceeds_a_budget(
     luck = random.Random(seed)
     sim = Simulation(site_with(budget), fates(seed), seed=seed, chaos=chaos)
     for number in range(25):
-        asked = [submission(luck, number)]
-        sim.at(luck.randint(0, SECONDS), partial(_asked, asked))
+        asked = submission(luck, number)
+        sim.submit_at(luck.randint(0, SECONDS), asked)
     sim.run(3 * SECONDS)
     spent = sum(entry.cost for entry in sim.store.entries.values() if _pays(budget, entry))
     assert spent <= micro_usd
@@ -95,7 +94,3 @@ def _pays(budget: Budget, entry: Entry) -> bool:
         qos=entry.qos,
         partition=entry.partition,
     )
-
-
-def _asked(asked: list[cmd.Submit], _: Simulation) -> list[cmd.Submit]:
-    return asked

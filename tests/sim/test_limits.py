@@ -118,18 +118,14 @@ def life(site: Site, seed: int, later: list[tuple[int, Change]]) -> Reckoning:
     luck, reckoning = random.Random(seed), Reckoning()
     sim = Simulation(site, fates(seed), seed=seed, check=reckoning)
     for number in range(30):
-        asked = [submission(luck, number)]
-        sim.at(luck.randint(0, SECONDS), partial(_asked, asked))
+        asked = submission(luck, number)
+        sim.submit_at(luck.randint(0, SECONDS), asked)
     for at, change in later:
         sim.at(at, partial(_changing, change))
     meddling(sim, luck, 10, seconds=SECONDS)
     moving(sim, luck, 6)
     sim.run(SECONDS)
     return reckoning
-
-
-def _asked(asked: list[cmd.Submit], _: Simulation) -> list[cmd.Submit]:
-    return asked
 
 
 def _changing(change: Change, sim: Simulation) -> list[cmd.ChangeBook]:

@@ -12,7 +12,7 @@ from broker.model.spec import ArraySpec, Resources, StepSpec, TaskSpec
 from broker.providers.fake import Delays
 from broker.providers.fake_agent import Fate
 from tests.sim.audit import Audit, billed
-from tests.sim.harness import START, Simulation
+from tests.sim.harness import Simulation
 from tests.sim.site import ALICE, BOB
 
 TEN_MINUTES = 600
@@ -34,7 +34,8 @@ def life(*jobs: tuple[int, cmd.Submit], elastic: Elastic = ELASTIC, run: int = 5
     sim = Simulation(
         site, lambda _key, _order: Fate(run), check=audit, delays=Delays(boot=30, stop=5)
     )
-    sim.script = [(START + at, lambda _sim, one=message: [one]) for at, message in jobs]  # type: ignore[misc]
+    for at, message in jobs:
+        sim.submit_at(at, message)
     sim.run(10 * 86_400)
     audit.finish(sim)
     assert all(job.state.label == "COMPLETED" for job in sim.store.jobs.values())
