@@ -178,7 +178,7 @@ def _top(kind: Report, asked: Asked, options: Options, *, window: Span) -> str:
     tres = "" if asked.unit.name == "percent" else "TRES " if named else "CPU "
     span = f"{show_moment(start, asked.ctx)} - {show_moment(end - 1, asked.ctx)}"
     span += f" ({end - start} secs)" if kind.spelled else ""
-    title = kind.title.replace("10", str(most_of(asked.given)))
+    title = kind.title.format(top=most_of(asked.given))
     unit = f"Usage reported in {tres}{UNITS[asked.unit.name]}"
     if kind.sized:
         counted = "printjobcount" in asked.given

@@ -19,7 +19,10 @@ OF_JOBS = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report's headline and columns; `sums` are those that a list of TRES comes before."""
+    """A report's headline and columns; `sums` are those that a list of TRES comes before.
+
+    In the headline `top` is how many users are told of.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -37,21 +40,15 @@ class Report:
     """Of columns that are not as wide as elsewhere."""
     held: bool = False
     """Whether reservations are told of."""
-
-    @property
-    def named(self) -> bool:
-        """Whether each line names its TRES, asked or not."""
-        return self.title.startswith("Reservation")
+    named: bool = False
+    """Whether each line names its TRES, asked or not."""
+    sized: bool = False
+    """Whether its columns are groups of sizes."""
 
     @property
     def states(self) -> bool:
         """Whether it tells of the cluster's time, whoever used it."""
         return self.sums == STATES
-
-    @property
-    def sized(self) -> bool:
-        """Whether its columns are groups of sizes."""
-        return self.title.startswith("Job")
 
 
 INDENTED = -20
@@ -85,12 +82,13 @@ CLUSTER = {
 }  # fmt: skip
 USER = {
     "topusage": Report(
-        "Top 10 Users", ("Cluster", *LOGIN, "Account"), USED, rows.top_users, takes=OF_TOP
+        "Top {top} Users", ("Cluster", *LOGIN, "Account"), USED, rows.top_users, takes=OF_TOP
     )
 }
 SIZES = Report(
-    "Job Sizes", ("Cluster", "Account"), (), rows.sizes, SIZED, OF_JOBS, widths={"Account": 9}
-)
+    "Job Sizes", ("Cluster", "Account"), (), rows.sizes, SIZED, OF_JOBS, sized=True,
+    widths={"Account": 9},
+)  # fmt: skip
 JOB = {
     "sizesbyaccount": SIZES,
     "sizesbyaccountandwckey": replace(SIZES, rows=rows.sizes_of_both, widths={"Account": INDENTED}),
@@ -102,7 +100,7 @@ JOB = {
 RESERVATION = {
     "utilization": Report(
         "Reservation Utilization", ("Cluster", "Name", "Start", "End"), ("Allocated", "Idle"),
-        rows.reservations, by=(), takes=("names",), spelled=False, held=True,
+        rows.reservations, by=(), takes=("names",), spelled=False, held=True, named=True,
         widths={"Allocated": 20, "Idle": 20},
     ),
 }  # fmt: skip

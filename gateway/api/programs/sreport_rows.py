@@ -183,8 +183,8 @@ def _joined(line: Line) -> Line:
 
 
 def sizes_of_wckeys(asked: Asked) -> list[Row]:
-    alike = {"flatview": None, "acctasparent": None}
-    given = {key: value for key, value in asked.given.items() if key not in alike}
+    of_trees = {"flatview", "acctasparent"}
+    given = {key: value for key, value in asked.given.items() if key not in of_trees}
     return _sized(replace(asked, given=given), keyed=True, bare=False)
 
 

@@ -68,12 +68,12 @@ def used_by(desk: Desk, ctx: Context, *, window: Span, asked: tuple[Columns, Col
     In whole hours, as Slurm has it; what goes on to the second.
     """
     (start, end), (by, tres) = window, asked
-    columns = tuple(dict.fromkeys([*by, "tres", "partition"]))
+    columns, wanted = tuple(dict.fromkeys([*by, "tres", "partition"])), frozenset(tres)
     found = dict(desk.history.used(since=start, until=end, by=columns, tres=tres))
     first, last = start - start % HOUR, min(end - end % HOUR, ctx.now)
     for one in _at_present(ctx):
         seconds = min(last, one.until) - max(first, one.since)
-        for name in one.each.keys() & set(tres) if seconds > 0 else ():
+        for name in one.each.keys() & wanted if seconds > 0 else ():
             key = tuple(one.value(column, name) for column in columns)
             found[key] = found.get(key, 0) + one.each[name] * seconds
     return Use(columns, found)
@@ -106,11 +106,11 @@ def used_by_jobs(desk: Desk, ctx: Context, wanted: AllOf, *, asked: tuple[Column
     found: dict[Key, int] = {}
     start, end = wanted.window.start or 0, wanted.window.end or ctx.now
     for job in filter(matcher(wanted, ctx), _jobs(desk, ctx, wanted.window)):
-        begun, ended = job.started, min(job.ended or ctx.now, ctx.now)
-        if begun is None or min(ended, end) <= max(begun, start):
+        until = min(job.ended or ctx.now, ctx.now, end)
+        since = until if job.started is None else max(job.started, start)
+        if since >= until:
             continue
         billing = units(ctx.site, job.alloc, job.partition)
-        since, until = max(begun, start), min(ended, end)
         entries = usage(
             payer_of(job, job.attempt), job.alloc, billing=billing, started=since, ended=until
         )
