@@ -10,7 +10,7 @@ from broker.schedule.demand import Demand
 
 
 def schedulable(offer: Offer, elastic: Elastic) -> Tres:
-    """What a machine of this offer has for jobs (HOUSE 8: 95 % of the memory by default)."""
+    """What a machine of this offer has for jobs (95 % of the memory by default)."""
     memory = offer.mem_mib * elastic.buy.memory_share_percent // 100
     return Tres(cpu=offer.cpus, mem_mib=memory, node=1, gres=offer.gres)
 

@@ -1,4 +1,4 @@
-"""Ranking: agrees with looking at everything, says why, and leaves out what HOUSE leaves out."""
+"""Ranking: agrees with looking at everything, says why, and leaves out what is not bought unasked."""
 
 from dataclasses import replace
 from itertools import islice
