@@ -5,11 +5,8 @@ import pytest
 from accounting.ids import JobId
 from broker.model.commands import SetHold, Target
 from broker.model.errors import Denied
-from broker.model.job import Owner
 from broker.model.partition import SetPartition, Value
-from tests.unit.broker.test_engine import DECLARED, Bench
-
-ROOT = Owner(0, 0, "root", "root")
+from tests.unit.broker.test_engine import DECLARED, ROOT, Bench
 
 
 def update(bench: Bench, name: str = "ec2", **changes: Value) -> None:

@@ -8,11 +8,8 @@ from accounting.ids import JobId
 from broker.heart import Heart
 from broker.model.commands import SetHold, Target
 from broker.model.errors import Refused
-from broker.model.job import Owner
-from tests.unit.broker.test_engine import DECLARED, Bench
+from tests.unit.broker.test_engine import DECLARED, ROOT, Bench
 from tests.unit.broker.test_heart import Clock, Log
-
-ROOT = Owner(0, 0, "root", "root")
 
 
 def test_a_pass_looks_at_the_first_jobs_that_might_start() -> None:

@@ -160,7 +160,7 @@ def _limits(words: list[str], level: str) -> Limits:
 @pytest.mark.parametrize(("when", "levels", "order"), ORDERS)
 def test_limits_are_looked_at_in_slurms_order(when: str, levels: str, order: str) -> None:
     words = order.split()
-    job = replace(job_of("lab", cpus=2, gpus=1, minutes=5), partitions=("own",))
+    job = job_of("lab", cpus=2, gpus=1, minutes=5)
     while words:
         given = {LEVELS[level]: _limits(words, level) for level in levels.split()}
         site = stage(**given, flags=("DenyOnLimit",) if when == "SUBMIT" else ())
