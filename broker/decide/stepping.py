@@ -139,12 +139,16 @@ def _finished(job: Job, state: JobState, reason: str, *, exit: ExitCode, now: in
     )
 
 
+def _holds_off(job: Job, step: Step) -> bool:
+    return not (job.spec.idle_past_logins and step.spec is not None and step.spec.is_login)
+
+
 def idle_end(world: World, job: Job, now: int) -> Sequence[ev.Event]:
     """A kept-open allocation in which nothing has run for as long as its user gave it."""
     seconds = job.spec.idle_seconds
     if seconds is None or life(job) is not Life.RUNNING:
         return []
-    runs = [step for step in job.steps if step.numbered]
+    runs = [step for step in job.steps if step.numbered and _holds_off(job, step)]
     if any(not step.state.final for step in runs):
         return []
     asked = job.spec.idle_from or 0

@@ -41,7 +41,10 @@ BAD_DEPENDENCY = "Job dependency problem"
 CIRCLE = "Circular job dependency"
 NO_RESIZE = "Requested operation not supported on this system"
 WHILE_OPEN = frozenset(
-    {"idle_seconds", "idle_from", "idle_stops", "files", "buckets", "resources.build"}
+    {
+        *("idle_seconds", "idle_from", "idle_stops", "idle_past_logins"),
+        *("files", "buckets", "resources.build"),
+    }
 )
 """Fields of the spec that may be changed while a job runs."""
 

@@ -11,6 +11,8 @@ from broker.model.ids import Digest
 UNLIMITED: Literal["UNLIMITED"] = "UNLIMITED"
 ALL: Literal["ALL"] = "ALL"
 
+SSH = "ssh"
+"""Name of the steps that are sessions of `ssh NAME`."""
 Limit = int | Literal["UNLIMITED"]
 """Seconds, or no limit."""
 Memory = int | Literal["ALL"]
@@ -271,6 +273,11 @@ class StepSpec(Value):
     container: Container | None = None
     """None: the node itself."""
 
+    @property
+    def is_login(self) -> bool:
+        """A session of `ssh NAME`: a step of srun's of that name, no run of its user's."""
+        return self.name == SSH and self.overlap and self.interactive
+
 
 class Mount(Value):
     """A file or folder that travels; full paths, or `s3://BUCKET/KEY` on one side."""
@@ -398,6 +405,8 @@ class TaskSpec(Value):
     """A kept-open allocation in which nothing has run for so long ends (SkyPilot's autostop)."""
     idle_from: int | None = None
     """When that was last asked for: the time counts anew from there."""
+    idle_past_logins: bool = False
+    """Sessions of `ssh NAME` do not hold it off (`wait_for: jobs`)."""
     buckets: tuple[OwnBucket, ...] = ()
     """SkyPilot's storages, for `spz storage`."""
     volumes: tuple[Attached, ...] = ()

@@ -103,7 +103,10 @@ async def _asked(desk: Desk, plan: Planned, providers: Mapping[str, Provider]) -
         await _open(desk, plan.opening, providers[plan.opening.provider])
     for before in plan.first:
         await desk.ask(before)
-    return await desk.ask(plan.command)
+    made = await desk.ask(plan.command)
+    for then in plan.after:
+        await desk.ask(then)
+    return made
 
 
 async def _open(desk: Desk, asked: Opening, provider: Provider) -> None:
@@ -191,6 +194,8 @@ class IdleRequest(BaseModel):
     down: bool = True
     limit: bool = False
     """So long from now on, whatever runs (`wait_for: none`): then it is let go."""
+    past_logins: bool = False
+    """Sessions of ssh do not hold it off (`wait_for: jobs`)."""
 
 
 @of_clusters.post("/clusters/{name}/autostop")
@@ -204,7 +209,10 @@ async def autostop(request: Request, name: str, asked: IdleRequest) -> Json:
         raise Conflict(f"cluster {name!r} cannot be stopped: {why}", hint=WAY_OUT)
     now, seconds = desk.now(), None if asked.limit else asked.idle_seconds
     ends = _ends_in(job, asked.idle_seconds, now) if asked.limit else None
-    change = (("idle_seconds", seconds), ("idle_stops", not asked.down), ("idle_from", now))
+    change = (
+        *(("idle_seconds", seconds), ("idle_stops", not asked.down)),
+        *(("idle_past_logins", asked.past_logins), ("idle_from", now)),
+    )
     await desk.ask(Update(target=Target(job.id), by=owner, spec=change, time_limit=ends))
     return {"cluster": name, "job": job.id, "idle_seconds": seconds}
 

@@ -37,6 +37,7 @@ from gateway.translate.skypilot_task import (
 from gateway.translate.volumes import lacking
 
 SHOWN_CANDIDATES = 5
+IDLING = ("idle_seconds", "idle_stops", "idle_past_logins")
 
 
 class Market(Protocol):
@@ -102,6 +103,8 @@ class Planned:
     first: tuple[Update | StartCluster, ...] = ()
     """What has to be asked before: a run needs files that the cluster does not get yet, or the
     cluster is stopped."""
+    after: tuple[Update, ...] = ()
+    """What is asked then; not before, or an autostop might overtake the run."""
     opening: Opening | None = None
     """What has to be done before that."""
 
@@ -132,11 +135,20 @@ def planned(
         return Planned(command, name, made.notes, made.spec.cwd, made.spec, workdir=workdir)
     must_do(there, made, seen, sized=says_size(task))
     plan = _run_in(there, owner, asked=asked, where=where, notes=made.notes)
+    plan = replace(plan, after=_idles(there, owner, made.spec))
     build = _grown(there, made.spec.resources.build or USUAL)
     if build is None:
         return plan
     opens = Update(target=Target(there.id), by=owner, spec=(("resources.build", asdict(build)),))
     return replace(plan, opening=_opening(there, seen, build), first=(opens, *plan.first))
+
+
+def _idles(there: Job, owner: Owner, asked: TaskSpec) -> tuple[Update, ...]:
+    """The task's autostop is the cluster's from now on; a task without one changes nothing."""
+    if asked.idle_seconds is None:
+        return ()
+    change = tuple((name, getattr(asked, name)) for name in IDLING)
+    return (Update(target=Target(there.id), by=owner, spec=change),)
 
 
 def _grown(there: Job, asked: Build) -> Build | None:

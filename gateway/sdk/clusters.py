@@ -89,10 +89,11 @@ def set_idle(
 ) -> None:
     """Stops it after so long without a run, or with `down` lets it go; a negative number keeps it.
 
-    `waits` "none" lets it go after so long whatever runs. Raises Told.
+    `waits` "none" lets it go after so long whatever runs, "jobs" whoever is logged in. Raises Told.
     """
     seconds, limit = None if minutes < 0 else minutes * 60, waits == "none"
     body = {"idle_seconds": seconds, "down": down or limit, "limit": limit}
+    body |= {"past_logins": waits == "jobs"}
     service.persist(f"/v1/clusters/{name}/autostop", body)
 
 

@@ -37,6 +37,7 @@ def managed(task: Task, origin: Origin, *, place: Managed, jobs: int | None) -> 
             "cluster": None,
             "idle_seconds": None,
             "idle_stops": False,
+            "idle_past_logins": False,
             "requeue": True,
             "managed": _recovering(place, asked[0] if asked else Recovery(), told),
             "array": array,

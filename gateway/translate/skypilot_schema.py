@@ -90,9 +90,7 @@ AUTOSTOP = _any(
         {
             "idle_minutes": works("Minutes without a run; 5 where absent.", AMOUNT),
             "down": works("Machines go; else they are stopped and their disks kept.", TRUTH),
-            "wait_for": sensible(
-                "jobs; none is a limit from the start; logins are not looked at.", TEXT
-            ),
+            "wait_for": works("jobs, jobs_and_ssh (usual); none is a limit from the start.", TEXT),
             "hook": works("Older place of a hook.", TEXT),
             "hook_timeout": works("Its limit, seconds.", AMOUNT),
         }

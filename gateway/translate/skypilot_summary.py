@@ -125,7 +125,8 @@ def _autostop(asked: Autostop) -> str:
     if asked.wait_for == "none":
         return f"goes {asked.idle_seconds / 60:g} min after its start"
     what = "goes" if asked.down else "stops"
-    return f"{what} after {asked.idle_seconds / 60:g} min idle"
+    past = ", logins or not" if asked.wait_for == "jobs" else ""
+    return f"{what} after {asked.idle_seconds / 60:g} min idle{past}"
 
 
 def _recovery(asked: Recovery) -> str:

@@ -215,6 +215,7 @@ def _idle(task: Task) -> dict[str, int | bool | None]:
     return {
         "idle_seconds": None if hard_limit(task) is not None else idle_seconds(task),
         "idle_stops": bool(found) and not all(one.down for one in found),
+        "idle_past_logins": bool(found) and all(one.wait_for == "jobs" for one in found),
     }
 
 

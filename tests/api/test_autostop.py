@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounting.ids import JobId
 from tests.api.test_jobs import House
 
 
@@ -50,3 +51,22 @@ def test_a_limit_ends_it_whatever_runs(house: House) -> None:
     assert not is_up(house)
     (job,) = house.call("GET", "/v1/jobs")[1]["jobs"]
     assert job["state"] in {"TIMEOUT", "COMPLETING"}
+
+
+@pytest.mark.parametrize("waits", ["jobs", "jobs_and_ssh"])
+def test_the_autostop_of_a_further_launch_holds_from_then_on(house: House, waits: str) -> None:
+    set_to(house, idle_seconds=7200, down=False, past_logins=waits != "jobs")
+    autostop = f"{{idle_minutes: 0, down: true, wait_for: {waits}}}"
+    assert house.launch(f"resources: {{autostop: {autostop}}}\nrun: x")[0] == 200
+    (cluster,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+    assert (cluster["idle_seconds"], cluster["idle_stops"]) == (0, False)
+    assert house.desk.snapshot().jobs[JobId(1)].spec.idle_past_logins is (waits == "jobs")
+    house.wait(600)
+    assert not is_up(house)
+
+
+def test_a_further_launch_that_asks_for_no_autostop_leaves_it(house: House) -> None:
+    set_to(house, idle_seconds=300, down=True)
+    house.launch("run: x")
+    (cluster,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+    assert cluster["idle_seconds"] == 300

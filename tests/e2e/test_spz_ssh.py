@@ -54,8 +54,24 @@ def test_ssh_reaches_each_node_as_the_user_and_forgets_what_is_gone(spz: Termina
     there = ssh(spz, "box-worker1", "id -u; exit 7")
     assert (there.returncode, there.stdout) == (7, f"{os.getuid()}\n".encode())
     assert [run["id"] for run in spz.json("queue", "box")["box"]] == [1]
-
     hosts = spz.home / ".skypurza" / "ssh" / "hosts"
     assert "Host box-worker1\n" in hosts.read_text()
-    assert spz("down", "-y", "box").code == 0
+
+    login = subprocess.Popen(
+        ["ssh", "-F", str(config), "box", "echo in; exec sleep 20"],
+        env=spz.environ,
+        stdout=subprocess.PIPE,
+    )
+    with login:
+        assert login.stdout is not None
+        assert login.stdout.readline() == b"in\n"
+        assert spz("autostop", "-y", "-i", "0", "--down", "box").code == 0
+        assert spz.json("status", "box")["clusters"][0]["status"] == "UP", (
+            "a login holds an autostop off"
+        )
+        waits = ("--wait-for", "jobs")
+        assert spz("autostop", "-y", "-i", "0", "--down", *waits, "box").code == 0
+        assert login.wait(30) != 0, "it ends with the cluster where jobs alone are waited for"
+    assert "box" not in [one["name"] for one in spz.json("status")["clusters"]]
+    assert spz("status").code == 0
     assert "Host" not in hosts.read_text()

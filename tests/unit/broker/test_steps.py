@@ -306,6 +306,28 @@ def test_an_open_allocation_without_runs_ends_after_its_idle_time(bench: Bench) 
     assert bench.state(job) == "COMPLETED"
 
 
+@pytest.mark.parametrize(
+    ("past_logins", "fields", "held"),
+    [
+        (False, {"name": "ssh", "overlap": True, "interactive": True}, True),
+        (True, {"name": "ssh", "overlap": True, "interactive": True}, False),
+        (True, {"name": "ssh"}, True),
+        (True, {"name": "bash", "overlap": True, "interactive": True}, True),
+    ],
+)
+def test_who_is_logged_in_holds_off_an_idle_end_unless_only_runs_do(
+    bench: Bench, past_logins: bool, fields: dict[str, object], held: bool
+) -> None:
+    job = running(bench, batch=None, idle_seconds=300, idle_past_logins=past_logins)
+    bench.step(seconds=200)
+    step = add(bench, job, **fields)
+    bench.journal("n1", {"kind": "started", "key": f"{job}/1/{step}"})
+    bench.step(seconds=100)
+    assert bench.state(job) == ("RUNNING" if held else "COMPLETING")
+    bench.step(seconds=900)
+    assert bench.state(job) == ("RUNNING" if held else "COMPLETING")
+
+
 def test_steps_that_live_when_the_batch_step_ends_are_ended(bench: Bench) -> None:
     job = running(bench)
     for _ in range(2):

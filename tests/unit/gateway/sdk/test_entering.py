@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gateway.sdk.entering import FOLDER, tell_ssh
+from broker.model.spec import SSH
+from gateway.sdk.entering import FOLDER, PROXY, tell_ssh
 
 DEV = {"name": "dev", "status": "UP", "nodes": ["ec2-1", "ec2-2"], "user": "ann", "job": 7}
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="no OpenSSH here")
@@ -35,6 +36,10 @@ def test_the_head_has_the_clusters_name_and_the_others_are_workers(plain: Path) 
     ]
     assert f"ProxyCommand '{plain}/50%% mine/{FOLDER}/proxy' 7 ec2-2\n" in text
     assert told(home) == "# Written by spz, at each status, launch, start, stop and down.\n\n"
+
+
+def test_a_session_is_a_step_that_the_broker_knows_as_a_login() -> None:
+    assert f' --overlap -N1 -n1 -w "$2" -J {SSH} ' in PROXY
 
 
 def test_the_users_own_configuration_stays_below_one_line(plain: Path) -> None:

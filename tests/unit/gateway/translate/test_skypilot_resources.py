@@ -140,6 +140,20 @@ def test_autostop_is_the_time_that_a_cluster_may_idle() -> None:
     assert (limited.idle_seconds, limited.time_limit) == (None, 3600)
 
 
+@pytest.mark.parametrize(
+    ("asked", "past"),
+    [
+        ("{autostop: true}", False),
+        ("{autostop: {wait_for: jobs_and_ssh}}", False),
+        ("{autostop: {wait_for: jobs}}", True),
+        ("{any_of: [{autostop: {wait_for: jobs}}, {autostop: 5}]}", False),
+        ("{cpus: 2}", False),
+    ],
+)
+def test_logins_hold_an_autostop_off_unless_it_waits_for_jobs_alone(asked: str, past: bool) -> None:
+    assert task(f"resources: {asked}").spec.idle_past_logins is past
+
+
 def test_several_nodes_are_asked_for_whole_with_one_task_on_each() -> None:
     spec = task("num_nodes: 3\nrun: x").spec
     (step,) = spec.steps

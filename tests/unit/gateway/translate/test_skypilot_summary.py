@@ -45,6 +45,7 @@ def test_a_file_is_summed_up(name: str, line: str) -> None:
         ("{accelerators: A100:1}", "A100:1 comes as A100:8"),
         ("{autostop: 10}", "stops after 10 min idle"),
         ("{autostop: {idle_minutes: 1, down: true}}", "goes after 1 min idle"),
+        ("{autostop: {idle_minutes: 9, wait_for: jobs}}", "stops after 9 min idle, logins or not"),
         ("{autostop: {idle_minutes: 60, wait_for: none}}", "goes 60 min after its start"),
         ("{disk_size: 1TB}", "disk 1024 GB"),
         ("{disk_tier: high}", "disk high"),
