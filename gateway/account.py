@@ -20,6 +20,8 @@ from gateway.config.paths import Paths
 from gateway.config.settings import Config, Elastic
 from gateway.staging import api_of
 
+WAY_OUT = "`spz check` tells what is missing"
+
 
 def figures_reader(
     config: Config, *, known: frozenset[str], now: str
@@ -35,7 +37,7 @@ def figures_reader(
         try:
             return read_region(api, region, known, now=now)
         except AwsError as error:
-            raise Refused(str(error), hint="`spz check` tells what is missing") from error
+            raise Refused(str(error), hint=WAY_OUT) from error
 
     return figures
 
@@ -46,7 +48,7 @@ def enabled_regions(config: Config) -> frozenset[str]:
     try:
         return frozenset(region_names(api_of(config), home))
     except AwsError as error:
-        raise Refused(str(error), hint="`spz check` tells what is missing") from error
+        raise Refused(str(error), hint=WAY_OUT) from error
 
 
 def uses_ec2(config: Config) -> bool:
@@ -64,16 +66,15 @@ def reserved_words(config: Config) -> frozenset[str]:
 def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
     """What is right and wrong with the account, for `spz check`."""
     aws, bought = config.aws, ec2_parts(config)
-    gpus = not _groups(bought).isdisjoint(GPUS)
+    groups = _groups(bought)
+    kinds = (False,) if groups.isdisjoint(GPUS) else (False, True)
     wish = Wish(
         regions=_named_regions(config),
         images=tuple(
-            (elastic.name_prefix, elastic.arch, nvidia)
-            for elastic in bought
-            for nvidia in (False, True)[: 1 + gpus]
+            (elastic.name_prefix, elastic.arch, nvidia) for elastic in bought for nvidia in kinds
         ),
         spot=any(elastic.spot for elastic in bought),
-        groups=tuple(group for group in QUOTAS if group in _groups(bought)),
+        groups=tuple(group for group in QUOTAS if group in groups),
         queues=aws.interruption_queues,
     )
     own = site_id(paths.home / "ec2")

@@ -7,16 +7,18 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
-from accounting.ledger import Why
+from accounting.ledger import SPENT, Why
 from accounting.rates import MICRO
 from accounting.rollup import HOUR, JOBS
+from broker.optimize.cooldown import Cooling
 from broker.world import Snapshot
 from gateway.api.asking import desk_of
+from gateway.api.desk import Desk
 from gateway.observe.times import BUCKETS, RequestTimes
 from gateway.query.exposition import MEDIA_TYPE, Labels, histogram, metric
 
 COUNTED = ("cpu", "mem", "node", "billing", "gres/gpu")
-CHARGED = frozenset({Why.BOOT, Why.RUN, Why.IDLE, Why.MINIMUM, Why.DATA})
+CHARGED = SPENT | {Why.MINIMUM, Why.DATA}
 """What only ever adds to a bill, and so may be a counter; all else goes up and down."""
 Rows = Iterable[tuple[Labels, float]]
 
@@ -36,12 +38,13 @@ def metrics() -> APIRouter:
     return routes
 
 
-def _stored(desk: Any) -> list[str]:
+def _stored(desk: Desk) -> list[str]:
     """Of the ledger's sums. Blocks."""
     until = desk.now() + HOUR
     by = ("account", "partition", "market", "why")
     spent = desk.history.spent(since=0, until=until, by=by)
     used = desk.history.used(since=0, until=until, by=("account", "tres"), tres=(*COUNTED, JOBS))
+    each = sorted(used.items())
     return [
         metric(
             "skypurza_charged_usd_total",
@@ -59,18 +62,18 @@ def _stored(desk: Any) -> list[str]:
             "skypurza_tres_seconds_total",
             "counter",
             about="TRES-seconds of attempts that are over; memory in MiB.",
-            values=_by_account(used, {name: name for name in COUNTED}, label="tres"),
+            values=(({"account": a, "tres": tres}, n) for (a, tres), n in each if tres != JOBS),
         ),
         metric(
             "skypurza_attempts_total",
             "counter",
             about="Attempts of jobs that ran and are over.",
-            values=_by_account(used, {JOBS: ""}, label=""),
+            values=(({"account": a}, n) for (a, tres), n in each if tres == JOBS),
         ),
     ]
 
 
-def _dollars(spent: Mapping[tuple[str, ...], int], *, charged: bool) -> Rows:
+def _dollars(spent: Mapping[tuple[Any, ...], int], *, charged: bool) -> Rows:
     found: Counter[tuple[str, str, str]] = Counter()
     for (account, partition, market, why), amount in spent.items():
         if (why in CHARGED) == charged:
@@ -78,15 +81,6 @@ def _dollars(spent: Mapping[tuple[str, ...], int], *, charged: bool) -> Rows:
     for (account, partition, market), amount in sorted(found.items()):
         labels = {"account": account, "partition": partition, "market": market}
         yield labels, amount / MICRO
-
-
-def _by_account(
-    used: Mapping[tuple[str, str], int], shown: Mapping[str, str], *, label: str
-) -> Rows:
-    for (account, name), amount in sorted(used.items()):
-        if name in shown:
-            named = {label: shown[name]} if label else {}
-            yield {"account": account, **named}, amount
 
 
 def _live(snap: Snapshot) -> Iterator[str]:
@@ -124,7 +118,7 @@ def _of_nodes(found: Mapping[tuple[str, str, str], int], unit: int) -> Rows:
         yield {"state": state, "region": region, "market": market}, count / unit
 
 
-def _refused(cooling: Iterable[Any]) -> str:
+def _refused(cooling: Iterable[Cooling]) -> str:
     kinds = Counter((str(entry.refusal), entry.key[1]) for entry in cooling)
     return metric(
         "skypurza_refused_offers",

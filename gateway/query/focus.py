@@ -10,6 +10,8 @@ from accounting.age import in_utc
 from accounting.ids import MicroUsd
 from accounting.ledger import SPENT, Entry, Kind, Why
 from accounting.rates import dollars
+from accounting.rollup import HOUR
+from broker.model.offer import Market
 
 COLUMNS = (
     "BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType",
@@ -24,9 +26,8 @@ COLUMNS = (
     "x_SlurmUser",
 )  # fmt: skip
 CATEGORY = {Kind.CHARGE: "Usage", Kind.CREDIT: "Credit", Kind.CORRECTION: "Adjustment"}
-PRICING = {"spot": "Dynamic"}
-STANDARD = "Standard"
-HOUR, MONTHS = 3600, 12
+DYNAMIC, STANDARD = "Dynamic", "Standard"
+MONTHS = 12
 WITHOUT_TIME = "Units"
 """Of what is charged once, for which no time is counted."""
 
@@ -100,7 +101,7 @@ def _money(entry: Entry) -> dict[str, str]:
     cost, used = dollars(entry.cost), entry.kind is Kind.CHARGE
     seconds = entry.at - entry.since if _timed(entry) else 0
     quantity = Decimal(seconds) / HOUR if seconds else Decimal(1)
-    price = _plain(Decimal(dollars(entry.cost)) / quantity) if used else ""
+    price = _plain(Decimal(cost) / quantity) if used else ""
     return {
         **dict.fromkeys(("BilledCost", "ContractedCost", "EffectiveCost", "ListCost"), cost),
         **dict.fromkeys(("ContractedUnitPrice", "ListUnitPrice"), price),
@@ -121,7 +122,7 @@ def _plain(number: Decimal) -> str:
 def _pricing(entry: Entry) -> str:
     """Of a spot machine its volume and its address have a fixed price too."""
     whole = entry.machine and not _part(entry)
-    return PRICING.get(entry.market, STANDARD) if whole else STANDARD
+    return DYNAMIC if whole and entry.market == Market.SPOT else STANDARD
 
 
 def _part(entry: Entry) -> str:

@@ -1,7 +1,7 @@
 """What was spent, by what and of whom: words to columns of the sums, filters, days of a zone."""
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from accounting.ledger import Entry
@@ -16,7 +16,6 @@ COLUMNS = {
 }  # fmt: skip
 """What costs can be told by, and the column of the sums."""
 FILTERS = ("user", "account", "qos", "partition", "type", "region", "market")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Spent = Mapping[tuple[Any, ...], int]
 
 
@@ -63,7 +62,7 @@ def told(
 def _shown(word: str, value: Any, zone: Zone) -> str:
     if word != "day":
         return str(value)
-    return (EPOCH + timedelta(seconds=value + zone(value))).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(value + zone(value), UTC).strftime("%Y-%m-%d")
 
 
 def wanted(entry: Entry, filters: Mapping[str, str]) -> bool:

@@ -83,7 +83,7 @@ class Feeder:
     _told: bool = False
 
     def wake(self) -> None:
-        """There may be more for it; tells in the log where it has been at the last for long."""
+        """There may be more for it; one that has been at a page for long is told of in the log."""
         self._due.set()
         if self._thread is None:
             name = f"plugin-{self.consumer.name}"

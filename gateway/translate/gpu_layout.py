@@ -100,7 +100,7 @@ def _tasks_of_all(gpus: Gpus, asked: Layout) -> Layout:
         return asked
     tasks = _share(gpus.whole, gpus.task, NO_EVEN_TASKS)
     by_node = asked.tasks_per_node and asked.tasks_per_node * (asked.least or 1)
-    _must_be((asked.tasks or by_node), tasks, OTHER_TASKS)
+    _must_be(asked.tasks or by_node, tasks, OTHER_TASKS)
     return replace(asked, tasks=tasks)
 
 

@@ -199,15 +199,15 @@ def counted(part: Part, spelling: Spelling) -> Gpus:
 
     Raises as `per_node`.
     """
-    asked = (
+    ways = (
         spelling.gres(_gpus(part, "gpus")),
         spelling.gres(_of_node(part, spelling)),
         spelling.gres(_gpus(part, "gpus-per-socket")),
         per_task(part, spelling),
     )
-    if len({one.type for part in asked for one in part if one.name == GPU}) > 1:
+    if len({one.type for way in ways for one in way if one.name == GPU}) > 1:
         return Gpus(0, 0, 0, 0)
-    return Gpus(*map(total, asked))
+    return Gpus(*map(total, ways))
 
 
 def total(gres: Iterable[Gres]) -> int:
