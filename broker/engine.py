@@ -232,8 +232,7 @@ class Engine:
 
     def _take_site(self, message: cmd.Reconfigure) -> None:
         """What follows for nodes is decided next. Raises Denied."""
-        known = self.world.site
-        if message.by.uid not in known.admins and message.by.uid != known.service_uid:
+        if not self.world.site.is_run_by(message.by.uid):
             raise Denied("Invalid user id")
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])

@@ -19,7 +19,7 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
     known, site = world.site.book, world.site
     if known is not asked.basis:
         raise Conflict(OTHER_BOOK, hint="ask again")
-    admin = asked.by.uid in site.admins or asked.by.uid == site.service_uid
+    admin = site.is_run_by(asked.by.uid)
     if not may_make(known, asked.change, asked.by.user, admin=admin):
         raise Denied(DENIED)
     if asked.change.empty:
@@ -38,8 +38,7 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
 
 def decide_entries(world: World, asked: cmd.PostEntries) -> Decision:
     """Corrections of the ledger. Raises Denied."""
-    site = world.site
-    if asked.by.uid not in site.admins and asked.by.uid != site.service_uid:
+    if not world.site.is_run_by(asked.by.uid):
         raise Denied(DENIED)
     return Decision(entries=asked.entries)
 

@@ -41,7 +41,7 @@ BY_NAME, OF_ALL, BY_COUNT = "SPEC_NODES", "ALL_NODES", ("SPEC_NODES", "ALL_NODES
 
 def decide_reservation(world: World, asked: SetReservation, now: int) -> Decision:
     """The record as it is from now. Raises Denied, Unknown, Refused, Conflict."""
-    if not _rules(world.site, asked.by.uid):
+    if not world.site.is_run_by(asked.by.uid):
         raise Denied(FOREIGN)
     before = world.reservations.get(asked.name)
     if before is None and not asked.make:
@@ -59,7 +59,7 @@ def decide_reservation(world: World, asked: SetReservation, now: int) -> Decisio
 def decide_drop(world: World, asked: DropReservation, now: int) -> Decision:
     """Raises Denied, Unknown, Conflict while a job runs in it; who waits for it goes on waiting."""
     record = world.reservations.get(asked.name)
-    admin = _rules(world.site, asked.by.uid)
+    admin = world.site.is_run_by(asked.by.uid)
     own = record is not None and record.has("USER_DELETE") and record.admits(asked.by, "")
     if not (admin or own):
         raise Denied(FOREIGN)
@@ -68,11 +68,6 @@ def decide_drop(world: World, asked: DropReservation, now: int) -> Decision:
     if any(record.name in names_of(job.spec.reservation) for job in _running(world)):
         raise Conflict(IN_USE)
     return Decision([ReservationGone(at=now, actor=asked.by.uid, name=record.name)])
-
-
-def _rules(site: Site, uid: int) -> bool:
-    """Administrators, and who runs a service of their own."""
-    return uid in site.admins or uid == site.service_uid
 
 
 def reservations_due(world: World, now: int) -> list[ReservationSet | ReservationGone]:
