@@ -1,4 +1,4 @@
-"""Ranking: agrees with looking at everything, says why, and leaves out what is not bought unasked."""
+"""Ranking: agrees with looking at everything, says why, and leaves out what nobody asked for."""
 
 from dataclasses import replace
 from itertools import islice
