@@ -1,6 +1,7 @@
 """Routes about budgets: what there are and how they stand; setting and taking away."""
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -18,9 +19,8 @@ from gateway.api.desk import Desk
 
 Json = dict[str, Any]
 MICRO = 1_000_000
-
-
-MOST_USD = 1e9
+MOST_USD = 10**9
+ENDS_NONE = "only a budget with --action stop ends what runs"
 
 
 class BudgetRequest(BaseModel, extra="forbid"):
@@ -28,7 +28,7 @@ class BudgetRequest(BaseModel, extra="forbid"):
 
     scope: Scope
     name: str = Field(min_length=1, max_length=256, pattern=r"^[^\s\x00-\x1f\x7f]+$")
-    usd: float | None = Field(None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    usd: Decimal | None = Field(None, ge=0, le=MOST_USD, decimal_places=6, allow_inf_nan=False)
     """None takes the budget away."""
     window: Window | None = None
     zone: str | None = None
@@ -82,19 +82,26 @@ def _changes(asked: BudgetRequest) -> bool:
 
 
 def _budget(asked: BudgetRequest, known: Budget | None, desk: Desk) -> Budget:
-    """Raises BadOption for a zone that is none, Unknown for nobody's budget."""
+    """Raises BadOption for a zone that is none, Unknown for nobody's budget.
+
+    One that is to stop nothing any more forgets what it did to running jobs.
+    """
     _must_exist(asked, desk)
     if asked.zone is not None and asked.zone not in available_timezones():
         raise BadOption("zone", asked.zone, f"no time zone {asked.zone!r}", hint="Europe/Berlin")
     usual = known or Budget(scope=asked.scope, name=asked.name, micro_usd=0)
-    amount = usual.micro_usd if asked.usd is None else round(asked.usd * MICRO)
+    amount = usual.micro_usd if asked.usd is None else int(asked.usd * MICRO)
+    action = asked.action or usual.action
+    ends = action is Action.STOP
+    if not ends and asked.running not in {None, Running.NEVER}:
+        raise BadOption("running", str(asked.running), ENDS_NONE, hint="--action stop")
     return replace(
         usual,
         micro_usd=amount,
         window=asked.window or usual.window,
         zone=asked.zone or usual.zone,
-        action=asked.action or usual.action,
-        running=asked.running or usual.running,
+        action=action,
+        running=(asked.running or usual.running) if ends else Running.NEVER,
         warn_percent=asked.warn_percent or usual.warn_percent,
     )
 

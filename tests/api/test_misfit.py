@@ -15,7 +15,7 @@ from tests.unit.gateway.api.test_text import Log
 
 ODD = (
     *("NaN", "Infinity", "-Infinity", "1e400", "1e308", "-5", '"x"', '"\\ud800"', "[NaN]"),
-    *("1000000001", "9" * 400, "true_", '{"a": NaN}'),
+    *("1000000001", "9" * 400, "true_", '{"a": NaN}', "1e-7", "0.1234567"),
 )
 
 
