@@ -26,11 +26,6 @@ class Part:
     step: StepId
     rank: int = 0
 
-    @property
-    def path(self) -> str | None:
-        """None as long as it is not known; of a node that it does not run on too."""
-        return dict(enumerate(texts_of(self.job, self.step))).get(self.rank)
-
 
 def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
     """A file that the service may read for the caller. Raises SpzError where it may not."""
@@ -45,14 +40,17 @@ def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
         )
     if step != BATCH and job.step(step) is None:
         raise Unknown(f"job {job.id} has no run {int(step) + 1}")
-    if part.path is None:
+    paths = texts_of(job, step)
+    if not paths:
         raise Conflict(f"job {job.id} has not started, it has no log yet")
-    return Path(part.path)
+    if part.rank >= len(paths):
+        raise Unknown(f"job {job.id} has no text of a node {part.rank}", hint="0 is the head")
+    return Path(paths[part.rank])
 
 
-async def text(desk: Desk, part: Part, *, follow: bool) -> AsyncIterator[bytes]:
+async def text(desk: Desk, part: Part, path: Path, *, follow: bool) -> AsyncIterator[bytes]:
     """What the file holds; followed, also what is added until the step is over."""
-    offset, path = 0, Path(part.path or os.devnull)
+    offset = 0
     while True:
         over = not follow or await _is_over(desk, part.job, part.step)
         while found := await desk.read(_read, path, offset):

@@ -346,6 +346,6 @@ async def log(
     job = await find_job(desk, job_id)
     step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
     part = Part(job, step, wanted.rank)
-    readable_log(part, caller=owner, desk=desk)
-    told = text(desk, part, follow=wanted.follow)
+    path = readable_log(part, caller=owner, desk=desk)
+    told = text(desk, part, path, follow=wanted.follow)
     return StreamingResponse(told, media_type="application/octet-stream")

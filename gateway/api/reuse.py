@@ -18,6 +18,7 @@ from gateway.translate.volumes import lacking
 EXPECTED_SECONDS = 3600
 """What a run is taken to last where nobody says, as in SkyPilot."""
 OUT = "launch under another name, or `spz down` it first"
+TOO_SMALL = "too small"
 PLACES = ("region", "zone", "instance_type")
 
 
@@ -38,38 +39,43 @@ def must_do(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Non
         *_sizes(there, made, seen, sized=sized),
         *_wishes(has, wishes),
     ]
-    if lacks:
-        what = "another" if other else "too small"
-        told = f"cluster {there.spec.cluster!r} is {what}: asked for {'; '.join(lacks)}"
-        raise Conflict(told, hint=OUT)
+    _must_lack_nothing(there, lacks, what="another" if other else TOO_SMALL)
 
 
 def must_hold(there: Job, *, nodes: int, gpus: int) -> None:
     """Of a run, which gets a part of what is there. Raises Conflict for more."""
     shares = [share.tres for share in there.shares]
-    has = len(shares), min(map(gpus_of, shares), default=0)
-    lacks = [
-        f"{wanted} {what}, has {got}"
-        for what, wanted, got in (("nodes", nodes, has[0]), ("GPUs", gpus, has[1]))
-        if shares and wanted > got
-    ]
+    if shares:
+        lacks = _fewer(("nodes", nodes, len(shares)), ("GPUs", gpus, min(map(gpus_of, shares))))
+        _must_lack_nothing(there, list(lacks), what=TOO_SMALL)
+
+
+def _must_lack_nothing(there: Job, lacks: Sequence[str], *, what: str) -> None:
     if lacks:
-        told = f"cluster {there.spec.cluster!r} is too small: asked for {'; '.join(lacks)}"
+        told = f"cluster {there.spec.cluster!r} is {what}: asked for {'; '.join(lacks)}"
         raise Conflict(told, hint=OUT)
+
+
+def _fewer(*rows: tuple[str, int, int]) -> Iterator[str]:
+    """Of what, how much is wanted, how much there is: what there is too little of."""
+    for name, wanted, got in rows:
+        if wanted > got:
+            yield f"{wanted} {name}, has {got}"
 
 
 def _sizes(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Iterator[str]:
     ask = demand(made.spec, seen.site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)
     shares = [share.tres for share in there.shares or there.kept]
-    for name, wanted, got in (
-        ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
+    of_size = (
         ("cpus", need.cpus, min(share.cpu for share in shares)),
         ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
+    )
+    return _fewer(
+        ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
+        *(of_size if sized else ()),
         ("GPUs", need.gpus, min(map(gpus_of, shares))),
-    ):
-        if wanted > got and (sized or name in {"nodes", "GPUs"}):
-            yield f"{wanted} {name}, has {got}"
+    )
 
 
 def gpus_of(share: Tres) -> int:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from accounting.assoc import USE_PARENT, Account, Association, Qos
 from accounting.limits import Limits
 from accounting.tres import memory_text
+from gateway.config.accounts import QOS_FLAGS
 from sbatch_shim.grammar.values import read_mebibytes, read_time_limit, show_long
 
 Record = TypeVar("Record", Account, Association, Qos)
@@ -19,11 +20,6 @@ MOST = (1 << 32) - 3
 MOST_TRES = (1 << 63) - 1
 MOST_FACTOR = 1e9
 LIMITS = frozenset(one.name for one in fields(Limits))
-QOS_FLAGS = (
-    "DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS",
-    "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit",
-    "RequiresReservation", "UsageFactorSafe",
-)  # fmt: skip
 RELATIVE = "relative"
 BAD_VALUE = "sacctmgr: error: Invalid value for {} ({})\n"
 NOTHING_SET = " You didn't give me anything to set\n"

@@ -497,6 +497,8 @@ def test_the_log_of_a_run_is_read_by_its_owner(house: House, tmp_path: Path) -> 
     assert house.call("GET", "/v1/jobs/1/log?run=1") == (200, b"first\n\xff")
     assert refusal(house.call("GET", "/v1/jobs/1/log?run=1", by=BOB))[0] == 403
     assert refusal(house.call("GET", "/v1/jobs/1/log?run=5"))[0] == 404
+    there_is_none = refusal(house.call("GET", "/v1/jobs/1/log?run=1&rank=2"))
+    assert there_is_none[:2] == (404, "job 1 has no text of a node 2")
 
 
 def test_the_service_opens_no_files_of_other_users(house: House) -> None:
