@@ -1,20 +1,18 @@
 """The site's own Slurm by its commands, in one folder of the login node."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.model.errors import Busy, Refused
 from gateway.passthrough.facts import Facts
+from gateway.passthrough.process import answer
 
 NEEDED = ("sbatch", "squeue", "sinfo")
 OURS = b"of SkyPurza, written by"
 """What the launchers of our own commands say in their second line."""
 HEAD = 400
-PATIENCE = 10.0
-"""Seconds for each command that the service asks."""
 ASIDE = ("SLURM_CLUSTERS", "SCONTROL_ALL", "SLURM_TIME_FORMAT")
 """Variables that would make scontrol tell of something else."""
 
@@ -84,16 +82,7 @@ class CommandFacts:
     def _asked(self, *words: str) -> str:
         """What it prints. Raises Busy."""
         environ = {key: text for key, text in self.environ.items() if key not in ASIDE}
-        path = self.site.command("scontrol")
+        path = self.site.command(self.name)
         if path is None:
             raise Busy(f"there is no scontrol in {self.site.folder}")
-        try:
-            done = subprocess.run(
-                [path, *words], env=environ, capture_output=True, timeout=PATIENCE, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Busy(f"scontrol: {error}") from error
-        if done.returncode:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip()
-            raise Busy(f"scontrol: {said or f'ended with {done.returncode}'}")
-        return done.stdout.decode(errors="replace")
+        return answer(self.name, [path, *words], environ)

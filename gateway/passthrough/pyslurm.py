@@ -6,7 +6,6 @@ loaded: neither may happen to the service. Written against pyslurm 25.11.
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,10 +15,9 @@ from typing import Any
 
 from broker.model.errors import Busy
 from gateway.passthrough.facts import Facts
+from gateway.passthrough.process import answer
 
 LIBRARY = "pyslurm"
-PATIENCE = 10.0
-"""Seconds for the whole of it."""
 
 
 def importable() -> bool:
@@ -37,17 +35,9 @@ class PyslurmFacts:
     def read(self) -> Facts:
         # -P: the folder that we are in would be found before what is installed
         command = [sys.executable, "-P", "-m", __name__]
+        lines = answer(self.name, command, self.environ).splitlines()
         try:
-            done = subprocess.run(
-                command, env=self.environ, capture_output=True, timeout=PATIENCE, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Busy(f"pyslurm: {error}") from error
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise Busy(f"pyslurm: {said[-1] if said else f'ended with {done.returncode}'}")
-        try:
-            told = json.loads(done.stdout.splitlines()[-1])  # libraries may have said something
+            told = json.loads(lines[-1])  # libraries may have said something before
             return Facts(**{**told, "partitions": tuple(told["partitions"])})
         except (ValueError, LookupError, TypeError) as error:
             raise Busy(f"pyslurm: {error} is not as version 25.11 has it") from error
