@@ -60,7 +60,7 @@ def _read(site: Site, spec: TaskSpec, owner: Owner) -> Reading:
     more = cpus_for_memory(spec.resources, partitions)
     if more:
         spec = spec.model_copy(update={"resources": spec.resources.model_copy(update=more)})
-    stands = _standing(site, spec, owner, partition=partitions[0])
+    stands = standing_of(site, spec, owner, partition=partitions[0].name)
     if refused is not None:
         raise refused
     must_know_features(site, spec.resources.constraint)
@@ -171,11 +171,10 @@ def _no_partition(site: Site, name: str) -> BadOption:
     )
 
 
-def _standing(site: Site, spec: TaskSpec, owner: Owner, *, partition: Partition) -> Standing:
+def standing_of(site: Site, spec: TaskSpec, owner: Owner, *, partition: str) -> Standing:
+    """Raises BadOption for an account or QOS that the task may not have."""
     try:
-        found = stands_in(
-            site, owner.user, partition=partition.name, account=spec.account, qos=spec.qos
-        )
+        found = stands_in(site, owner.user, partition=partition, account=spec.account, qos=spec.qos)
     except InvalidAccount as error:
         raise BadOption("account", spec.account or "", str(error)) from error
     except InvalidQos as error:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from accounting.assoc import InvalidAccount, InvalidQos, Standing
 from accounting.tres import Tres
 from broker.decide.commands import DENIED, NOT_PENDING, OVER, each
 from broker.decide.possible import must_be_possible, must_know_features
+from broker.decide.reading import standing_of
 from broker.decide.reserved import must_admit
 from broker.decide.rules import Decision, QuoteFor
-from broker.decide.submit import must_be_within
+from broker.decide.submit import BAD_DEPENDENCY, must_be_within
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import BadOption, Conflict, Denied, Unknown
@@ -23,7 +23,7 @@ from broker.model.tally import party_of, used_by
 from broker.schedule.demand import cpus_for_memory, demand, wanted
 from broker.schedule.depend import circles
 from broker.schedule.gates import beyond, must_be_let_in
-from broker.schedule.limits import Bound, at_submit, known_of, stands_in
+from broker.schedule.limits import Bound, at_submit, known_of
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
@@ -37,7 +37,6 @@ WHILE_PENDING = frozenset({"partitions", "account", "qos", "begin", "after"})
 """What Slurm (25.11) changes of pending jobs alone; so are all fields of the spec."""
 
 SIZE = frozenset({"resources.min_nodes", "resources.max_nodes"})
-BAD_DEPENDENCY = "Job dependency problem"
 CIRCLE = "Circular job dependency"
 NO_RESIZE = "Requested operation not supported on this system"
 WHILE_OPEN = frozenset(
@@ -91,13 +90,17 @@ def _must_be_its_size(job: Job, asked: cmd.Update) -> None:
 
 def _must_exist(site: Site, asked: cmd.Update, job: Job) -> None:
     """Raises Unknown or Denied for a partition that is not there, or not for who asks (22.05)."""
-    fields_asked: dict[str, Any] = dict(asked.spec)
-    reservation = fields_asked.get("reservation", job.spec.reservation)
+    reservation = _reservation(asked, job)
     for name in asked.partitions or ():
         partition = site.partition(name)
         if partition is None:
             raise Unknown("Invalid partition name specified")
         must_be_let_in(site, partition, asked.by, reservation=reservation)
+
+
+def _reservation(asked: cmd.Update, job: Job) -> Any:
+    """What it is in then."""
+    return dict(asked.spec).get("reservation", job.spec.reservation)
 
 
 def _must_not_circle(world: World, job: Job, wishes: Iterable[Dependency]) -> None:
@@ -141,18 +144,13 @@ def _standing(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
     site = world.site
     if asked.account is None and asked.qos is None:
         return {}
-    try:
-        stands: Standing = stands_in(
-            site,
-            job.owner.user,
-            account=asked.account or job.account,
-            partition=(asked.partitions or job.partitions)[0],
-            qos=asked.qos or job.qos,
-        )
-    except InvalidAccount as error:
-        raise BadOption("account", asked.account or "", str(error)) from error
-    except InvalidQos as error:
-        raise BadOption("qos", asked.qos or "", str(error)) from error
+    wish = {
+        "account": asked.account or job.account,
+        "qos": asked.qos or job.qos,
+        "reservation": _reservation(asked, job),
+    }
+    partition = (asked.partitions or job.partitions)[0]
+    stands = standing_of(site, job.spec.model_copy(update=wish), job.owner, partition=partition)
     account, qos = str(stands.account), stands.qos.name
     if not site.operates(asked.by.uid):
         moved = replace(job, account=account, qos=qos)

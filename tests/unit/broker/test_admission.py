@@ -366,6 +366,15 @@ def test_a_qos_that_requires_a_reservation_takes_no_jobs_without_one() -> None:
         bench.submit()
 
 
+def test_nor_does_a_job_come_under_such_a_qos_later() -> None:
+    site = with_limits(qos=Limits(), flags=("RequiresReservation",), also=("normal",))
+    bench = Bench(site)
+    job = bench.submit(hold=True, qos="normal")
+    (refused,) = bench.step(cmd.Update(target=cmd.Target(job), by=ALICE, qos="short"))
+    assert isinstance(refused, BadOption)
+    assert refused.option == "qos"
+
+
 @pytest.mark.parametrize(
     ("flags", "state"), [(("UsageFactorSafe",), "PENDING"), ((), "CONFIGURING")]
 )
