@@ -34,7 +34,14 @@ from broker.model import nodeevents as nev
 from broker.model import reports as rep
 from broker.model.boots import BootsGone
 from broker.model.effects import Effect
-from broker.model.errors import Busy, Denied, IllegalTransition, LostLease, SpzError
+from broker.model.errors import (
+    USER_ID_MISSING,
+    Busy,
+    Denied,
+    IllegalTransition,
+    LostLease,
+    SpzError,
+)
 from broker.model.facts import JobFact, folded
 from broker.model.ids import Digest, NodeName
 from broker.model.inbox import Message
@@ -233,7 +240,7 @@ class Engine:
     def _take_site(self, message: cmd.Reconfigure) -> None:
         """What follows for nodes is decided next. Raises Denied."""
         if not self.world.site.is_run_by(message.by.uid):
-            raise Denied("Invalid user id")
+            raise Denied(USER_ID_MISSING)
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
         self.room_made = True

@@ -6,11 +6,10 @@ from accounting.change import folded, may_make
 from broker.decide.rules import NOTHING, Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import Conflict, Denied
+from broker.model.errors import ACCESS_DENIED, Conflict, Denied
 from broker.model.site import Site, with_book
 from broker.world import World
 
-DENIED = "Access/permission denied"
 OTHER_BOOK = "accounts were changed at the same time by somebody else"
 
 
@@ -21,7 +20,7 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
         raise Conflict(OTHER_BOOK, hint="ask again")
     admin = site.is_run_by(asked.by.uid)
     if not may_make(known, asked.change, asked.by.user, admin=admin):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     if asked.change.empty:
         return NOTHING
     fact = ev.BookChanged(
@@ -39,7 +38,7 @@ def decide_book(world: World, asked: cmd.ChangeBook, now: int) -> Decision:
 def decide_entries(world: World, asked: cmd.PostEntries) -> Decision:
     """Corrections of the ledger. Raises Denied."""
     if not world.site.is_run_by(asked.by.uid):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     return Decision(entries=asked.entries)
 
 

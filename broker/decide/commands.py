@@ -15,7 +15,7 @@ from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.errors import BadOption, Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, Unknown
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import SIGCONT, SIGKILL, SIGSTOP, Life, life
@@ -24,7 +24,6 @@ from broker.schedule import priority
 from broker.world import World
 
 UNKNOWN_JOB = "Invalid job id specified"
-DENIED = "Access/permission denied"
 PENDING = "Job is pending execution"
 NOT_PENDING = "Job is no longer pending execution"
 DISABLED = "Requested operation is presently disabled"
@@ -38,7 +37,7 @@ def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
     if not found:
         raise Unknown(UNKNOWN_JOB)
     if not all(may_change(by, job, world.site) for job in found):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     return found
 
 
@@ -162,7 +161,7 @@ def decide_hold(
         if job.over:
             raise Conflict(OVER)
         if asked.hold is None and job.hold is Hold.ADMIN and not operates:
-            raise Denied(DENIED)
+            raise Denied(ACCESS_DENIED)
         if asked.hold is None and job.kept:
             facts += started(world, job, now, keeper=keeper(), actor=asked.by.uid)
             continue
@@ -194,7 +193,7 @@ def _rest_shows_none(split_off: list[ev.JobEvent], now: int) -> list[ev.JobEvent
 def decide_suspend(world: World, asked: cmd.Suspend, now: int) -> Decision:
     """Stops or continues a job's processes; it keeps its nodes."""
     if not world.site.operates(asked.by.uid):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     found = [job for job in records(world, asked.target, asked.by) if not job.over]
     if not found:
         raise Conflict(OVER)
@@ -246,7 +245,7 @@ def _requeue(world: World, job: Job, asked: cmd.Requeue, *, now: int) -> list[ev
 def decide_node(world: World, asked: cmd.SetNode, now: int) -> Decision:
     """`scontrol update node`; administrators only."""
     if asked.by.uid not in world.site.admins:
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     node = world.nodes.get(asked.node)
     if node is None:
         raise Unknown("Invalid node name specified")

@@ -3,11 +3,10 @@
 from broker.decide.passing import configured_nodes
 from broker.decide.rules import Decision
 from broker.model.commands import Reconfigure
-from broker.model.errors import Denied, Unknown
+from broker.model.errors import USER_ID_MISSING, Denied, Unknown
 from broker.model.partition import PartitionGone, PartitionPatch, PartitionSet, SetPartition
 from broker.world import World
 
-DENIED = "Invalid user id"
 NO_PARTITION = "Invalid partition name specified"
 
 
@@ -21,7 +20,7 @@ def decide_configured(world: World, asked: SetPartition | Reconfigure, now: int)
 
 def _changed(world: World, asked: SetPartition, now: int) -> Decision:
     if not world.site.is_run_by(asked.by.uid):
-        raise Denied(DENIED)
+        raise Denied(USER_ID_MISSING)
     if world.site.partition(asked.name) is None:
         raise Unknown(NO_PARTITION)
     known = world.patches.get(asked.name) or PartitionPatch(asked.name)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from broker.decide.rules import Decision
 from broker.model.constraint import holds, parse
-from broker.model.errors import Conflict, Denied, Refused, Unknown
+from broker.model.errors import USER_ID_MISSING, Conflict, Denied, Refused, Unknown
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.reservation import (
@@ -21,7 +21,6 @@ from broker.model.site import DeclaredNode, Site
 from broker.model.spec import UNLIMITED
 from broker.world import World
 
-FOREIGN = "Invalid user id"
 INVALID = "Requested reservation is invalid"
 BAD_TIME = "Invalid time specified"
 BAD_NODE = "Invalid node name specified"
@@ -42,7 +41,7 @@ BY_NAME, OF_ALL, BY_COUNT = "SPEC_NODES", "ALL_NODES", ("SPEC_NODES", "ALL_NODES
 def decide_reservation(world: World, asked: SetReservation, now: int) -> Decision:
     """The record as it is from now. Raises Denied, Unknown, Refused, Conflict."""
     if not world.site.is_run_by(asked.by.uid):
-        raise Denied(FOREIGN)
+        raise Denied(USER_ID_MISSING)
     before = world.reservations.get(asked.name)
     if before is None and not asked.make:
         raise Unknown(INVALID)
@@ -62,7 +61,7 @@ def decide_drop(world: World, asked: DropReservation, now: int) -> Decision:
     admin = world.site.is_run_by(asked.by.uid)
     own = record is not None and record.has("USER_DELETE") and record.admits(asked.by, "")
     if not (admin or own):
-        raise Denied(FOREIGN)
+        raise Denied(USER_ID_MISSING)
     if record is None:
         raise Unknown(INVALID)
     if any(record.name in names_of(job.spec.reservation) for job in _running(world)):

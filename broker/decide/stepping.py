@@ -7,7 +7,7 @@ from broker.decide.rules import Decision, may_change
 from broker.decide.stopping import not_stoppable, stopped
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, Conflict, Denied, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import ExitCode, Job, JobState, Owner, PendingSignal, Step, StepState
 from broker.model.lifecycle import Life, life
@@ -15,7 +15,6 @@ from broker.schedule.parts import part, placeable, waits
 from broker.world import World
 
 UNKNOWN_JOB = "Invalid job id specified"
-DENIED = "Access/permission denied"
 OVER = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
 TOO_MANY = "Step limit reached for this job"
@@ -31,7 +30,7 @@ def _job(
     if job is None:
         raise Unknown(UNKNOWN_JOB)
     if not may_change(asked.by, job, world.site):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     return job
 
 
@@ -90,7 +89,7 @@ def decide_step_limit(world: World, asked: cmd.UpdateStep, now: int) -> Decision
     before, after = step.spec.time_limit, asked.time_limit
     longer = before is not None and (after is None or after > before)
     if longer and not world.site.operates(asked.by.uid):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     serial = world.last_event + 1 + job.id
     fact = ev.StepLimited(
         job=job.id,

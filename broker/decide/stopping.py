@@ -6,7 +6,7 @@ from dataclasses import replace
 from broker.decide.ending import NODE_FAIL_EXIT
 from broker.decide.rules import NOTHING, Decision, KeeperNow, may_change
 from broker.model import events as ev
-from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, Conflict, Denied, Unknown
 from broker.model.facts import SYSTEM
 from broker.model.ids import BATCH
 from broker.model.job import Hold, Job, JobFlag, JobState, Step
@@ -44,7 +44,7 @@ def decide_power(world: World, asked: ClusterPower, now: int, *, keeper: KeeperN
     if job is None or job.state.final:
         raise Unknown("no such cluster")
     if not may_change(asked.by, job, world.site):
-        raise Denied("Access/permission denied")
+        raise Denied(ACCESS_DENIED)
     if isinstance(asked, StartCluster):
         if not job.kept:
             return NOTHING

@@ -1,12 +1,12 @@
 """`scontrol top`: who of a user's own waiting jobs comes first."""
 
 from accounting.ids import JobId
-from broker.decide.commands import DENIED, NOT_PENDING, UNKNOWN_JOB
+from broker.decide.commands import NOT_PENDING, UNKNOWN_JOB
 from broker.decide.fading import ranks_of
 from broker.decide.rules import Decision
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, Conflict, Denied, Unknown
 from broker.model.job import Job
 from broker.model.lifecycle import Life, life
 from broker.schedule import priority
@@ -33,7 +33,7 @@ def _named(world: World, job_id: JobId, asked: cmd.ToTop) -> Job:
     if job is None:
         raise Unknown(UNKNOWN_JOB)
     if job.owner.uid != asked.by.uid and not world.site.operates(asked.by.uid):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     if life(job) is not Life.PENDING:
         raise Conflict(NOT_PENDING)
     if job.hold is not None:

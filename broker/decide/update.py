@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from accounting.tres import Tres
-from broker.decide.commands import DENIED, NOT_PENDING, OVER, each
+from broker.decide.commands import NOT_PENDING, OVER, each
 from broker.decide.possible import must_be_possible, must_know_features
 from broker.decide.reading import standing_of
 from broker.decide.reserved import must_admit
@@ -13,7 +13,7 @@ from broker.decide.rules import Decision, QuoteFor
 from broker.decide.submit import BAD_DEPENDENCY, must_be_within
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import BadOption, Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, Unknown
 from broker.model.job import Job, JobState
 from broker.model.lifecycle import Life, life
 from broker.model.patch import patch_of, patched
@@ -78,7 +78,7 @@ def _must_be_allowed(
         elif given.keys() & WHILE_PENDING or fixed:
             raise Conflict(NOT_PENDING)
     if not site.operates(asked.by.uid) and (given.keys() & ADMIN_ONLY or _raises(site, job, asked)):
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
 
 
 def _must_be_its_size(job: Job, asked: cmd.Update) -> None:

@@ -65,6 +65,10 @@ class Denied(SpzError):
     """Somebody else's, or an operator's."""
 
 
+ACCESS_DENIED, USER_ID_MISSING = "Access/permission denied", "Invalid user id"
+"""Slurm's texts, by its names of these errors."""
+
+
 class Unknown(SpzError):
     """No such job, node, partition, account."""
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 
 from accounting.ids import AccountName
-from broker.model.errors import Denied
+from broker.model.errors import ACCESS_DENIED, USER_ID_MISSING, Denied
 from broker.model.job import OF_HELD, Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Limit
 from broker.schedule.demand import Demand, wanted
 
-DENIED = "Access/permission denied"
 ROOT = 0
 
 
@@ -103,11 +102,11 @@ def _qos_allowed(job: Job, partition: Partition) -> bool:
 def must_be_let_in(site: Site, partition: Partition, by: Owner, *, reservation: str | None) -> None:
     """Whether somebody may put a job there at all. Raises Denied (22.05)."""
     if partition.req_resv and not reservation:
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     if partition.root_only and by.uid not in site.admins:
-        raise Denied(DENIED)
+        raise Denied(ACCESS_DENIED)
     if partition.disable_root_jobs and by.uid == ROOT:
-        raise Denied("Invalid user id")
+        raise Denied(USER_ID_MISSING)
     if partition.state in QUEUES_NOTHING:
         raise Denied("Required partition not available (inactive or drain)")
     if not in_its_groups(site, partition, by):
