@@ -1,6 +1,5 @@
 """Budgets set over HTTP: what goes together, and what is refused by name."""
 
-import asyncio
 from typing import Any
 
 import httpx
@@ -8,7 +7,7 @@ import pytest
 
 from gateway.api.app import App, build_app
 from gateway.api.budgets import budgets
-from gateway.api.wire import Peer
+from tests.api.asking import ask
 from tests.unit.gateway.api.office import Office
 from tests.unit.gateway.api.test_text import Log
 
@@ -26,15 +25,7 @@ def app() -> App:
 
 
 def put(app: App, **said: object) -> httpx.Response:
-    async def as_root(scope: Any, receive: Any, send: Any) -> None:
-        await app({**scope, "peer": Peer(0, 0)}, receive, send)
-
-    async def request() -> httpx.Response:
-        transport = httpx.ASGITransport(as_root)
-        async with httpx.AsyncClient(transport=transport, base_url="http://spz") as client:
-            return await client.post("/v1/budgets", json={"scope": "user", "name": "bob", **said})
-
-    return asyncio.run(request())
+    return ask(app, "POST", "/v1/budgets", json={"scope": "user", "name": "bob", **said})
 
 
 def test_amounts_are_kept_to_the_micro_dollar(app: App) -> None:

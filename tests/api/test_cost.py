@@ -1,6 +1,5 @@
 """What was spent, asked of a ledger on disk: words, filters, days of a zone, who may."""
 
-import asyncio
 import csv
 import json
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from accounting.ids import AccountName, JobId, MicroUsd, UserName
 from accounting.ledger import Entry, Kind, Why
 from gateway.api.app import App, build_app
 from gateway.api.money import money
-from gateway.api.wire import Peer
 from gateway.store.sql import open_store
+from tests.api.asking import ask
 from tests.unit.gateway.api.office import SITE, Office
 from tests.unit.gateway.api.test_text import Log
 from tests.unit.gateway.store.conftest import Standing
@@ -61,17 +60,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 def get(app: App, route: str, *, uid: int = 0, **how: Any) -> httpx.Response:
-    async def as_me(scope: Any, receive: Any, send: Any) -> None:
-        await app({**scope, "peer": Peer(uid, uid)}, receive, send)
-
     window = {"since": MIDNIGHT - 48 * HOUR, "until": MIDNIGHT + 72 * HOUR}
-
-    async def request() -> httpx.Response:
-        transport = httpx.ASGITransport(as_me)
-        async with httpx.AsyncClient(transport=transport, base_url="http://spz") as client:
-            return await client.get(route, params={**window, **how})
-
-    return asyncio.run(request())
+    return ask(app, "GET", route, uid=uid, params={**window, **how})
 
 
 M = 1_000_000

@@ -1,6 +1,5 @@
 """Our own routes, on a real engine and a cloud in memory, in virtual time."""
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from accounting.ids import JobId
@@ -28,7 +26,7 @@ from broker.schedule.accrued import accrued
 from gateway.api.app import build_app
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
-from gateway.api.wire import Peer
+from tests.api.asking import ask
 from tests.sim.harness import CATALOG, Simulation
 from tests.sim.site import SITE
 from tests.unit.gateway.api.test_text import Log
@@ -104,22 +102,9 @@ class House:
         self, method: str, route: str, body: object = None, *, by: Owner = ANN
     ) -> tuple[int, Any]:
         """Status and body."""
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await self.app({**scope, "peer": Peer(by.uid, by.gid)}, receive, send)
-
-        async def request() -> httpx.Response:
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(app), base_url="http://spz"
-            ) as client:
-                return await client.request(
-                    method,
-                    route,
-                    content=None if body is None else json.dumps(body),
-                    headers={"Content-Type": "application/json"},
-                )
-
-        answer = asyncio.run(request())
+        content = None if body is None else json.dumps(body)
+        headers = {"Content-Type": "application/json"}
+        answer = ask(self.app, method, route, uid=by.uid, content=content, headers=headers)
         kind = answer.headers["content-type"]
         return answer.status_code, answer.json() if "json" in kind else answer.content
 

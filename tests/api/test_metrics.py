@@ -1,6 +1,5 @@
 """What Prometheus scrapes: the text form's rules, what is counted, and how long requests took."""
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -12,8 +11,9 @@ from broker.model.errors import Refusal
 from broker.optimize.cooldown import Cooling
 from gateway.api.app import build_app
 from gateway.api.metrics import metrics
-from gateway.api.wire import Answer, Call, Peer
+from gateway.api.wire import Answer, Call
 from gateway.query.exposition import histogram, metric
+from tests.api.asking import ask
 from tests.unit.gateway.api.test_text import Log
 from tests.unit.gateway.query.desk import Past, desk_of, snapshot
 from tests.unit.gateway.query.records import ended, pending, running
@@ -87,18 +87,9 @@ def scraped(*before: str) -> httpx.Response:
     desk = desk_of(snapshot(JOBS), cast(Past, Sums()))
     desk.cooling = lambda: (COOLING,)
     app = build_app(desk, {"squeue": hello}, log=Log(), routers=[metrics()])
-
-    async def as_me(scope: Any, receive: Any, send: Any) -> None:
-        await app({**scope, "peer": Peer(0, 0)}, receive, send)
-
-    async def request() -> httpx.Response:
-        transport = httpx.ASGITransport(as_me)
-        async with httpx.AsyncClient(transport=transport, base_url="http://spz") as client:
-            for path in before:
-                await client.get(path)
-            return await client.get("/metrics")
-
-    return asyncio.run(request())
+    for path in before:
+        ask(app, "GET", path)
+    return ask(app, "GET", "/metrics")
 
 
 def value(found: Samples, name: str, **labels: str) -> float:

@@ -1,8 +1,7 @@
 """Requests whose values do not fit: told as what does not fit, whatever the value is."""
 
-import asyncio
 import json
-from typing import Any, cast
+from typing import cast
 
 import httpx
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from gateway.api.app import build_app
 from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
-from gateway.api.wire import Peer
+from tests.api.asking import ask
 from tests.unit.gateway.api.test_text import Log
 
 ODD = (
@@ -21,18 +20,8 @@ ODD = (
 
 def post(content: str) -> httpx.Response:
     app = build_app(cast(Desk, None), {}, log=Log(), routers=[budgets()])
-
-    async def as_me(scope: Any, receive: Any, send: Any) -> None:
-        await app({**scope, "peer": Peer(0, 0)}, receive, send)
-
-    async def request() -> httpx.Response:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(as_me), base_url="http://spz"
-        ) as client:
-            kind = {"Content-Type": "application/json"}
-            return await client.post("/v1/budgets", content=content, headers=kind)
-
-    return asyncio.run(request())
+    kind = {"Content-Type": "application/json"}
+    return ask(app, "POST", "/v1/budgets", content=content, headers=kind)
 
 
 @pytest.mark.parametrize("amount", ODD, ids=lambda text: text[:20])

@@ -1,19 +1,17 @@
 """Accounting plugins listed, set and forgotten over HTTP; for administrators."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import structlog
 
 from gateway.api.app import App, build_app
 from gateway.api.plugins import plugins
-from gateway.api.wire import Peer
 from gateway.store.feed import Feeders
 from gateway.store.sql import open_store
+from tests.api.asking import ask
 from tests.contract.test_store_feed import Kept, post
 from tests.unit.gateway.api.office import Office
 from tests.unit.gateway.api.test_text import Log
@@ -30,26 +28,16 @@ def app(tmp_path: Path) -> Iterator[App]:
     store.close()
 
 
-def ask(app: App, body: dict[str, Any] | None = None, *, uid: int = 0) -> httpx.Response:
-    async def as_me(scope: Any, receive: Any, send: Any) -> None:
-        await app({**scope, "peer": Peer(uid, uid)}, receive, send)
-
-    async def request() -> httpx.Response:
-        transport = httpx.ASGITransport(as_me)
-        async with httpx.AsyncClient(transport=transport, base_url="http://spz") as client:
-            how = client.get("/v1/plugins") if body is None else None
-            return await (how or client.post("/v1/plugins", json=body))
-
-    return asyncio.run(request())
+ROUTE = "/v1/plugins"
 
 
 def test_positions_are_listed_and_a_plugin_that_is_gone_is_forgotten(app: App) -> None:
-    rows = ask(app).json()["plugins"]
+    rows = ask(app, "GET", ROUTE).json()["plugins"]
     assert [(row["name"], row["position"], row["behind"]) for row in rows] == [
         ("books", 0, 4),
         ("old", 1, 3),
     ]
-    left = ask(app, {"name": "old"}).json()["plugins"]
+    left = ask(app, "POST", ROUTE, json={"name": "old"}).json()["plugins"]
     assert [row["name"] for row in left] == ["books"]
 
 
@@ -66,10 +54,10 @@ def test_positions_are_listed_and_a_plugin_that_is_gone_is_forgotten(app: App) -
 def test_what_cannot_be_set_is_refused(
     app: App, body: dict[str, Any], status: int, said: str
 ) -> None:
-    answer = ask(app, body)
+    answer = ask(app, "POST", ROUTE, json=body)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text
 
 
 def test_they_are_for_administrators(app: App) -> None:
-    assert ask(app, uid=2001).status_code == 403
-    assert ask(app, {"name": "old"}, uid=2001).status_code == 403
+    assert ask(app, "GET", ROUTE, uid=2001).status_code == 403
+    assert ask(app, "POST", ROUTE, uid=2001, json={"name": "old"}).status_code == 403
