@@ -140,7 +140,9 @@ class Quotes:
         if machine is None:
             return
         spot, never_ran = machine.market is Market.SPOT, machine.running_at is None
-        if machine.ended_by_provider and (spot or never_ran):
+        if machine.unstarted is not None:
+            self._rest(machine, machine.unstarted, now)
+        elif machine.ended_by_provider and (spot or never_ran):
             self.taken_back(machine, now)
         elif not self._cool.quiet():
             for provider in self._offers:

@@ -37,7 +37,7 @@ def _did_not(world: World, fact: nev.NodeDoomed) -> list[ev.Event]:
     """One that its provider took away, or that comes up with its disk of before, says nothing."""
     node = world.nodes[fact.node]
     kind = _kind(world, node)
-    if kind is None or node.booted is not None or node.keeper or fact.why in NOT_ITS_IMAGE:
+    if kind is None or node.booted is not None or node.keeper or fact.why.startswith(NOT_ITS_IMAGE):
         return []
     known = world.boots.get(kind) or FailedBoots(name=kind, failed=0, since=fact.at)
     failed = known.failed + 1

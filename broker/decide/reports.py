@@ -38,7 +38,7 @@ from broker.model.job import IMPOSSIBLE, ExitCode, Hold, Job, JobState, Step, St
 from broker.model.kin import kindred
 from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, MachineState, Market
+from broker.model.offer import Machine, MachineState, Market, Unstarted
 from broker.schedule.demand import demand
 from broker.schedule.fit import Room, even_shares, room
 from broker.schedule.holding import schedulable
@@ -196,16 +196,22 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
         return NOTHING
     if seen.machine is not None and seen.machine.state is MachineState.STOPPED:
         return Decision(_halted(world, node, seen.machine, now=now))
-    taken = seen.machine is not None and seen.machine.ended_by_provider
-    spot = seen.machine is not None and seen.machine.market is Market.SPOT
-    by_itself = "machine vanished" if not taken else WITHDRAWN
-    why = TAKEN_BACK if taken and spot else by_itself
-    facts = _let_go(world, node, now, why=why)
+    why, late = _how_it_ended(seen.machine), seen.machine.unstarted if seen.machine else None
+    facts = _let_go(world, node, now, why=why, late=late)
     if node.state is not NodeState.TERMINATING:
         facts.append(nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))
     machine = seen.machine
     facts.append(nev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
     return Decision(facts)
+
+
+def _how_it_ended(machine: Machine | None) -> str:
+    if machine is not None and machine.unstarted is not None:
+        image = machine.unstarted.width is Width.NOTHING  # then it is the job's own
+        return machine.unstarted.message if image else f"{WITHDRAWN}: {machine.unstarted.message}"
+    if machine is None or not machine.ended_by_provider:
+        return "machine vanished"
+    return TAKEN_BACK if machine.market is Market.SPOT else WITHDRAWN
 
 
 def _halted(world: World, node: Node, machine: Machine, *, now: int) -> list[ev.Event]:
@@ -219,14 +225,18 @@ def _halted(world: World, node: Node, machine: Machine, *, now: int) -> list[ev.
     return [*_let_go(world, node, now, why=HALTED), doomed]
 
 
-def _let_go(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
+def _let_go(
+    world: World, node: Node, now: int, *, why: str, late: Unstarted | None = None
+) -> list[ev.Event]:
     keeper = keeper_of(world, node)
     if keeper is not None:
         return keeper_lost(keeper, now, why=why)
-    facts = [] if why == TAKEN_BACK else replaced(world, node, now, why=why)
+    again = late.refusal is Refusal.TRANSIENT if late else why != TAKEN_BACK
+    facts = replaced(world, node, now, why=why) if again else []
+    reason = quota_reason([late] if late else ()) or "Resources"
     for job in () if facts else world.holders_of(node.name):
         if never_ran(world, job):
-            facts.append(ev.Unplaced(job=job.id, at=now, reason="Resources", detail=why))
+            facts.append(ev.Unplaced(job=job.id, at=now, reason=reason, detail=why))
         elif goes_on(job, node):
             facts += reduced(job, node, now=now, why=why)
         else:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from accounting.rates import Price
 from accounting.tres import GresCounts
 from broker.model.build import Build
+from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 
 RESERVED = "reserved"
@@ -69,6 +70,15 @@ class MachineState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Unstarted:
+    """A refusal that came late: the machine was taken on, and then could not be started."""
+
+    refusal: Refusal
+    width: Width
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """A machine that a provider holds for us; instants are whole seconds UTC."""
 
@@ -91,6 +101,8 @@ class Machine:
     stopped_at: int | None = None
     """When it was stopped, as long as it is."""
     ended_by_provider: bool = False
+    unstarted: Unstarted | None = None
+    """Why it never ran, where its provider told."""
     address: str = ""
     """How a Channel reaches it: a host for SSH, a directory for local machines."""
     inside: str = ""

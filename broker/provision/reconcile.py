@@ -1,9 +1,10 @@
 """What exists against what we hold: machines nobody knows are let go, losses are told."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.model.effects import Terminate
+from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, MachineState
@@ -91,7 +92,7 @@ def difference(
         if machine.state is not MachineState.TERMINATED
     )
     lost = tuple(
-        Vanished(node=node.name, launch=node.launch, machine=seen.get(node.identity))
+        Vanished(node=node.name, launch=node.launch, machine=_blamed(node, seen))
         for node in _ours(nodes.values())
         if (_over(seen.get(node.identity)) or _halted(node, seen.get(node.identity)))
         and not _too_new(node, seen, lately)
@@ -115,6 +116,16 @@ IN_BETWEEN = frozenset({NodeState.LAUNCHING, NodeState.TERMINATING})
 
 def _ours(nodes: Iterable[Node]) -> Sequence[Node]:
     return [node for node in nodes if not node.declared and node.state not in IN_BETWEEN]
+
+
+def _blamed(node: Node, seen: Mapping[tuple[NodeName, int], Machine]) -> Machine | None:
+    """Its machine; where a job's own image may be why it never ran, no place is to blame."""
+    machine = seen.get(node.identity)
+    late = None if machine is None else machine.unstarted
+    if machine is None or late is None or late.refusal is not Refusal.TRANSIENT:
+        return machine
+    own = node.build is not None and node.build.image(machine.region)
+    return replace(machine, unstarted=replace(late, width=Width.NOTHING)) if own else machine
 
 
 def _over(machine: Machine | None) -> bool:

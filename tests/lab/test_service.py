@@ -139,6 +139,21 @@ def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
         assert posted(gateway) == billed(lab, since)
 
 
+def test_what_ec2_takes_and_cannot_start_is_a_refusal_and_bought_elsewhere(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    with served(preloaded, lab) as gateway:
+        job = gateway.wrap("true")
+        lost = settle(lambda: lab.living() and lab.living()[0], "a machine")
+        lab.set("kill", id=lost["id"], reason="Client.VolumeLimitExceeded")
+        gateway.wait(job, "COMPLETED")
+        assert "Client.VolumeLimitExceeded" in gateway.run("sinfo", "-R").out
+        assert "never came up" not in gateway.run("sinfo", "-R").out
+        other = max(lab.machines(), key=lambda machine: machine["launched_at"])
+        assert other["zone"].rpartition("-")[0] != lost["zone"].rpartition("-")[0]
+        settle(lambda: nodes_gone(gateway), "its machine to be let go")
+
+
 def test_what_never_comes_up_is_not_bought_until_an_operator_says_so(
     preloaded: Preloaded, lab: Running
 ) -> None:

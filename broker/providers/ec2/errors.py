@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from broker.model.errors import ProviderError, Refusal, Width
-from broker.model.offer import Market, Offer
+from broker.model.offer import Market, Offer, Unstarted
 
 
 class AwsError(Exception):
@@ -38,6 +38,8 @@ UNFIT = "UnfitImage"
 REGION_SHUT = (Refusal.AUTH, Width.REGION)
 ACCOUNT_SHUT = (Refusal.AUTH, Width.PROVIDER)
 STALE = (Refusal.TRANSIENT, Width.REGION)
+KEYLESS = STALE
+"""Mostly a key of KMS, which encrypts volumes, that may not be used: it may be let in any time."""
 BUSY = (Refusal.THROTTLED, Width.REGION)
 OURS = (Refusal.INVALID, Width.TYPE_IN_REGION)
 """One that is not in the table."""
@@ -51,7 +53,6 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "SpotMaxPriceTooLow": (Refusal.CAPACITY, Width.NOTHING),
     "InsufficientReservedInstanceCapacity": (Refusal.CAPACITY, Width.NOTHING),
     RESERVATION_FULL: (Refusal.CAPACITY, Width.NOTHING),
-    "Server.InsufficientInstanceCapacity": CAPACITY,
     "VcpuLimitExceeded": QUOTA,
     "InstanceLimitExceeded": QUOTA,
     "MaxSpotInstanceCountExceeded": QUOTA,
@@ -59,7 +60,6 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InsufficientFreeAddressesInSubnet": (Refusal.CAPACITY, Width.ZONE),
     "InsufficientVolumeCapacity": (Refusal.CAPACITY, Width.ZONE),
     "VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
-    "Client.VolumeLimitExceeded": (Refusal.QUOTA, Width.REGION),
     UNFIT: (Refusal.INVALID, Width.NOTHING),
     "Unsupported": NOT_OFFERED,
     "UnsupportedOperation": NOT_OFFERED,
@@ -94,9 +94,15 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "InvalidLaunchTemplateName.NotFoundException": STALE,
     "InvalidLaunchTemplateId.NotFound": STALE,
     "InvalidPlacementGroup.Unknown": STALE,
+    "InvalidSnapshot.NotFound": STALE,
+    "InvalidKMSKey": KEYLESS,
+    "Client.InternalError": KEYLESS,
+    "Server.InternalError": (Refusal.TRANSIENT, Width.TYPE_IN_ZONE),
     "InsufficientSetup": (Refusal.INVALID, Width.REGION),
 }
-"""By code."""
+"""By code, or its first word, as EC2 tells it of a call or of a machine that it had taken on."""
+SIDES = ("Client.", "Server.")
+"""Whose fault it was: how codes of machines begin."""
 UNKNOWN_OUTCOME = frozenset(
     {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 )
@@ -108,16 +114,6 @@ NOT_USABLE = frozenset(
 """The account, or this region of it, cannot be used at all."""
 NOT_LET_IN = THROTTLES | NOT_USABLE
 """Codes that say nothing of what a try before them did."""
-SPOT_TAKEN = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown")
-"""State reasons of a machine that EC2 took back."""
-NEVER_RAN = (
-    "Server.InsufficientInstanceCapacity",
-    "Server.InternalError",
-    "Client.InvalidSnapshot.NotFound",
-    "Client.VolumeLimitExceeded",
-    "Client.InternalError",
-)
-"""State reasons of one that was taken on and then could not be started; it costs nothing."""
 
 Quota = tuple[str, str]
 GPUS = ("G and VT", "P", "P5")
@@ -166,7 +162,24 @@ def quota_of(instance_type: str, market: Market) -> Quota:
 
 def meaning(code: str) -> Meaning:
     """Kind and width of a refusal."""
-    return EC2_REFUSALS.get(code, OURS)
+    return _row(code) or OURS
+
+
+def _row(code: str) -> Meaning | None:
+    bare = code.partition(".")[2] if code.startswith(SIDES) else code
+    found = map(EC2_REFUSALS.get, (code, bare, bare.partition(".")[0]))
+    return next(filter(None, found), None)
+
+
+def unstarted(error: AwsError, offer: Offer) -> Unstarted | None:
+    """What EC2's reason for the end of a machine says of one that never ran; it costs nothing.
+
+    None where it says that it was ended, by whomever.
+    """
+    if not error.code.startswith(SIDES) or _row(error.code) is None:
+        return None
+    told = refused(error, offer, zone="+".join(offer.zones))
+    return Unstarted(told.refusal, told.width, told.message)
 
 
 def refused(error: AwsError, offer: Offer, *, zone: str = "", nodes: int = 1) -> ProviderError:

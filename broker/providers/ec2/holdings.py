@@ -198,6 +198,9 @@ def _carried(machine: Machine, here: _Region, now: int) -> Machine:
         stopped = machine.stopped_at or (before.stopped_at if before else None) or now
         return replace(machine, stopped_at=stopped)
     ended = machine.terminated_at or (before.terminated_at if before else None) or now
+    if before is not None and before.state is MachineState.RUNNING:
+        machine = replace(machine, unstarted=None)  # EC2 says the same of what broke later
+        return replace(machine, terminated_at=ended, running_at=before.running_at)
     if before is None or machine.ended_by_provider:  # what could not be started tells so itself
         ran = _running_at(machine, before, here)
     else:  # one that was pending when last seen, and then on its way out, never ran

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from broker.model.ids import NodeName
-from broker.model.offer import Machine, MachineState, Market
+from broker.model.offer import Machine, MachineState, Market, pool_of
 from broker.providers.ec2 import naming
-from broker.providers.ec2.errors import NEVER_RAN, SPOT_TAKEN
+from broker.providers.ec2.errors import AwsError, unstarted
 
 STATES = {
     "pending": MachineState.PENDING,
@@ -23,6 +23,7 @@ LIVING = frozenset({MachineState.PENDING, MachineState.RUNNING})
 KEPT = frozenset({MachineState.HALTING, MachineState.STOPPED})
 """Machines that run no more, and may again."""
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)")
+EC2 = "ec2"
 NOWHERE = NodeName("?")
 """Of an instance that bears our site's id, but no node's name: nobody knows it."""
 
@@ -76,12 +77,12 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
     raw, tags = seen.raw, seen.tags
     state = STATES.get(raw["State"]["Name"], MachineState.PENDING)
     launched = _instant(raw["LaunchTime"])
-    reason = str((raw.get("StateReason") or {}).get("Code", ""))
+    told = raw.get("StateReason") or {}
+    reason = AwsError(str(told.get("Code", "")), str(told.get("Message", "")))
     ended = _ended(raw, launched) if state is MachineState.TERMINATED else None
     stopped = _ended(raw, launched) if state in KEPT else None
-    ran = state is not MachineState.PENDING and reason not in NEVER_RAN
-    spot = raw.get("InstanceLifecycle") == "spot"
-    return Machine(
+    pending, spot = state is MachineState.PENDING, raw.get("InstanceLifecycle") == "spot"
+    found = Machine(
         id=seen.id,
         node=node[0],
         launch=node[1],
@@ -93,14 +94,16 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
         market=Market.SPOT if spot else Market.ON_DEMAND,
         micro_usd_per_hour=int(tags.get(naming.PRICE) or 0),
         launched_at=launched,
-        running_at=launched if ran and (ended is None or ended > launched) else None,
+        running_at=None if pending or ended == launched else launched,
         terminated_at=ended,
         stopped_at=stopped,
-        ended_by_provider=reason in SPOT_TAKEN or reason.startswith("Server."),
+        ended_by_provider=reason.code.startswith("Server."),
         address=address_of(raw, public=public),
         inside=str(raw.get("PrivateIpAddress") or ""),
         price_of=tags.get(naming.PRICE_OF, ""),
     )
+    late = unstarted(reason, pool_of(found, EC2))
+    return found if late is None else replace(found, running_at=None, unstarted=late)
 
 
 def zone_of(raw: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from broker.model.effects import Launch
 from broker.model.errors import Denied, Refusal, Unknown, Width
 from broker.model.ids import NodeName
 from broker.model.job import Hold
-from broker.model.offer import MachineState, Market
+from broker.model.offer import MachineState, Market, Unstarted
 from broker.model.spec import Resources
 from broker.provision.failover import launch
 from tests.unit.broker.made import machine as made
@@ -113,9 +113,11 @@ def test_after_its_time_one_more_is_tried_and_if_that_fails_none_for_as_long() -
     [
         ({"ended_by_provider": True, "market": Market.SPOT}, 0),
         ({"ended_by_provider": True}, 0),
+        ({"unstarted": Unstarted(Refusal.QUOTA, Width.REGION, "volumes")}, 0),
+        ({"unstarted": Unstarted(Refusal.TRANSIENT, Width.NOTHING, "no such snapshot")}, 1),
         ({}, 1),
     ],
-    ids=["taken back", "lost by EC2", "ended itself"],
+    ids=["taken back", "lost by EC2", "not started", "not with its image", "ended itself"],
 )
 def test_what_its_provider_took_away_says_nothing_of_its_image(
     how: dict[str, object], counts: int

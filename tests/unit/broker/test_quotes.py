@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
-from broker.model.offer import BuyPolicy, MachineState, Market, Need, Offer
+from broker.model.offer import BuyPolicy, MachineState, Market, Need, Offer, Unstarted
 from broker.model.reports import Launched, NotLaunched, Terminated, Tried, Vanished
 from broker.model.site import Elastic
 from broker.model.stopping import MachineNotStarted
@@ -83,6 +83,17 @@ def test_a_pool_whose_machine_could_not_be_started_rests_as_one_without_capacity
     broken = replace(failed, running_at=NOW, instance_type="m7i.xlarge")
     bench.quotes.heard(Vanished(node=MACHINE.node, launch=1, machine=broken), NOW)
     assert bench.buys() == ["m7i.xlarge", "m7i.large"]
+
+
+def test_what_a_machine_that_could_not_be_started_tells_is_a_refusal_like_any() -> None:
+    bench = Bench(OFFER, DEARER)
+    late = Unstarted(Refusal.QUOTA, Width.REGION, "VolumeLimitExceeded (so many)")
+    failed = replace(MACHINE, unstarted=late)
+    bench.quotes.heard(Vanished(node=MACHINE.node, launch=1, machine=failed), NOW)
+    assert bench.buys() == []
+    (entry,) = bench.quotes.cooling(bench.now)
+    assert (entry.refusal, entry.key[0]) == (Refusal.QUOTA, Width.REGION)
+    assert entry.message == late.message
 
 
 def test_what_may_be_asked_for_stays_whatever_was_refused() -> None:

@@ -14,7 +14,7 @@ from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import NodeState
-from broker.model.offer import MachineState, Market
+from broker.model.offer import MachineState, Market, Unstarted
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources
 from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
@@ -167,6 +167,25 @@ def test_one_that_its_provider_took_back_is_not_bought_again_in_that_pool() -> N
     gang = Gang("ec2-1", "ec2-3", "ec2-4")
     gang.lose("ec2-2", ended_by_provider=True, market=Market.SPOT)
     assert given_back(gang)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "again", "reason"),
+    [
+        (Refusal.TRANSIENT, True, ""),
+        (Refusal.CAPACITY, False, "Resources"),
+        (Refusal.QUOTA, False, "AssocGrpCpuLimit"),
+    ],
+)
+def test_one_that_could_not_be_started_is_bought_again_where_that_may_pass(
+    refusal: Refusal, again: bool, reason: str
+) -> None:
+    gang = Gang("ec2-1", "ec2-3", "ec2-4")
+    gang.lose("ec2-2", unstarted=Unstarted(refusal, Width.TYPE_IN_ZONE, "so EC2 says"))
+    assert bool(gang.launches()) is again
+    if not again:
+        told = "machine ended by its provider: so EC2 says"
+        assert (gang.job.reason, gang.job.detail) == (reason, told)
 
 
 def few(most: int) -> Site:

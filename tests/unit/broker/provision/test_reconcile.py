@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from accounting.tres import Tres
+from broker.model.build import Build
 from broker.model.effects import Terminate
+from broker.model.errors import Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
-from broker.model.offer import Machine, MachineState, Market, Offer
+from broker.model.offer import Machine, MachineState, Market, Offer, Unstarted
 from broker.model.reports import Terminated
 from broker.providers.fake import Delays, FakeCloud
 from broker.provision.reconcile import difference, terminate
@@ -122,3 +124,23 @@ def test_a_machine_that_never_was_is_at_its_end() -> None:
     effect = Terminate(NAME, 1, None, "1/1")
     seen = terminate(effect, {"fake": FakeCloud(Clock(), [])})
     assert seen == Terminated(node=NAME, launch=1, machine=None)
+
+
+@pytest.mark.parametrize(
+    ("own", "refusal", "width"),
+    [
+        (False, Refusal.TRANSIENT, Width.REGION),
+        (True, Refusal.TRANSIENT, Width.NOTHING),
+        (True, Refusal.QUOTA, Width.REGION),
+    ],
+    ids=["the site's image", "the job's own image", "its own, and no room for volumes"],
+)
+def test_that_a_machine_could_not_be_started_may_be_for_the_jobs_own_image(
+    own: bool, refusal: Refusal, width: Width
+) -> None:
+    late = Unstarted(refusal, Width.REGION, "so EC2 says")
+    build = Build(images=(("", "ami-1"),)) if own else None
+    held = replace(node(NodeState.BOOTING), build=build)
+    gone = machine(state=MachineState.TERMINATED, unstarted=late)
+    (lost,) = difference({NAME: held}, [gone]).lost
+    assert lost.machine == replace(gone, unstarted=replace(late, width=width))

@@ -525,6 +525,20 @@ def test_what_was_pending_when_last_seen_ran_if_ec2_took_it_back(
     assert gone.running_at == (None if running is None else start + running)
 
 
+@pytest.mark.parametrize(("seconds", "ran"), [(10, False), (60, True)])
+def test_what_broke_when_it_ran_is_no_machine_that_could_not_be_started(
+    bench: Bench, seconds: int, ran: bool
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    bench.time += seconds
+    bench.provider.machines()
+    bench.ec2.instances[0].ended_at = bench.time
+    bench.ec2.instances[0].reason = "Server.InternalError"
+    bench.time += 5
+    (gone,) = bench.provider.machines()
+    assert (gone.running_at is not None, gone.unstarted is None) == (ran, ran)
+
+
 def test_it_is_no_interruption_when_we_end_it(bench: Bench) -> None:
     bench.provider.terminate(bench.provider.launch(SPOT, [A], token="t"))
     (gone,) = bench.provider.machines()

@@ -42,7 +42,7 @@ ERRORS = (
     # what EC2 says, why it is, what is left alone for it
     (
         "InsufficientInstanceCapacity InsufficientHostCapacity InsufficientCapacityOnHost "
-        "InsufficientCapacity UnfulfillableCapacity Server.InsufficientInstanceCapacity",
+        "InsufficientCapacity UnfulfillableCapacity",
         Refusal.CAPACITY,
         Width.TYPE_IN_ZONE,
     ),
@@ -64,10 +64,16 @@ ERRORS = (
         Width.FAMILY_IN_REGION,
     ),
     (
-        "MaxFleetCountExceeded VolumeLimitExceeded Client.VolumeLimitExceeded",
+        "MaxFleetCountExceeded VolumeLimitExceeded",
         Refusal.QUOTA,
         Width.REGION,
     ),
+    (
+        "InvalidSnapshot.NotFound InvalidKMSKey Client.InternalError",
+        Refusal.TRANSIENT,
+        Width.REGION,
+    ),
+    ("Server.InternalError", Refusal.TRANSIENT, Width.TYPE_IN_ZONE),
     (
         "RequestLimitExceeded Throttling ThrottlingException EC2ThrottledException SlowDown",
         Refusal.THROTTLED,
@@ -299,6 +305,36 @@ def test_how_it_ended_is_read_from_its_reasons(
     took = None if machine.terminated_at is None else machine.terminated_at - machine.launched_at
     assert (took, machine.ended_by_provider) == (ended, by_provider)
     assert (machine.running_at is not None) is ran
+
+
+@pytest.mark.parametrize(
+    ("code", "refusal", "width"),
+    [
+        ("Client.VolumeLimitExceeded", Refusal.QUOTA, Width.REGION),
+        ("Client.InvalidSnapshot.NotFound", Refusal.TRANSIENT, Width.REGION),
+        ("Client.InternalError", Refusal.TRANSIENT, Width.REGION),
+        ("Client.InvalidKMSKey.InvalidState", Refusal.TRANSIENT, Width.REGION),
+        ("Server.InternalError", Refusal.TRANSIENT, Width.TYPE_IN_ZONE),
+        ("Server.InsufficientInstanceCapacity", Refusal.CAPACITY, Width.TYPE_IN_ZONE),
+        ("Client.UserInitiatedShutdown", None, None),
+        ("Client.InstanceInitiatedShutdown", None, None),
+        ("Server.SpotInstanceTermination", None, None),
+        ("Server.ScheduledStop", None, None),
+        ("InternalError", None, None),
+        ("", None, None),
+    ],
+)
+def test_a_machine_that_could_not_be_started_bears_the_refusal(
+    code: str, refusal: Refusal | None, width: Width | None
+) -> None:
+    raw = instance(1, State={"Name": "terminated"}, StateReason={"Code": code, "Message": "so"})
+    (machine,) = machines([raw], "us-east-1", public=True)
+    late = machine.unstarted
+    assert (late and late.refusal, late and late.width) == (refusal, width)
+    if late is not None:
+        assert machine.running_at is None
+        assert f"{machine.instance_type} ({machine.market}) in " in late.message
+        assert late.message.count(code) == 1
 
 
 # --- keys and user data
