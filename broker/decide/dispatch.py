@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
 from broker.decide import stepping
 from broker.decide.booking import decide_book, decide_entries
+from broker.decide.forgotten import decide_journal_lost
 from broker.decide.money import decide_repriced
-from broker.decide.partitioning import decide_configured
+from broker.decide.partitioning import decide_partition, decide_reconfigured
 from broker.decide.protecting import decide_again
 from broker.decide.recovery import judged
 from broker.decide.reserving import decide_drop, decide_reservation
@@ -65,9 +66,18 @@ Seen = (
 """What becomes of machines."""
 
 
-OF_NODES: Mapping[type, Callable[[World, Any, int], Decision]] = {
+OF_THE_SITE: Mapping[type, Callable[[World, Any, int], Decision]] = {
     cmd.SetNode: done_by_command.decide_node,
     BuyAgain: decide_again,
+    cmd.ChangeBook: decide_book,
+    cmd.PostEntries: lambda world, asked, _: decide_entries(world, asked),
+    SetReservation: decide_reservation,
+    DropReservation: decide_drop,
+    ApplyVolume: decide_volume,
+    DeleteVolume: decide_volume,
+    **dict.fromkeys(get_args(VolumeSeen), decide_volume_seen),
+    SetPartition: decide_partition,
+    cmd.Reconfigure: lambda world, _, now: decide_reconfigured(world, now),
 }
 
 
@@ -85,7 +95,7 @@ def decide(
     if isinstance(message, OfSteps):
         return _of_steps(world, message, now)
     if isinstance(message, OfTheSite):
-        return _of_the_site(world, message, now)
+        return OF_THE_SITE[type(message)](world, message, now)
     match message:
         case cmd.Submit():
             return decide_submit(world, message, now, quote=quote)
@@ -98,26 +108,6 @@ def decide(
         case _:
             seen = _of_report(world, message, now)
             return replace(seen, facts=judged(world, seen.facts, now))
-
-
-def _of_the_site(world: World, message: OfTheSite, now: int) -> Decision:
-    match message:
-        case SetPartition() | cmd.Reconfigure():
-            return decide_configured(world, message, now)
-        case cmd.SetNode() | BuyAgain():
-            return OF_NODES[type(message)](world, message, now)
-        case cmd.ChangeBook():
-            return decide_book(world, message, now)
-        case cmd.PostEntries():
-            return decide_entries(world, message)
-        case SetReservation():
-            return decide_reservation(world, message, now)
-        case DropReservation():
-            return decide_drop(world, message, now)
-        case ApplyVolume() | DeleteVolume():
-            return decide_volume(world, message, now)
-        case _:
-            return decide_volume_seen(world, message, now)
 
 
 def _of_jobs(
@@ -162,6 +152,8 @@ def _of_report(world: World, message: rep.OfNodes, now: int) -> Decision:
             return seen_in_report.decide_step_refused(world, message, now)
         case rep.NodeTrouble():
             return decide_trouble(world, message, now)
+        case rep.JournalLost():
+            return decide_journal_lost(world, message, now)
         case rep.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
         case rep.NoticeDone() | rep.LimitDone():
