@@ -150,10 +150,8 @@ def _of_report(world: World, message: rep.OfNodes, now: int) -> Decision:
     match message:
         case rep.StepRefused():
             return seen_in_report.decide_step_refused(world, message, now)
-        case rep.NodeTrouble():
-            return decide_trouble(world, message, now)
-        case rep.JournalLost():
-            return decide_journal_lost(world, message, now)
+        case rep.NodeTrouble() | rep.JournalLost():
+            return _of_health(world, message, now)
         case rep.SignalDone():
             return seen_in_report.decide_signal_done(world, message, now)
         case rep.NoticeDone() | rep.LimitDone():
@@ -166,6 +164,12 @@ def _of_report(world: World, message: rep.OfNodes, now: int) -> Decision:
             return NOTHING
         case _:
             return _of_machines(world, message, now)
+
+
+def _of_health(world: World, message: rep.NodeTrouble | rep.JournalLost, now: int) -> Decision:
+    if isinstance(message, rep.JournalLost):
+        return decide_journal_lost(world, message, now)
+    return decide_trouble(world, message, now)
 
 
 def _of_machines(world: World, message: Seen, now: int) -> Decision:

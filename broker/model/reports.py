@@ -124,6 +124,15 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalLost:
+    """A node's journal is shorter than what was read of it: it began anew, and has these lines."""
+
+    node: NodeName
+    launch: int
+    records: tuple[Mapping[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terminated:
     """The provider says so for certain; None if it has no trace of it."""
 
@@ -169,6 +178,7 @@ OfNodes = (
     | CheckpointDone
     | ArtifactsDone
     | Journal
+    | JournalLost
     | Terminated
     | Vanished
     | Repriced

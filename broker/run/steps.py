@@ -12,6 +12,7 @@ from broker.model.left import TAKEN
 from broker.model.node import Node
 from broker.model.reports import (
     Journal,
+    JournalLost,
     LimitDone,
     NodeTrouble,
     NoticeDone,
@@ -143,7 +144,7 @@ def _step_limit(effect: ef.TellLimit, step: Step) -> bytes:
     return launch.limit(key, serial=effect.serial, seconds=seconds)
 
 
-def follow(effect: ef.Follow, reach: Reach) -> Journal | NodeTrouble | None:
+def follow(effect: ef.Follow, reach: Reach) -> Journal | JournalLost | NodeTrouble | None:
     """What the node's journal says beyond what the store has; None if nothing new.
 
     In place of nothing new, what has come to be wrong with the node, or is not any more.
@@ -151,7 +152,11 @@ def follow(effect: ef.Follow, reach: Reach) -> Journal | NodeTrouble | None:
     node = effect.node
     place = reach.place(node)
     said = bring_up(node, place) if effect.check else None
-    data = place.channel.read(f"{place.folder}/journal", node.journal)
+    path = f"{place.folder}/journal"
+    if said is not None and _began_anew(said, node):
+        lines, _ = launch.records(place.channel.read(path, 0))
+        return JournalLost(node=node.name, launch=node.launch, records=lines)
+    data = place.channel.read(path, node.journal)
     found, length = launch.records(data)
     if not found:
         return None if said is None else _trouble(node, said)
@@ -162,6 +167,12 @@ def follow(effect: ef.Follow, reach: Reach) -> Journal | NodeTrouble | None:
         position=node.journal + length,
         records=found,
     )
+
+
+def _began_anew(said: Mapping[str, object], node: Node) -> bool:
+    """A journal is only ever added to: of a shorter one the files were lost, or all of the host."""
+    size = said.get("journal")
+    return isinstance(size, int) and size < node.journal
 
 
 def _trouble(node: Node, said: Mapping[str, object]) -> NodeTrouble | None:
