@@ -400,7 +400,7 @@ def _moments(order: StepOrder) -> dict[str, object]:
         "time_limit": order.time_limit,
         "over_time": order.over_time,
         "job_ends": order.job_ends,
-        "warn": _warning(order.warn),
+        "warn": None if order.warn is None else asdict(order.warn),
         "wait": order.wait,
         "kill_wait": order.kill_wait,
         "unkillable_timeout": order.unkillable_timeout,
@@ -426,12 +426,6 @@ def _task(task: Task) -> dict[str, object]:
 
 def _stream(given: Stream) -> str | bool | None:
     return True if given is True else _base64(given)
-
-
-def _warning(warn: Warn | None) -> dict[str, object] | None:
-    if warn is None:
-        return None
-    return asdict(warn)
 
 
 def _base64(data: bytes | None) -> str | None:
