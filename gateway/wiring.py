@@ -17,23 +17,15 @@ import structlog
 from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Reconfigure
-from broker.model.errors import Refusal, SpzError, Unknown, Width
+from broker.model.errors import SpzError
 from broker.model.events import Event
 from broker.model.job import Owner
-from broker.model.node import Node
-from broker.model.offer import Market
 from broker.model.site import Site
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
-from broker.ports import Place, Provider
-from broker.providers.local import Behaviour, LocalProvider, Processes
-from broker.providers.local_volumes import LocalVolumes
-from broker.providers.refusals import Rule
+from broker.ports import Provider
 from broker.quotes import Quotes
-from broker.run.bootstrap import ARCHIVE
-from broker.run.local import LocalChannel, end_node, reopen_node
-from broker.stage.courier import Courier
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.account import explorer, reserved_words, uses_ec2
@@ -57,6 +49,7 @@ from gateway.config.load import reread
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.local import local_outside, local_provider
 from gateway.neighbour import Neighbour, neighbour
 from gateway.observe.chronicle import chronicle
 from gateway.observe.post import Post, both, send, usable
@@ -86,9 +79,6 @@ AT_START = (
 REREAD_SECONDS = 30.0
 SERVICE = Owner(0, 0, "root", "root")
 """In whose name a signal asks."""
-AGENT_PYTHON = "/usr/bin/python3"
-AGENT_IDLE_SECONDS = 600
-"""An agent that runs nothing and that nobody speaks to leaves; it is started again when needed."""
 
 
 class WallClock:
@@ -100,28 +90,6 @@ class WallClock:
     def now(self) -> int:
         self._last = max(self._last, int(time.time()))
         return self._last
-
-
-@dataclass(frozen=True, slots=True)
-class LocalReach:
-    """`broker.ports.Reach` where every node is a folder of this host."""
-
-    paths: Paths
-    slots: int
-    provider: LocalProvider
-
-    def place(self, node: Node) -> Place:
-        """Raises Unknown while its machine is not known."""
-        idle = ("--idle-exit", str(AGENT_IDLE_SECONDS))
-        usual = ("--wake", str(self.paths.socket), *idle)
-        if node.declared:
-            folder = str(self.paths.nodes / node.name)
-            return Place(LocalChannel(lambda: True), folder, AGENT_PYTHON, usual)
-        if node.machine is None:
-            raise Unknown(f"node {node.name} has no machine yet")
-        slots = ("--slots", str(self.paths.home / "slots"), "--slot-count", str(self.slots))
-        channel = LocalChannel(lambda: self.provider.is_up(node.name, node.launch))
-        return Place(channel, node.machine.address, AGENT_PYTHON, (*usual, *slots))
 
 
 @dataclass(slots=True)
@@ -272,11 +240,11 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
     market, epoch, now = _market(shelf, config), store.take_lease(), clock.now()
     engine = Engine.recovered(world=World(site), store=store, market=market, epoch=epoch, now=now)
     engine.configure(now)
-    local = _local(paths, config, catalog)
+    local = local_provider(paths, config, catalog)
     orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
-    outside = _outside(paths, config, local=local, orders=orders, files=staged.files)
+    outside = local_outside(paths, config, local=local, orders=orders, files=staged.files)
     heart.tell = both(heart.tell, staged.hear)
     tidy = [local.sweep, staged.tidy]
     ends = ExitStack()
@@ -345,20 +313,6 @@ def _routers(
     return [own, metrics(), money(explorer(config)), budgets(), buyable, volumes(market)]
 
 
-def _outside(
-    paths: Paths, config: Config, *, local: LocalProvider, orders: OrderBook, files: Courier
-) -> Outside:
-    """What effects are performed with where every node is of this host."""
-    return Outside(
-        providers={local.name: local},
-        reach=LocalReach(paths, _slots(config), local),
-        orders=orders,
-        kill_wait=config.kill_wait,
-        files=files,
-        volumes={local.name: LocalVolumes(paths.home / "volumes")},
-    )
-
-
 def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
     """Figures that were refreshed are used from now; the days that they are of."""
     fresh = shelf.reload()
@@ -411,39 +365,3 @@ def _gid_of(name: str) -> int | None:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         return None
-
-
-def _slots(config: Config) -> int:
-    """Steps that really run at a time on bought local machines, so that this host survives."""
-    return config.providers.local.max_processes or max(8, 4 * (os.cpu_count() or 1))
-
-
-def _local(paths: Paths, config: Config, catalog: Catalog) -> LocalProvider:
-    settings = config.providers.local
-    rules = tuple(
-        Rule(
-            refusal=Refusal(rule.refusal),
-            width=Width(rule.width),
-            instance_type=rule.instance_type,
-            region=rule.region,
-            zone=rule.zone,
-            market=Market(rule.market) if rule.market else None,
-            times=rule.times,
-        )
-        for rule in settings.refusals
-    )
-    return LocalProvider(
-        paths.home / "machines",
-        catalog=lambda: catalog,
-        processes=Processes(
-            end=lambda folder: end_node(folder, archive=ARCHIVE, python=AGENT_PYTHON),
-            reopen=reopen_node,
-        ),
-        clock=time.time,
-        behaviour=Behaviour(
-            boot_seconds=float(settings.boot_seconds),
-            max_machines=settings.max_machines,
-            capacity=settings.capacity,
-            refusals=rules,
-        ),
-    )
