@@ -16,6 +16,7 @@ from broker.model.errors import BadOption, Unknown
 from broker.schedule.budgets import Ahead
 from gateway.api.asking import AsciiJson, caller, desk_of, writer
 from gateway.api.desk import Desk
+from gateway.store.rollup import FOREVER
 
 Json = dict[str, Any]
 MICRO = 1_000_000
@@ -128,7 +129,7 @@ def _view(budget: Budget, desk: Desk) -> Json:
     snap, now = desk.snapshot(), desk.now()
     since, until = begins(budget, now), ends(budget, now)
     by = ("account", "user", "qos", "partition")
-    found = desk.history.spent(since=since, until=2**40, by=by)
+    found = desk.history.spent(since=since, until=FOREVER, by=by)
     book = snap.site.book
     spent = sum(
         amount

@@ -20,10 +20,10 @@ from gateway.api.zone import is_zone, zone_of
 from gateway.query import focus, spending
 from gateway.query.bills import BillError, by_machine, read_bill
 from gateway.query.prices import old_price
+from gateway.store.rollup import FOREVER
 from sbatch_shim.grammar.instants import Zone
 
 Json = dict[str, Any]
-FOREVER = 2**40
 
 
 class CostFilter(BaseModel, extra="forbid"):

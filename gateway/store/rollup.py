@@ -14,6 +14,8 @@ from gateway.store import statements as do
 from gateway.store import tables as t
 
 CONSUMER = "sums"
+FOREVER = 2**40
+"""After every instant."""
 MOST = 5000
 """Entries summed up in one transaction: some tenths of a second."""
 TRIES = 5
@@ -109,7 +111,7 @@ class Sums:
         return _summed(self, _Asked(t.costs, tuple(by), since, until, span=span))
 
     def charges(
-        self: Reader, since: int, *, span: int = sums.DAY, until: int = 2**40
+        self: Reader, since: int, *, span: int = sums.DAY, until: int = FOREVER
     ) -> list[tuple[Party, str, int, int]]:
         """What somebody used in whole spans: who, the TRES, the span's begin, TRES-seconds."""
         by = ("user", "account", "qos", "partition", "tres", "start")

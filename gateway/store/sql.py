@@ -149,7 +149,7 @@ class SqlStore:
         return len(found)
 
     def charges(
-        self, since: int, *, span: int = DAY, until: int = 2**40
+        self, since: int, *, span: int = DAY, until: int = rollup.FOREVER
     ) -> Sequence[tuple[Party, str, int, int]]:
         """What was used in whole spans: whose, the TRES, the span's begin, TRES-seconds."""
         return self.history.charges(since, span=span, until=until)
@@ -181,7 +181,7 @@ class SqlStore:
     def spent(self, since: int) -> Mapping[tuple[Any, ...], int]:
         """Micro-dollars from an instant on, by account, user, QOS and partition."""
         by = ("account", "user", "qos", "partition")
-        return self.history.spent(since=since, until=2**40, by=by)
+        return self.history.spent(since=since, until=rollup.FOREVER, by=by)
 
     def _number(self) -> int:
         """The next entry's; they only grow."""
