@@ -1,7 +1,7 @@
 """One inbox, one writer: a step takes messages, decides, commits and says what is to be done."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounting.ids import JobId
@@ -212,7 +212,7 @@ class Engine:
         if known is not None:
             return known
         try:
-            if isinstance(message, cmd.Reconfigure):
+            if isinstance(message, cmd.Reconfigure | cmd.TakeFigures):
                 self._take_site(message)
             decision = decide(
                 self.world,
@@ -237,10 +237,14 @@ class Engine:
         self.answers.note_done(message, reply)
         return reply
 
-    def _take_site(self, message: cmd.Reconfigure) -> None:
+    def _take_site(self, message: cmd.Reconfigure | cmd.TakeFigures) -> None:
         """What follows for nodes is decided next. Raises Denied."""
         if not self.world.site.is_run_by(message.by.uid):
             raise Denied(USER_ID_MISSING)
+        if isinstance(message, cmd.TakeFigures):
+            words = (self.world.site.offered_features or frozenset()) | message.words
+            self.world.site = replace(self.world.site, rates=message.rates, offered_features=words)
+            return
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
         self.room_made = True

@@ -49,6 +49,7 @@ OfTheSite = (
     | VolumeSeen
     | SetPartition
     | cmd.Reconfigure
+    | cmd.TakeFigures
 )
 """What is asked, or seen, of no job."""
 OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
@@ -78,6 +79,7 @@ OF_THE_SITE: Mapping[type, Callable[[World, Any, int], Decision]] = {
     **dict.fromkeys(get_args(VolumeSeen), decide_volume_seen),
     SetPartition: decide_partition,
     cmd.Reconfigure: lambda world, _, now: decide_reconfigured(world, now),
+    cmd.TakeFigures: lambda _, asked, now: NOTHING,
 }
 
 

@@ -11,6 +11,7 @@ from broker.model.boots import BuyAgain
 from broker.model.ids import Digest, NodeName, StepId
 from broker.model.job import ExitCode, Hold, Owner
 from broker.model.partition import SetPartition
+from broker.model.rates import Rates
 from broker.model.reservation import DropReservation, SetReservation
 from broker.model.site import Site
 from broker.model.spec import Dependency, Limit, StepSpec, TaskSpec
@@ -260,6 +261,19 @@ class Reconfigure:
     by: Owner
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeFigures:
+    """Another catalogue counts from now; what is billed already keeps its rates.
+
+    Reply: None. Raises Denied.
+    """
+
+    rates: Rates = field(repr=False)
+    words: frozenset[str] = field(repr=False)
+    """What a constraint can name."""
+    by: Owner
+
+
 Repeated = (
     Signal | Notify | ToTop | SetHold | Suspend | Requeue | Update | SetReservation | UpdateStep
 )
@@ -279,6 +293,7 @@ Order = (
     | PostEntries
     | DropReservation
     | Reconfigure
+    | TakeFigures
     | ClusterPower
     | VolumeOrder
 )

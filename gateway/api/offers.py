@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
+from broker.model.commands import TakeFigures
 from broker.model.errors import BadOption, Refused
 from broker.model.site import Elastic, Partition, Site
 from broker.optimize.accelerators import Accelerated, Priced, accelerated
@@ -22,6 +23,8 @@ from gateway.translate.skypilot_task import translate
 
 MOST = 50
 CatalogOf = Callable[[str], Catalog]
+EMBEDDED = "local"
+"""A provider that every site has; figures are the same for each."""
 """What a provider sells, as it stands."""
 
 
@@ -83,8 +86,12 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
     @routes.post("/catalog/reload")
     async def again(request: Request) -> Json:
         """Takes up figures that were refreshed."""
-        await operator(request)
-        return {"days": sorted(await desk_of(request).read(reload))}
+        owner, desk = await operator(request), desk_of(request)
+        days = await desk.read(reload)
+        figures = catalog(EMBEDDED)
+        words = figures.vocabulary()
+        await desk.ask(TakeFigures(rates=figures.rates, words=words, by=owner))
+        return {"days": sorted(days)}
 
     return routes
 

@@ -16,7 +16,7 @@ from broker.model.errors import Conflict, Denied, Refusal, Width
 from broker.model.job import Hold
 from broker.model.node import Node, NodeState
 from broker.model.offer import BuyPolicy, Machine, MachineState, Market
-from broker.model.rates import PUBLISHED, Rate
+from broker.model.rates import PUBLISHED, Rate, Rates
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources, StepSpec
 from broker.model.stopping import (
@@ -173,16 +173,43 @@ def test_a_cluster_is_stopped_and_started_with_its_runs_and_machines(nodes: int)
     assert number == "1", "numbers of runs go on, so do the names of their texts"
 
 
-def test_what_is_beside_a_machine_is_billed_at_the_rates_of_its_region() -> None:
+def dear_rates() -> Rates:
     here = Dev().nodes[0].machine
     assert here is not None
-    dear = [
-        Rate("gp3", here.region, "", 160_000, "2027-01-01", "price-list"),
-        Rate("address", here.region, "", 7_000, "2027-01-01", "price-list"),
-    ]
-    dev = Dev(site=replace(SITE, rates=PUBLISHED.with_rows(dear)))
-    rates = {one.part: one.prices[0].micro_usd_per_hour for one in dev.nodes[0].beside}
-    assert rates == {"volume": 100 * 160_000 // 730, "address": 7_000}
+    return PUBLISHED.with_rows(
+        [
+            Rate("gp3", here.region, "", 160_000, "2027-01-01", "price-list"),
+            Rate("address", here.region, "", 7_000, "2027-01-01", "price-list"),
+        ]
+    )
+
+
+def beside_of(dev: Dev) -> dict[str, int]:
+    open_ones = (one for one in dev.nodes[0].beside if not one.closed)
+    return {one.part: one.prices[-1].micro_usd_per_hour for one in open_ones}
+
+
+def test_what_is_beside_a_machine_is_billed_at_the_rates_of_its_region() -> None:
+    dev = Dev(site=replace(SITE, rates=dear_rates()))
+    assert beside_of(dev) == {"volume": 100 * 160_000 // 730, "address": 7_000}
+
+
+def test_new_figures_count_at_once_for_what_begins_after_them() -> None:
+    dev, rates = Dev(), dear_rates()
+    before = beside_of(dev)
+    told = cmd.TakeFigures(rates=rates, words=frozenset({"m9x"}), by=ALICE)
+    (reply,) = dev.bench.step(told)
+    assert isinstance(reply, Denied)
+    assert dev.bench.world.site.rates is not rates
+    assert dev.bench.step(replace(told, by=ROOT)) == [None]
+    assert "m9x" in (dev.bench.world.site.offered_features or ())
+    dev.bench.step(seconds=DAY)
+    assert beside_of(dev) == before
+    dev.stop()
+    dev.ask(StartCluster)
+    dev.wake()
+    dev.boot(seconds=30)
+    assert beside_of(dev) == before | {"address": 7_000}
 
 
 def test_a_stopped_machine_costs_its_volume_and_nothing_else_to_its_owner() -> None:
