@@ -13,7 +13,6 @@ from broker.providers.ec2.settings import Ec2Settings
 
 LETTERS = "fghijklmnop"
 """Of the names that EC2 recommends for disks of one's own, `/dev/sdf` to `/dev/sdp`."""
-NOT_FOUND = "InvalidVolume.NotFound"
 PASSING = frozenset({Refusal.THROTTLED, Refusal.TRANSIENT})
 NOT_NOW = frozenset({"IncorrectState", "VolumeInUse", "IncorrectInstanceState"})
 """The machine or the volume is on its way from one state to another."""
@@ -66,11 +65,8 @@ class EbsVolumes:
 
     def drop(self, volume: NamedVolume) -> None:
         """Raises OSError while it is attached."""
-        try:
-            self._call(volume, "delete_volume", VolumeId=volume.id)
-        except AwsError as error:
-            if error.code != NOT_FOUND:
-                raise NoAnswerError(f"{volume.id}: {error}") from error
+        if self._told(volume) is not None:
+            self._asked(volume, "delete_volume", VolumeId=volume.id)
 
     def attach(self, volume: NamedVolume, machine: Machine) -> None:
         """Raises OSError while it is elsewhere, or not attached yet."""
@@ -94,10 +90,7 @@ class EbsVolumes:
             return
         host = there["InstanceId"]
         if there["State"] != "detaching":
-            try:
-                self._call(volume, "detach_volume", VolumeId=volume.id, InstanceId=host)
-            except AwsError as error:
-                raise NoAnswerError(f"{volume.id}: {error}") from error
+            self._asked(volume, "detach_volume", VolumeId=volume.id, InstanceId=host)
         raise NoAnswerError(f"{volume.id} is being taken off {host}")
 
     def paths(self, volume: NamedVolume) -> Sequence[str]:
@@ -105,14 +98,14 @@ class EbsVolumes:
         return (f"{self._settings.devices}/{NVME}{volume.id.replace('-', '', 1)}",)
 
     def _attachment(self, volume: NamedVolume) -> Mapping[str, Any] | None:
-        try:
-            told = self._call(volume, "describe_volumes", VolumeIds=[volume.id])["Volumes"]
-        except AwsError as error:
-            if error.code == NOT_FOUND:
-                return None
-            raise NoAnswerError(f"{volume.id}: {error}") from error
-        live = [one for one in told[0]["Attachments"] if one["State"] != "detached"]
-        return live[0] if live else None
+        told = self._told(volume) or {}
+        live = (one for one in told.get("Attachments", ()) if one["State"] != "detached")
+        return next(live, None)
+
+    def _told(self, volume: NamedVolume) -> Mapping[str, Any] | None:
+        """None once it is gone."""
+        this = [{"Name": "volume-id", "Values": [volume.id]}]
+        return next(iter(self._asked(volume, "describe_volumes", Filters=this)["Volumes"]), None)
 
     def _free_name(self, volume: NamedVolume, machine: Machine) -> str:
         told = self._asked(volume, "describe_instances", InstanceIds=[machine.id])
@@ -126,12 +119,9 @@ class EbsVolumes:
     def _asked(self, volume: NamedVolume, operation: str, **params: Any) -> dict[str, Any]:
         """Raises ProviderError for a refusal, OSError where nobody knows."""
         try:
-            return self._call(volume, operation, **params)
+            return self._asking.ask(volume.region, operation, params)
         except AwsError as error:
             refusal, width = errors.meaning(error.code)
             if refusal in PASSING or error.code in NOT_NOW:
                 raise NoAnswerError(f"{volume.name}: {error}") from error
             raise ProviderError(refusal, width, str(error)) from error
-
-    def _call(self, volume: NamedVolume, operation: str, **params: Any) -> dict[str, Any]:
-        return self._asking.ask(volume.region, operation, params)
