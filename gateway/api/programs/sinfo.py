@@ -22,7 +22,6 @@ from gateway.api.programs.reading import (
 from gateway.api.programs.scontrol_show import replace_names, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query import cooling
-from gateway.query import sinfo as query
 from gateway.query.context import Context
 from gateway.query.documents import document
 from gateway.query.layout import Layout
@@ -30,7 +29,8 @@ from gateway.query.moments import headline
 from gateway.query.nodes import Flag, NodeView, node_views
 from gateway.query.reservations import listed
 from gateway.query.restnode import SINFO_KIND
-from gateway.query.sinfo import Group
+from gateway.query.sinfo import Group, sinfo_letters, sinfo_names
+from gateway.query.sinfogroups import DEFAULT_SORT, formats, grouped, keys_of, ordered
 from sbatch_shim.grammar.hostlist import HostlistError, expand, sorted_names
 from sbatch_shim.grammar.values import read_digits
 
@@ -170,10 +170,10 @@ def _alike(
     options: Options, snap: Snapshot, ctx: Context, *, parts: list[Partition]
 ) -> list[Group]:
     """Lines of --json: nodes apart in whatever differs, as every column is there."""
-    keys = query.keys_of(query.sinfo_letters(STRUCTURED), exact=True)
+    keys = keys_of(sinfo_letters(STRUCTURED), exact=True)
     views = _chosen(options, node_views(snap))
-    groups = query.grouped(parts, views, keys=keys, ctx=ctx, each=False)
-    return query.ordered(groups, query.DEFAULT_SORT, ctx)
+    groups = grouped(parts, views, keys=keys, ctx=ctx, each=False)
+    return ordered(groups, DEFAULT_SORT, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,12 @@ def _listing(options: Options, snap: Snapshot, ctx: Context, *, parts: list[Part
     if each:
         views = _by_name(views)
     widest = [Group(part, tuple(v for v in views if part.name in v.partitions)) for part in parts]
-    layout = _layout(options, query.formats(widest))
-    keys = query.keys_of(layout, exact=options.has("exact"))
-    groups = query.grouped(parts, views, keys=keys, ctx=ctx, each=each)
+    layout = _layout(options, formats(widest))
+    keys = keys_of(layout, exact=options.has("exact"))
+    groups = grouped(parts, views, keys=keys, ctx=ctx, each=each)
     if reasons:
         groups = _with_reasons(groups)
-    sort = options.text("sort") or ("N,#P" if each else query.DEFAULT_SORT)
+    sort = options.text("sort") or ("N,#P" if each else DEFAULT_SORT)
     try:
         groups = _in_order(groups, sort, ctx, views=views)
     except KeyError as error:
@@ -206,9 +206,9 @@ def _in_order(
     groups: list[Group], sort: str, ctx: Context, *, views: list[NodeView]
 ) -> list[Group]:
     if sort != "N,#P":
-        return query.ordered(groups, sort, ctx)
+        return ordered(groups, sort, ctx)
     places = {view.name: place for place, view in enumerate(views)}
-    found = query.ordered(groups, "#P", ctx)
+    found = ordered(groups, "#P", ctx)
     return sorted(found, key=lambda group: places[group.nodes[0].name] if group.nodes else -1)
 
 
@@ -236,16 +236,16 @@ def _own_format(options: Options) -> bool:
 def _layout(options: Options, usual: dict[str, str]) -> Layout[Group]:
     names, letters = options.text("Format"), options.text("format")
     if names is not None:
-        return query.sinfo_names(names)
+        return sinfo_names(names)
     if letters is not None:
-        return query.sinfo_letters(letters)
+        return sinfo_letters(letters)
     long = " long" if options.has("long") else ""
     for name in ("list-reasons", "Node"):
         if options.has(name):
-            return query.sinfo_letters(usual[name + long])
+            return sinfo_letters(usual[name + long])
     if options.has("summarize"):
-        return query.sinfo_letters(usual["summarize"])
-    return query.sinfo_letters(usual["long" if long else "default"])
+        return sinfo_letters(usual["summarize"])
+    return sinfo_letters(usual["long" if long else "default"])
 
 
 def _partitions(options: Options, snap: Snapshot, hidden: frozenset[str]) -> list[Partition]:
