@@ -116,7 +116,8 @@ NOT_LET_IN = THROTTLES | NOT_USABLE
 """Codes that say nothing of what a try before them did."""
 
 Quota = tuple[str, str]
-GPUS = ("G and VT", "P", "P5")
+GPUS = ("G and VT", "P", "P5", "P6")
+"""Groups of families, as quotas count them, with NVIDIA's GPUs."""
 STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
 QUOTAS: Mapping[str, Mapping[Market, str]] = {
     STANDARD: {Market.ON_DEMAND: "L-1216C47A", Market.SPOT: "L-34B43A08"},

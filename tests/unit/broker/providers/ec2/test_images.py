@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from broker.model.errors import ProviderError, Refusal, Width
-from broker.providers.ec2.errors import UNFIT, AwsError, refused
-from broker.providers.ec2.images import DAY, MISSING_SECONDS, Image, Images, named
+from broker.providers.ec2.errors import GPUS, GROUPS, UNFIT, AwsError, refused
+from broker.providers.ec2.images import DAY, MISSING_SECONDS, Image, Images, has_nvidia, named
 from tests.unit.broker.providers.ec2.test_provider import OFFER
 
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -74,6 +74,10 @@ def test_a_sites_and_a_partitions_own_image_come_before(
     images: dict[str, str], arch: str, nvidia: bool, *, name: str
 ) -> None:
     assert named("ec2-", arch, images, nvidia=nvidia) == name
+
+
+def test_groups_of_gpus_are_those_whose_machines_want_nvidias_driver() -> None:
+    assert {group for start, group in GROUPS if has_nvidia(f"{start}.large")} == set(GPUS)
 
 
 @pytest.mark.parametrize(
