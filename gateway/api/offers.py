@@ -23,9 +23,9 @@ from gateway.translate.skypilot_task import translate
 
 MOST = 50
 CatalogOf = Callable[[str], Catalog]
+"""What a provider sells, as it stands."""
 EMBEDDED = "local"
 """A provider that every site has; figures are the same for each."""
-"""What a provider sells, as it stands."""
 
 
 class OffersRequest(LaunchRequest):

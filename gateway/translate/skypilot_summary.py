@@ -155,7 +155,8 @@ def _refused(task: Task, kept: Sequence[Candidate], left: Sequence[Left]) -> Ite
         hint = f" ({why.hint})" if why.hint else ""
         found.setdefault(f"resources.{why.key}", f"resources.{why.key}: {why.why}{hint}")
     try:
-        _ = build_of(kept, []) if kept else None
+        if kept:
+            build_of(kept, [])
     except BadSpec as error:
         found.setdefault(error.path, error.message)
     if found:
