@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gateway.sdk import jobs as jobs
+    from gateway.sdk.accelerators import list_accelerators as list_accelerators
+    from gateway.sdk.api import api_cancel as api_cancel
+    from gateway.sdk.api import api_info as api_info
+    from gateway.sdk.api import api_server_logs as api_server_logs
+    from gateway.sdk.api import api_start as api_start
+    from gateway.sdk.api import api_status as api_status
+    from gateway.sdk.api import api_stop as api_stop
     from gateway.sdk.asked import RequestId as RequestId
+    from gateway.sdk.dags import Dag as Dag
+    from gateway.sdk.dags import DagExecution as DagExecution
     from gateway.sdk.records import ClusterStatus as ClusterStatus
     from gateway.sdk.records import JobStatus as JobStatus
     from gateway.sdk.records import ManagedJobStatus as ManagedJobStatus
+    from gateway.sdk.records import StatusRefreshMode as StatusRefreshMode
     from gateway.sdk.sky import autostop as autostop
     from gateway.sdk.sky import cancel as cancel
     from gateway.sdk.sky import cost_report as cost_report
     from gateway.sdk.sky import down as down
+    from gateway.sdk.sky import download_logs as download_logs
     from gateway.sdk.sky import endpoints as endpoints
     from gateway.sdk.sky import exec as exec
     from gateway.sdk.sky import get as get
@@ -32,28 +43,65 @@ if TYPE_CHECKING:
     from gateway.sdk.sky import stop as stop
     from gateway.sdk.sky import stream_and_get as stream_and_get
     from gateway.sdk.sky import tail_logs as tail_logs
+    from gateway.sdk.storages import Storage as Storage
+    from gateway.sdk.storages import StorageMode as StorageMode
+    from gateway.sdk.storages import StoreType as StoreType
+    from gateway.sdk.storages import storage_delete as storage_delete
+    from gateway.sdk.storages import storage_ls as storage_ls
     from gateway.sdk.tasks import AWS as AWS
     from gateway.sdk.tasks import Resources as Resources
     from gateway.sdk.tasks import Task as Task
 
 HOMES = {
-    **dict.fromkeys(("AWS", "Resources", "Task"), "tasks"),
-    **dict.fromkeys(("ClusterStatus", "JobStatus", "ManagedJobStatus"), "records"),
-    "RequestId": "asked",
-    "jobs": "",
+    "accelerators": ("list_accelerators",),
+    "api": (*("api_cancel", "api_info", "api_server_logs", "api_start", "api_status", "api_stop"),),
+    "asked": ("RequestId",),
+    "dags": ("Dag", "DagExecution"),
+    "records": ("ClusterStatus", "JobStatus", "ManagedJobStatus", "StatusRefreshMode"),
+    "sky": (
+        *("autostop", "cancel", "cost_report", "down", "download_logs", "endpoints", "exec"),
+        *("get", "job_status", "launch", "logs", "queue", "start", "status", "stop"),
+        *("stream_and_get", "tail_logs"),
+    ),
+    "storages": ("Storage", "StorageMode", "StoreType", "storage_delete", "storage_ls"),
+    "tasks": ("AWS", "Resources", "Task"),
 }
-"""Where a name lives, if not in `sky`; empty: it is a module itself."""
-FUNCTIONS = (
-    *("autostop", "cancel", "cost_report", "down", "endpoints", "exec", "get", "job_status"),
-    *("launch", "logs", "queue", "start", "status", "stop", "stream_and_get", "tail_logs"),
+"""Modules, and what each is asked for."""
+MODULE_OF = {name: home for home, names in HOMES.items() for name in names}
+ONE_CLOUD = "machines come from AWS only: sdk.AWS(), or Resources(infra='aws/REGION')"
+OTHER_CLOUDS = (
+    *("Azure", "Cudo", "Fluidstack", "GCP", "Hyperbolic", "IBM", "K8s", "Kubernetes", "Lambda"),
+    *("Mithril", "Nebius", "OCI", "Paperspace", "PrimeIntellect", "RunPod", "SCP", "SSH", "Seeweb"),
+    *("Shadeform", "Slurm", "Vast", "Vsphere", "Yotta"),
 )
+RANKED = "offers are ranked by the service: launch(task, dryrun=True), `spz offers`"
+RULES = "a site's rules stand in the service's configuration"
+INNER = "it is of SkyPilot's own working"
+NO_DUMP = "`spz api logs` and `spz why JOB` tell what went wrong"
+ACCOUNTS = "accounts part users' work: `#SPZ account=`, slurm.sbatch_options"
+ABSENT = {
+    **dict.fromkeys(OTHER_CLOUDS, ONE_CLOUD),
+    **dict.fromkeys(("Optimizer", "OptimizeTarget", "optimize"), RANKED),
+    **dict.fromkeys(
+        ("AdminPolicy", "AdminPolicyRequestName", "MutatedUserRequest", "UserRequest"), RULES
+    ),
+    **dict.fromkeys(("CLOUD_REGISTRY", "JOBS_RECOVERY_STRATEGY_REGISTRY", "backends"), INNER),
+    **dict.fromkeys(("create_debug_dump", "download_debug_dump"), NO_DUMP),
+    **dict.fromkeys(("get_user_workspace", "set_preferred_workspace"), ACCOUNTS),
+    "Config": "settings are those of the task (`config:`) and of the service",
+    "reload_config": "settings are read by the service: `scontrol reconfigure`",
+    "FileMountType": "Storage(mode=...) says how a bucket is mounted",
+    "api_login": "who you are is known by your uid; SKYPURZA_SOCKET names another service",
+    "batch": "jobs.launch(task, num_jobs=N) makes an array",
+}
+"""Names of SkyPilot's that are not here, and what is in their place."""
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, each loaded when it is first asked for."""
-    if name not in HOMES and name not in FUNCTIONS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = HOMES.get(name, "sky")
-    if not home:
-        return import_module(f"{__name__}.{name}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    """The public names, each loaded when it is first asked for. Raises AttributeError."""
+    if name == "jobs":
+        return import_module(f"{__name__}.jobs")
+    if name not in MODULE_OF:
+        why = f": {ABSENT[name]}" if name in ABSENT else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why}")
+    return getattr(import_module(f"{__name__}.{MODULE_OF[name]}"), name)

@@ -1,25 +1,44 @@
 """Managed jobs, under the names and with the parameters that `sky.jobs` has (0.14)."""
 
 import os
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
 
 from broker.model.errors import Refused, Unknown
 from gateway.sdk import clusters, managed
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
-from gateway.sdk.follow import Follower, Which
-from gateway.sdk.records import managed_record
+from gateway.sdk.follow import LOOK_AGAIN, UNFINISHED, Follower, Which, logs_status
+from gateway.sdk.launching import state_of
+from gateway.sdk.records import cluster_record, managed_record
 from gateway.sdk.sending import make_folders
-from gateway.sdk.sky import body_of, lines_of, service, text_of
+from gateway.sdk.sky import Tasks, body_of, lines_of, service, tasks_of, text_of
 from gateway.sdk.sky import exec as run_on
-from gateway.sdk.tasks import Task
-from gateway.sdk.verbs.pools import least_used
+from gateway.sdk.synced import synced
+from gateway.sdk.verbs import pools
+from gateway.translate.skypilot import read_file
+from gateway.translate.skypilot_yaml import written
 
 Launched = tuple[list[int], None]
+ABSENT = {
+    "dashboard": "this service has no pages yet: queue() tells of the jobs",
+    "download_logs_streaming": "download_logs copies them",
+    "queue_v2": "queue() gives all records",
+}
+"""Names of SkyPilot's that are not here, and what is in their place."""
+
+
+def __getattr__(name: str) -> object:
+    why = f": {ABSENT[name]}" if name in ABSENT else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why}")
 
 
 def launch(
-    task: Task | Sequence[Task],
+    task: Tasks,
     name: str | None = None,
     pool: str | None = None,
     num_jobs: int | None = None,
@@ -40,11 +59,12 @@ def launch(
     return RequestId.of(body["request"], lambda _: ([int(job) for job in made["jobs"]], None))
 
 
-def _on_pool(task: Task | Sequence[Task], pool: str, count: int) -> RequestId[Launched]:
-    if not isinstance(task, Task):
+def _on_pool(task: Tasks, pool: str, count: int) -> RequestId[Launched]:
+    (one, *others) = tasks_of(task)
+    if others:
         raise Refused("a pool takes one task at a time")
     for _ in range(count):
-        run_on(task, least_used(service(), pool)["name"])
+        run_on(one, pools.least_used(service(), pool)["name"])
     return RequestId.done(([], None))
 
 
@@ -130,3 +150,134 @@ def _said(lines: Sequence[str], stream: TextStream | None) -> int:
     out = stream_of(stream)
     out.write("".join(f"{line}\n" for line in lines).encode())
     return 0
+
+
+def wait(
+    name: str | None = None,
+    job_id: int | None = None,
+    timeout: float | None = None,
+    poll_interval: float = LOOK_AGAIN,
+    task: int | str | None = None,
+) -> RequestId[int]:
+    """`get` waits until it is over, with all of its tasks or with one.
+
+    0 succeeded, 100 failed, 103 cancelled. Raises Unknown, and there TimeoutError.
+    """
+    root = managed.one_of(
+        managed.of_name(_queue(False, job_id is not None), name), job_id, task=None
+    )
+
+    def over(_: BinaryIO) -> int:
+        ends = None if timeout is None else time.monotonic() + timeout
+        while True:
+            found = managed.of_task(_queue(False, True, [int(root["root"])]), task)
+            codes = [logs_status(one) for one in found]
+            if UNFINISHED not in codes:
+                return next((code for code in codes if code), 0)
+            if ends is not None and time.monotonic() >= ends:
+                raise TimeoutError(f"managed job {root['root']} is not over after {timeout} s")
+            time.sleep(poll_interval)
+
+    return RequestId.of(str(root["root"]), over)
+
+
+def download_logs(
+    name: str | None = None,
+    job_id: int | None = None,
+    refresh: bool = False,
+    controller: bool = False,
+    local_dir: str = "~/sky_logs",
+) -> dict[int, str]:
+    """Copies what a job has said; its folder, by its number. Raises Unknown, Told."""
+    client = service()
+    every = _queue(False, job_id is not None)
+    job = int(managed.one_of(managed.of_name(every, name), job_id, task=None)["id"])
+    folder = Path(local_dir).expanduser() / "managed_jobs" / str(job)
+    if controller:
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{line}\n" for line in clusters.why(client, job))
+        (folder / "controller.log").write_text(lines)
+    else:
+        synced(client, Which(job), state_of(client, Which(job)), start=folder / "run")
+    return {job: str(folder)}
+
+
+def pool_apply(
+    task: Tasks | None, pool_name: str, mode: object = None, workers: int | None = None
+) -> RequestId[None]:
+    """Starts workers until there are as many as asked for, and lets the last ones go.
+
+    Without a task their number alone changes; those that are there stay as they are. Raises Told,
+    and Refused for what is no pool.
+    """
+    body, count = None, workers
+    if task is not None:
+        (one, *_) = tasks = tasks_of(task)
+        trees = [each.to_yaml_config() for each in tasks]
+        _, usual = pools.worker_of(read_file(written(trees)).tasks, pool_name)
+        plain = {key: value for key, value in one.others.items() if key != "pool"}
+        body, count = body_of(replace(one, others=plain)), usual if workers is None else workers
+    if count is None:
+        raise Refused("a pool needs a task, or a number of workers", hint="workers=2")
+    deque(pools.applied(service(), pool_name, count, body=body), maxlen=0)
+    return RequestId.done(None)
+
+
+def pool_status(pool_names: str | Sequence[str] | None = None) -> RequestId[list[Json]]:
+    """Pools and their workers. Raises Unknown for a name that is none."""
+    client = service()
+    found = {name: pools.must_have(client, name) for name in _listed(pool_names) or ()}
+    every = found if pool_names else pools.workers(client)
+    return RequestId.done(
+        [{"name": name, "replica_info": [*map(cluster_record, one)]} for name, one in every.items()]
+    )
+
+
+def pool_down(
+    pool_names: str | Sequence[str] | None = None, all: bool = False, purge: bool = False
+) -> RequestId[None]:
+    """Lets their workers go. Raises Unknown, and Refused where none is named."""
+    client = service()
+    names = _listed(pool_names) or (list(pools.workers(client)) if all else [])
+    if not names and not all:
+        raise Refused("no pool named", hint="pool_names or all")
+    for one in [one for name in names for one in pools.must_have(client, name)]:
+        client.persist(f"/v1/clusters/{one['name']}/down")
+    return RequestId.done(None)
+
+
+def pool_tail_logs(
+    pool_name: str,
+    target: object = "replica",
+    worker_id: int | None = None,
+    follow: bool = True,
+    output_stream: TextStream | None = None,
+    tail: int | None = None,
+) -> None:
+    """What a worker's setup said, of the first without a number. Raises Unknown."""
+    client = service()
+    number = pools.first_of(client, pool_name) if worker_id is None else worker_id
+    wanted = pools.setup_of(client, pool_name, number)
+    text_of(client, wanted, stream_of(output_stream), follow=follow, tail=tail)
+
+
+def pool_sync_down_logs(
+    pool_name: str,
+    local_dir: str,
+    *,
+    targets: object = None,
+    worker_ids: Sequence[int] | None = None,
+    tail: int | None = None,
+) -> None:
+    """Copies what their setups said into a folder, of all workers where none is named."""
+    client = service()
+    names = [one["name"] for one in pools.must_have(client, pool_name)]
+    numbers = worker_ids or [int(name.rpartition("-")[2]) for name in names]
+    for number in numbers:
+        wanted = pools.setup_of(client, pool_name, number)
+        start = Path(local_dir).expanduser() / f"{pool_name}-{number}"
+        synced(client, wanted, state_of(client, wanted), start=start)
+
+
+def _listed(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())

@@ -18,6 +18,14 @@ class ClusterStatus(StrEnum):
     TERMINATING = "TERMINATING"
 
 
+class StatusRefreshMode(StrEnum):
+    """What `status` is given; here it is fresh with each of them."""
+
+    NONE = "NONE"
+    AUTO = "AUTO"
+    FORCE = "FORCE"
+
+
 class JobStatus(StrEnum):
     """Of a run in a cluster."""
 

@@ -17,45 +17,62 @@ from gateway.config.paths import Paths
 from gateway.sdk import clusters, show
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Client, Json
+from gateway.sdk.dags import Dag
 from gateway.sdk.follow import Follower, Which, logs_status, part_of
-from gateway.sdk.launching import which
+from gateway.sdk.launching import state_of, which
 from gateway.sdk.records import Handle, JobStatus, cluster_record, handle_of, job_record
 from gateway.sdk.sending import make_folders, request
+from gateway.sdk.synced import synced
 from gateway.sdk.tasks import Task
 from gateway.translate.skypilot_yaml import written
 
 T = TypeVar("T")
+Tasks = Task | Sequence[Task] | Dag[Task]
 Names = str | Sequence[str] | None
 Launched = tuple[int | None, Handle | None]
 """A run's number, None without one, and its cluster."""
 
 
+def home() -> Paths:
+    """Where the service is that the environment means. Raises Refused."""
+    return Paths.from_environ(os.environ, uid=os.getuid(), user_home=Path.home())
+
+
 def service() -> Client:
     """The one that the environment means. Raises Refused."""
-    paths = Paths.from_environ(os.environ, uid=os.getuid(), user_home=Path.home())
-    return Client(paths.socket)
+    return Client(home().socket)
 
 
-def body_of(task: Task | Sequence[Task], **overrides: Any) -> Json:
-    """What is sent for tasks; their secrets travel beside their text."""
-    tasks = [task] if isinstance(task, Task) else list(task)
+def body_of(task: Tasks, **overrides: Any) -> Json:
+    """What is sent for tasks; their secrets travel beside their text. Raises Refused."""
+    tasks = tasks_of(task)
     trees = [_without(one.to_yaml_config(), "secrets") for one in tasks]
+    if isinstance(task, Dag) and len(tasks) > 1 and (header := task.header()):
+        trees = [header, *trees]
     secret = {name: text for one in tasks for name, text in one.secrets.items()}
     return request(written(trees), environ=os.environ, overrides=overrides, envs={}, secret=secret)
+
+
+def tasks_of(task: Tasks) -> list[Task]:
+    """In the order in which they run. Raises Refused for a dag that has none."""
+    if isinstance(task, Task):
+        return [task]
+    return task.in_order() if isinstance(task, Dag) else list(task)
 
 
 def _without(tree: Json, key: str) -> Json:
     return {name: value for name, value in tree.items() if name != key}
 
 
-def _ignored(**given: object) -> None:
+def ignored(**given: object) -> None:
+    """Warns of what was given and changes nothing here."""
     for name, value in given.items():
         if value not in (None, False):
             warnings.warn(f"{name} is ignored: it changes nothing here", stacklevel=3)
 
 
 def launch(
-    task: Task,
+    task: Task | Dag[Task],
     cluster_name: str | None = None,
     retry_until_up: bool = False,
     idle_minutes_to_autostop: int | None = None,
@@ -75,7 +92,7 @@ def launch(
     """
     if clone_disk_from is not None:
         raise Refused("clone_disk_from: disks are not copied", hint="keep data in S3: file_mounts")
-    _ignored(backend=backend, optimize_target=optimize_target, resize=resize)
+    ignored(backend=backend, optimize_target=optimize_target, resize=resize)
     lets_go = down or idle_minutes_to_autostop is not None
     idle = {"idle_minutes": idle_minutes_to_autostop or 0, "down": down}
     waits = {"wait_for": wait_for} if wait_for else {}
@@ -92,7 +109,7 @@ def launch(
 
 
 def exec(
-    task: Task,
+    task: Task | Dag[Task],
     cluster_name: str | None = None,
     dryrun: bool = False,
     down: bool = False,
@@ -101,7 +118,7 @@ def exec(
     """Runs a task, without its setup, on a cluster that is up. Raises Told, Refused."""
     if cluster_name is None:
         raise Refused("no cluster named", hint="exec(task, cluster_name)")
-    _ignored(backend=backend)
+    ignored(backend=backend)
     if dryrun:
         return RequestId.done((None, None))
     body = body_of(task)
@@ -147,7 +164,7 @@ def stream_and_get(
     relay_rich_status: bool = False,
 ) -> T:
     """The same, and tells what is waited for."""
-    _ignored(log_path=log_path, tail=tail, relay_rich_status=relay_rich_status)
+    ignored(log_path=log_path, tail=tail, relay_rich_status=relay_rich_status)
     out = stream_of(output_stream)
     asked: object = request_id
     if not isinstance(asked, RequestId):  # the bare id that `--async` printed
@@ -215,6 +232,21 @@ def tail_logs(
 logs = tail_logs
 
 
+def download_logs(cluster_name: str, job_ids: Sequence[int | str] | None = None) -> dict[str, str]:
+    """Copies texts of runs below ~/sky_logs, of the last one where none is named.
+
+    The folder of each by its number. Raises Unknown, Told.
+    """
+    client, found = service(), {}
+    numbers: list[int | None] = [int(number) for number in job_ids or ()]
+    for number in numbers or [None]:
+        wanted = which(client, cluster_name, number)
+        folder = Path.home() / "sky_logs" / f"{cluster_name}-{wanted.job}-{wanted.run}"
+        synced(client, wanted, state_of(client, wanted), start=folder / "run")
+        found[str(wanted.run)] = str(folder)
+    return found
+
+
 def text_of(client: Client, wanted: Which, out: BinaryIO, *, follow: bool, tail: int | None) -> int:
     """Copies it; the exit status of `spz logs`."""
     follower = Follower(client, out)
@@ -274,7 +306,7 @@ def down(
     graceful_timeout: int | None = None,
 ) -> RequestId[None]:
     """Lets a cluster go; `graceful` when its runs are over. Raises Told."""
-    _ignored(graceful_timeout=graceful_timeout)
+    ignored(graceful_timeout=graceful_timeout)
     return _ended(cluster_name, graceful=graceful, down=True)
 
 
@@ -285,7 +317,7 @@ def stop(
     graceful_timeout: int | None = None,
 ) -> RequestId[None]:
     """Stops its machines; the disks are kept, and billed. Raises Told."""
-    _ignored(graceful_timeout=graceful_timeout)
+    ignored(graceful_timeout=graceful_timeout)
     return _ended(cluster_name, graceful=graceful, down=False)
 
 
@@ -337,7 +369,7 @@ def autostop(
     """
     if hook is not None:
         raise Refused("hook: hooks stand in the task", hint="config: {hooks: [...]}")
-    _ignored(hook_timeout=hook_timeout)
+    ignored(hook_timeout=hook_timeout)
     clusters.set_idle(service(), cluster_name, idle_minutes, down=down, waits=wait_for)
     return RequestId.done(None)
 

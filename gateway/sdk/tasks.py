@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.errors import BadSpec, Refused
+from gateway.sdk import dags
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_yaml import written
 
@@ -116,6 +117,15 @@ class Task:
             self.set_resources(asked)
         if docker_image is not None:
             self.resources = (self.resources or Resources()).copy(image_id=f"docker:{docker_image}")
+        if (dag := dags.current()) is not None:
+            dag.add(self)
+
+    def __rshift__(self, other: "Task") -> None:
+        """`a >> b` in the `with` of a dag: b waits for a. Raises Refused elsewhere."""
+        dag = dags.current()
+        if dag is None:
+            raise Refused(">> stands in a dag", hint="with sdk.Dag() as dag: ...")
+        dag.add_edge(self, other)
 
     @classmethod
     def from_yaml(cls, yaml_path: str | Path) -> "Task":
@@ -162,6 +172,8 @@ class Task:
             found["api_server_access"] = False
         if self.resources is not None:
             found["resources"] = self.resources.to_yaml_config()
+        if self.file_mounts:
+            found["file_mounts"] = {to: _plain(one) for to, one in self.file_mounts.items()}
         if found.get("num_nodes") == 1:
             del found["num_nodes"]
         return found
@@ -207,6 +219,10 @@ class Task:
 
 APART = frozenset({"others", "resources", "api_server_access"})
 """Fields that are no plain keys of a file."""
+
+
+def _plain(source: str | Mapping[str, Any]) -> str | Json:
+    return source if isinstance(source, str) else dict(source)
 
 
 def _script(text: str | list[str] | None) -> str | None:

@@ -230,7 +230,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         "from gateway import sdk\n"
         "task = sdk.Task(name='p', run='echo from $WHERE', envs={'WHERE': 'here'})\n"
         "task.set_resources(sdk.Resources(cpus='2+'))\n"
-        "asked = sdk.launch(task, 'api', down=True)\n"
+        "asked = sdk.launch(task, 'api', idle_minutes_to_autostop=9)\n"
         "run, cluster = sdk.get(asked)\n"
         "code = sdk.tail_logs('api', run)\n"
         "print(code, cluster.get_cluster_name(), sdk.get(sdk.job_status('api', [run]))[run])\n"
@@ -240,6 +240,14 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         "jobs, _ = sdk.get(sdk.jobs.launch(bad, 'bad'))\n"
         "print(sdk.jobs.tail_logs(job_id=jobs[0]))\n"
         "print(sdk.get(sdk.jobs.queue(False, job_ids=jobs))[0]['status'].is_terminal())\n"
+        "folder = sdk.download_logs('api', [run])[str(run)]\n"
+        "print(open(f'{folder}/run.log').read(), sdk.get(sdk.storage_ls()))\n"
+        "with sdk.Dag() as dag:\n"
+        "    sdk.Task('a', run='echo a') >> sdk.Task('b', run='echo b')\n"
+        "steps, _ = sdk.get(sdk.jobs.launch(dag, 'ab'))\n"
+        "print(len(steps), sdk.get(sdk.jobs.wait(job_id=steps[0], timeout=60)))\n"
+        "sdk.get(sdk.down('api'))\n"
+        "print(sdk.api_info()['status'], sdk.api_status([asked])[0]['cluster'])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -254,6 +262,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     said = done.stdout.splitlines()
     assert said == [
         *("from here", "0 api SUCCEEDED", "('api', 'UP')", "from here", "", "x", "100", "True"),
+        *("from here", " []", "2 0", "ok api"),
     ]
 
 

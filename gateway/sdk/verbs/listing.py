@@ -10,7 +10,7 @@ from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
-from gateway.sdk.texts import name_of
+from gateway.sdk.synced import synced
 from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, tell
 from gateway.sdk.verbs.line import Values
@@ -118,15 +118,9 @@ def text_of(given: Values, counter: Counter, wanted: Which, *, state: Json, titl
 
 
 def _copied(service: Client, wanted: Which, state: Json, *, title: str, only: int | None) -> int:
-    """Below ./sky_logs, of each node into a file of its own."""
-    folder = Path("sky_logs")
-    folder.mkdir(exist_ok=True)
+    """Below ./sky_logs."""
     name = f"{title}-{wanted.job}{'' if wanted.run is None else f'-{wanted.run}'}"
-    count = len(state["texts"])
-    for rank in range(count) if only is None and count > 1 else [only or 0]:
-        path = folder / f"{name}{f'-{name_of(rank)}' if count > 1 else ''}.log"
-        with path.open("wb") as file:
-            Follower(service, file, only=rank).show(wanted)
+    for path in synced(service, wanted, state, start=Path("sky_logs") / name, only=only):
         print(path)
     return logs_status(state)
 

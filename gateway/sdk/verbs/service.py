@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from broker.model.errors import Refused
+from gateway.sdk import requested
 from gateway.sdk.background import Background
 from gateway.sdk.client import Json
 from gateway.sdk.follow import Which, part_of
@@ -85,11 +86,7 @@ def cancel(given: Values, counter: Counter) -> int:
     if not given["words"]:
         print("No request waits.")
     for request in given["words"]:
-        told = counter.service.get(f"/v1/requests/{request}")
-        if told["run"] is None or not told["cluster"]:
-            counter.service.persist(f"/v1/jobs/{told['job']}/cancel")
-        else:
-            counter.service.persist(f"/v1/clusters/{told['cluster']}/cancel", run=told["run"])
+        told = requested.cancel(counter.service, request)
         print(f"Cancelling request {request} (job {told['job']})")
     return 0
 

@@ -1,7 +1,7 @@
 """storage ls, delete: buckets that tasks have by name, with the user's own credentials."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -21,16 +21,17 @@ def _outside() -> Any:
 def ls(given: Values, counter: Counter) -> int:
     """Those that are there; where that cannot be asked, all that tasks have named."""
     told = counter.service.get("/v1/storage", all_users=given["all_users"])
-    found = _there(told["storages"], counter) if told["storages"] else []
+    found = there(told["storages"], counter.say) if told["storages"] else []
     counter.show(found, given, lambda: _table(found, told["at"]))
     return 0
 
 
-def _there(named: Sequence[Json], counter: Counter) -> list[Json]:
+def there(named: Sequence[Json], say: Callable[[str], None]) -> list[Json]:
+    """Those that are; all of them, and why it is said, where that cannot be asked."""
     try:
         names = _outside().users_buckets()
     except (OSError, SpzError) as error:
-        counter.say(f"note: whether they are there is not known: {error}")
+        say(f"note: whether they are there is not known: {error}")
         return [{**one, "status": "UNKNOWN"} for one in named]
     return [{**one, "status": "READY"} for one in named if one["name"] in names]
 
@@ -58,9 +59,14 @@ def delete(given: Values, counter: Counter) -> int:
 def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
     if not given["words"] and not given["all"]:
         raise Refused("no storage named", hint="name some, or --all")
+    return named(service, given["words"])
+
+
+def named(service: Client, names: Sequence[str]) -> Sequence[show.Json]:
+    """The caller's own of these names, all without any. Raises Unknown."""
     told = service.get("/v1/storage")["storages"]
     mine = [one for one in told if one["uid"] == os.getuid()]
-    return show.matching(mine, given["words"], what="storage", lists="storage ls")
+    return show.matching(mine, names, what="storage", lists="storage ls")
 
 
 def remove(names: Iterable[str]) -> None:

@@ -1,0 +1,80 @@
+"""Accelerators for programs, as `sky.list_accelerators` (0.14) tells them."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.model.errors import Refused
+from gateway.sdk.client import Json
+from gateway.sdk.sky import service
+
+DOLLAR = 1_000_000
+UNKNOWN = float("nan")
+
+
+class InstanceTypeInfo(NamedTuple):
+    """A type that has the accelerator; sizes in GiB, prices in dollars an hour, NaN unknown."""
+
+    cloud: str
+    instance_type: str
+    accelerator_name: str
+    accelerator_count: float
+    cpu_count: float
+    device_memory: float | None
+    memory: float
+    price: float
+    spot_price: float
+    region: str
+
+
+def list_accelerators(
+    gpus_only: bool = True,
+    name_filter: str | None = None,
+    region_filter: str | None = None,
+    quantity_filter: int | None = None,
+    clouds: str | Sequence[str] | None = None,
+    case_sensitive: bool = True,
+    all_regions: bool = False,
+    require_price: bool = True,
+) -> dict[str, list[InstanceTypeInfo]]:
+    """Types by their accelerator, where each is cheapest or with `all_regions` everywhere.
+
+    `name_filter` is a regular expression. Raises Refused for another cloud than AWS, Told.
+    """
+    asked = [clouds] if isinstance(clouds, str) else clouds
+    if asked is not None and "aws" not in {one.lower() for one in asked}:
+        raise Refused(f"clouds: {', '.join(asked)}: only aws is served")
+    rows = service().get("/v1/gpus", regions=region_filter, each=all_regions)["gpus"]
+    pattern = re.compile(name_filter or "", 0 if case_sensitive else re.IGNORECASE)
+    found: dict[str, list[InstanceTypeInfo]] = {}
+    for row in rows:
+        count = row["count"] if row["fraction"] == 1 else row["fraction"]
+        if pattern.search(row["gpu"]) and quantity_filter in {None, count}:
+            infos = [_info(row, prices) for prices in _regions(row["prices"], each=all_regions)]
+            priced = [one for one in infos if not require_price or one.price == one.price]
+            found.setdefault(row["gpu"], []).extend(priced)
+    return {name: infos for name, infos in found.items() if infos}
+
+
+def _regions(prices: Sequence[Json], *, each: bool) -> list[list[Json]]:
+    """The prices of each region apart, or the cheapest of all as one."""
+    if not each:
+        return [sorted(prices, key=lambda one: str(one["market"]))]
+    regions = dict.fromkeys(one["region"] for one in prices)
+    return [[one for one in prices if one["region"] == region] for region in regions]
+
+
+def _info(row: Json, prices: Sequence[Json]) -> InstanceTypeInfo:
+    told = {one["market"]: one["micro_usd_per_hour"] / DOLLAR for one in prices}
+    return InstanceTypeInfo(
+        cloud="AWS",
+        instance_type=row["instance_type"],
+        accelerator_name=row["gpu"],
+        accelerator_count=row["count"] if row["fraction"] == 1 else row["fraction"],
+        cpu_count=row["cpus"],
+        device_memory=row["gpu_gb"],
+        memory=row["mem_mib"] / 1024,
+        price=told.get("on-demand", UNKNOWN),
+        spot_price=told.get("spot", UNKNOWN),
+        region=prices[0]["region"],
+    )
