@@ -241,13 +241,13 @@ class Engine:
         """What follows for nodes is decided next. Raises Denied."""
         if not self.world.site.is_run_by(message.by.uid):
             raise Denied(USER_ID_MISSING)
+        self.room_made = True
         if isinstance(message, cmd.TakeFigures):
             words = (self.world.site.offered_features or frozenset()) | message.words
             self.world.site = replace(self.world.site, rates=message.rates, offered_features=words)
             return
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
         self.world.site = with_changes(message.site, [*self.store.book_changes(), *fresh])
-        self.room_made = True
 
     def _note(self, message: cmd.Submit | cmd.AddStep, reply: Any) -> None:
         """A refusal that left a record keeps its script too."""
