@@ -33,6 +33,9 @@ def test_a_cluster_of_two_is_stopped_kept_and_started(spz: Terminal) -> None:
     refused = spz("exec", "dev", "true")
     assert (refused.code, "is stopped" in refused.err) == (1, True)
 
+    never = spz("start", "-y", "dev", "--async", "-r")
+    assert (never.code, "--retry-until-up" in never.err) == (1, True), never
+    assert status(spz, "dev") == "STOPPED"
     started = spz("start", "-y", "dev", "-i", "10")
     assert (started.code, "is up" in started.out) == (0, True), started
     (again,) = spz.json("status", "dev")["clusters"]

@@ -144,7 +144,12 @@ def _waits(given: Values) -> str | None:
 
 
 def start(given: Values, counter: Counter) -> int:
-    """Asks first; waits until they are up. Exits 1 where one does not come up."""
+    """Asks first; waits until they are up. Exits 1 where one does not come up. Raises Refused."""
+    if given["async"] and given["retry_until_up"]:
+        raise Refused(
+            "option --retry-until-up: who comes back at once cannot ask again",
+            hint="leave out --async: `spz start -y -r CLUSTER &`",
+        )
     found = [one for one in _chosen(given, counter.service) if _to_start(one)]
     if not _agreed("Starting", found, given=given, counter=counter):
         return 1

@@ -126,7 +126,11 @@ CLUSTERS = (
             Opt("-i --idle-minutes-to-autostop", NUMBER, "As for launch."),
             Opt("--down", FLAG, "With -i: let it go then, not stop."),
             Opt("--wait-for", TEXT, "As for launch; with -i.", "WHAT"),
-            Opt("-r --retry-until-up", FLAG, "Ask again for ever; the first gap is 30 s."),
+            Opt(
+                "-r --retry-until-up",
+                FLAG,
+                "Ask again for ever, after 30 s at first; not with --async.",
+            ),
             Opt("-f --force", FLAG, "Whatever it is said to be; no difference here."),
             ASYNC,
             YES,
