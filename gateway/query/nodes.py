@@ -73,7 +73,6 @@ class NodeView:
     used: Tres
     base: str
     flags: Flag
-    reason_user: str = ""
     reservation: str = ""
     """One that is active on it."""
 

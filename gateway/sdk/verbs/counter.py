@@ -34,15 +34,15 @@ class Counter:
         print(f"spz: {text}", file=sys.stderr)
 
     @staticmethod
-    def confirm(question: str, *, usual: bool = True) -> bool:
-        """Asked on standard error; nothing typed is the usual answer, nobody there is no."""
-        print(f"{question} [{'Y/n' if usual else 'y/N'}]: ", end="", file=sys.stderr, flush=True)
+    def confirm(question: str) -> bool:
+        """Asked on standard error; nothing typed is yes, nobody there is no."""
+        print(f"{question} [Y/n]: ", end="", file=sys.stderr, flush=True)
         try:
             answer = input().strip().lower()
         except EOFError:
             print("\nspz: nobody answers, so nothing is done; -y asks nothing", file=sys.stderr)
             return False
-        return usual if not answer else answer in {"y", "yes"}
+        return answer in {"", "y", "yes"}
 
     @staticmethod
     def show(data: object, given: Values, text: Callable[[], str]) -> None:
