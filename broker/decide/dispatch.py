@@ -27,13 +27,7 @@ from broker.model.boots import BuyAgain
 from broker.model.partition import SetPartition
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
-from broker.model.stopping import (
-    MachineNotStarted,
-    MachineStarted,
-    MachineStopped,
-    StartCluster,
-    StopCluster,
-)
+from broker.model.stopping import PowerSeen, StartCluster, StopCluster
 from broker.model.volume import ApplyVolume, DeleteVolume, VolumeSeen
 from broker.world import World
 
@@ -55,19 +49,9 @@ OfTheSite = (
 OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
 """What is asked of jobs that exist, `update` aside."""
 OfSteps = cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation
-Seen = (
-    rep.Launched
-    | rep.NotLaunched
-    | rep.Booted
-    | rep.NotBooted
-    | rep.Terminated
-    | rep.Vanished
-    | rep.Repriced
-)
-"""What becomes of machines."""
+Decide = Callable[[World, Any, int], Decision]
 
-
-OF_THE_SITE: Mapping[type, Callable[[World, Any, int], Decision]] = {
+OF_THE_SITE: Mapping[type, Decide] = {
     cmd.SetNode: done_by_command.decide_node,
     BuyAgain: decide_again,
     cmd.ChangeBook: decide_book,
@@ -79,7 +63,24 @@ OF_THE_SITE: Mapping[type, Callable[[World, Any, int], Decision]] = {
     **dict.fromkeys(get_args(VolumeSeen), decide_volume_seen),
     SetPartition: decide_partition,
     cmd.Reconfigure: lambda world, _, now: decide_reconfigured(world, now),
-    cmd.TakeFigures: lambda _, asked, now: NOTHING,
+    cmd.TakeFigures: lambda *_: NOTHING,
+}
+OF_REPORTS: Mapping[type, Decide] = {
+    rep.Launched: seen_in_report.decide_launched,
+    rep.NotLaunched: seen_in_report.decide_not_launched,
+    rep.Booted: seen_in_report.decide_booted,
+    rep.NotBooted: seen_in_report.decide_not_booted,
+    rep.Terminated: seen_in_report.decide_terminated,
+    rep.Vanished: seen_in_report.decide_vanished,
+    rep.Repriced: decide_repriced,
+    rep.StepRefused: seen_in_report.decide_step_refused,
+    rep.SignalDone: seen_in_report.decide_signal_done,
+    rep.NodeTrouble: decide_trouble,
+    rep.JournalLost: decide_journal_lost,
+    **dict.fromkeys((rep.NoticeDone, rep.LimitDone), decide_told),
+    **dict.fromkeys((CheckpointDone, ArtifactsDone), decide_kept),
+    **dict.fromkeys(get_args(PowerSeen), decide_seen),
+    **dict.fromkeys((rep.StepTaken, rep.Tick, rep.Journal), lambda *_: NOTHING),
 }
 
 
@@ -108,7 +109,7 @@ def decide(
         case StopCluster() | StartCluster():
             return decide_power(world, message, now, keeper=keeper)
         case _:
-            seen = _of_report(world, message, now)
+            seen = OF_REPORTS[type(message)](world, message, now)
             return replace(seen, facts=judged(world, seen.facts, now))
 
 
@@ -144,51 +145,5 @@ def _of_steps(world: World, message: OfSteps, now: int) -> Decision:
             return stepping.decide_cancel_step(world, message, now)
         case cmd.FinishAllocation():
             return stepping.decide_finish(world, message, now)
-        case _:
-            assert_never(message)
-
-
-def _of_report(world: World, message: rep.OfNodes, now: int) -> Decision:
-    match message:
-        case rep.StepRefused():
-            return seen_in_report.decide_step_refused(world, message, now)
-        case rep.NodeTrouble() | rep.JournalLost():
-            return _of_health(world, message, now)
-        case rep.SignalDone():
-            return seen_in_report.decide_signal_done(world, message, now)
-        case rep.NoticeDone() | rep.LimitDone():
-            return decide_told(world, message, now)
-        case CheckpointDone() | ArtifactsDone():
-            return decide_kept(world, message, now)
-        case MachineStopped() | MachineStarted() | MachineNotStarted():
-            return decide_seen(world, message, now)
-        case rep.StepTaken() | rep.Tick() | rep.Journal():
-            return NOTHING
-        case _:
-            return _of_machines(world, message, now)
-
-
-def _of_health(world: World, message: rep.NodeTrouble | rep.JournalLost, now: int) -> Decision:
-    if isinstance(message, rep.JournalLost):
-        return decide_journal_lost(world, message, now)
-    return decide_trouble(world, message, now)
-
-
-def _of_machines(world: World, message: Seen, now: int) -> Decision:
-    match message:
-        case rep.Launched():
-            return seen_in_report.decide_launched(world, message, now)
-        case rep.NotLaunched():
-            return seen_in_report.decide_not_launched(world, message, now)
-        case rep.Booted():
-            return seen_in_report.decide_booted(world, message, now)
-        case rep.NotBooted():
-            return seen_in_report.decide_not_booted(world, message, now)
-        case rep.Terminated():
-            return seen_in_report.decide_terminated(world, message, now)
-        case rep.Vanished():
-            return seen_in_report.decide_vanished(world, message, now)
-        case rep.Repriced():
-            return decide_repriced(world, message, now)
         case _:
             assert_never(message)

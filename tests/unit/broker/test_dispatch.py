@@ -1,9 +1,14 @@
-"""What is asked of no job is decided by a table: mypy cannot see whether it is whole."""
+"""What is asked of no job, and what is seen, is decided by tables; mypy cannot see them whole."""
 
-from typing import get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
-from broker.decide.dispatch import OF_THE_SITE, OfTheSite
+import pytest
+
+from broker.decide.dispatch import OF_REPORTS, OF_THE_SITE, OfTheSite
+from broker.model.reports import OfNodes
 
 
-def test_everything_that_is_asked_or_seen_of_the_site_has_its_row() -> None:
-    assert OF_THE_SITE.keys() == set(get_args(OfTheSite))
+@pytest.mark.parametrize(("table", "messages"), [(OF_THE_SITE, OfTheSite), (OF_REPORTS, OfNodes)])
+def test_every_message_has_its_row(table: Mapping[type, object], messages: Any) -> None:
+    assert table.keys() == set(get_args(messages))
