@@ -243,7 +243,8 @@ class Engine:
             raise Denied(USER_ID_MISSING)
         self.room_made = True
         if isinstance(message, cmd.TakeFigures):
-            words = (self.world.site.offered_features or frozenset()) | message.words
+            known = self.world.site.offered_features
+            words = None if known is None else known | message.words
             self.world.site = replace(self.world.site, rates=message.rates, offered_features=words)
             return
         fresh = [fact for _, fact in self.world.facts if isinstance(fact, ev.BookChanged)]
