@@ -12,6 +12,8 @@ from gateway.store.rollup import CONSUMER
 
 MOST = 500
 """Entries handed over at a time."""
+BROKEN = (Exception, SystemExit)
+"""A plugin may break in any way; one that calls `exit` must not take service or thread along."""
 PATIENCE = 60.0
 """Seconds after which a plugin that still has not taken a page is told of in the log."""
 
@@ -63,7 +65,7 @@ def feed(ledger: Ledger, consumer: Consumer, log: Any) -> int:
             taken += len(page)
     except Busy:
         return taken
-    except Exception:  # border: a plugin may break in any way
+    except BROKEN:
         log.exception("accounting.plugin", plugin=consumer.name, after=last)
         return taken
 
@@ -194,7 +196,17 @@ def loaded(found: Iterable[Any], log: Any) -> list[Consumer]:
     made: list[Consumer] = []
     for each in found:
         try:
-            made.append(each.load()())
-        except Exception:  # border: a plugin may break in any way
+            one = each.load()()
+            _must_be_named(one)
+        except BROKEN:
             log.exception("accounting.plugin_broken", plugin=each.name)
+        else:
+            made.append(one)
     return made
+
+
+def _must_be_named(one: Any) -> None:
+    """Raises ValueError, AttributeError: its position is kept under its name, which lists show."""
+    name = one.name
+    if not isinstance(name, str) or name.split() != [name] or not name.isprintable():
+        raise ValueError(f"its name is {name!r}: a word is wanted")

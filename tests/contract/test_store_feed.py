@@ -105,9 +105,12 @@ class Hanging(Kept):
         self.came.clear()
 
 
+@dataclass
 class Broken(Kept):
+    how: BaseException = field(default_factory=OSError)
+
     def position(self) -> int | None:
-        raise OSError("its database is gone")
+        raise self.how
 
 
 def test_a_plugin_that_hangs_keeps_nobody_waiting_and_is_told_of_once(store: SqlStore) -> None:
@@ -142,19 +145,45 @@ def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it never came to be so")
 
 
-def test_one_that_cannot_be_made_or_tells_no_position_stops_nothing(store: SqlStore) -> None:
+@dataclass
+class Entrance:
+    """An entry point; it names what is made, or breaks so."""
+
+    made: object
+    name: str = "odd"
+
+    def load(self) -> Callable[[], object]:
+        if isinstance(self.made, BaseException):
+            raise self.made
+        return lambda: self.made
+
+
+NO_PLUGINS = {
+    "no module": ImportError("no module"),
+    "leaves": SystemExit("goodbye"),
+    "no name": object(),
+    "a name that is no text": Kept(name=["a"]),  # type: ignore[arg-type]
+    "an empty name": Kept(name=""),
+    "a name of two lines": Kept(name="a\nb"),
+    "a name that paints": Kept(name="a\x1b[2J"),
+}
+
+
+@pytest.mark.parametrize("what", NO_PLUGINS)
+def test_one_that_cannot_be_made_is_told_of_and_left_out(what: str) -> None:
+    log, well = Log(), Kept()
+    assert loaded([Entrance(NO_PLUGINS[what]), Entrance(well)], log) == [well]
+    assert log.said == ["accounting.plugin_broken"]
+
+
+@pytest.mark.parametrize("how", [OSError("its database is gone"), SystemExit(3)])
+def test_one_that_breaks_while_it_takes_entries_is_told_of_and_asked_again(
+    store: SqlStore, how: BaseException
+) -> None:
     log = Log()
-
-    class Entrance:
-        name = "odd"
-
-        def load(self) -> Callable[[], Kept]:
-            raise ImportError("no module")
-
-    assert loaded([Entrance()], log) == []
     post(store, 1, 2)
-    assert feed(store, Broken(), log) == 0
-    assert log.said == ["accounting.plugin_broken", "accounting.plugin"]
+    assert feed(store, Broken(how=how), log) == 0
+    assert log.said == ["accounting.plugin"]
 
 
 def test_two_of_one_name_would_share_a_position_and_the_second_is_left_out(store: SqlStore) -> None:
