@@ -13,9 +13,9 @@ from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Candidate, Section, Storage, Task
 from gateway.translate.skypilot_files import sources_of, volume_of
-from gateway.translate.skypilot_market import EC2
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
+from gateway.translate.skypilot_supply import EC2
 
 OTHER_STORES = ("gs://", "r2://", "cos://", "oci://", "nebius://", "cw://", "hf://", "vastdata://")
 

@@ -7,20 +7,20 @@ from gateway.config.problems import shown
 from gateway.translate.skypilot import Candidate, Git, Pool, Task, TaskFile
 from gateway.translate.skypilot_build import build_of
 from gateway.translate.skypilot_container import image_of
-from gateway.translate.skypilot_market import Absent, Market, absent, missing_gpus, rounded_up
 from gateway.translate.skypilot_notes import missing, refusals
+from gateway.translate.skypilot_supply import Absent, Supply, absent, missing_gpus, rounded_up
 from gateway.translate.skypilot_values import Autostop, Cpus, Gpus, Memory, Place, Recovery
 
 Left = tuple[Candidate, Absent]
 
 
-def summary(file: TaskFile, market: Market) -> str:
+def summary(file: TaskFile, supply: Supply) -> str:
     """What `spz task check` says of a file that can be read."""
     if file.kind == "task":
         (task,) = file.tasks
-        return (f"{shown(task.name)}: " if task.name else "") + of_task(task, market)
+        return (f"{shown(task.name)}: " if task.name else "") + of_task(task, supply)
     told = [
-        f"{shown(task.name or number)} ({of_task(task, market)})"
+        f"{shown(task.name or number)} ({of_task(task, supply)})"
         for number, task in enumerate(file.tasks, 1)
     ]
     name = f" {file.header.name}" if file.header.name else ""
@@ -28,15 +28,15 @@ def summary(file: TaskFile, market: Market) -> str:
     return f"{file.kind}{name} of {len(told)} tasks: {joint.join(told)}"
 
 
-def of_task(task: Task, market: Market) -> str:
+def of_task(task: Task, supply: Supply) -> str:
     """One task, without its name."""
-    looked = [(one, absent(one, market)) for one in task.resources.candidates]
+    looked = [(one, absent(one, supply)) for one in task.resources.candidates]
     kept = [one for one, why in looked if why is None]
     left = [(one, why) for one, why in looked if why is not None]
     asked = kept or task.resources.candidates
-    parts = [_what(task, asked), *_rounded(asked, market), *_machine(task, asked)]
+    parts = [_what(task, asked), *_rounded(asked, supply), *_machine(task, asked)]
     parts += _life(task, asked)
-    parts += [_runs(task), _files(task), *_left(kept, left, market), *_open(task)]
+    parts += [_runs(task), _files(task), *_left(kept, left, supply), *_open(task)]
     return "; ".join(filter(None, [*parts, *_refused(task, kept, left)]))
 
 
@@ -58,10 +58,10 @@ def workers(pool: Pool) -> str:
 
 
 def _candidate(one: Candidate) -> str:
-    market = {True: "spot", False: "on demand", None: ""}[one.use_spot]
+    supply = {True: "spot", False: "on demand", None: ""}[one.use_spot]
     cost = "" if one.max_hourly_cost is None else f"at most ${one.max_hourly_cost / 1e6:g} an hour"
     size = [one.instance_type, _gpus(one.accelerators), _cpus(one), _memory(one.memory)]
-    return ", ".join(filter(None, [*size, market, _place(one.place), cost]))
+    return ", ".join(filter(None, [*size, supply, _place(one.place), cost]))
 
 
 def _gpus(gpus: Gpus | None) -> str:
@@ -91,8 +91,8 @@ def _place(place: Place) -> str:
     return "/".join(part or "*" for part in parts).rstrip("/*")
 
 
-def _rounded(candidates: Sequence[Candidate], market: Market) -> Iterator[str]:
-    found = [pair for one in candidates for pair in rounded_up(one, market)]
+def _rounded(candidates: Sequence[Candidate], supply: Supply) -> Iterator[str]:
+    found = [pair for one in candidates for pair in rounded_up(one, supply)]
     for gpu, count in dict.fromkeys(found):
         yield f"{gpu.name}:{gpu.count} comes as {gpu.name}:{count}"
 
@@ -139,11 +139,11 @@ def _recovery(asked: Recovery) -> str:
     return f"recovers {', '.join(filter(None, parts)) or 'as usual'}"
 
 
-def _left(kept: Sequence[Candidate], left: Sequence[Left], market: Market) -> Iterator[str]:
+def _left(kept: Sequence[Candidate], left: Sequence[Left], supply: Supply) -> Iterator[str]:
     """Alternatives without which it goes on, and why."""
     told = [f"{_candidate(one)} ({why.why})" for one, why in left] if kept else []
     told += [
-        f"{gpu.name}:{gpu.count} ({why})" for one in kept for gpu, why in missing_gpus(one, market)
+        f"{gpu.name}:{gpu.count} ({why})" for one in kept for gpu, why in missing_gpus(one, supply)
     ]
     if told:
         yield f"left out: {', '.join(dict.fromkeys(told))}"

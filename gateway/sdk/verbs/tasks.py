@@ -14,10 +14,10 @@ from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
-from gateway.translate.skypilot_market import Market
 from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
 from gateway.translate.skypilot_schema import SCHEMA
 from gateway.translate.skypilot_summary import summary
+from gateway.translate.skypilot_supply import Supply
 from gateway.translate.skypilot_yaml import written
 
 MOST_BYTES = 8 << 20
@@ -26,8 +26,8 @@ FORMS = ("yaml", "sbatch")
 
 def check(given: Values, counter: Counter) -> int:
     """0 if all can be launched from, else 1; a line for each file."""
-    typed, market = _typed(given), Market.of(packaged())
-    outcomes = {path: _checked(path, typed, market) for path in given["words"]}
+    typed, supply = _typed(given), Supply.of(packaged())
+    outcomes = {path: _checked(path, typed, supply) for path in given["words"]}
     if as_json(given):
         found = [{"file": path, "ok": ok, "told": told} for path, (ok, told) in outcomes.items()]
         print(json.dumps(found, indent=2))
@@ -37,9 +37,9 @@ def check(given: Values, counter: Counter) -> int:
     return 0 if all(ok for ok, _ in outcomes.values()) else 1
 
 
-def _checked(path: str, typed: Given, market: Market) -> tuple[bool, str]:
+def _checked(path: str, typed: Given, supply: Supply) -> tuple[bool, str]:
     try:
-        return True, summary(read_file(text_of(path), typed), market)
+        return True, summary(read_file(text_of(path), typed), supply)
     except BadSpec as error:
         return False, error.message + (f" ({error.hint})" if error.hint else "")
     except Refused as error:

@@ -7,11 +7,11 @@ import pytest
 from broker.model.errors import BadSpec
 from broker.optimize.bundled import packaged
 from gateway.translate.skypilot import read
-from gateway.translate.skypilot_market import Market
 from gateway.translate.skypilot_run import Origin
+from gateway.translate.skypilot_supply import Supply
 from gateway.translate.skypilot_task import Translated, translate
 
-MARKET = Market.of(packaged())
+SUPPLY = Supply.of(packaged())
 ORIGIN = Origin(
     cwd="/home/ann/project",
     home="/home/ann",

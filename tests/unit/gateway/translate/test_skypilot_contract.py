@@ -22,7 +22,7 @@ from gateway.translate.skypilot_schema import (
     described,
 )
 from gateway.translate.skypilot_summary import summary
-from tests.unit.gateway.translate.tasks import MARKET
+from tests.unit.gateway.translate.tasks import SUPPLY
 
 CORPUS = Path(__file__).parents[3] / "tables" / "skypilot"
 FILES = sorted(CORPUS.glob("*.yaml"))
@@ -50,7 +50,7 @@ def test_the_schema_is_one() -> None:
 def test_a_file_of_the_corpus_fits_the_schema_and_is_told_in_one_line(file: Path) -> None:
     text = file.read_text("utf-8")
     assert fits(text)
-    assert "\n" not in summary(read_file(text), MARKET)
+    assert "\n" not in summary(read_file(text), SUPPLY)
 
 
 def given(tree: Any, schema: Schema, path: str = "") -> Iterator[str]:

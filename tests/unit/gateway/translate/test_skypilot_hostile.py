@@ -9,7 +9,7 @@ from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_sbatch import to_sbatch
 from gateway.translate.skypilot_summary import summary
 from gateway.translate.skypilot_yaml import written
-from tests.unit.gateway.translate.tasks import MARKET
+from tests.unit.gateway.translate.tasks import SUPPLY
 
 LONG = "9" * 5000
 REFUSED = (
@@ -49,7 +49,7 @@ TAKEN = (
 @pytest.mark.parametrize("text", TAKEN, ids=lambda text: text[:50])
 def test_what_is_taken_can_be_summed_up_sent_written_and_made_a_script(text: str) -> None:
     file = read_file(text)
-    assert summary(file, MARKET)
+    assert summary(file, SUPPLY)
     assert read_file(written(file.trees)).trees == file.trees
     json.dumps(file.trees, allow_nan=False)
     assert [to_sbatch(tree) for tree in file.trees]

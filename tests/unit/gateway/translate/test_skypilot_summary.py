@@ -6,7 +6,7 @@ import pytest
 
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_summary import summary
-from tests.unit.gateway.translate.tasks import MARKET
+from tests.unit.gateway.translate.tasks import SUPPLY
 
 CORPUS = Path(__file__).parents[3] / "tables" / "skypilot"
 
@@ -36,7 +36,7 @@ CORPUS = Path(__file__).parents[3] / "tables" / "skypilot"
     ],
 )
 def test_a_file_is_summed_up(name: str, line: str) -> None:
-    assert summary(read_file((CORPUS / f"{name}.yaml").read_text("utf-8")), MARKET) == line
+    assert summary(read_file((CORPUS / f"{name}.yaml").read_text("utf-8")), SUPPLY) == line
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_file_is_summed_up(name: str, line: str) -> None:
     ],
 )
 def test_what_stands_in_resources_is_in_the_line(resources: str, told: str) -> None:
-    parts = summary(read_file(f"resources: {resources}\nrun: x"), MARKET).split("; ")
+    parts = summary(read_file(f"resources: {resources}\nrun: x"), SUPPLY).split("; ")
     assert told in parts
     assert not any(part.startswith("refused") for part in parts)
 
 
 def test_a_service_is_told_to_be_run_once() -> None:
-    told = summary(read_file("service: {readiness_probe: /, replicas: 2}\nrun: x"), MARKET)
+    told = summary(read_file("service: {readiness_probe: /, replicas: 2}\nrun: x"), SUPPLY)
     assert told.split("; ")[1:] == ["a service, of which the task itself is run once", "run"]
 
 
@@ -113,7 +113,7 @@ def test_a_service_is_told_to_be_run_once() -> None:
 def test_what_no_machine_of_ec2_can_be_is_refused_with_the_reason(
     resources: str, told: str
 ) -> None:
-    line = summary(read_file(f"resources: {resources}\nrun: x"), MARKET)
+    line = summary(read_file(f"resources: {resources}\nrun: x"), SUPPLY)
     assert line.partition("refused at launch: ")[2] == told
 
 
@@ -147,5 +147,5 @@ def test_what_no_machine_of_ec2_can_be_is_refused_with_the_reason(
 def test_alternatives_that_are_dropped_are_named_with_the_reason(
     resources: str, what: str, left: str
 ) -> None:
-    parts = summary(read_file(f"resources: {resources}\nrun: x"), MARKET).split("; ")
+    parts = summary(read_file(f"resources: {resources}\nrun: x"), SUPPLY).split("; ")
     assert parts == [what, "run", f"left out: {left}"]

@@ -27,7 +27,7 @@ class Device(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class Supply:
     """What can be bought at all, at whatever price."""
 
     devices: Mapping[str, Device | None]
@@ -35,7 +35,7 @@ class Market:
     regions: frozenset[str]
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Market":
+    def of(cls, document: Mapping[str, Any]) -> "Supply":
         """Of the table that the package has (`broker.optimize.bundled.packaged`)."""
         types = document["types"]
         rows = zip(
@@ -67,23 +67,23 @@ class Absent:
     hint: str = ""
 
 
-def absent(one: Candidate, market: Market) -> Absent | None:
+def absent(one: Candidate, supply: Supply) -> Absent | None:
     """The first thing for which no machine of EC2 can be this alternative."""
     for look in LOOKS:
-        if (found := look(one, market)) is not None:
+        if (found := look(one, supply)) is not None:
             return found
     return None
 
 
-def _cloud(one: Candidate, _market: Market) -> Absent | None:
+def _cloud(one: Candidate, _supply: Supply) -> Absent | None:
     cloud = one.place.cloud
     return None if cloud in EC2 else Absent("infra", f"{cloud} is not served")
 
 
-def _region(one: Candidate, market: Market) -> Absent | None:
+def _region(one: Candidate, supply: Supply) -> Absent | None:
     region = one.place.unnamed().region
-    if region is not None and region not in market.regions:
-        return Absent("infra", f"{region} is no region of AWS", _meant(region, market.regions))
+    if region is not None and region not in supply.regions:
+        return Absent("infra", f"{region} is no region of AWS", _meant(region, supply.regions))
     zone = one.place.zone
     if zone is None or one.place.region is None or one.place.unnamed().zone is not None:
         return None
@@ -92,31 +92,31 @@ def _region(one: Candidate, market: Market) -> Absent | None:
     return Absent("infra", f"{zone} is not in {one.place.region}")
 
 
-def _type(one: Candidate, market: Market) -> Absent | None:
+def _type(one: Candidate, supply: Supply) -> Absent | None:
     name = one.instance_type
-    if name is None or name.lower() in market.devices:
+    if name is None or name.lower() in supply.devices:
         return None
-    return Absent("instance_type", f"{name} is no type of EC2", _meant(name, market.devices))
+    return Absent("instance_type", f"{name} is no type of EC2", _meant(name, supply.devices))
 
 
-def _gpus(one: Candidate, market: Market) -> Absent | None:
+def _gpus(one: Candidate, supply: Supply) -> Absent | None:
     asked = one.accelerators.choices if one.accelerators else ()
-    found = [why for gpu in asked if (why := _gpu(gpu, one.instance_type, market)) is not None]
+    found = [why for gpu in asked if (why := _gpu(gpu, one.instance_type, supply)) is not None]
     if not asked or len(found) < len(asked):
         return None
     return found[0] if len(found) == 1 else Absent(found[0].key, "; ".join(w.why for w in found))
 
 
-def _gpu(gpu: Gpu, kind: str | None, market: Market) -> Absent | None:
-    devices = market.having(gpu)
+def _gpu(gpu: Gpu, kind: str | None, supply: Supply) -> Absent | None:
+    devices = supply.having(gpu)
     if not devices:
         why = "EC2 has no TPUs" if gpu.name.lower().startswith(TPU) else f"EC2 has no {gpu.name}"
-        names = {one.name for one in market.devices.values() if one is not None}
+        names = {one.name for one in supply.devices.values() if one is not None}
         return Absent("accelerators", why, _meant(gpu.name, names))
     most = max(one.gpus for one in devices)
     if gpu.count > max(1, most):
         return Absent("accelerators", f"a machine has at most {most:g} {gpu.name}")
-    if kind is not None and market.devices[kind.lower()] not in devices:
+    if kind is not None and supply.devices[kind.lower()] not in devices:
         return Absent("accelerators", f"{kind} has no {gpu.name}")
     return None
 
@@ -128,21 +128,21 @@ def _meant(word: str, known: Iterable[str]) -> str:
     return f"did you mean {lower[found[0]]}?" if found else ""
 
 
-LOOKS: Sequence[Callable[[Candidate, Market], Absent | None]] = (_cloud, _region, _type, _gpus)
+LOOKS: Sequence[Callable[[Candidate, Supply], Absent | None]] = (_cloud, _region, _type, _gpus)
 """In this order: a region of another cloud says nothing where that cloud is named."""
 
 
-def rounded_up(one: Candidate, market: Market) -> Iterator[tuple[Gpu, int]]:
+def rounded_up(one: Candidate, supply: Supply) -> Iterator[tuple[Gpu, int]]:
     """Accelerators that no type has so many of, and the next number that one has."""
     for gpu in one.accelerators.choices if one.accelerators else ():
-        counts = [int(max(1, device.gpus)) for device in market.having(gpu)]
+        counts = [int(max(1, device.gpus)) for device in supply.having(gpu)]
         enough = [count for count in counts if count >= gpu.count]
         if enough and gpu.count not in counts:
             yield gpu, min(enough)
 
 
-def missing_gpus(one: Candidate, market: Market) -> Iterator[tuple[Gpu, str]]:
+def missing_gpus(one: Candidate, supply: Supply) -> Iterator[tuple[Gpu, str]]:
     """Accelerators of a set or list that EC2 does not have, where it has another of them."""
     for gpu in one.accelerators.choices if one.accelerators else ():
-        if (why := _gpu(gpu, one.instance_type, market)) is not None:
+        if (why := _gpu(gpu, one.instance_type, supply)) is not None:
             yield gpu, why.why
