@@ -17,7 +17,7 @@ from broker.model.boots import (
     FailedBoots,
     kind_of,
 )
-from broker.model.errors import Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, Denied, Unknown
 from broker.model.node import Node
 from broker.world import World
 
@@ -69,7 +69,7 @@ def due(world: World, now: int) -> list[ev.Event]:
 def decide_again(world: World, asked: BuyAgain, now: int) -> Decision:
     """Raises Denied, Unknown."""
     if not world.site.is_run_by(asked.by.uid):
-        raise Denied("Access/permission denied")
+        raise Denied(ACCESS_DENIED)
     names = [*world.boots] if asked.name is None else [asked.name]
     unknown = [name for name in names if name not in world.boots]
     if unknown:
