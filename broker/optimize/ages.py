@@ -25,7 +25,12 @@ def told(as_of: str, now: int, *, old_days: int = OLD_DAYS, what: str = PRICE) -
 
 def old(as_of: str, now: int, *, old_days: int = OLD_DAYS, what: str = PRICE) -> str:
     """The same of a figure that is old; "" where it is not, or no day is known."""
-    days = age_days(as_of, now) if as_of else None
+    return _old(as_of, now // DAY * DAY, old_days, what=what) if as_of else ""
+
+
+@lru_cache(maxsize=1024)
+def _old(as_of: str, now: int, old_days: int, *, what: str) -> str:
+    days = age_days(as_of, now)
     fresh = days is None or days <= old_days
     return "" if fresh else told(as_of, now, old_days=old_days, what=what)
 

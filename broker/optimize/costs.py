@@ -96,7 +96,12 @@ def moving(gib: int, source: str, target: str, *, known: Rates) -> int:
 
 def days(policy: BuyPolicy, region: str, known: Rates) -> str:
     """Of what day the oldest rate is that counts for a machine; "" where none does."""
-    items = [rates.GP3_GIB] * bool(policy.root_gib) + [rates.ADDRESS] * policy.public_address
+    return _days(bool(policy.root_gib), policy.public_address, region, known=known)
+
+
+@lru_cache(maxsize=1024)
+def _days(volume: bool, public: bool, region: str, *, known: Rates) -> str:
+    items = [rates.GP3_GIB] * volume + [rates.ADDRESS] * public
     return min((known.of(item, region).as_of for item in items), default="")
 
 

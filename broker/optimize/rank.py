@@ -103,17 +103,23 @@ def _cooled_last(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator
 
 
 def _candidates(asked: tuple[Query, ...], cool: Cooldown, now: int) -> Iterator[Candidate]:
-    """Single offers in the order of liking; a zone only once, whatever alternatives it meets."""
+    """Single offers in the order of liking."""
+    lines = _allowed_first(asked, cool, now)
+    for found, over in lines if len(asked) == 1 else _once(lines):
+        split = _split(asked[found.query], found, cool, now=now)
+        yield from split if over is None else (replace(one, cooling=over) for one in split)
+
+
+def _once(lines: Iterable[tuple[Found, Cooling | None]]) -> Iterator[tuple[Found, Cooling | None]]:
+    """A zone only once, whatever alternatives it meets."""
     told: dict[tuple[int, int], set[str]] = {}
-    for found, over in _allowed_first(asked, cool, now):
+    for found, over in lines:
         before = told.setdefault((found.market, found.row), set())
         zones = found.zones or ("",)
         fresh = tuple(zone for zone in zones if zone not in before)
         before.update(fresh)
         if fresh:
-            narrowed = found._replace(zones=fresh if found.zones else ())
-            split = _split(asked[found.query], narrowed, cool, now=now)
-            yield from split if over is None else (replace(one, cooling=over) for one in split)
+            yield found._replace(zones=fresh if found.zones else ()), over
 
 
 def _allowed_first(
@@ -182,11 +188,17 @@ class _Walk:
         seconds = query.seconds(self._weights[0])
         for number in query.order(self._market):
             shape = query.catalog.shapes[number]
-            if self._found or self._waiting:
-                yield from self._below(query.least(lines.price[lines.start[number]], seconds))
+            limit = query.least(lines.price[lines.start[number]], seconds)
+            if self._costs_less(limit):
+                yield from self._below(limit)
             if query.fits(shape) and boot_weight(shape) in self._weights:
                 self._put(number, lines.start[number])
         yield from self._below(None)
+
+    def _costs_less(self, limit: int) -> bool:
+        """Whether anything may: there are many shapes, and a generator for each is dear."""
+        found, waiting = self._found, self._waiting
+        return bool((waiting and waiting[0][0] < limit) or (found and found[0].liked < limit))
 
     def _below(self, limit: int | None) -> Iterator[Found]:
         """Everything that costs less, the cheapest first."""
@@ -244,22 +256,26 @@ class _Walk:
 
 def _split(query: Query, found: Found, cool: Cooldown, *, now: int) -> Iterator[Candidate]:
     """The line as single offers; of an on-demand one the zones that are open, if any is."""
-    market = MARKETS[found.market]
+    market, quiet = MARKETS[found.market], cool.quiet()
     for zones in query.catalog.lots(market, found.zones):
+        if quiet:
+            yield Candidate(found, _offer(query, found, zones))
+            continue
         refusals = _refusals(query, found, cool, zones=zones or ("",), now=now)
         open_zones = tuple(zone for zone in zones if refusals[zone] is None)
-        sold = query.catalog.offer(market, found.row, shape=found.shape, zones=open_zones or zones)
-        own = query.policy.features
-        offer = replace(sold, features=(*sold.features, *own)) if own else sold
         standing = None if None in refusals.values() else _soonest(refusals.values())
-        yield Candidate(found, offer, standing)
+        yield Candidate(found, _offer(query, found, open_zones or zones), standing)
+
+
+def _offer(query: Query, found: Found, zones: tuple[str, ...]) -> Offer:
+    market, own = MARKETS[found.market], query.policy.features
+    sold = query.catalog.offer(market, found.row, shape=found.shape, zones=zones)
+    return replace(sold, features=(*sold.features, *own)) if own else sold
 
 
 def _refusals(
     query: Query, found: Found, cool: Cooldown, *, zones: tuple[str, ...], now: int
 ) -> dict[str, Cooling | None]:
-    if cool.quiet():
-        return dict.fromkeys(zones)
     catalog = query.catalog
     shape, region = catalog.shapes[found.shape], catalog.regions[found.region].name
     market, nodes = MARKETS[found.market], query.need.nodes
