@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from typer import Typer
 
 INTERRUPTED = 130
+AS_OPTIONS = {
+    "--install-shell-completion": ("completion", "--install"),
+    "--uninstall-shell-completion": ("completion", "--uninstall"),
+}
+"""SkyPilot's spelling of verbs."""
 HELP = frozenset({"-h", "--help", "help"})
 TYPES: Mapping[str, Any] = {FLAG: bool, PAIR: bool, TEXT: str, NUMBER: int, MANY: list[str]}
 
@@ -190,6 +195,7 @@ def done(argv: Sequence[str]) -> int:
     if not argv or argv[0] in HELP:
         print(listing(""))
         return 0
+    argv = [*AS_OPTIONS.get(argv[0], argv[:1]), *argv[1:]]
     for words in _beginnings(argv):
         verb = BY_NAME.get(words)
         if verb is not None:

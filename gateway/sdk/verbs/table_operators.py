@@ -187,6 +187,16 @@ OPERATORS = (
         "operators:db_check",
         "Read all of the database and say what is wrong with it. Exits 1 if something is.",
     ),
+    Verb(
+        "completion",
+        "completing:completion",
+        "Completion for bash, zsh or fish; without SHELL for yours.",
+        "[SHELL]",
+        (
+            Opt("--install", FLAG, "Put it where the shell looks (zsh: says the line)."),
+            Opt("--uninstall", FLAG, "Take it away from there."),
+        ),
+    ),
     Verb("version", "operators:version", "Versions of SkyPurza and of the Slurm it presents."),
 )
 GROUPS = {
