@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "accelerators": ("list_accelerators",),
-    "api": (*("api_cancel", "api_info", "api_server_logs", "api_start", "api_status", "api_stop"),),
+    "api": ("api_cancel", "api_info", "api_server_logs", "api_start", "api_status", "api_stop"),
     "asked": ("RequestId",),
     "dags": ("Dag", "DagExecution"),
     "records": ("ClusterStatus", "JobStatus", "ManagedJobStatus", "StatusRefreshMode"),

@@ -1,15 +1,16 @@
 """Accelerators for programs, as `sky.list_accelerators` (0.14) tells them."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from accounting.rates import MICRO
 from broker.model.errors import Refused
 from gateway.sdk.client import Json
 from gateway.sdk.sky import service
 
-DOLLAR = 1_000_000
-UNKNOWN = float("nan")
+UNKNOWN = math.nan
 
 
 class InstanceTypeInfo(NamedTuple):
@@ -48,10 +49,9 @@ def list_accelerators(
     pattern = re.compile(name_filter or "", 0 if case_sensitive else re.IGNORECASE)
     found: dict[str, list[InstanceTypeInfo]] = {}
     for row in rows:
-        count = row["count"] if row["fraction"] == 1 else row["fraction"]
-        if pattern.search(row["gpu"]) and quantity_filter in {None, count}:
+        if pattern.search(row["gpu"]) and quantity_filter in {None, _count(row)}:
             infos = [_info(row, prices) for prices in _regions(row["prices"], each=all_regions)]
-            priced = [one for one in infos if not require_price or one.price == one.price]
+            priced = [one for one in infos if not (require_price and math.isnan(one.price))]
             found.setdefault(row["gpu"], []).extend(priced)
     return {name: infos for name, infos in found.items() if infos}
 
@@ -64,13 +64,18 @@ def _regions(prices: Sequence[Json], *, each: bool) -> list[list[Json]]:
     return [[one for one in prices if one["region"] == region] for region in regions]
 
 
+def _count(row: Json) -> float:
+    """A part of one, where a machine has no whole."""
+    return float(row["count"] if row["fraction"] == 1 else row["fraction"])
+
+
 def _info(row: Json, prices: Sequence[Json]) -> InstanceTypeInfo:
-    told = {one["market"]: one["micro_usd_per_hour"] / DOLLAR for one in prices}
+    told = {one["market"]: one["micro_usd_per_hour"] / MICRO for one in prices}
     return InstanceTypeInfo(
         cloud="AWS",
         instance_type=row["instance_type"],
         accelerator_name=row["gpu"],
-        accelerator_count=row["count"] if row["fraction"] == 1 else row["fraction"],
+        accelerator_count=_count(row),
         cpu_count=row["cpus"],
         device_memory=row["gpu_gb"],
         memory=row["mem_mib"] / 1024,

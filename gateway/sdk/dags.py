@@ -52,7 +52,8 @@ class Dag(Generic[T]):
 
     def add_edge(self, op1: T, op2: T) -> None:
         """The second waits for the first. Raises Refused for a task that is not in it."""
-        self._place(op1), self._place(op2)
+        for one in (op1, op2):
+            self._place(one)
         self._edges.append((op1, op2))
 
     def _place(self, task: T) -> int:

@@ -2,14 +2,13 @@
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from broker.model.errors import Refused, Unknown
-from gateway.sdk import clusters, managed
+from gateway.sdk import clusters, managed, pools
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
 from gateway.sdk.follow import LOOK_AGAIN, UNFINISHED, Follower, Which, logs_status
@@ -19,7 +18,6 @@ from gateway.sdk.sending import make_folders
 from gateway.sdk.sky import Tasks, body_of, lines_of, service, tasks_of, text_of
 from gateway.sdk.sky import exec as run_on
 from gateway.sdk.synced import synced
-from gateway.sdk.verbs import pools
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_yaml import written
 
@@ -219,7 +217,7 @@ def pool_apply(
         body, count = body_of(replace(one, others=plain)), usual if workers is None else workers
     if count is None:
         raise Refused("a pool needs a task, or a number of workers", hint="workers=2")
-    deque(pools.applied(service(), pool_name, count, body=body), maxlen=0)
+    pools.scale(service(), pool_name, count, body=body, say=lambda _: None)
     return RequestId.done(None)
 
 
@@ -241,8 +239,7 @@ def pool_down(
     names = _listed(pool_names) or (list(pools.workers(client)) if all else [])
     if not names and not all:
         raise Refused("no pool named", hint="pool_names or all")
-    for one in [one for name in names for one in pools.must_have(client, name)]:
-        client.persist(f"/v1/clusters/{one['name']}/down")
+    pools.end(client, names)
     return RequestId.done(None)
 
 
@@ -256,7 +253,8 @@ def pool_tail_logs(
 ) -> None:
     """What a worker's setup said, of the first without a number. Raises Unknown."""
     client = service()
-    number = pools.first_of(client, pool_name) if worker_id is None else worker_id
+    first = pools.must_have(client, pool_name)[0]
+    number = pools.number_of(first) if worker_id is None else worker_id
     wanted = pools.setup_of(client, pool_name, number)
     text_of(client, wanted, stream_of(output_stream), follow=follow, tail=tail)
 
@@ -271,9 +269,8 @@ def pool_sync_down_logs(
 ) -> None:
     """Copies what their setups said into a folder, of all workers where none is named."""
     client = service()
-    names = [one["name"] for one in pools.must_have(client, pool_name)]
-    numbers = worker_ids or [int(name.rpartition("-")[2]) for name in names]
-    for number in numbers:
+    every = map(pools.number_of, pools.must_have(client, pool_name))
+    for number in worker_ids or every:
         wanted = pools.setup_of(client, pool_name, number)
         start = Path(local_dir).expanduser() / f"{pool_name}-{number}"
         synced(client, wanted, state_of(client, wanted), start=start)
