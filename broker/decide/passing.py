@@ -165,13 +165,9 @@ def _pending_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
 
 def _active_due(world: World, job: Job, now: int) -> list[ev.JobEvent]:
     """A job far beyond its limit: its node should have ended it."""
-    if job.time_limit == UNLIMITED or job.started is None:
+    if job.time_limit == UNLIMITED or life(job) is not Life.RUNNING:
         return []
-    stood = job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
-    last = job.started + stood + int(job.time_limit) + over_of(world.site, job.partition)
-    if life(job) is not Life.RUNNING:
-        return []
-    if now < last:
+    if job.ran(now) < int(job.time_limit) + over_of(world.site, job.partition):
         near = near_limit(job, now) if job.spec.mail_types else None
         return [] if near is None else [near]
     return [

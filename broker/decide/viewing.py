@@ -102,7 +102,7 @@ class Viewing:
         for job_id, share in self._world.holders.get(name, {}).items():
             job = self._world.jobs[job_id]
             limit = FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
-            ends.append(((job.started or now) + limit, share))
+            ends.append((now + limit - job.ran(now), share))
         return ends
 
     def keeper(self, now: int) -> Keeper:

@@ -351,6 +351,16 @@ class Job:
             return 0
         return max(0, self.started - self.eligible)
 
+    def ran(self, now: int) -> int:
+        """Seconds of its limit that are used up by then.
+
+        They stand still while its machines are made ready, and while it is suspended.
+        """
+        if self.started is None or self.configuring:
+            return 0
+        until = now if self.suspended_at is None else self.suspended_at
+        return max(0, until - self.started - self.suspended_for)
+
     @property
     def completing(self) -> bool:
         return self.flags is not PLAIN and JobFlag.COMPLETING in self.flags

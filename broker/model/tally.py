@@ -148,13 +148,13 @@ def starting(job: Job, tres: Tres, *, billing: int) -> Used:
 
 def _holding(job: Job, held: Counts) -> Used:
     """Its time stands still while its machines are made ready, and while it is suspended."""
-    limit, started = _limit(job), job.started or 0
+    limit = _limit(job)
     if job.configuring or job.started is None:
         return _standing(held, used=0, left=limit)
     if job.suspended_at is not None:
-        used = job.suspended_at - started - job.suspended_for
+        used = job.ran(job.suspended_at)
         return _standing(held, used=used, left=max(0, limit - used))
-    begun = started + job.suspended_for
+    begun = job.started + job.suspended_for
     return Used(
         queued=1,
         running=1,

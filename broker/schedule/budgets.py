@@ -60,18 +60,11 @@ def worst(job: Job, budget: Budget, rate: int, *, now: int, over: int) -> int:
 
 
 def seconds_left(job: Job, budget: Budget, *, now: int, over: int) -> int:
-    """How long it may run at most, `over` beyond its limit; without a limit the window out.
-
-    The time of a job whose machines are made ready, or that is suspended, stands still.
-    """
+    """How long it may run at most, `over` beyond its limit; without a limit the window out."""
     if job.time_limit == UNLIMITED:
         until = ends(budget, now)
         return MONTH if until is None else until - now
-    left = int(job.time_limit)
-    if job.shares and not job.configuring and job.started is not None:
-        stopped = now if job.suspended_at is None else job.suspended_at
-        left -= stopped - job.started - job.suspended_for
-    return max(0, left) + over
+    return max(0, int(job.time_limit) - job.ran(now)) + over
 
 
 def over_of(site: Site, partition: str) -> int:
