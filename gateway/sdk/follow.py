@@ -124,7 +124,9 @@ class Follower:
     def _copy(self, state: Json, which: Which, tail: int | None) -> bool:
         """Copies what is new; whether there was any file."""
         paths = state["texts"]
-        if not self._texts and paths:
+        if not paths:  # it waits, for the first time or again
+            return False
+        if not self._texts:
             if self.only is not None and not 0 <= self.only < len(paths):
                 raise Unknown(f"it runs on {len(paths)} nodes, 0 is the head: no node {self.only}")
             self._texts = of_nodes(len(paths), self.only)

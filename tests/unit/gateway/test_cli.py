@@ -201,6 +201,26 @@ def test_a_run_is_followed_from_the_queue_to_its_end(tmp_path: Path) -> None:
     assert (ended["status"], own_status(ended), logs_status(ended)) == ("SUCCEEDED", 0, 0)
 
 
+@pytest.mark.parametrize("here", [True, False])
+def test_a_job_that_waits_again_is_followed_into_its_next_attempt(
+    tmp_path: Path, here: bool
+) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.write_bytes(b"all of it")
+    second.write_bytes(b"all of it")
+    service = Service(
+        {**job("RUNNING"), "attempt": 1, "texts": [str(first)]},
+        {**job("PENDING"), "attempt": 1},
+        {**job("COMPLETED", over=True), "attempt": 2, "texts": [str(second)]},
+    )
+    service.here = here
+    told: list[str] = []
+    out = io.BytesIO()
+    Follower(service, out, say=told.append, sleep=lambda _: None).follow(Which(5))
+    assert out.getvalue() == b"all of it" * 2
+    assert told[-1] == "attempt 2:"
+
+
 def test_a_job_that_ends_before_its_run_is_told(tmp_path: Path) -> None:
     service = Service(job("CANCELLED", run("PENDING"), over=True))
     with pytest.raises(Conflict, match="job 5 ended CANCELLED before the run did"):
