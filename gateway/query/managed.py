@@ -13,7 +13,8 @@ from accounting.limits import NO_LIMITS, Limits
 from accounting.tres import memory_text
 from gateway.query.assocs import Row, qos_ids, tree
 from gateway.query.context import Context
-from gateway.query.reports import Field, nothing
+from gateway.query.managedheads import Values, columns
+from gateway.query.reports import Field
 from gateway.query.tresnames import split
 from sbatch_shim.grammar.values import show_long
 
@@ -85,50 +86,45 @@ def parent_of(row: Row) -> str:
     return "" if row.user or row.account.name == "root" else row.account.parent
 
 
-# name, headline, width, value: of an association, wherever it is shown
-ROW_COLUMNS: tuple[tuple[str, str, int, Callable[[Row], str]], ...] = (
-    ("Account", "Account", 10, lambda row: row.account.name),
-    ("User", "User", 10, lambda row: row.user.user if row.user else ""),
-    ("Partition", "Partition", 10, lambda row: (row.user.partition or "") if row.user else ""),
-    ("Fairshare", "Share", 9, lambda row: shares_text(row.shares)),
-    ("Share", "Share", 9, lambda row: shares_text(row.shares)),
-    ("Priority", "Priority", 10, lambda row: _text(holder(row).priority)),
-    ("GrpJobs", "GrpJobs", 7, _limit("grp_jobs")),
-    ("GrpTRES", "GrpTRES", 13, _limit("grp_tres")),
-    ("GrpSubmitJobs", "GrpSubmit", 9, _limit("grp_submit_jobs")),
-    ("GrpWall", "GrpWall", 11, _limit("grp_wall")),
-    ("GrpTRESMins", "GrpTRESMins", 13, _limit("grp_tres_mins")),
-    ("GrpTRESRunMins", "GrpTRESRunMins", 13, _limit("grp_tres_run_mins")),
-    ("GrpJobsAccrue", "GrpJobsAccrue", 13, _limit("grp_jobs_accrue")),
-    ("GrpNodes", "GrpNodes", 8, _one("grp_tres", "node")),
-    ("GrpCPUs", "GrpCPUs", 8, _one("grp_tres", "cpu")),
-    ("GrpMem", "GrpMem", 7, _one("grp_tres", "mem")),
-    ("GrpCPUMins", "GrpCPUMins", 11, _one("grp_tres_mins", "cpu")),
-    ("MaxJobs", "MaxJobs", 7, _limit("max_jobs")),
-    ("MaxTRES", "MaxTRES", 13, _limit("max_tres_per_job")),
-    ("MaxTRESPerJob", "MaxTRES", 13, _limit("max_tres_per_job")),
-    ("MaxTRESPerNode", "MaxTRESPerNode", 14, _limit("max_tres_per_node")),
-    ("MaxSubmitJobs", "MaxSubmit", 9, _limit("max_submit_jobs")),
-    ("MaxWallDurationPerJob", "MaxWall", 11, _limit("max_wall")),
-    ("MaxTRESMinsPerJob", "MaxTRESMins", 13, _limit("max_tres_mins_per_job")),
-    ("MaxJobsAccrue", "MaxJobsAccrue", 13, _limit("max_jobs_accrue")),
-    ("MaxNodes", "MaxNodes", 8, _one("max_tres_per_job", "node")),
-    ("MaxCPUs", "MaxCPUs", 8, _one("max_tres_per_job", "cpu")),
-    ("MaxCPUMins", "MaxCPUMins", 11, _one("max_tres_mins_per_job", "cpu")),
-    ("QOS", "QOS", 20, lambda row: ",".join(row.qos)),
-    ("QOSLevel", "QOS", 20, lambda row: ",".join(row.qos)),
-    ("DefaultQOS", "Def QOS", 9, lambda row: row.default_qos),
-    ("ID", "ID", 6, lambda row: str(row.id)),
-    ("LFT", "LFT", 6, lambda row: str(row.span[0])),
-    ("RGT", "RGT", 6, lambda row: str(row.span[1])),
-    ("ParentID", "ParentID", 8, lambda row: str(row.parent)),
-    ("QOSRAW", "QOS_RAW", 10, lambda row: ",".join(map(str, row.qos_ids))),
-    ("ParentName", "ParentName", 10, parent_of),
-    ("GrpCPURunMins", "GrpCPURunMins", 15, _one("grp_tres_run_mins", "cpu")),
-    ("Lineage", "Lineage", -20, nothing),
-    ("Comment", "Comment", 20, lambda row: holder(row).comment),
-    ("Flags", "Flags", 20, nothing),
-)
+ROW: Values[Row] = {
+    "Account": lambda row: row.account.name,
+    "User": lambda row: row.user.user if row.user else "",
+    "Partition": lambda row: (row.user.partition or "") if row.user else "",
+    "Share": lambda row: shares_text(row.shares),
+    "Priority": lambda row: _text(holder(row).priority),
+    "GrpJobs": _limit("grp_jobs"),
+    "GrpTRES": _limit("grp_tres"),
+    "GrpSubmit": _limit("grp_submit_jobs"),
+    "GrpWall": _limit("grp_wall"),
+    "GrpTRESMins": _limit("grp_tres_mins"),
+    "GrpTRESRunMins": _limit("grp_tres_run_mins"),
+    "GrpJobsAccrue": _limit("grp_jobs_accrue"),
+    "GrpNodes": _one("grp_tres", "node"),
+    "GrpCPUs": _one("grp_tres", "cpu"),
+    "GrpMem": _one("grp_tres", "mem"),
+    "GrpCPUMins": _one("grp_tres_mins", "cpu"),
+    "MaxJobs": _limit("max_jobs"),
+    "MaxTRES": _limit("max_tres_per_job"),
+    "MaxTRESPerNode": _limit("max_tres_per_node"),
+    "MaxSubmit": _limit("max_submit_jobs"),
+    "MaxWall": _limit("max_wall"),
+    "MaxTRESMins": _limit("max_tres_mins_per_job"),
+    "MaxJobsAccrue": _limit("max_jobs_accrue"),
+    "MaxNodes": _one("max_tres_per_job", "node"),
+    "MaxCPUs": _one("max_tres_per_job", "cpu"),
+    "MaxCPUMins": _one("max_tres_mins_per_job", "cpu"),
+    "QOS": lambda row: ",".join(row.qos),
+    "Def QOS": lambda row: row.default_qos,
+    "ID": lambda row: str(row.id),
+    "LFT": lambda row: str(row.span[0]),
+    "RGT": lambda row: str(row.span[1]),
+    "ParentID": lambda row: str(row.parent),
+    "QOS_RAW": lambda row: ",".join(map(str, row.qos_ids)),
+    "ParentName": parent_of,
+    "GrpCPURunMins": _one("grp_tres_run_mins", "cpu"),
+    "Comment": lambda row: holder(row).comment,
+}
+"""Of an association, wherever it is shown."""
 
 
 def _of(get: Callable[[Row], str]) -> Callable[[Any], str]:
@@ -136,21 +132,18 @@ def _of(get: Callable[[Row], str]) -> Callable[[Any], str]:
     return lambda record: "" if record.row is None else get(record.row)
 
 
+OF_ROW: Values[Any] = {header: _of(get) for header, get in ROW.items()}
+
+
 def associations(cluster: str, indented: bool = False) -> tuple[Field[Row], ...]:
     """Columns of `show assoc`; `indented` shows the tree in the accounts."""
-    fields: list[Field[Row]] = [Field("Cluster", "Cluster", 10, lambda _: cluster)]
-    for name, header, width, get in ROW_COLUMNS:
-        deep = indented and name == "Account"
-        fields.append(Field(name, header, -20 if deep else width, _stepped(get) if deep else get))
-    return tuple(fields)
+    own: Values[Row] = {"Cluster": lambda _: cluster, **ROW}
+    if not indented:
+        return columns(own)
+    return columns({**own, "Account": lambda row: " " * row.depth + row.account.name}, TREE)
 
 
-def _stepped(get: Callable[[Row], str]) -> Callable[[Row], str]:
-    return lambda row: " " * _depth(row) + get(row)
-
-
-def _depth(row: Row) -> int:
-    return row.depth
+TREE = ("Account", -20)
 
 
 def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Field[User], ...]:
@@ -163,15 +156,15 @@ def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Fiel
     def held(user: User) -> str:
         return ",".join(sorted(coordinated(book, user.name))) if coordinators else ""
 
-    return (
-        Field("User", "User", 10, lambda user: user.name),
-        Field("DefaultAccount", "Def Acct", 10, lambda user: user.account),
-        Field("DefaultWCKey", "Def WCKey", 10, wckey),
-        Field("AdminLevel", "Admin", 9, lambda user: user.admin),
-        Field("Coordinators", "Coord Accounts", 20, held),
-        Field("Cluster", "Cluster", 10, lambda user: cluster if user.row else ""),
-        *(Field(n, h, w, _of(get)) for n, h, w, get in ROW_COLUMNS if n != "User"),
-    )
+    own: Values[User] = {
+        "User": lambda user: user.name,
+        "Def Acct": lambda user: user.account,
+        "Def WCKey": wckey,
+        "Admin": lambda user: user.admin,
+        "Coord Accounts": held,
+        "Cluster": lambda user: cluster if user.row else "",
+    }
+    return columns({**OF_ROW, **own})
 
 
 def accounts(cluster: str, *, coordinators: bool = False) -> tuple[Field[Owned], ...]:
@@ -180,14 +173,14 @@ def accounts(cluster: str, *, coordinators: bool = False) -> tuple[Field[Owned],
     def held(one: Owned) -> str:
         return ",".join(one.account.coordinators) if coordinators else ""
 
-    return (
-        Field("Account", "Account", 10, lambda one: one.account.name),
-        Field("Description", "Descr", 20, lambda one: one.account.description),
-        Field("Organization", "Org", 20, lambda one: one.account.organization),
-        Field("Coordinators", "Coord Accounts", 20, held),
-        Field("Cluster", "Cluster", 10, lambda one: cluster if one.row else ""),
-        *(Field(n, h, w, _of(get)) for n, h, w, get in ROW_COLUMNS if n != "Account"),
-    )
+    own: Values[Owned] = {
+        "Account": lambda one: one.account.name,
+        "Descr": lambda one: one.account.description,
+        "Org": lambda one: one.account.organization,
+        "Coord Accounts": held,
+        "Cluster": lambda one: cluster if one.row else "",
+    }
+    return columns({**OF_ROW, **own})
 
 
 def _qos(name: str) -> Callable[[Qos], str]:
@@ -207,70 +200,68 @@ def _exempt(qos: Qos) -> str:
     return "" if qos.exempt_time is None else show_long(qos.exempt_time)
 
 
-QOS: tuple[Field[Qos], ...] = (
-    Field("Name", "Name", 10, lambda qos: qos.name),
-    Field("Priority", "Priority", 10, lambda qos: str(qos.priority)),
-    Field("GraceTime", "GraceTime", 10, lambda qos: show_long(qos.grace_time)),
-    Field("Preempt", "Preempt", 10, lambda qos: ",".join(qos.preempt)),
-    Field("PreemptExemptTime", "PreemptExemptTime", 19, _exempt),
-    Field("PreemptMode", "PreemptMode", 11, lambda qos: qos.preempt_mode),
-    Field("Flags", "Flags", 40, lambda qos: ",".join(sorted(qos.flags))),
-    Field("UsageThreshold", "UsageThres", 10, lambda qos: _factor(qos.usage_threshold)),
-    Field("UsageFactor", "UsageFactor", 11, lambda qos: _factor(qos.usage_factor)),
-    Field("LimitFactor", "LimitFactor", 11, lambda qos: _factor(qos.limit_factor)),
-    Field("GrpTRES", "GrpTRES", 13, _qos("grp_tres")),
-    Field("GrpTRESMins", "GrpTRESMins", 13, _qos("grp_tres_mins")),
-    Field("GrpTRESRunMins", "GrpTRESRunMins", 14, _qos("grp_tres_run_mins")),
-    Field("GrpJobs", "GrpJobs", 7, _qos("grp_jobs")),
-    Field("GrpSubmitJobs", "GrpSubmit", 9, _qos("grp_submit_jobs")),
-    Field("GrpWall", "GrpWall", 11, _qos("grp_wall")),
-    Field("MaxTRES", "MaxTRES", 13, _qos("max_tres_per_job")),
-    Field("MaxTRESPerJob", "MaxTRES", 13, _qos("max_tres_per_job")),
-    Field("MaxTRESPerNode", "MaxTRESPerNode", 14, _qos("max_tres_per_node")),
-    Field("MaxTRESMinsPerJob", "MaxTRESMins", 13, _qos("max_tres_mins_per_job")),
-    Field("MaxWall", "MaxWall", 11, _qos("max_wall")),
-    Field("MaxWallDurationPerJob", "MaxWall", 11, _qos("max_wall")),
-    Field("MaxTRESPerUser", "MaxTRESPU", 13, _qos("max_tres_per_user")),
-    Field("MaxTRESPU", "MaxTRESPU", 13, _qos("max_tres_per_user")),
-    Field("MaxJobsPerUser", "MaxJobsPU", 9, _qos("max_jobs")),
-    Field("MaxJobsPU", "MaxJobsPU", 9, _qos("max_jobs")),
-    Field("MaxSubmitJobsPerUser", "MaxSubmitPU", 11, _qos("max_submit_jobs")),
-    Field("MaxSubmitPU", "MaxSubmitPU", 11, _qos("max_submit_jobs")),
-    Field("MaxTRESPerAccount", "MaxTRESPA", 13, _qos("max_tres_per_account")),
-    Field("MaxTRESPA", "MaxTRESPA", 13, _qos("max_tres_per_account")),
-    Field(
-        "MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, _qos("max_tres_run_mins_per_account")
-    ),
-    Field("MaxTRESRunMinsPA", "MaxTRESRunMinsPA", 15, _qos("max_tres_run_mins_per_account")),
-    Field("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, _qos("max_tres_run_mins_per_user")),
-    Field("MaxTRESRunMinsPU", "MaxTRESRunMinsPU", 15, _qos("max_tres_run_mins_per_user")),
-    Field("GrpJobsAccrue", "GrpJobsAccrue", 13, _qos("grp_jobs_accrue")),
-    Field("MinPrioThreshold", "MinPrioThres", 12, _qos("min_prio_threshold")),
-    Field("MaxJobsPerAccount", "MaxJobsPA", 9, _qos("max_jobs_per_account")),
-    Field("MaxJobsPA", "MaxJobsPA", 9, _qos("max_jobs_per_account")),
-    Field("MaxSubmitJobsPerAccount", "MaxSubmitPA", 11, _qos("max_submit_jobs_per_account")),
-    Field("MaxSubmitPA", "MaxSubmitPA", 11, _qos("max_submit_jobs_per_account")),
-    Field("MinTRES", "MinTRES", 13, _qos("min_tres_per_job")),
-    Field("MinTRESPerJob", "MinTRES", 13, _qos("min_tres_per_job")),
-    Field("GrpCPURunMins", "GrpCPURunMins", 15, _one_of("grp_tres_run_mins", "cpu")),
-    Field("MaxCPUsPerUser", "MaxCPUsPU", 9, _one_of("max_tres_per_user", "cpu")),
-    Field("MaxNodesPerUser", "MaxNodesPU", 10, _one_of("max_tres_per_user", "node")),
-    Field("Description", "Descr", 20, lambda qos: qos.description),
-    Field("ID", "ID", 6, nothing),
-)
+QOS: Values[Qos] = {
+    "Name": lambda qos: qos.name,
+    "Priority": lambda qos: str(qos.priority),
+    "GraceTime": lambda qos: show_long(qos.grace_time),
+    "Preempt": lambda qos: ",".join(qos.preempt),
+    "PreemptExemptTime": _exempt,
+    "PreemptMode": lambda qos: qos.preempt_mode,
+    "Flags": lambda qos: ",".join(sorted(qos.flags)),
+    "UsageThres": lambda qos: _factor(qos.usage_threshold),
+    "UsageFactor": lambda qos: _factor(qos.usage_factor),
+    "LimitFactor": lambda qos: _factor(qos.limit_factor),
+    "GrpTRES": _qos("grp_tres"),
+    "GrpTRESMins": _qos("grp_tres_mins"),
+    "GrpTRESRunMins": _qos("grp_tres_run_mins"),
+    "GrpJobs": _qos("grp_jobs"),
+    "GrpSubmit": _qos("grp_submit_jobs"),
+    "GrpWall": _qos("grp_wall"),
+    "MaxTRES": _qos("max_tres_per_job"),
+    "MaxTRESPerNode": _qos("max_tres_per_node"),
+    "MaxTRESMins": _qos("max_tres_mins_per_job"),
+    "MaxWall": _qos("max_wall"),
+    "MaxTRESPU": _qos("max_tres_per_user"),
+    "MaxJobs": _qos("max_jobs"),
+    "MaxJobsPU": _qos("max_jobs"),
+    "MaxSubmit": _qos("max_submit_jobs"),
+    "MaxSubmitPU": _qos("max_submit_jobs"),
+    "MaxTRESPA": _qos("max_tres_per_account"),
+    "MaxTRESRunMinsPA": _qos("max_tres_run_mins_per_account"),
+    "MaxTRESRunMinsPU": _qos("max_tres_run_mins_per_user"),
+    "GrpJobsAccrue": _qos("grp_jobs_accrue"),
+    "MinPrioThres": _qos("min_prio_threshold"),
+    "MaxJobsPA": _qos("max_jobs_per_account"),
+    "MaxSubmitPA": _qos("max_submit_jobs_per_account"),
+    "MinTRES": _qos("min_tres_per_job"),
+    "MinCPUs": _one_of("min_tres_per_job", "cpu"),
+    "MaxCPUs": _one_of("max_tres_per_job", "cpu"),
+    "MaxNodes": _one_of("max_tres_per_job", "node"),
+    "MaxCPUMins": _one_of("max_tres_mins_per_job", "cpu"),
+    "MaxCPURunMinsPU": _one_of("max_tres_run_mins_per_user", "cpu"),
+    "GrpCPUs": _one_of("grp_tres", "cpu"),
+    "GrpNodes": _one_of("grp_tres", "node"),
+    "GrpMem": _one_of("grp_tres", "mem"),
+    "GrpCPUMins": _one_of("grp_tres_mins", "cpu"),
+    "GrpCPURunMins": _one_of("grp_tres_run_mins", "cpu"),
+    "MaxCPUsPU": _one_of("max_tres_per_user", "cpu"),
+    "MaxNodesPU": _one_of("max_tres_per_user", "node"),
+    "Descr": lambda qos: qos.description,
+}
 
 
 def qos_columns(book: Book) -> tuple[Field[Qos], ...]:
     """Columns of `show qos`, with the numbers that the QOS of this book have."""
     ids = qos_ids(book)
-    own: Field[Qos] = Field("ID", "ID", 6, lambda qos: str(ids.get(qos.name, "")))
-    return (*(one for one in QOS if one.name != "ID"), own)
+    return columns({**QOS, "ID": lambda qos: str(ids.get(qos.name, ""))})
 
 
-TRES: tuple[Field[tuple[str, int]], ...] = (
-    Field("Type", "Type", 8, lambda one: split(one[0])[0]),
-    Field("Name", "Name", 15, lambda one: split(one[0])[1]),
-    Field("ID", "ID", 6, lambda one: str(one[1])),
+TRES: tuple[Field[tuple[str, int]], ...] = columns(
+    {
+        "Type": lambda one: split(one[0])[0],
+        "Name": lambda one: split(one[0])[1],
+        "ID": lambda one: str(one[1]),
+    }
 )
 
 # ---------------------------------------------------------------- records

@@ -44,23 +44,18 @@ class Style:
     """Whether a line of dashes stands below the headline."""
 
 
-def fields_of(
-    text: str, known: Sequence[Field[R]], others: Sequence[Field[R]] = ()
-) -> list[Field[R]]:
-    """The columns of a format, `others` where none of `known` is called so.
+def fields_of(text: str, known: Sequence[Field[R]]) -> list[Field[R]]:
+    """The columns of a format. Raises UnknownFieldError.
 
-    Of a word that stands there twice the latter counts. Raises UnknownFieldError.
+    Of a word that stands there twice the latter counts.
     """
     words = {word.lower(): word for word in reversed(text.split(",")) if word}
-    return [_field(word, known, others) for word in reversed(words.values())]
+    return [_field(word, known) for word in reversed(words.values())]
 
 
-def _field(word: str, known: Sequence[Field[R]], others: Sequence[Field[R]]) -> Field[R]:
+def _field(word: str, known: Sequence[Field[R]]) -> Field[R]:
     name, percent, size = word.partition("%")
-    try:
-        found = find(name, known)
-    except UnknownFieldError:
-        found = find(name, others)
+    found = find(name, known)
     if not percent:
         return found
     width = width_of(size.removeprefix("-"))

@@ -18,7 +18,7 @@ from gateway.api.programs.sacctmgr_rows import (
 )
 from gateway.api.wire import Answer
 from gateway.query import managed, managedelse
-from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.translate.bookorder import UNKNOWN_CONDITION
 from sbatch_shim.grammar.instants import InstantError, read_instant
 
@@ -125,24 +125,12 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
 
 def _table(asked: Asked, known: Sequence[Field[Any]], *, usual: str, rows: Iterable[Any]) -> Answer:
     try:
-        fields = fields_of(asked.format or usual, known, tuple(_of_others(asked)))
+        fields = fields_of(asked.format or usual, known)
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
     if not fields:
         raise fail(BAD_FIELD.format(""))
     return Answer(out=table(fields, rows, style_of(asked.options)))
-
-
-def _of_others(asked: Asked) -> Iterable[Field[Any]]:
-    """Columns that other entities have: every entity takes them and leaves them empty (22.05)."""
-    cluster = asked.ctx.site.cluster
-    for columns in (
-        managed.associations(cluster),
-        managed.users(cluster, asked.book),
-        managed.accounts(cluster),
-        managed.QOS,
-    ):
-        yield from (replace(one, get=nothing) for one in columns)
 
 
 PLACE = "Cluster,Account,User,Partition"
@@ -197,7 +185,7 @@ def _show_qos(asked: Asked) -> Answer:
 
 
 def _show_tres(asked: Asked) -> Answer:
-    return _table(asked, managed.TRES, usual="Type,Name,ID", rows=tres_of(asked))
+    return _table(asked, managed.TRES, usual="Type,Name%15,ID", rows=tres_of(asked))
 
 
 def _show_clusters(asked: Asked) -> Answer:
@@ -270,9 +258,9 @@ def _show_wckeys(asked: Asked) -> Answer:
     return _table(asked, known, usual=managedelse.WCKEY, rows=rows)
 
 
-def _empty(known: Sequence[Field[Any]], usual: str) -> View:
+def _empty(usual: str) -> View:
     def view(asked: Asked) -> Answer:
-        return _table(asked, known, usual=usual, rows=())
+        return _table(asked, managedelse.NONE, usual=usual, rows=())
 
     return view
 
@@ -315,7 +303,7 @@ ENTITIES = (
         "node",
         ("node", "start", "end", "states", "user", "reason", "event"),
     ),
-    Entity("federation", 1, _empty(managedelse.FEDERATIONS, managedelse.FEDERATION)),
+    Entity("federation", 1, _empty(managedelse.FEDERATION)),
     Entity(
         "instance",
         1,
@@ -328,14 +316,14 @@ ENTITIES = (
     Entity(
         "resource",
         4,
-        _empty(managedelse.RESOURCES, managedelse.RESOURCE),
+        _empty(managedelse.RESOURCE),
         "name",
         ("server", "type"),
     ),
     Entity(
         "reservation",
         4,
-        _empty(managedelse.RESERVATIONS, managedelse.RESERVATION),
+        _empty(managedelse.RESERVATION),
         "name",
         ("node", "start", "end"),
     ),
