@@ -20,6 +20,10 @@ from sbatch_shim.grammar.hostlist import fold
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
+ALIKE = (
+    "machines that are bought for one job are alike, and none is all of this; "
+    "a heterogeneous job has several kinds: `sbatch -N2 -C a : -N1 -C b`"
+)
 UNKNOWN_FEATURE = "Invalid feature specification"
 SHAPE = ("sockets", "cores_per_socket", "threads_per_core")
 CLOSED = ("AccountNotAllowed", "QOSNotAllowed", "PartitionTimeLimit", "PartitionNodeLimit")
@@ -148,7 +152,8 @@ def _bought_place(
         return None
     found = quote(need_for(job, ask), partition.elastic)
     if found.explain:
-        hints.append(found.explain)
+        several = len(set(ask.kinds)) > 1
+        hints.append(f"{job.spec.resources.constraint}: {ALIKE}" if several else found.explain)
     return f"{partition.elastic.prefix}1" if found.rungs else None
 
 

@@ -47,12 +47,23 @@ def parse(text: str) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
     `[a|b]`, one of them for all nodes, is read as `(a|b)`: the nodes of one purchase are alike.
+    Counts of one among several features need brackets around all of it (23.11).
     Raises BadOption.
     """
-    expression, rest = _expression(_tokens(text), text)
-    if rest:
+    tokens = _tokens(text)
+    expression, rest = _expression(tokens, text)
+    if rest or (_counts_one_of_several(tokens) and not _is_bracketed(tokens)):
         raise _invalid(text)
     return expression
+
+
+def _counts_one_of_several(tokens: list[str]) -> bool:
+    counts = [token for token in tokens if token.startswith("*")]
+    return bool(counts) and not _JOINS.keys().isdisjoint(tokens)
+
+
+def _is_bracketed(tokens: list[str]) -> bool:
+    return (tokens[0], tokens[-1], tokens.count("[")) == ("[", "]", 1)
 
 
 def holds(expression: Expression, features: AbstractSet[str]) -> bool:
@@ -68,7 +79,7 @@ def holds(expression: Expression, features: AbstractSet[str]) -> bool:
 
 
 def kinds(expression: Expression) -> tuple[Counted, ...]:
-    """The sorts of nodes that are asked for, each so many times at least: two of `a*2&b*1`."""
+    """The sorts of nodes that are asked for, each so many times at least: two of `[a*2&b*1]`."""
     return tuple(one for one in _together(expression) if isinstance(one, Counted))
 
 

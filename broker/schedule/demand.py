@@ -41,7 +41,7 @@ class Demand:
     fewest: bool = False
     """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
     kinds: tuple[Counted, ...] = ()
-    """Sorts of nodes of which there have to be so many (`-C a*2&b*1`)."""
+    """Sorts of nodes of which there have to be so many (`-C [a*2&b*1]`)."""
     partition: str = ""
     most_cpus: int | None = None
     """Cpus of a node that the jobs of the partition may hold together (MaxCPUsPerNode)."""

@@ -27,7 +27,7 @@ from broker.model.errors import BadOption
         ("spot*2", {"g5"}, False),
         ("[a*2&b*4]", {"a", "b"}, True),
         ("[a*2&b*4]", {"a"}, False),
-        ("(a&b)*2|c * 3", {"c"}, True),
+        ("[(a&b)*2|c * 3]", {"c"}, True),
     ],
 )
 def test_a_constraint_holds_for_features(text: str, features: set[str], expected: bool) -> None:
@@ -51,6 +51,12 @@ def test_a_constraint_holds_for_features(text: str, features: set[str], expected
         "a*",
         "a*0",
         "a*2*3",
+        "a*2&b*1",
+        "a*2&c",
+        "c|a*2",
+        "(a&b)*2",
+        "[a*2]&[b*1]",
+        "[a*2&b]|c",
         "()",
     ],
 )
@@ -67,12 +73,12 @@ def test_what_is_no_constraint_is_refused_with_the_text_of_slurm(text: str) -> N
         ("a", [], {"b"}, False),
         ("a*2", [2], {"a"}, True),
         ("a*2", [2], {"b"}, True),
-        ("a*2&c", [2], {"a"}, False),
+        ("[a*2&c]", [2], {"a"}, False),
         ("[a*2&b*4]", [2, 4], {"b"}, True),
         ("[a*2&b*4]", [2, 4], {"c"}, True),
-        ("a*2&b*1&c", [2, 1], {"b"}, False),
-        ("a*2&b*1&c", [2, 1], {"b", "c"}, True),
-        ("(a|x)*2&b*1", [2, 1], {"x"}, True),
+        ("[a*2&b*1&c]", [2, 1], {"b"}, False),
+        ("[a*2&b*1&c]", [2, 1], {"b", "c"}, True),
+        ("[(a|x)*2&b*1]", [2, 1], {"x"}, True),
         ("[a*2|b*1]", [], {"c"}, False),
     ],
 )
