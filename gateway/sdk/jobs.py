@@ -15,7 +15,7 @@ from gateway.sdk.follow import LOOK_AGAIN, UNFINISHED, Follower, Which, logs_sta
 from gateway.sdk.launching import state_of
 from gateway.sdk.records import cluster_record, managed_record
 from gateway.sdk.sending import make_folders
-from gateway.sdk.sky import Tasks, body_of, lines_of, service, tasks_of, text_of
+from gateway.sdk.sky import Tasks, body_of, ignored, lines_of, service, tasks_of, text_of
 from gateway.sdk.sky import exec as run_on
 from gateway.sdk.synced import synced
 from gateway.translate.skypilot import read_file
@@ -187,6 +187,7 @@ def download_logs(
     local_dir: str = "~/sky_logs",
 ) -> dict[int, str]:
     """Copies what a job has said; its folder, by its number. Raises Unknown, Told."""
+    ignored(refresh=refresh)
     client = service()
     every = _queue(False, job_id is not None)
     job = int(managed.one_of(managed.of_name(every, name), job_id, task=None)["id"])
@@ -208,6 +209,7 @@ def pool_apply(
     Without a task their number alone changes; those that are there stay as they are. Raises Told,
     and Refused for what is no pool.
     """
+    ignored(mode=mode)
     body, count = None, workers
     if task is not None:
         (one, *_) = tasks = tasks_of(task)
@@ -235,6 +237,7 @@ def pool_down(
     pool_names: str | Sequence[str] | None = None, all: bool = False, purge: bool = False
 ) -> RequestId[None]:
     """Lets their workers go. Raises Unknown, and Refused where none is named."""
+    ignored(purge=purge)
     client = service()
     names = _listed(pool_names) or (list(pools.workers(client)) if all else [])
     if not names and not all:
@@ -268,6 +271,7 @@ def pool_sync_down_logs(
     tail: int | None = None,
 ) -> None:
     """Copies what their setups said into a folder, of all workers where none is named."""
+    ignored(targets=targets, tail=tail)
     client = service()
     every = map(pools.number_of, pools.must_have(client, pool_name))
     for number in worker_ids or every:
