@@ -12,7 +12,7 @@ from broker.model.offer import BuyPolicy, Machine, Market, Need, Offer, pool_of
 from broker.model.reports import Launched, NotLaunched, Terminated, Vanished
 from broker.model.site import Elastic
 from broker.model.stopping import MachineNotStarted
-from broker.optimize.cooldown import OVER_QUOTA, Allowances, Cooldown, Cooling, Why, places
+from broker.optimize.cooldown import Allowances, Cooldown, Cooling, Why, places
 from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import paid_for, ranking
@@ -162,7 +162,7 @@ class Quotes:
 def refused_lately(entry: Cooling) -> str:
     """Why nothing is bought now, and when it is tried again."""
     at = in_utc(entry.until)
-    if entry.key[0] == OVER_QUOTA:
+    if not entry.was_tried:
         return f"{entry.message}; looked at again by {at}"
     return f"all that would do was refused lately: {entry.message}; next try by {at}"
 

@@ -90,6 +90,11 @@ class Cooling:
     until: int
     message: str = ""
 
+    @property
+    def was_tried(self) -> bool:
+        """Whether anybody was refused; else a quota is known to be in the way."""
+        return self.key[0] != OVER_QUOTA
+
     def forgotten(self, now: int) -> int:
         """Refusals still counted at `now`: one less for each FORGET_SECONDS of quiet."""
         return max(0, self.strikes - max(0, now - self.until) // FORGET_SECONDS)

@@ -9,7 +9,7 @@ from broker.model.offer import BuyPolicy, Market, Offer
 from broker.model.rates import Rates
 from broker.optimize.ages import old, told
 from broker.optimize.catalog import Shape
-from broker.optimize.cooldown import OVER_QUOTA, Cooling
+from broker.optimize.cooldown import Cooling
 from broker.optimize.costs import DISKS, days
 from broker.optimize.query import FABRIC, Query, boot_weight
 
@@ -90,7 +90,7 @@ def _tie(found: Found, best: Found) -> str:
 
 
 def _refusal(cooling: Cooling) -> str:
-    if cooling.key[0] == OVER_QUOTA:
+    if not cooling.was_tried:
         return cooling.message
     said = f" ({cooling.message})" if cooling.message else ""
     times = "" if cooling.strikes == 1 else f" {cooling.strikes} times"
