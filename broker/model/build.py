@@ -58,6 +58,8 @@ class Build:
     """Tags of machines and volumes."""
     ports: tuple[str, ...] = ()
     """Open to the world: `8080`, `9000-9010`."""
+    fabric: bool = False
+    """EFA where the type has it on a single machine too, which several have anyway."""
 
     def image(self, region: str) -> str | None:
         """None: the site's."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from broker.model import constraint
+from broker.model.build import USUAL
 from broker.model.constraint import Expression
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.model.site import Elastic
@@ -118,7 +119,7 @@ class Query:
         return -(-(price + self.least_beside) * seconds * self.need.nodes // 3600)
 
     def liked(self, shape: Shape, cost: int) -> int:
-        """What a cost counts as: several nodes that talk to each other do so better by EFA."""
+        """What a cost counts as where EFA is worth something: several nodes, or asked for."""
         if not self.premium or FABRIC in shape.features:
             return cost
         return cost + cost * self.premium // 100
@@ -191,7 +192,7 @@ def _query(
         max_price=min((cap for cap in caps if cap is not None), default=None),
         beside=besides,
         least_beside=min(besides, default=0),
-        premium=policy.efa_percent if need.nodes > 1 else 0,
+        premium=policy.efa_percent if need.nodes > 1 or (need.build or USUAL).fabric else 0,
         moved=tuple(
             moving(need.data_gib, need.data_region, name, known=catalog.rates) if moves else 0
             for name in names

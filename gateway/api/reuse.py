@@ -122,6 +122,8 @@ def _wishes(there: Build, asked: Build) -> Iterator[str]:
         yield f"a disk of {asked.disk_gib} GB, has {there.disk_gib or 'the usual one'}"
     if asked.disk_tier and _rank(asked) > _rank(there):
         yield f"disk tier {asked.disk_tier}, has {there.disk_tier or 'the usual one'}"
+    if asked.fabric and not there.fabric:
+        yield "network tier best, has the usual one"
 
 
 def _rank(build: Build) -> int:

@@ -10,7 +10,7 @@ from gateway.translate.skypilot import Candidate
 from gateway.translate.skypilot_container import KEY, PREFIX
 from gateway.translate.skypilot_values import Place
 
-KEYS = ("image_id", "disk_size", "disk_tier", "labels", "ports")
+KEYS = ("image_id", "disk_size", "disk_tier", "labels", "ports", "network_tier")
 NO_EFFECT = "no effect here, machines of this partition are not bought of EC2"
 USUAL_GIB = 256
 """SkyPilot's, for machines with an image of the task's own: nobody else knows its size."""
@@ -59,17 +59,18 @@ def build_of(asked: Sequence[Candidate], notes: list[str]) -> Build | None:
         disk_tier=first["disk_tier"],
         labels=tuple(labels_of(first["labels"] or {})),
         ports=_ports(first["ports"] or ()),
+        fabric=first["network_tier"] is not None,
     )
     _must_be_a_disk(build)
     return None if build == USUAL else build
 
 
 def _value(candidate: Candidate, key: str) -> Any:
-    """None also for `none`, and for an image that is only a container."""
+    """None also for `none`, for the usual network, and for an image that is only a container."""
     if key == "image_id":
         return [*_named(candidate)] or None
     value = getattr(candidate, key)
-    return None if value in ("none", (), {}) else value
+    return None if value in ("none", "standard", (), {}) else value
 
 
 # --- images

@@ -161,7 +161,10 @@ CANDIDATE_KEYS: dict[str, Schema] = {
         " 20,000; none is the site's.",
         TEXT,
     ),
-    "network_tier": noted("standard or best.", TEXT, "machines have their type's network"),
+    "network_tier": works(
+        "best: EFA where the type has it; several nodes have that anyway, in a placement group.",
+        TEXT,
+    ),
     "local_disk": works("Instance-store disks: nvme, ssd, nvme:1000+, 1000+.", AMOUNT),
     "max_hourly_cost": works("Dollars an hour that a machine may cost.", AMOUNT),
     "image_id": works(

@@ -66,11 +66,10 @@ def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
 def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
     count, offer = len(bought.nodes), bought.offer
     gang = count > 1 and not bought.partial
-    fabric = gang and EFA in offer.features and ground.settings.efa
-    data = _instance(bought, ground, fabric=fabric)
+    data = _instance(bought, ground, gang=gang)
     data["NetworkInterfaces"][0]["SubnetId"] = subnet.id
     group = ""
-    if fabric:
+    if gang and "InterfaceType" in data["NetworkInterfaces"][0]:
         group = naming.name(ground.site, "gang", naming.client_token(ground.site, bought, "")[-16:])
         data["Placement"] = {"GroupName": group}
     if BLOCK in offer.features:
@@ -97,7 +96,7 @@ def _fleet(bought: naming.Purchase, ground: Ground, subnets: Sequence[Subnet]) -
     offer, count = bought.offer, len(bought.nodes)
     token = naming.client_token(ground.site, bought, _pool(offer, subnets))
     name = naming.name(ground.site, "fleet", token[-24:])
-    data = _instance(bought, ground, fabric=False)
+    data = _instance(bought, ground, gang=False)
     data["UserData"] = base64.b64encode(ground.user_data.encode()).decode("ascii")
     spot = offer.market is Market.SPOT
     tags = naming.tag_list(naming.of_machines(ground.site, bought))
@@ -144,7 +143,7 @@ def _fleet(bought: naming.Purchase, ground: Ground, subnets: Sequence[Subnet]) -
     )
 
 
-def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Params:
+def _instance(bought: naming.Purchase, ground: Ground, *, gang: bool) -> Params:
     """What a machine is, in the words that both calls share."""
     settings, image, offer = ground.settings, ground.image, bought.offer
     tags = naming.tag_list(naming.of_machines(ground.site, bought))
@@ -158,7 +157,8 @@ def _instance(bought: naming.Purchase, ground: Ground, *, fabric: bool) -> Param
         "AssociatePublicIpAddress": settings.public,
         "DeleteOnTermination": True,
     }
-    if fabric:
+    wanted = gang or bought.purpose.build.fabric
+    if wanted and EFA in offer.features and settings.efa:
         card["InterfaceType"] = EFA
     data: Params = {
         "ImageId": image.id,

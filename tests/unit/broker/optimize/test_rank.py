@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.model.build import Build
 from broker.model.errors import BadOption, ProviderError, Refusal, Width
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.optimize.bundled import catalog_of
@@ -315,19 +316,20 @@ def test_a_lack_of_capacity_outside_says_nothing_about_what_is_reserved(
     ("nodes", "percent", "first", "reason"),
     [
         (1, 10, "plain", "least expected cost"),
+        (Build(fabric=True), 10, "fabric", "least expected cost, where EFA may cost 10% more"),
         (2, 0, "plain", "least expected cost"),
         (2, 5, "plain", "least expected cost"),
         (2, 10, "fabric", "least expected cost, where EFA may cost 10% more"),
     ],
 )
-def test_several_nodes_get_efa_where_it_costs_little_more(
-    nodes: int, percent: int, first: str, reason: str
+def test_several_nodes_and_who_asks_get_efa_where_it_costs_little_more(
+    nodes: int | Build, percent: int, first: str, reason: str
 ) -> None:
     plain = Offer("ec2", "r1", ("r1-a",), "plain", Market.ON_DEMAND, 1_000_000, 96, mem_mib=4096)
     fabric = replace(plain, instance_type="fabric", micro_usd_per_hour=1_080_000, features=("efa",))
     dear = replace(plain, instance_type="dear", micro_usd_per_hour=1_090_000)
     found = rank(
-        Need(cpus=64, nodes=nodes),
+        Need(cpus=64, build=nodes) if isinstance(nodes, Build) else Need(cpus=64, nodes=nodes),
         [dear, fabric, plain],
         Cooldown(),
         target=replace(PLAIN, efa_percent=percent),

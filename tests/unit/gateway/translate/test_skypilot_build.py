@@ -26,6 +26,8 @@ def task(resources: str, provider: str = "ec2") -> Translated:
     [
         ("{cpus: 2}", None),
         ("{disk_tier: none, ports: null, labels: {}}", None),
+        ("{network_tier: standard}", None),
+        ("{network_tier: Best}", {"fabric": True}),
         ("{image_id: 'docker:debian'}", None),
         ("{disk_size: 1TB, disk_tier: ultra}", {"disk_gib": 1024, "disk_tier": "ultra"}),
         (
@@ -100,9 +102,10 @@ def test_what_ec2_cannot_do_is_refused_by_name_with_the_way_out(resources: str, 
 
 
 def test_where_machines_are_not_made_one_note_tells_that_they_have_no_effect() -> None:
-    text = "{disk_size: 100, labels: {a: b}, ports: 80, image_id: 'docker:debian'}"
+    text = "{disk_size: 100, labels: {a: b}, ports: 80, image_id: 'docker:debian', "
+    text += "network_tier: best}"
     made = task(text, "local")
-    assert made.notes == (f"resources.disk_size, labels, ports: {NO_EFFECT}",)
+    assert made.notes == (f"resources.disk_size, labels, ports, network_tier: {NO_EFFECT}",)
     assert task(text).notes == ()
 
 

@@ -11,6 +11,7 @@ from broker.model.build import Build
 from broker.model.errors import ProviderError, Refusal, Refused, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
+from broker.model.offer import Offer
 from broker.model.rates import PUBLISHED
 from broker.optimize.costs import hourly
 from broker.providers.ec2 import naming
@@ -41,9 +42,9 @@ class Bench:
         now = lambda: self.time  # noqa: E731
         self.provider = ec2_provider(self.folder, self.ec2, now, [HERE], whose=whose)
 
-    def launch(self) -> dict[str, Any]:
+    def launch(self, offer: Offer = HERE) -> dict[str, Any]:
         """What RunInstances was asked for."""
-        self.provider.launch(HERE, [A], token="t")
+        self.provider.launch(offer, [A], token="t")
         return self.params("run_instances")
 
     def params(self, operation: str) -> dict[str, Any]:
@@ -99,6 +100,18 @@ def test_a_volume_costs_its_size_and_what_goes_beyond_the_free(
     wishes: dict[str, Any], micro_usd_per_month: int
 ) -> None:
     assert hourly(Build(**wishes).volume(30), "us-east-1", PUBLISHED) == micro_usd_per_month // 730
+
+
+@pytest.mark.parametrize(
+    ("features", "asked", "kind"),
+    [(("efa",), True, "efa"), ((), True, None), (("efa",), False, None)],
+)
+def test_one_machine_gets_efa_where_its_type_has_it_and_it_was_asked_for(
+    made: Made, features: tuple[str, ...], asked: bool, kind: str | None
+) -> None:
+    params = made(fabric=asked).launch(replace(HERE, features=features))
+    assert params["NetworkInterfaces"][0].get("InterfaceType") == kind
+    assert "Placement" not in params
 
 
 def test_machines_start_from_the_image_named_for_their_region(made: Made) -> None:
