@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from broker.model.errors import Refused
+from gateway.sdk import buckets
 from gateway.sdk.asked import RequestId
 from gateway.sdk.client import Json
 from gateway.sdk.sky import service
-from gateway.sdk.verbs import storage
 
 
 class StorageMode(StrEnum):
@@ -58,7 +58,7 @@ class Storage(dict[str, Any]):
 def storage_ls() -> RequestId[list[Json]]:
     """The caller's buckets that are there; where that cannot be asked, all that tasks named."""
     told = service().get("/v1/storage")["storages"]
-    found = storage.there(told, warnings.warn) if told else []
+    found = buckets.there(told, warnings.warn)
     return RequestId.done([_record(one) for one in found])
 
 
@@ -68,5 +68,6 @@ def _record(one: Json) -> Json:
 
 def storage_delete(name: str) -> RequestId[None]:
     """With all that is in it, by the credentials of this process. Raises Unknown, Refused."""
-    storage.remove(one["name"] for one in storage.named(service(), [name]))
+    found = buckets.named(service(), [name])
+    buckets.remove((one["name"] for one in found), lambda _: None)
     return RequestId.done(None)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from broker.model.errors import Refused
-from gateway.sdk import clusters, show
+from gateway.sdk import buckets, clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
-from gateway.sdk.verbs import ssh, storage
+from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
@@ -98,7 +98,8 @@ def down(given: Values, counter: Counter) -> int:
         return 1
     ssh.anew(counter)
     if not given["graceful"]:
-        storage.remove_made(name for one in found for name in one["passing_storages"])
+        passing = [name for one in found for name in one["passing_storages"]]
+        buckets.remove_made(passing, print)
     return 0
 
 
