@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gateway.config.catalogs import Shelf
+from gateway.sdk.client import Client
 from tests.e2e.agents import until
 from tests.e2e.terminal import Terminal
 
@@ -49,6 +51,27 @@ def test_a_volume_outlives_the_clusters_that_use_it_and_is_billed_to_its_owner(
     entries = [json.loads(doc) for (doc,) in docs]
     assert sum(entry["cost"] for entry in entries) > 0
     assert {entry["job"] for entry in entries if entry.get("job")} == set()
+
+
+def test_refreshed_rates_count_at_once(spz: Terminal) -> None:
+    def price(name: str) -> int:
+        assert spz("volumes", "apply", "-y", "--name", name, "--size", "73").code == 0
+        rows = client.get("/v1/volumes")["volumes"]
+        assert spz("volumes", "delete", "-y", name).code == 0
+        return next(int(one["micro_usd_per_hour"]) for one in rows if one["name"] == name)
+
+    shelf, client = Shelf(spz.served.home), Client(spz.served.socket)
+    assert price("cheap") == 73 * 80_000 // 730
+    document = shelf.document()
+    gp3 = ["gp3", "", "", 800_000, "2027-01-01", "a test"]
+    others = [row for row in document.get("rates", []) if row[0] != "gp3"]
+    area = ["gp3", "us-east-1", *gp3[2:]]
+    shelf.save({**document, "rates": [*others, gp3, area]})
+    client.post("/v1/catalog/reload")
+    assert price("dear") == 73 * 800_000 // 730
+    shelf.file.unlink()
+    client.post("/v1/catalog/reload")
+    assert price("again") == 73 * 80_000 // 730
 
 
 WRONG = (
