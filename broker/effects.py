@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from broker.model import effects as ef
-from broker.model.boots import barred
 from broker.model.ids import NodeName
 from broker.model.job import Job, PendingSignal, Step, StepState
 from broker.model.kin import kindred
 from broker.model.node import Node, NodeState
 from broker.model.spec import Attached
 from broker.model.volume import NamedVolume, VolumeState
+from broker.optimize.protected import barred
 from broker.schedule.ranks import shares_files
 from broker.world import World
 

@@ -8,17 +8,10 @@ from broker.decide.ending import NOT_ITS_IMAGE
 from broker.decide.rules import Decision
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.boots import (
-    MOST_FAILED,
-    PROTECTED_SECONDS,
-    BootsGone,
-    BootsSet,
-    BuyAgain,
-    FailedBoots,
-    kind_of,
-)
+from broker.model.boots import BootsGone, BootsSet, BuyAgain, FailedBoots
 from broker.model.errors import ACCESS_DENIED, Denied, Unknown
 from broker.model.node import Node
+from broker.optimize.protected import MOST_FAILED, PROTECTED_SECONDS, kind_of
 from broker.world import World
 
 

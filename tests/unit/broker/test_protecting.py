@@ -6,7 +6,7 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model import reports as rep
-from broker.model.boots import MOST_FAILED, PROTECTED_SECONDS, BuyAgain, barred, kind_of
+from broker.model.boots import BuyAgain
 from broker.model.build import Build
 from broker.model.effects import Launch
 from broker.model.errors import Denied, Refusal, Unknown, Width
@@ -14,6 +14,7 @@ from broker.model.ids import NodeName
 from broker.model.job import Hold
 from broker.model.offer import MachineState, Market, Unstarted
 from broker.model.spec import Resources
+from broker.optimize.protected import MOST_FAILED, PROTECTED_SECONDS, barred, kind_of
 from broker.provision.failover import launch
 from tests.unit.broker.made import machine as made
 from tests.unit.broker.test_engine import ALICE, ELASTIC, ROOT, Bench, machine
