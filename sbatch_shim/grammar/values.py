@@ -69,11 +69,15 @@ def _fields(texts: list[str]) -> list[int] | None:
 
 
 def read_time_limit(text: str) -> int | str | None:
-    """Seconds of whole minutes, rounded up as Slurm does; UNLIMITED also for 0."""
+    """Seconds of whole minutes, rounded up as Slurm does; UNLIMITED also for 0 and for more than
+    the 32 bits of its minutes hold."""
     seconds = read_seconds(text)
     if not isinstance(seconds, int):
         return seconds
-    return -(-seconds // MINUTE) * MINUTE or UNLIMITED
+    minutes = -(-seconds // MINUTE)
+    if minutes < 0:
+        return None
+    return minutes * MINUTE if 0 < minutes < WRAP else UNLIMITED
 
 
 def _split(seconds: int) -> tuple[int, int, int, int]:
