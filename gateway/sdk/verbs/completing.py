@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from broker.model.errors import Refused
 from gateway.sdk.verbs.counter import Counter
@@ -10,9 +11,13 @@ from gateway.sdk.verbs.line import Values as Given
 from gateway.sdk.verbs.overview import groups
 from gateway.sdk.verbs.table import VERBS
 
-FIXED = {"output": "table json", "wait_for": "jobs_and_ssh jobs none"}
+FIXED = {
+    "output": "table json",
+    "wait_for": "jobs_and_ssh jobs none",
+    "disk_tier": "low medium high ultra best none",
+    "network_tier": "standard best none",
+}
 """What an option takes, by its key."""
-TIERS = {"disk_tier": "low medium high ultra best none", "network_tier": "standard best none"}
 SHELLS = ("bash", "zsh", "fish")
 BASH = """\
 # Completion of spz, written by `spz completion`.
@@ -122,25 +127,23 @@ def _values() -> Iterator[str]:
     clusters = sorted(name for name, opt in options.items() if opt.key == "cluster")
     yield f"    {'|'.join(clusters)}) _spz_clusters; return ;;"
     for words, names in taken.items():
-        yield f"    {'|'.join(sorted(names))}) _spz_add {words!r}; return ;;"
+        yield f"    {'|'.join(sorted(names))}) _spz_add {quote(words)}; return ;;"
 
 
 def _words_of(opt: Opt) -> str:
-    return {**FIXED, **TIERS}.get(opt.key, "") if opt.kind not in {FLAG, PAIR} else ""
+    return FIXED.get(opt.key, "") if opt.kind not in {FLAG, PAIR} else ""
 
 
 def _cases() -> Iterator[str]:
     """The longest verbs first: the first that fits what was said is the one."""
     for verb in sorted(VERBS, key=lambda one: -len(one.name.split())):
-        options, below = " ".join(_names(verb)), _below(verb.name)
-        words = f"_spz_add {below!r}; " if below else ""
-        clusters = "_spz_clusters; " if _of_clusters(verb) else ""
+        below, words = _below(verb.name), "_spz_clusters" if _of_clusters(verb) else ":"
         yield f"    '{verb.name} '*) case $cur in"
-        yield f"        -*) _spz_add {options!r} ;;"
-        yield f"        *) {words or clusters or ':; '}esac ;;".replace("; esac", " ;; esac")
+        yield f"        -*) _spz_add {quote(' '.join(_names(verb)))} ;;"
+        yield f"        *) {f'_spz_add {quote(below)}' if below else words} ;; esac ;;"
     for group in sorted(groups(), key=lambda one: -len(one.split())):
-        yield f"    '{group} ') _spz_add {_below(group)!r} ;;"
-    yield f"    '') _spz_add {_below('')!r} ;;"
+        yield f"    '{group} ') _spz_add {quote(_below(group))} ;;"
+    yield f"    '') _spz_add {quote(_below(''))} ;;"
 
 
 def _names(verb: Verb) -> list[str]:
