@@ -9,10 +9,10 @@ from functools import partial
 
 from broker.model.offer import Market
 from broker.providers.ec2 import naming
-from broker.providers.ec2.clients import HOME_REGION, Api, region_names
-from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError
+from broker.providers.ec2.clients import HOME_REGION, Api, Reply, region_names
+from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError, NoAnswerError
 from broker.providers.ec2.images import Images, named
-from broker.providers.ec2.lines import POLICY, Line, guarded, way_out
+from broker.providers.ec2.lines import POLICY, Line, failed, guarded, way_out
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.permissions import (
     DELETES,
@@ -68,11 +68,14 @@ class Checks:
     def lines(self) -> Iterator[Line]:
         """Credentials first; without them nothing else can be looked at."""
         home = next(iter(self.wish.regions), HOME_REGION)
-        credentials = guarded("aws credentials", lambda: self._credentials(home))
-        yield from credentials
-        if not credentials[0].good:
+        try:
+            who = self.api.call("sts", home, "get_caller_identity")
+            regions = self.wish.regions or region_names(self.api, home)
+        except (AwsError, NoAnswerError) as error:
+            yield failed("aws credentials", error)
             return
-        arn = str(self.api.call("sts", home, "get_caller_identity")["Arn"])
+        yield from self._credentials(who)
+        arn = str(who["Arn"])
         _, partition, *_ = arn.split(":")
         urls = self.wish.queues.items()
         queues = [arn_of(url, region, partition=partition) for region, url in urls]
@@ -83,7 +86,6 @@ class Checks:
             hint = "set aws.ssh_from to this gateway's public address, such as 203.0.113.7/32"
             text = "only from within the VPC, but machines are reached by public addresses"
             yield Line("aws ssh", False, text, hint)
-        regions = self.wish.regions or region_names(self.api, home)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for found in pool.map(lambda region: self._region(region, ours), regions):
                 yield from found
@@ -91,8 +93,7 @@ class Checks:
             look = partial(queue_line, self.api, region, url)
             yield from guarded(f"{region} interruptions", look)
 
-    def _credentials(self, region: str) -> Iterator[Line]:
-        who = self.api.call("sts", region, "get_caller_identity")
+    def _credentials(self, who: Reply) -> Iterator[Line]:
         yield Line("aws credentials", True, f"{who['Arn']} of account {who['Account']}")
         told = who.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if told is not None:

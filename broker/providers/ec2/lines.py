@@ -34,10 +34,14 @@ def guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
     """What AWS says no to is a finding."""
     try:
         return list(look())
-    except AwsError as error:
-        return [Line(name, False, str(error), way_out(error))]
-    except NoAnswerError as error:
-        return [Line(name, False, str(error), "look at the network, and at aws.endpoint_url")]
+    except (AwsError, NoAnswerError) as error:
+        return [failed(name, error)]
+
+
+def failed(name: str, error: AwsError | NoAnswerError) -> Line:
+    """It is wrong, as AWS says or does not."""
+    hint = "look at the network, and at aws.endpoint_url"
+    return Line(name, False, str(error), way_out(error) if isinstance(error, AwsError) else hint)
 
 
 def way_out(error: AwsError) -> str:

@@ -232,6 +232,16 @@ def test_an_image_that_is_missing_is_named_and_the_others_are_told(
     assert "aws.images" in line.hint
 
 
+def test_where_regions_may_not_be_listed_and_none_is_named_nothing_else_is_looked_at(
+    ec2: StubEc2,
+) -> None:
+    ec2.denied = {"describe_regions"}
+    found = lines(ec2, wish=replace(WISH, regions=()))
+    assert list(found) == ["aws credentials"]
+    assert not found["aws credentials"].good
+    assert "aws-policy.json" in found["aws credentials"].hint
+
+
 def test_public_machines_that_nobody_may_reach_are_told(ec2: StubEc2) -> None:
     line = lines(ec2, settings=Ec2Settings())["aws ssh"]
     assert not line.good
