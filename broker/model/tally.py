@@ -100,11 +100,11 @@ class Charge:
         self.add_for_associations(counts, late)
         self.add_for_qos(counts, late)
 
-    def add_for_associations(self, counts: Mapping[str, float], part: float = 1.0) -> None:
+    def add_for_associations(self, counts: Mapping[str, float], part: float) -> None:
         for name, count in counts.items():
             self.faded[name] = self.faded.get(name, 0.0) + count * part
 
-    def add_for_qos(self, counts: Mapping[str, float], part: float = 1.0) -> None:
+    def add_for_qos(self, counts: Mapping[str, float], part: float) -> None:
         for name, count in counts.items():
             self.graded[name] = self.graded.get(name, 0.0) + count * part
             self.whole[name] = self.whole.get(name, 0.0) + count

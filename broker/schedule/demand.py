@@ -50,7 +50,7 @@ class Demand:
     named: frozenset[str] = frozenset()
     """All of these nodes, or no others (`-w`)."""
 
-    def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
+    def on_node(self, tasks: int, node: Tres, gpus: tuple[Gres, ...]) -> Tres:
         """What the job takes for them of a node that has `node` and enough for `for_tasks`."""
         least = self.for_tasks(tasks, node, gpus)
         if not self.whole_node:
@@ -59,7 +59,7 @@ class Demand:
         memory = max(least.mem_mib, min(memory, node.mem_mib))
         return Tres(cpu=node.cpu, mem_mib=memory, node=1, gres=node.gres)
 
-    def for_tasks(self, tasks: int, node: Tres, gpus: tuple[Gres, ...] = ()) -> Tres:
+    def for_tasks(self, tasks: int, node: Tres, gpus: tuple[Gres, ...]) -> Tres:
         """What `tasks` tasks, and a part of the job's `gpus`, need of a node that has `node`."""
         gres = (*self.gres, *gpus, *(_times(gpu, tasks) for gpu in self.gpus_per_task))
         counts = gres_counts(_sum(gres))

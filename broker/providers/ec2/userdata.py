@@ -11,7 +11,7 @@ MOST_BYTES = 16 << 10
 """What EC2 takes, before base64."""
 
 
-def user_data(*, host: KeyPair, login: str, minutes: int, commands: tuple[str, ...] = ()) -> str:
+def user_data(*, host: KeyPair, login: str, minutes: int) -> str:
     """The machine's host key, who may log in, and when it ends by itself whatever happens.
 
     Raises ValueError if it is longer than EC2 takes.
@@ -26,7 +26,7 @@ def user_data(*, host: KeyPair, login: str, minutes: int, commands: tuple[str, .
         # Updates in the background would hold the package lock when the first job comes.
         "package_update": False,
         "package_upgrade": False,
-        "runcmd": [f"shutdown -h +{minutes}", *commands],
+        "runcmd": [f"shutdown -h +{minutes}"],
     }
     text = "#cloud-config\n" + json.dumps(config, indent=1) + "\n"
     if len(text.encode()) > MOST_BYTES:
