@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from accounting.assoc import NORMAL, ROOT, Account, Association, Book, Person, Qos
+from accounting.assoc import NORMAL, ROOT, Account, Association, Book, Person, Qos, allowed_qos
 from accounting.budget import Budget
 from accounting.ids import AccountName, UserName
 
@@ -130,31 +130,69 @@ OPERATOR, ADMINISTRATOR = "Operator", "Administrator"
 
 
 def may_make(known: Book, change: Change, user: str, *, admin: bool) -> bool:
-    """Whether the user may change that: operators all, coordinators what is below their accounts.
+    """Whether the user may change that: operators nearly all, coordinators below their accounts.
 
-    Only administrators make administrators (sacctmgr(1), 25.11); `admin` says that the caller is
-    root, the service's user or an administrator.
+    QOS and the levels of those who are there are administrators' alone (22.05.8); that operators
+    make new administrators, as it lets them, is refused. `admin` says that the caller is root,
+    the service's user or an administrator.
     """
-    if admin:
-        return True
     level = known.level(user)
-    if level in {OPERATOR, ADMINISTRATOR}:
-        return level == ADMINISTRATOR or ADMINISTRATOR not in _levels(known, change)
+    if admin or level == ADMINISTRATOR:
+        return True
+    if level == OPERATOR:
+        return not _needs_administrator(known, change)
     if _own_defaults(known, change, user):
         return True
-    if (
+    own = coordinated(known, user)
+    return (
+        bool(own)
+        and not _needs_operator(known, change)
+        and touched(known, change) <= own
+        and _gives_what_is_there(known, change)
+    )
+
+
+def _needs_administrator(known: Book, change: Change) -> bool:
+    moved = [one for one in change.people if known.level(one.name) != one.admin]
+    higher = any(one.name in known.people or one.admin == ADMINISTRATOR for one in moved)
+    return bool(change.qos or change.no_qos) or higher
+
+
+def _needs_operator(known: Book, change: Change) -> bool:
+    return bool(
         change.no_accounts
-        or change.qos
-        or change.no_qos
         or change.budgets
         or change.no_budgets
         or change.resets
-    ):
-        return False
-    if _levels(known, change):
-        return False
-    own = coordinated(known, user)
-    return bool(own) and touched(known, change) <= own
+        or change.qos
+        or change.no_qos
+        or any(known.level(one.name) != one.admin for one in change.people)
+        or any(_renamed(known, one) for one in change.accounts)
+    )
+
+
+def _renamed(known: Book, after: Account) -> bool:
+    """Whether what is said about an account is another (22.05.8)."""
+    before = known.accounts.get(after.name, after)
+    return (before.description, before.organization) != (after.description, after.organization)
+
+
+def _gives_what_is_there(known: Book, change: Change) -> bool:
+    """Whether nobody gets a QOS that the account they are below does not have (22.05.8)."""
+    owned = {place(one): one.qos for held in known.associations.values() for one in held}
+    given = [(one.account, one.qos, owned.get(place(one))) for one in change.associations]
+    for one in change.accounts:
+        before = known.accounts.get(one.name)
+        given.append((one.parent, one.qos, before and before.qos))
+    return all(
+        set(after or ()) - set(before or ()) <= _qos_of(known, above)
+        for above, after, before in given
+        if after
+    )
+
+
+def _qos_of(known: Book, account: AccountName) -> set[str]:
+    return set(allowed_qos(known, Association(user=UserName(""), account=account)))
 
 
 def _own_defaults(known: Book, change: Change, user: str) -> bool:
@@ -174,12 +212,6 @@ def _own_defaults(known: Book, change: Change, user: str) -> bool:
 def _as_before(own: Association, before: Association) -> Association:
     """What it was, with the defaults that it has now."""
     return replace(before, default_account=own.default_account, default_qos=own.default_qos)
-
-
-def _levels(known: Book, change: Change) -> set[str]:
-    """Admin levels that somebody loses or gets."""
-    moved = [one for one in change.people if known.level(one.name) != one.admin]
-    return {one.admin for one in moved} | {known.level(one.name) for one in moved}
 
 
 def coordinated(known: Book, user: str) -> frozenset[AccountName]:

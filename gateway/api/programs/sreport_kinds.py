@@ -35,7 +35,7 @@ class Report:
     spelled: bool = True
     """Whether the headline says how many seconds that is."""
     denied: str = ""
-    """Of wckeys: it is for administrators alone, and this is what others are told of it."""
+    """Of wckeys: it is for operators alone, and this is what others are told of it."""
     widths: Mapping[str, int] = field(default_factory=dict)
     """Of columns that are not as wide as elsewhere."""
     held: bool = False

@@ -195,11 +195,17 @@ def test_sdiag_counts_jobs() -> None:
     assert "Jobs running:   4\n" in out
 
 
-@pytest.mark.parametrize("what", ["problem", "stats", "runawayjobs", "wckey"])
-def test_operators_are_shown_what_users_are_not(what: str) -> None:
+FOR_OPERATORS = (
+    *(f"sacctmgr show {what}" for what in ("problem", "stats", "runawayjobs", "wckey")),
+    *(f"sreport cluster {what}" for what in ("UserUtilizationByWCKey", "WCKeyUtilizationByUser")),
+)
+
+
+@pytest.mark.parametrize("line", FOR_OPERATORS)
+def test_operators_are_shown_what_users_are_not(line: str) -> None:
     jobs = queue()
-    words = ("sacctmgr", "show", what)
+    words = tuple(line.split())
     for operators, code in ((frozenset({2001}), 0), (frozenset(), 1)):
         desk = desk_of(snapshot(jobs, site=replace(SITE, operators=operators)), Past(jobs))
         desk.names = lambda number: OWNERS[number]
-        assert ask(PROGRAMS["sacctmgr"], desk, words, uid=2001).code == code
+        assert ask(PROGRAMS[words[0]], desk, words, uid=2001).code == code
