@@ -203,6 +203,8 @@ class Container(Value):
     """Variables of the step that win over the image's."""
     credentials: tuple[str, str, str] | None = None
     """Variables that say by which name and secret its registry is entered, and which that is."""
+    options: tuple[str, ...] = ()
+    """Further words of `docker run`, which podman takes too."""
 
 
 class StepSpec(Value):

@@ -208,12 +208,19 @@ class Slurm(Section):
     cpu_partition: str | None = None
 
 
+class Docker(Section):
+    """How containers are made."""
+
+    run_options: Annotated[tuple[str, ...], BeforeValidator(values.words)] = ()
+
+
 class Config(Section):
     """Settings for one task; those of other clouds and of plug-ins are not looked into."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     slurm: Slurm | None = None
+    docker: Docker | None = None
     hooks: Annotated[list[Tree], BeforeValidator(fitting(HOOKS)), Field(max_length=32)] | None = (
         None
     )
@@ -285,6 +292,13 @@ class Task(Section):
         if self.service is not None and self.pool is not None:
             raise ValueError("service and pool exclude each other")
         return self
+
+    @property
+    def docker(self) -> Docker:
+        """How its container is made, from either place."""
+        old = self.experimental.config_overrides if self.experimental else None
+        found = [one.docker for one in (self.config, old) if one is not None and one.docker]
+        return found[0] if found else Docker()
 
     @property
     def slurm(self) -> Slurm:

@@ -26,7 +26,13 @@ def container_of(task: Task, folder: str | None) -> Container | None:
     if image is None:
         return None
     return Container(
-        image=image, workdir=folder, home=True, name=NAME, root=True, credentials=CREDENTIALS
+        image=image,
+        workdir=folder,
+        home=True,
+        name=NAME,
+        root=True,
+        credentials=CREDENTIALS,
+        options=task.docker.run_options,
     )
 
 

@@ -13,6 +13,12 @@ from gateway.translate.skypilot_values import duration
 Tree = dict[str, Any]
 HEADER_KEYS = frozenset(HEADER["properties"])
 TASK_KEYS = frozenset(TASK["properties"])
+ANNOUNCING = frozenset({"execution", "primary_tasks", "dependencies"})
+"""Keys that only a header has."""
+ELSEWHERE = {
+    "dependencies": "tasks of a pipeline run one after the other, in the order of the file; "
+    "what waits for several is a batch script: sbatch --dependency"
+}
 EXECUTIONS = ("serial", "parallel")
 DEFAULT = "default"
 SAFE = re.compile(r"[\w-]+")
@@ -59,7 +65,7 @@ class Given:
 def headed(trees: Sequence[Tree]) -> tuple[Header, Sequence[Tree]]:
     """The header, and the documents that are tasks. Raises BadSpec."""
     first = trees[0]
-    announced = "execution" in first or "primary_tasks" in first
+    announced = not ANNOUNCING.isdisjoint(first)
     if not announced and (len(trees) < 2 or set(first) != {"name"}):
         return Header(), trees
     way = str(first.get("execution") or "serial").lower()
@@ -69,7 +75,7 @@ def headed(trees: Sequence[Tree]) -> tuple[Header, Sequence[Tree]]:
         )
     unknown = sorted(set(map(str, first)) - HEADER_KEYS)
     if unknown and way == "serial":
-        hint = near(unknown[0], sorted(HEADER_KEYS))
+        hint = ELSEWHERE.get(unknown[0]) or near(unknown[0], sorted(HEADER_KEYS))
         raise BadSpec(unknown[0], "", f"{unknown[0]}: no such key of a header", hint=hint)
     if len(trees) < 2:
         raise BadSpec("", "", "a header without tasks", hint="write them behind it, after ---")

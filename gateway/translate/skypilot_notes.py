@@ -12,6 +12,7 @@ from broker.model.errors import BadSpec
 from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Candidate, Section, Storage, Task
+from gateway.translate.skypilot_container import image_of
 from gateway.translate.skypilot_files import sources_of, volume_of
 from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
 from gateway.translate.skypilot_slurm import unread
@@ -69,7 +70,9 @@ def notes(task: Task) -> Iterator[str]:
     config = task.config or (task.experimental.config_overrides if task.experimental else None)
     others = sorted(config.model_extra or {}) if config else []
     if others:
-        yield f"config.{', '.join(others)}: ignored, config.slurm and config.hooks are read here"
+        yield f"config.{', '.join(others)}: ignored, of config slurm, docker and hooks are read"
+    if task.docker.run_options and image_of(task) is None:
+        yield "config.docker.run_options: ignored, the task is in no container"
     left = list(unread(task.slurm))
     if left:
         yield f"config.slurm.sbatch_options.{', '.join(left)}: ignored, not an option of tasks here"
@@ -114,6 +117,7 @@ def _groups(task: Task) -> Iterator[tuple[str, Section]]:
     if task.pool is not None:
         yield "pool", task.pool
     yield "config.slurm", task.slurm
+    yield "config.docker", task.docker
 
 
 def served(task: Task) -> list[Candidate]:

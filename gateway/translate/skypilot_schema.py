@@ -305,9 +305,17 @@ SLURM = _group(
         "cpu_partition": noted("For tasks without GPUs.", TEXT, "the default partition is used"),
     }
 )
+DOCKER = _group(
+    {
+        "run_options": works(
+            "Words for docker run or podman run; other runtimes tell that they are not for them.",
+            _any(TEXT, _list(TEXT), NOTHING),
+        )
+    }
+)
 CONFIG = _group(
     {
-        "docker": TREE,
+        "docker": DOCKER,
         "nvidia_gpus": TREE,
         "ssh": TREE,
         "kubernetes": TREE,
@@ -355,7 +363,7 @@ TASK_KEYS: dict[str, Schema] = {
         _map(_any(TEXT, TREE)),
     ),
     "resources": works("What a node has to give.", {"$ref": "#/$defs/resources"}),
-    "config": sensible("Settings for this task: `slurm` and `hooks` are read.", CONFIG),
+    "config": sensible("Settings for this task: `slurm`, `docker` and `hooks` are read.", CONFIG),
     "experimental": sensible("Older place of `config`.", OVERRIDES),
     "service": noted(
         "A service to keep up (`spz serve` refuses).", SERVICE, "the task itself is run, once"
@@ -405,6 +413,7 @@ SECTIONS: Mapping[str, Schema] = {
     "pool": POOL,
     "config": CONFIG,
     "config.slurm": SLURM,
+    "config.docker": DOCKER,
 }
 """Groups of keys by where they stand."""
 

@@ -6,6 +6,7 @@ Every reader raises ValueError, which names the text and what may stand there.
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -261,6 +262,12 @@ def autostop(value: object) -> Autostop | None:
     if value is False or value is None or str(value).startswith("-"):
         return None
     return Autostop(IDLE_SECONDS if value is True else duration(value))
+
+
+def words(value: object) -> tuple[str, ...]:
+    """Of a text or a list of texts, as a shell parts them. Raises ValueError."""
+    texts = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    return tuple(word for text in texts for word in shlex.split(str(text)))
 
 
 WAITS = one_of("jobs_and_ssh", "jobs", "none")

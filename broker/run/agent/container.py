@@ -59,6 +59,10 @@ def _begun(box: Box, runtime: "Runtime") -> None:
         raise ContainerError("a container with name {!r} is there already".format(_said(box)))
     if not there and (how == "exec" or not box.image):
         raise ContainerError(NO_SUCH.format(_said(box)))
+    if box.asked.get("options") and not there and not isinstance(runtime, Docker):
+        name = os.fsdecode(os.path.basename(box.program))
+        note = "note: options of docker are not for {}: {}\n"
+        os.write(2, os.fsencode(note.format(name, " ".join(box.asked["options"]))))
     runtime.begin(there)
 
 

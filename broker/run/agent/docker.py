@@ -3,6 +3,7 @@
 import json
 import os
 
+from . import wire
 from .runtime import ContainerError, Program, joined
 
 IDLE = [b"/bin/sh", b"-c", b"while :; do sleep 3600; done"]
@@ -88,7 +89,8 @@ class Docker(Program):
         words = [b"--network=host", b"--ipc=host", b"--pid=host", *self.gpus(), *self.user()]
         words += [b"--read-only"] if box.asked.get("writable") is False else []
         words += [b"--label", b"spz.step=" + box.key, b"--label", b"spz.attempt=" + box.attempt]
-        return words + [word for mount in mounts for word in _docker_mount(mount)]
+        words += [word for mount in mounts for word in _docker_mount(mount)]
+        return words + [wire.text(word) for word in box.asked.get("options") or ()]
 
     def gpus(self) -> "list[bytes]":
         return [b"--gpus", b"all"] if self.box.wants_gpus() else []

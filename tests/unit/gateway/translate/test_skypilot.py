@@ -62,6 +62,11 @@ def test_a_header_is_no_task() -> None:
     ("text", "told"),
     [
         ("nme: x", "nme: no such key|did you mean name?"),
+        (
+            "name: p\ndependencies: [a]\n---\nrun: x",
+            "dependencies: no such key of a header|tasks of a pipeline run one after the other, in "
+            "the order of the file; what waits for several is a batch script: sbatch --dependency",
+        ),
         ("accelerators: L4", "accelerators: no such key|it stands below resources"),
         (
             "resources: {num_nodes: 2}",

@@ -2,8 +2,10 @@
 
 import pytest
 
+from broker.model.errors import BadSpec
 from gateway.translate.skypilot import read
 from gateway.translate.skypilot_container import CREDENTIALS, image_of
+from gateway.translate.skypilot_notes import notes
 from gateway.translate.skypilot_run import run_of
 
 from .tasks import ORIGIN
@@ -47,3 +49,32 @@ def test_setup_and_run_are_inside_and_what_lays_out_files_is_not() -> None:
 def test_a_task_on_machines_as_they_are_has_no_container() -> None:
     (task,) = read("run: echo run")
     assert run_of(task, cluster="c", origin=ORIGIN).step.container is None
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            "config: {docker: {run_options: ['-v /a:/b', '--shm-size=2g']}}",
+            "-v /a:/b --shm-size=2g",
+        ),
+        ("config: {docker: {run_options: --privileged}}", "--privileged"),
+        ("experimental: {config_overrides: {docker: {run_options: [-i]}}}", "-i"),
+        ("config: {docker: {run_options: null}}", ""),
+        ("config: {}", ""),
+    ],
+)
+def test_options_of_docker_are_words_for_its_container(config: str, words: str) -> None:
+    (task,) = read(f"{TASK}{config}\n")
+    container = run_of(task, cluster="c", origin=ORIGIN).step.container
+    assert container is not None
+    assert container.options == tuple(words.split())
+    assert not [note for note in notes(task) if "docker" in note]
+
+
+def test_they_are_told_of_where_there_is_no_container_and_refused_where_they_are_no_words() -> None:
+    (task,) = read("run: x\nconfig: {docker: {run_options: [--privileged]}}")
+    told = "config.docker.run_options: ignored, the task is in no container"
+    assert told in list(notes(task))
+    with pytest.raises(BadSpec, match="No closing quotation"):
+        read('config: {docker: {run_options: ["-e \'x"]}}')

@@ -70,6 +70,26 @@ def test_each_runtime_is_told_the_same_in_its_own_words(node: Path, name: str) -
     assert wrapped(node) == [program, *told, *ARGV]
 
 
+@pytest.mark.parametrize("name", ["podman", "docker"])
+def test_words_of_the_users_come_last_so_that_they_hold(node: Path, name: str) -> None:
+    put(node, name)
+    asked = {**STEP, "container": {**ASKED, "options": ["--shm-size=2g", "-v", "/a b:/c"]}}
+    words = wrapped(node, asked)
+    place = words.index(b"--shm-size=2g")
+    assert words[place : place + 3] == [b"--shm-size=2g", b"-v", b"/a b:/c"]
+    assert words.index(b"--network=host") < place < words.index(b"--rm")
+
+
+def test_another_runtime_tells_once_that_it_has_no_use_for_them(
+    node: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    put(node, "enroot", '#!/bin/sh\nfor last; do :; done\n: > "$3"\n')
+    asked = {**ASKED, "name": "task", "options": ["--shm-size=2g"]}
+    variables = {"TMPDIR": str(node), "SLURM_JOB_ID": "7"}
+    wrapped(node, {**STEP, "container": asked}, **variables)
+    assert "note: options of docker are not for enroot: --shm-size=2g\n" in capfd.readouterr().err
+
+
 ENROOT = """#!/bin/sh
 [ "$1" = import ] || exit 9
 printf '%s\\n' "$@" >> "${0%/*}/said"
