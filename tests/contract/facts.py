@@ -2,6 +2,18 @@
 
 from pathlib import Path
 
+from gateway.passthrough.facts import Facts
+
+FACTS = Facts(
+    cluster="hpc",
+    version="24.05.3",
+    partitions=("cpu", "gpu"),
+    default="cpu",
+    first_job=1,
+    max_job=899_999,
+    next_job=4712,
+)
+"""What both shapes say."""
 CONFIG = """\
 Configuration data as of 2026-11-30T08:00:00
 ClusterName             = hpc

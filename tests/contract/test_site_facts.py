@@ -9,9 +9,9 @@ import pytest
 
 from broker.model.errors import Busy
 from gateway.passthrough.cli import CommandFacts, site_commands
-from gateway.passthrough.facts import Facts, SiteFacts
+from gateway.passthrough.facts import SiteFacts
 from gateway.passthrough.pyslurm import PyslurmFacts, importable
-from tests.contract.facts import commands, library
+from tests.contract.facts import FACTS, commands, library
 
 Make = Callable[[Path, bool], SiteFacts]
 
@@ -33,15 +33,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def test_the_site_is_read(make: Make, tmp_path: Path) -> None:
-    assert make(tmp_path, False).read() == Facts(
-        cluster="hpc",
-        version="24.05.3",
-        partitions=("cpu", "gpu"),
-        default="cpu",
-        first_job=1,
-        max_job=899999,
-        next_job=4712,
-    )
+    assert make(tmp_path, False).read() == FACTS
 
 
 def test_a_site_that_does_not_answer_is_said_to_be_so(make: Make, tmp_path: Path) -> None:

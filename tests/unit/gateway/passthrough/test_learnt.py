@@ -8,17 +8,8 @@ from broker.model.errors import Busy
 from broker.model.site import Partition, Site
 from gateway.passthrough.facts import Facts, clashes
 from gateway.passthrough.learnt import Learnt
-from tests.contract.facts import Said
+from tests.contract.facts import FACTS, Said
 
-FACTS = Facts(
-    cluster="hpc",
-    version="24.05.3",
-    partitions=("cpu", "gpu"),
-    default="cpu",
-    first_job=1,
-    max_job=899_999,
-    next_job=4712,
-)
 OURS = Site(cluster="cloud", first_job_id=900_000, partitions=(Partition("ec2"),))
 
 
