@@ -183,7 +183,7 @@ def _gives_what_is_there(known: Book, change: Change) -> bool:
     given = [(one.account, one.qos, owned.get(place(one))) for one in change.associations]
     for one in change.accounts:
         before = known.accounts.get(one.name)
-        given.append((one.parent, one.qos, before and before.qos))
+        given.append((one.parent, one.qos, None if before is None else before.qos))
     return all(
         set(after or ()) - set(before or ()) <= _qos_of(known, above)
         for above, after, before in given

@@ -10,7 +10,7 @@ from accounting.assoc import USE_PARENT, Account, Association, Qos
 from accounting.limits import Limits
 from accounting.tres import memory_text
 from gateway.config.accounts import QOS_FLAGS
-from sbatch_shim.grammar.values import read_mebibytes, read_time_limit, show_long
+from sbatch_shim.grammar.values import read_mebibytes, read_seconds, read_time_limit, show_long
 
 Record = TypeVar("Record", Account, Association, Qos)
 CLEAR = "-1"
@@ -221,8 +221,8 @@ def _shares(what: Name, text: str, words: Vocabulary) -> int:
 def _wall(_: Name, text: str, __: Vocabulary) -> int | None:
     if text == CLEAR:
         return None
-    found = read_time_limit(text)
-    if found is None or (isinstance(found, int) and found // 60 > MOST):
+    found, seconds = read_time_limit(text), read_seconds(text)
+    if found is None or (isinstance(seconds, int) and seconds // 60 > MOST):
         raise BadSettingError("")
     return found if isinstance(found, int) else None
 
