@@ -29,16 +29,8 @@ OLDER = frozenset({("exec", "--cluster"), ("logs", "--autostop"), ("launch", "-n
 """Spellings that SkyPilot hides and warns of."""
 FUNCTIONS = (
     *("launch", "exec", "status", "queue", "job_status", "tail_logs", "cancel", "down", "stop"),
-    *(
-        "start",
-        "autostop",
-        "cost_report",
-        "endpoints",
-        "get",
-        "stream_and_get",
-        "jobs.launch",
-        "jobs.queue",
-    ),
+    *("start", "autostop", "cost_report", "endpoints", "get", "stream_and_get"),
+    *("jobs.launch", "jobs.queue"),
     *("jobs.cancel", "jobs.tail_logs", "Task.__init__", "Task.from_yaml", "Task.set_resources"),
     *("Resources.__init__", "Resources.copy"),
 )
