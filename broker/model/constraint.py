@@ -47,7 +47,8 @@ def parse(text: str) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
     `[a|b]`, one of them for all nodes, is read as `(a|b)`: the nodes of one purchase are alike.
-    Counts of one among several features need brackets around all of it (23.11).
+    Counts of one among several features need brackets around all of it (23.11); in brackets every
+    feature of `&` is counted, and none of `|` (22.05).
     Raises BadOption.
     """
     tokens = _tokens(text)
@@ -133,7 +134,7 @@ def _operand(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
     if not rest or not rest[0].startswith("*"):
         return operand, rest
     count = int(rest[0].removeprefix("*"))
-    if not count:
+    if not count or tokens[0] == "[":
         raise _invalid(text)
     return Counted(operand, count), rest[1:]
 
@@ -146,7 +147,16 @@ def _uncounted(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
     inner, rest = _expression(tokens[1:], text)
     if not rest or rest[0] != _CLOSING[tokens[0]]:
         raise _invalid(text)
+    within = tokens[1 : len(tokens) - len(rest)]
+    if tokens[0] == "[" and ("[" in within or not _suits_brackets(inner)):
+        raise _invalid(text)
     return inner, rest[1:]
+
+
+def _suits_brackets(inner: Expression) -> bool:
+    if isinstance(inner, Either):
+        return not any(isinstance(side, Counted) for side in (inner.left, inner.right))
+    return isinstance(inner, Feature) or all(isinstance(o, Counted) for o in _together(inner))
 
 
 def _invalid(text: str) -> BadOption:

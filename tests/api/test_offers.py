@@ -1,5 +1,6 @@
 """Figures that were refreshed, over HTTP: who may bring them, what counts from then."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -9,13 +10,13 @@ from gateway.api.app import build_app
 from gateway.api.launches import Market
 from gateway.api.offers import offers
 from tests.api.asking import ask
-from tests.unit.gateway.api.office import Office
+from tests.unit.gateway.api.office import SITE, Office
 from tests.unit.gateway.api.test_text import Log
 
 
 @pytest.mark.parametrize(("uid", "status"), [(0, 200), (2001, 403)])
 def test_rates_and_words_of_a_refreshed_catalogue_count_at_once(uid: int, status: int) -> None:
-    office, fresh = Office(), bundled("local")
+    office, fresh = Office(replace(SITE, offered_features=frozenset())), bundled("local")
     market = cast("Market", office.engine.market)
     routes = offers(market, lambda provider: fresh, lambda: {"2027-01-01"})
     app = build_app(office.desk, {}, log=Log(), routers=[routes])
