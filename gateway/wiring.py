@@ -157,7 +157,7 @@ class Rereading:
         self.config, self.orders.site = config, site
         self.commands.now.update(programs)
         if self.beside is not None:
-            self.beside.learnt.refresh(site)
+            self.beside.learnt.expire()
         return later
 
     def hang_up(self, log: Any) -> None:

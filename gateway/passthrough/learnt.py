@@ -41,6 +41,10 @@ class Learnt:
         """The site's; empty while they are not known."""
         return self.listed or frozenset(self.facts.partitions if self.facts else ())
 
+    def expire(self) -> None:
+        """It is time to read again: ours may meet the site's elsewhere now."""
+        self._next = 0.0
+
     def when_due(self, site: Site) -> None:
         """Reads again where it is time; `site` is ours."""
         if self.clock() >= self._next:

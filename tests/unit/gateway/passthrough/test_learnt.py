@@ -104,3 +104,6 @@ def test_the_site_is_read_once_in_a_period() -> None:
     for at[0] in (100.0, 130.0, 160.0, 161.0):
         known.when_due(OURS)
     assert reader.asked == 2
+    known.expire()
+    known.when_due(OURS)
+    assert reader.asked == 3
