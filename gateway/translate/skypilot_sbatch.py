@@ -39,6 +39,24 @@ _SECTION = re.compile(
 
 def to_sbatch(tree: Tree) -> str:
     """A batch script that does the same on one cluster of nodes."""
+    directives, rest = _parted(tree)
+    lines = [HEAD, *(f"#SBATCH {_directive(*one)}" for one in directives.items())]
+    lines += [f"{MARK}{key}: {json.dumps(value)}" for key, value in rest.items()]
+    lines += [line for line in _head(str(tree.get("run") or "").split("\n")) if _travels(line)]
+    return "\n".join([*lines, "", *_body(tree)]) + "\n"
+
+
+def unsaid(tree: Tree) -> list[str]:
+    """Keys of which that script says nothing to sbatch, or less: they stand in comments alone."""
+    _, rest = _parted(tree)
+    if any(tree.get(section) for section in SECTIONS):  # what lacks a value ends the script
+        rest = {key: value for key, value in rest.items() if key not in {"envs", "secrets"}}
+    inner = rest.pop("config", {})
+    return [*rest, *(f"config.{key}" for key in inner)]
+
+
+def _parted(tree: Tree) -> tuple[dict[str, str], Tree]:
+    """What options say, and what they do not, or not as exactly."""
     directives, rest = dict(_options(tree)), _flat(tree)
     for pair in PAIRS:
         value = rest.get(pair.key)
@@ -47,10 +65,7 @@ def to_sbatch(tree: Tree) -> str:
             directives[pair.option] = text
             if pair.to_key(text) == value:
                 del rest[pair.key]
-    lines = [HEAD, *(f"#SBATCH {_directive(*one)}" for one in directives.items())]
-    lines += [f"{MARK}{key}: {json.dumps(value)}" for key, value in rest.items()]
-    lines += [line for line in _head(str(tree.get("run") or "").split("\n")) if _travels(line)]
-    return "\n".join([*lines, "", *_body(tree)]) + "\n"
+    return directives, rest
 
 
 def _directive(long: str, text: str) -> str:

@@ -134,6 +134,23 @@ def test_a_task_is_shown_as_a_batch_script_and_back(short_tmp: Path) -> None:
     assert spz("task", "schema", home=short_tmp).stdout.startswith("{\n")
 
 
+def test_what_is_not_carried_over_is_named_in_a_note(short_tmp: Path) -> None:
+    task = short_tmp / "t.yaml"
+    task.write_text("resources: {infra: aws, autostop: 5, cpus: 4+}\nrun: x\n")
+    job = short_tmp / "job.sh"
+    job.write_text("#!/bin/bash\n#SBATCH --array=0-3 --time=5\necho x\n")
+    for path, keys in (
+        (
+            task,
+            "sbatch does not act on these, they stay as #TASK comments: "
+            "resources.infra, resources.autostop",
+        ),
+        (job, "a task does not act on these options of sbatch's: array"),
+    ):
+        done = spz("task", "show", str(path), home=short_tmp)
+        assert (done.returncode, done.stderr) == (0, f"spz: note: {keys}\n")
+
+
 def test_an_option_that_is_none_gets_the_nearest(short_tmp: Path) -> None:
     done = spz("launch", "--cluser", "x", home=short_tmp)
     assert done.returncode == 1

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from broker.model.errors import BadSpec, Refused
@@ -14,8 +14,9 @@ from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import Values
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
-from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
+from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch, unsaid
 from gateway.translate.skypilot_schema import SCHEMA
+from gateway.translate.skypilot_slurm import unread
 from gateway.translate.skypilot_summary import summary
 from gateway.translate.skypilot_supply import Supply
 from gateway.translate.skypilot_yaml import written
@@ -87,13 +88,22 @@ def show(given: Values, counter: Counter) -> int:
         trees = read_file(text, _typed(given)).trees
     if form == "yaml":
         print(written(trees), end="")
+        left = unread(read_file(written(trees)).tasks[0].slurm) if script else ()
+        _tell(counter, left, "a task does not act on these options of sbatch's")
         return 0
     if len(trees) > 1:
         raise Refused(
             f"{path}: {len(trees)} tasks are as many batch scripts", hint="put them in files"
         )
     print(to_sbatch(trees[0]), end="")
+    _tell(counter, unsaid(trees[0]), "sbatch does not act on these, they stay as #TASK comments")
     return 0
+
+
+def _tell(counter: Counter, left: Iterable[str], what: str) -> None:
+    """One line for all that is not carried over; none for nothing."""
+    if names := ", ".join(left):
+        counter.say(f"note: {what}: {names}")
 
 
 def schema(given: Values, counter: Counter) -> int:

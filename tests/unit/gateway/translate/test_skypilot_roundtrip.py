@@ -1,15 +1,17 @@
 """Drawn tasks as batch scripts and back, and drawn batch scripts as tasks and back."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.translate.skypilot import read_file
-from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch
+from gateway.translate.skypilot_sbatch import MARK, from_sbatch, to_sbatch, unsaid
 from gateway.translate.skypilot_yaml import written
 from gateway.translate.staging import read_staging
-from tests.unit.gateway.translate.test_skypilot_sbatch import meant
+from tests.unit.gateway.translate.test_skypilot_sbatch import CORPUS, meant
 
 LINES = st.sampled_from(
     [
@@ -83,6 +85,36 @@ def test_a_drawn_task_survives_being_a_batch_script(tree: dict[str, Any]) -> Non
     told = read_file(written([tree])).trees[0]
     again = from_sbatch(to_sbatch(told), "t.sh")
     assert bare(meant(again)) == bare(meant(dict(told)))
+
+
+def said(tree: dict[str, Any]) -> list[str]:
+    """The script without what sbatch takes for comments of ours."""
+    return [line for line in to_sbatch(tree).split("\n") if not line.startswith(MARK)]
+
+
+def must_be_said_or_told(tree: dict[str, Any]) -> None:
+    """Each key with a value changes the script, or is named as one that does not."""
+    told, whole = unsaid(tree), said(tree)
+    for group in ("", "resources", "config"):
+        inner = tree.get(group) if group else tree
+        for key, value in (inner if isinstance(inner, dict) else {}).items():
+            path = f"{group}.{key}".lstrip(".")
+            if path in {"resources", "config"} and isinstance(value, dict):
+                continue  # key by key
+            less = {name: one for name, one in inner.items() if name != key}
+            changes = said({**tree, group: less} if group else less) != whole
+            assert changes or path in told or bare({"": value}) in ({}, {"": None}), path
+
+
+@given(TASKS)
+def test_each_key_of_a_drawn_task_is_said_by_the_script_or_told_of(tree: dict[str, Any]) -> None:
+    must_be_said_or_told(dict(read_file(written([tree])).trees[0]))
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_each_key_of_the_corpus_is_said_by_the_script_or_told_of(path: Path) -> None:
+    for tree in read_file(path.read_text(encoding="utf-8")).trees:
+        must_be_said_or_told(dict(tree))
 
 
 DIRECTIVES = st.lists(
