@@ -19,6 +19,7 @@ from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.zone import is_zone, zone_of
 from gateway.query import focus, spending
 from gateway.query.bills import BillError, by_machine, read_bill
+from gateway.query.costwords import COLUMNS, FILTERS
 from gateway.query.prices import old_price
 from gateway.store.rollup import FOREVER
 from sbatch_shim.grammar.instants import Zone
@@ -42,7 +43,7 @@ class CostFilter(BaseModel, extra="forbid"):
     @property
     def filters(self) -> dict[str, str]:
         """Those that were given."""
-        found = {word: getattr(self, word) for word in spending.FILTERS}
+        found = {word: getattr(self, word) for word in FILTERS}
         return {word: value for word, value in found.items() if value is not None}
 
 
@@ -193,7 +194,7 @@ def _spent(desk: Any, asked: CostQuery, words: list[str], *, zone: Zone) -> spen
 
 def _must_be_known(desk: Any, filters: dict[str, str]) -> None:
     """Raises BadOption. Blocks."""
-    columns = [spending.COLUMNS[word] for word in filters]
+    columns = [COLUMNS[word] for word in filters]
     ever = {
         column: {str(key) for (key,) in desk.history.spent(since=0, until=FOREVER, by=(column,))}
         for column in columns

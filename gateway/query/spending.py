@@ -8,14 +8,9 @@ from accounting.ledger import Entry
 from accounting.rollup import DAY, HOUR
 from broker.model.errors import BadOption
 from broker.model.site import Site
+from gateway.query.costwords import COLUMNS
 from sbatch_shim.grammar.instants import Zone
 
-COLUMNS = {
-    "account": "account", "user": "user", "qos": "qos", "partition": "partition",
-    "type": "instance_type", "region": "region", "market": "market", "why": "why", "day": "start",
-}  # fmt: skip
-"""What costs can be told by, and the column of the sums."""
-FILTERS = ("user", "account", "qos", "partition", "type", "region", "market")
 Spent = Mapping[tuple[Any, ...], int]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from broker.model.errors import Refused
 from gateway.api.zone import is_zone, read_zone
+from gateway.query.costwords import FILTERS
 from gateway.query.dollars import usd
-from gateway.query.spending import FILTERS
 from gateway.sdk.client import Json
 from gateway.sdk.show import below, table
 from gateway.sdk.verbs.counter import Counter, as_json

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.model.errors import Refused
-from gateway.query.spending import FILTERS
+from gateway.query.costwords import FILTERS
 from gateway.sdk.verbs import money
 
 TOLD = {
