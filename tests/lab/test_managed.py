@@ -115,3 +115,33 @@ def test_a_spot_job_lost_in_two_regions_succeeds_in_a_third_from_its_checkpoint(
     until(lambda: not lab.living(), "idle machines to be let go", PATIENCE)
     until(lambda: nodes_gone(gateway), "the nodes' end to be written down", PATIENCE)
     assert posted(gateway) == billed(lab, since)
+
+
+SEVERAL = """\
+name: ring
+num_nodes: 2
+resources: {cpus: 2+}
+run: |
+  echo "node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES on $(echo "$SKYPILOT_NODE_IPS" | wc -l)"
+"""
+
+
+def test_logs_of_each_node_of_a_managed_job_stay_when_its_machines_are_gone(
+    gateway: Service, share: Path, lab: Running
+) -> None:
+    spz = Terminal(gateway, share / "ring")
+    (spz.home / "project" / "ring.yaml").write_text(SEVERAL)
+    job = json.loads(spz("jobs", "launch", "-y", "-d", "-o", "json", "ring.yaml").out)["root"]
+    gateway.wait(job, "COMPLETED")
+    until(lambda: not lab.living(), "idle machines to be let go", PATIENCE)
+    said = [f"node {rank} of 2 on 2" for rank in (0, 1)]
+    every = spz("jobs", "logs", str(job), "--no-follow").out.splitlines()
+    assert sorted(every) == [f"(head, rank=0) {said[0]}", f"(worker1, rank=1) {said[1]}"]
+    for rank, line in enumerate(said):
+        one = spz("jobs", "logs", str(job), "--worker", str(rank), "--no-follow")
+        assert (one.code, one.out) == (0, f"{line}\n")
+    none = spz("jobs", "logs", str(job), "--worker", "2", "--no-follow")
+    assert (none.code, none.out) != (0, ""), "it has no third node"
+    assert spz("jobs", "logs", str(job), "-s").code == 0
+    copies = sorted((spz.home / "project" / "sky_logs").glob("*.log"))
+    assert [path.read_text() for path in copies] == [f"{line}\n" for line in said]
