@@ -1,14 +1,21 @@
 """The file of `sacctmgr dump` and `load`: the account tree as lines of names and values."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, Person, lower
 from accounting.change import Change, changed, default_of, place
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
 from gateway.translate.bookadd import level_of
-from gateway.translate.bookorder import Known, OrderError, associations, must_be_plain
+from gateway.translate.bookorder import (
+    Known,
+    OrderError,
+    associations,
+    cut,
+    must_be_here,
+    must_be_plain,
+)
 from gateway.translate.bookwords import (
     ASSOC,
     BAD_VALUE,
@@ -63,7 +70,8 @@ def _below(book: Book, parent: Account) -> Iterator[str]:
     children.sort(key=lambda one: one.name)
     for one in children:
         about = f":Description='{one.description}':Organization='{one.organization}'"
-        held = f":Coordinator='{','.join(one.coordinators)}'" if one.coordinators else ""
+        lone = [name for name in one.coordinators if not book.associations.get(name)]
+        held = f":Coordinator='{','.join(lone)}'" if lone else ""
         yield f"Account - '{one.name}'{about}{held}{_shares(one)}"
     for one in children:
         yield from _below(book, one)
@@ -71,10 +79,12 @@ def _below(book: Book, parent: Account) -> Iterator[str]:
 
 def _user_line(book: Book, own: Association) -> str:
     person = book.people.get(own.user, Person(name=own.user))
+    led = sorted(one.name for one in book.accounts.values() if own.user in one.coordinators)
     parts = [
         f":Partition='{own.partition}'" if own.partition else "",
         f":DefaultAccount='{default_of(book, own.user)}'",
         f":AdminLevel='{person.admin}'" if person.admin != "None" else "",
+        f":Coordinator='{','.join(led)}'" if led else "",
         f":DefaultWCKey='{person.default_wckey}'" if person.default_wckey else "",
         f":WCKeys='{','.join(person.wckeys)}'" if person.wckeys else "",
     ]
@@ -86,7 +96,9 @@ def _shares(holder: Account | Association) -> str:
     default = f":DefaultQOS='{holder.default_qos}'" if holder.default_qos else ""
     limits = "".join(_limit(holder.limits, key, field) for key, field in LIMITS)
     qos = f":QOS='{','.join(sorted(holder.qos))}'" if holder.qos else ""
-    return f"{default}:Fairshare={shares}{limits}{qos}"
+    rank = "" if holder.priority is None else f":Priority={holder.priority}"
+    about = f":Comment='{holder.comment}'" if holder.comment else ""
+    return f"{default}:Fairshare={shares}{limits}{rank}{qos}{about}"
 
 
 def _limit(limits: Limits, key: str, field: str) -> str:
@@ -106,34 +118,63 @@ class _Reading:
     """How far a file is read: below which account, what was found."""
 
     known: Known
+    clean: bool
+    any_cluster: bool
+    """Whether the file may be another cluster's."""
+    line: int = 0
     parent: AccountName = ROOT
-    accounts: dict[AccountName, Account] | None = None
-    owned: list[Association] | None = None
-    people: dict[UserName, Person] | None = None
+    accounts: dict[AccountName, Account] = field(default_factory=dict)
+    owned: list[Association] = field(default_factory=list)
+    people: dict[UserName, Person] = field(default_factory=dict)
+    coordinators: list[tuple[int, AccountName, UserName]] = field(default_factory=list)
+    """With the line that says so: an account may follow who coordinates it."""
     cluster: str = ""
 
 
-def loaded(text: str, known: Known, *, clean: bool) -> tuple[Change, str]:
+def loaded(
+    text: str, known: Known, *, clean: bool, any_cluster: bool = False
+) -> tuple[Change, str]:
     """The change that makes the book what the file says, and what is printed of it.
 
-    `clean` takes away first what the file does not name. Raises OrderError naming the line.
+    `clean` takes away first what the file does not name; without it what a line does not name
+    stays. Raises OrderError naming the line.
     """
-    reading = _Reading(known, accounts={}, owned=[], people={})
+    reading = _Reading(known, clean, any_cluster)
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        try:
-            _read_line(line.strip(), reading)
-        except (ValueError, BadSettingError) as error:
-            why = str(error).removeprefix(OWN_WORDS).rstrip()
-            raise OrderError(BAD_LINE.format(number, why)) from None
+        reading.line = number
+        if line.strip() and not line.lstrip().startswith("#"):
+            _checked(line.strip(), reading)
+    for number, account, user in reading.coordinators:
+        reading.line = number
+        _coordinate(account, user, reading)
     if clean and not reading.cluster:
         raise OrderError(NO_CLUSTER)
-    change = _difference(reading, clean=clean)
+    change = _difference(reading)
     out = f"For cluster {reading.cluster or known.cluster}\n"
     if _lines(changed(known.book, change)) == _lines(known.book):
         return Change(), f"{out} Nothing new added.\n"
     return change, out + _told(change, known.book)
+
+
+def _checked(line: str, into: _Reading) -> None:
+    try:
+        _read_line(line, into)
+    except (ValueError, OrderError) as error:
+        raise _bad(into, str(error).removeprefix(OWN_WORDS)) from None
+
+
+def _bad(reading: _Reading, why: str) -> OrderError:
+    return OrderError(BAD_LINE.format(reading.line, why.strip()))
+
+
+def _coordinate(account: AccountName, user: UserName, into: _Reading) -> None:
+    stays = {} if into.clean else into.known.book.accounts
+    found = into.accounts.get(account) or stays.get(account)
+    if found is None:
+        raise _bad(into, f"no account {account!r} to coordinate")
+    if user not in found.coordinators:
+        found = replace(found, coordinators=(*found.coordinators, user))
+    into.accounts[account] = found
 
 
 def _lines(book: Book) -> list[str]:
@@ -146,6 +187,9 @@ def _read_line(line: str, into: _Reading) -> None:
     if not dash or not parts:
         raise ValueError(f"{line[:SHOWN]!r} is no `Kind - 'name'`")
     name, values = parts[0].strip("'\""), dict(part.partition("=")[::2] for part in parts[1:])
+    nothing = next((part for part in parts[1:] if part and "=" not in part), None)
+    if nothing is not None:
+        raise ValueError(f"{nothing[:SHOWN]} has no value")
     must_be_plain((name, *values.values()))
     kinds = {"cluster": _cluster, "parent": _parent, "account": _account, "user": _user}
     take = kinds.get(kind.strip().lower())
@@ -178,10 +222,14 @@ def _settings(values: dict[str, str], into: _Reading, besides: Iterable[str]) ->
     for key, value in values.items():
         if key.lower() in besides:
             continue
-        what = find(key, ASSOC)
+        name, sign, _ = cut(f"{key}=")
+        what = find(name, ASSOC)
         if what is None:
             raise ValueError(f"no such value: {key}")
-        found.append(read(what, "", value, words=into.known.words))
+        try:
+            found.append(read(what, sign, value, words=into.known.words))
+        except BadSettingError as error:
+            raise ValueError(error.text or BAD_VALUE.format(what.label, value)) from None
     return found
 
 
@@ -190,31 +238,32 @@ def _said(values: dict[str, str], key: str) -> str:
 
 
 def _cluster(name: str, values: dict[str, str], into: _Reading) -> None:
-    into.cluster = name
-    if into.accounts is not None:
-        root = into.known.book.accounts[ROOT]
-        into.accounts[ROOT] = put(root, _settings(values, into, ("classification",)))
+    if not into.any_cluster:
+        must_be_here([name], into.known)
+    into.cluster = into.known.cluster
+    root = into.known.book.accounts[ROOT]
+    into.accounts[ROOT] = put(root, _settings(values, into, ("classification",)))
 
 
 def _parent(name: str, _: dict[str, str], into: _Reading) -> None:
     into.parent = lower(name)
-    known = {**into.known.book.accounts, **(into.accounts or {})}
-    if into.parent not in known:
+    if into.parent not in {ROOT, *into.accounts} | set(into.known.book.accounts):
         raise ValueError(f"no account {name!r} to be below")
 
 
 def _account(name: str, values: dict[str, str], into: _Reading) -> None:
     settings = _settings(values, into, ("description", "organization", "coordinator"))
-    users = filter(None, _said(values, "coordinator").split(","))
-    made = Account(
-        name=lower(name),
+    fresh = Account(name=lower(name), description=name)
+    before = fresh if into.clean else into.known.book.accounts.get(fresh.name, fresh)
+    made = replace(
+        before,
         parent=into.parent,
-        description=_said(values, "description") or name,
-        organization=_said(values, "organization"),
-        coordinators=tuple(map(UserName, users)),
+        description=_said(values, "description") or before.description,
+        organization=_said(values, "organization") or before.organization,
     )
-    if into.accounts is not None:
-        into.accounts[made.name] = put(made, settings)
+    into.accounts[made.name] = put(made, settings)
+    for user in filter(None, _said(values, "coordinator").split(",")):
+        into.coordinators.append((into.line, made.name, UserName(user)))
 
 
 USER_WORDS = ("partition", "defaultaccount", "adminlevel", "defaultwckey", "wckeys", "coordinator")
@@ -222,43 +271,52 @@ USER_WORDS = ("partition", "defaultaccount", "adminlevel", "defaultwckey", "wcke
 
 def _user(name: str, values: dict[str, str], into: _Reading) -> None:
     user = UserName(name)
+    own = Association(user=user, account=into.parent, partition=_said(values, "partition") or None)
+    if not into.clean:
+        kept = into.known.book.associations.get(user, ())
+        own = next((one for one in kept if place(one) == place(own)), own)
     default = lower(_said(values, "defaultaccount"))
-    own = Association(
-        user=user,
-        account=into.parent,
-        partition=_said(values, "partition") or None,
-        default_account=default == into.parent,
-    )
-    before = into.known.book.people.get(user, Person(name=user))
+    if default or into.clean:
+        own = replace(own, default_account=default == into.parent)
+    into.owned.append(put(own, _settings(values, into, USER_WORDS)))
+    for account in filter(None, _said(values, "coordinator").split(",")):
+        into.coordinators.append((into.line, lower(account), user))
+    into.people[user] = _person(user, values, into)
+
+
+def _person(user: UserName, values: dict[str, str], into: _Reading) -> Person:
+    """Who they are; what a line does not name stays as an earlier one has it."""
     level = _said(values, "adminlevel")
     if level and not level_of(level):
         raise ValueError(BAD_VALUE.format("AdminLevel", level))
-    person = replace(
+    before = into.known.book.people.get(user, Person(name=user))
+    if into.clean:
+        before = Person(name=user, uid=before.uid)
+    before = into.people.get(user, before)
+    keys = tuple(filter(None, _said(values, "wckeys").split(",")))
+    return replace(
         before,
-        admin=level_of(level) or "None",
-        wckeys=tuple(filter(None, _said(values, "wckeys").split(","))),
-        default_wckey=_said(values, "defaultwckey"),
+        admin=level_of(level) or before.admin,
+        wckeys=keys or before.wckeys,
+        default_wckey=_said(values, "defaultwckey") or before.default_wckey,
     )
-    if into.owned is not None and into.people is not None:
-        into.owned.append(put(own, _settings(values, into, USER_WORDS)))
-        into.people[user] = person
 
 
-def _difference(reading: _Reading, *, clean: bool) -> Change:
-    accounts, owned = reading.accounts or {}, reading.owned or []
+def _difference(reading: _Reading) -> Change:
     change = Change(
-        accounts=tuple(accounts.values()),
-        associations=tuple(owned),
-        people=tuple((reading.people or {}).values()),
+        accounts=tuple(reading.accounts.values()),
+        associations=tuple(reading.owned),
+        people=tuple(reading.people.values()),
     )
-    if not clean:
+    if not reading.clean:
         return change
-    book, stays = reading.known.book, {place(own) for own in owned}
+    book, stays = reading.known.book, {place(own) for own in reading.owned}
+    named = {ROOT, *reading.accounts}
     return replace(
         change,
-        no_accounts=tuple(name for name in book.accounts if name not in {ROOT, *accounts}),
+        no_accounts=tuple(name for name in book.accounts if name not in named),
         no_associations=tuple(place(own) for own in associations(book) if place(own) not in stays),
-        no_people=tuple(name for name in book.people if name not in (reading.people or {})),
+        no_people=tuple(name for name in book.people if name not in reading.people),
     )
 
 

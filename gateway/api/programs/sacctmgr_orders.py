@@ -135,7 +135,9 @@ class Order:
         )
 
     async def _loaded(self) -> Answer:
-        names, path = _file_words([word for word in self.words if word.lower() != "clean"])
+        words = [word for word in self.words if word.lower() != "clean"]
+        renamed = [word for word in words if word.lower().startswith("cluster=")]
+        names, path = _file_words([word for word in words if word not in renamed])
         path = path or next(iter(names), "")
         if not path:
             return Answer(err=" No filename given, specify one with file=''\n", code=1)
@@ -148,7 +150,8 @@ class Order:
         clean = any(word.lower() == "clean" for word in self.words)
         text = octets.text(given.content)
         try:
-            change, out = bookfile.loaded(text, known, clean=clean)
+            must_be_here(_file_words(renamed)[0], known)
+            change, out = bookfile.loaded(text, known, clean=clean, any_cluster=bool(renamed))
         except OrderError as error:
             return Answer(err=error.err, code=1)
         if change.empty:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from accounting.assoc import Account, Association, Book, Person, Qos, book
+from accounting.assoc import USE_PARENT, Account, Association, Book, Person, Qos, book
 from accounting.change import Change, changed
 from accounting.ids import AccountName, UserName
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
@@ -206,8 +206,84 @@ def test_a_dump_loaded_clean_takes_away_what_it_does_not_name() -> None:
     assert " Adding Account(s)\n  new\n" in out
 
 
+OF_SLURM = (
+    "Cluster - 'oracle':Fairshare=1:QOS='normal'",
+    "Parent - 'root'",
+    "User - 'root':DefaultAccount='root':AdminLevel='Administrator':DefaultQOS='normal':Fairshare=1:QOS='high,normal'",
+    "Account - 'lab':Description='lab':Organization='here':Fairshare=2147483647:GrpWall=1560",
+    "Parent - 'lab'",
+    "Account - 'a b':Description='x: y':Organization='o r':Fairshare=1",
+    "Account - 'chem':Description='chemistry':Organization='here':DefaultQOS='normal':Fairshare=1:GrpTRESMins=cpu=100:GrpTRES=cpu=10,mem=1000M:GrpSubmitJobs=5:MaxJobs=3:MaxWallDurationPerJob=100:Priority=5",
+    "Parent - 'chem'",
+    "User - 'alice':DefaultAccount='chem':AdminLevel='Operator':DefaultQOS='normal':Fairshare=5:QOS='high,normal'",
+    "User - 'bob':DefaultAccount='chem':Coordinator='chem,deep':DefaultQOS='normal':Fairshare=1:GrpTRESRunMins=cpu=9:MaxTRESPerNode=cpu=2:MaxSubmitJobs=3:QOS='high,normal'",
+    "Account - 'deep':Description='deep':Organization='here':Fairshare=1",
+    "Parent - 'a b'",
+    "User - 'bob':Partition='debug':DefaultAccount='chem':Fairshare=2147483647",
+)
+"""Lines as 22.05.8 dumps them; who coordinates is told before the account is, and once."""
+
+
+@pytest.mark.parametrize(
+    "before", [site(), after("modify user bob set adminlevel=operator maxjobs=3")]
+)
+def test_what_slurm_dumped_is_what_is_there_after_loading_it(before: Book) -> None:
+    text = "# made by sacctmgr\n" + "\n".join(OF_SLURM)
+    made = changed(before, bookfile.loaded(text, known(before), clean=True)[0])
+    parent, bobs = f"={USE_PARENT}", "DefaultAccount='chem':Coordinator='chem,deep'"
+    wanted = [one.replace(parent, "=parent") for one in OF_SLURM]
+    wanted[-1] = wanted[-1].replace("DefaultAccount='chem'", bobs)
+    assert sorted(bookfile.dumped(made, "oracle")) == sorted(wanted)
+
+
+MERGED = {
+    # lines, what is dumped of them afterwards
+    "limits that a line does not name stay": (
+        "Parent - 'aa'\nUser - 'carol':MaxJobs=4",
+        "User - 'carol':DefaultAccount='aa':AdminLevel='Operator':DefaultWCKey='w1':WCKeys='w1':Fairshare=7:MaxJobs=4",
+    ),
+    "QOS are added to": (
+        "Parent - 'aa'\nUser - 'carol':QOS+=high",
+        "User - 'carol':DefaultAccount='aa':AdminLevel='Operator':DefaultWCKey='w1':WCKeys='w1':Fairshare=7:QOS='high'",
+    ),
+    "the first line says who they are": (
+        "Parent - 'aa'\nUser - 'carol':AdminLevel=None\nParent - 'bb'\nUser - 'carol'",
+        "User - 'carol':DefaultAccount='aa':DefaultWCKey='w1':WCKeys='w1':Fairshare=7",
+    ),
+    "who coordinates an account goes on": (
+        "Account - 'aa':Description='new'",
+        "Account - 'aa':Description='new':Organization='aa':Fairshare=1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MERGED)
+def test_what_a_line_does_not_name_stays(what: str) -> None:
+    before = after("add user carol account=aa fairshare=7 adminlevel=operator wckey=w1")
+    text, line = MERGED[what]
+    made = changed(before, bookfile.loaded(text, known(before), clean=False)[0])
+    assert line in bookfile.dumped(made, "oracle")
+
+
+def test_another_clusters_file_is_taken_where_that_is_said() -> None:
+    text = "Cluster - 'other'\nParent - 'root'\nAccount - 'new'\n"
+    with pytest.raises(OrderError, match=r"line 1: This cluster 'other' doesn't exist"):
+        bookfile.loaded(text, known(), clean=False)
+    change, out = bookfile.loaded(text, known(), clean=False, any_cluster=True)
+    assert ([one.name for one in change.accounts], out[:19]) == (
+        ["root", "new"],
+        "For cluster oracle\n",
+    )
+
+
 # fmt: off
 DAMAGED = {
+    "a bar in a text":        ("Account - 'x':Description='a|b'",       "No quotes, bars or control characters are taken in names and texts: \"'a|b'\""),
+    "a time that is none":    ("User - 'x':MaxWallDurationPerJob=abc",  "Invalid value for MaxWall (abc)"),
+    "a key without a value":  ("User - 'x':AdminLevel",                 "AdminLevel has no value"),
+    "a colon for an equals":  ("User - 'x':MaxTRESPerJob=node:2",       "2 has no value"),
+    "coordinates nothing":    ("User - 'x':Coordinator='nosuch'",       "no account 'nosuch' to coordinate"),
+    "a QOS that is none":     ("User - 'x':QOS='nosuch'",               "You gave a bad qos 'nosuch'. Valid QOS's are normal,high"),
     "a key that is none":     ("Account - 'x':Foo=1",                   "no such value: Foo"),
     "no kind":                ("garbage",                               "'garbage' is no `Kind - 'name'`"),
     "a line without end":     ("\0" * 100_000,                          f"{chr(0) * 60!r} is no `Kind - 'name'`"),
