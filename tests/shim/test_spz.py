@@ -27,7 +27,10 @@ def spz(
     )
 
 
-@pytest.mark.parametrize("argv", [("--help",), ("launch", "-h"), ("status", "-v", "-o", "json")])
+@pytest.mark.parametrize(
+    "argv",
+    [("--help",), ("launch", "-h"), ("status", "-v", "-o", "json"), ("cost", "--by", "day")],
+)
 def test_reading_the_line_loads_nothing_heavy(short_tmp: Path, argv: Sequence[str]) -> None:
     assert _loaded(*argv, home=short_tmp).isdisjoint(HEAVY)
 
