@@ -39,13 +39,9 @@ QOS_FLAGS = (
 )
 PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS",
-    "CALCULATE_RUNNING",
-    "DEPTH_OBLIVIOUS",
     "FAIR_TREE",
-    "INCR_ONLY",
     "MAX_TRES",
     "MAX_TRES_GRES",
-    "NO_FAIR_TREE",
     "NO_NORMAL_ALL",
     "NO_NORMAL_ASSOC",
     "NO_NORMAL_PART",
@@ -216,7 +212,7 @@ class PrioritySettings(Settings):
     ] = Field("NONE", description="PriorityUsageResetPeriod.")
     favor_small: bool = Field(False, description="PriorityFavorSmall: small jobs first.")
     flags: Annotated[tuple[str, ...], any_of(*PRIORITY_FLAGS)] = Field(
-        (), description="PriorityFlags."
+        (), description="PriorityFlags. Fair share is always Fair Tree's."
     )
 
 

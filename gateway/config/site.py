@@ -17,6 +17,8 @@ from gateway.config.book import IdOf, book
 from gateway.config.checks import ALL_NODES
 
 MINUTE = 60
+ALSO = {"NO_NORMAL_ALL": tuple(f"NO_NORMAL_{one}" for one in ("ASSOC", "PART", "QOS", "TRES"))}
+"""Flags of priority that stand for several."""
 PriceOf = Callable[[str], int | None]
 """Micro-dollars an hour of an instance type; None where it is unpriced."""
 
@@ -101,7 +103,7 @@ def ranking(priority: PrioritySettings) -> Ranking:
         half_life=priority.decay_half_life,
         period=priority.calc_period,
         favor_small=priority.favor_small,
-        flags=frozenset(priority.flags),
+        flags=frozenset(flag for word in priority.flags for flag in ALSO.get(word, (word,))),
         reset=Period(priority.usage_reset_period),
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.api.programs import sshare
 from gateway.query import accounts, factors, fields, sinfo, steps
 from sbatch_shim import shim
 from sbatch_shim.grammar.options import lookup
@@ -49,11 +50,32 @@ def of_sprio(shared: Path) -> set[str]:
     return names(rows(shared, "sprio_fields.csv"), "letter") - set(factors.CELLS)
 
 
+def of_sshare(shared: Path) -> set[str]:
+    asked = {(row["name"], int(row["width"])) for row in rows(shared, "sshare_fields.csv")}
+    return {name for name, _ in asked - {(f.name, abs(f.width)) for f in sshare.fields("c")}}
+
+
 @pytest.mark.parametrize(
-    "missing", [squeue("job"), squeue("step"), of_sinfo, of_sacct, of_sprio]
+    "missing", [squeue("job"), squeue("step"), of_sinfo, of_sacct, of_sprio, of_sshare]
 )  # fmt: skip
 def test_every_column_is_known(shared: Path, missing: Callable[[Path], set[str]]) -> None:
     assert missing(shared) == set()
+
+
+OPTIONS = {
+    "sprio": "clusters=M federation help local sibling usage sort=S version=V noheader=h jobs=j "
+    "long=l norm=n format=o partition=p user=u verbose=v weights=w",
+    "sshare": "accounts=A all=a clusters=M format=o help=h helpformat=e json long=l noheader=n "
+    "parsable=p parsable2=P partition=m usage users=u Users=U verbose=v version=V yaml",
+}
+"""Of each manual page the options, with their letters."""
+
+
+@pytest.mark.parametrize("program", OPTIONS)
+def test_every_option_of_the_manual_is_taken(program: str) -> None:
+    known = {(one.long, one.short) for one in lookup(program).by_long.values()}
+    wanted = {tuple(name.partition("=")[::2]) for name in OPTIONS[program].split()}
+    assert wanted - known == set()
 
 
 VARIABLES = {

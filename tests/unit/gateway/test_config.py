@@ -40,6 +40,36 @@ def test_an_empty_file_is_one_elastic_partition_with_nothing_enforced() -> None:
     assert config.accounting.enforce == ()
 
 
+PRIORITY_FLAGS = {
+    # of slurm.conf(5), 25.11: what the ranking goes by; None is refused by its name
+    "ACCRUE_ALWAYS": {"ACCRUE_ALWAYS"},
+    "CALCULATE_RUNNING": None,
+    "DEPTH_OBLIVIOUS": None,
+    "FAIR_TREE": {"FAIR_TREE"},
+    "INCR_ONLY": None,
+    "MAX_TRES": {"MAX_TRES"},
+    "MAX_TRES_GRES": {"MAX_TRES_GRES"},
+    "NO_FAIR_TREE": None,
+    "NO_NORMAL_ALL": {"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"},
+    "NO_NORMAL_ASSOC": {"NO_NORMAL_ASSOC"},
+    "NO_NORMAL_PART": {"NO_NORMAL_PART"},
+    "NO_NORMAL_QOS": {"NO_NORMAL_QOS"},
+    "NO_NORMAL_TRES": {"NO_NORMAL_TRES"},
+    "SMALL_RELATIVE_TO_TIME": {"SMALL_RELATIVE_TO_TIME"},
+}
+
+
+@pytest.mark.parametrize("flag", PRIORITY_FLAGS)
+def test_a_flag_of_priority_has_its_effect_or_is_refused_by_its_name(flag: str) -> None:
+    text, wanted = f"priority: {{flags: {flag}}}", PRIORITY_FLAGS[flag]
+    if wanted is None:
+        (problem,) = said(text)
+        assert flag in problem
+    else:
+        made = site(load(text), service_uid=0, uid_of=lambda _: None, price_of=lambda _: None)
+        assert made.ranking.flags == wanted
+
+
 TIMES = [
     ("60", 3600),
     (60, 3600),
