@@ -84,6 +84,7 @@ def _victims(
             _give_back(usable, ending)
     if choose(ask.demand, list(usable.values())) is not None:
         return []
+    free = {name: room.copy() for name, room in usable.items()}
     chosen: list[Job] = []
     for victim in _candidates(world, job, ask, now=now):
         if any(share.node in usable for share in victim.shares):
@@ -92,9 +93,22 @@ def _victims(
             shares = choose(ask.demand, list(usable.values()))
             if shares is not None:
                 places = {share.node for share in shares}
-                return [one for one in chosen if places & {s.node for s in one.shares}]
+                there = [one for one in chosen if places & {s.node for s in one.shares}]
+                return _needed(there, free, ask)
     elastic = ask.partition.elastic
     return None if elastic is None else _of_machines(world, job, ask, elastic=elastic, now=now)
+
+
+def _needed(chosen: list[Job], free: dict[NodeName, Room], ask: Ask) -> list[Job]:
+    """Of those that are enough the ones without which it is not; the highest may stay first."""
+    for one in reversed(chosen):
+        fewer = [other for other in chosen if other is not one]
+        rooms = {name: room.copy() for name, room in free.items()}
+        for other in fewer:
+            _give_back(rooms, other)
+        if choose(ask.demand, list(rooms.values())) is not None:
+            chosen = fewer
+    return chosen
 
 
 def _helps(world: World, ask: Ask) -> bool:

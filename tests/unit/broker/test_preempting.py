@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from accounting.assoc import Qos, book
 from broker.model import reports as rep
@@ -95,6 +97,44 @@ def test_nobody_is_pushed_out_unless_it_is_configured() -> None:
     bench.submit(ALICE, qos="high", resources=WHOLE)
     bench.step(seconds=1)
     assert {bench.state(job) for job in jobs} == {"RUNNING"}
+
+
+SIZES = st.lists(
+    st.tuples(st.integers(1, 4), st.sampled_from(["low", "other", "normal", "high"])),
+    min_size=1,
+    max_size=6,
+)
+
+
+@example([(3, "low"), (4, "normal"), (1, "low")], 3, "requeue")
+@given(SIZES, st.integers(1, 4), st.sampled_from(["requeue", "cancel"]))
+def test_as_few_as_are_needed_of_those_of_lower_rank_are_pushed_out(
+    jobs: list[tuple[int, str]], wanted: int, mode: str
+) -> None:
+    at_home = site(preempt_mode=mode)
+    grade = Qos(name="other", priority=5, preempt=("low",), exempt_time=1000)
+    bench = Bench(replace(at_home, book=book(qos=[*at_home.book.qos.values(), grade])))
+    ran = []
+    for cpus, qos in jobs:
+        job = bench.submit(BOB, qos=qos, resources=Resources(tasks=cpus, tasks_per_node=cpus))
+        if bench.world.jobs[job].shares:
+            key = f"{bench.world.jobs[job].key}/batch"
+            bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
+            bench.step(seconds=1)
+            ran.append((job, bench.world.jobs[job].shares[0].node, cpus, qos))
+    before = {job for job, *_ in ran if bench.state(job) == "RUNNING"}
+    urgent = bench.submit(
+        ALICE, qos="high", resources=Resources(tasks=wanted, tasks_per_node=wanted)
+    )
+    waited = not bench.world.jobs[urgent].shares
+    bench.step(seconds=1)
+    gone = {job for job in before if bench.state(job) != "RUNNING"}
+    assert {qos for job, _, _, qos in ran if job in gone} <= {"low"}
+    for lucky in gone:
+        left = {"n1": 4, "n2": 4}
+        for job, node, cpus, _ in ran:
+            left[node] -= cpus if job not in gone or job == lucky else 0
+        assert waited and max(left.values()) < wanted, "one of them might have stayed"
 
 
 def bought(most: int) -> Site:
