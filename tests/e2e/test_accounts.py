@@ -1,5 +1,6 @@
 """Accounts changed by sacctmgr as a process, against a running service that is started again."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -111,6 +112,10 @@ def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Ser
     limited.wait(job, "COMPLETED")
     (shown,) = spz(limited, "budget", "show").out.splitlines()[1:]
     assert shown.split()[4:] == ["day", "Asia/Tokyo", "hold", "ok"]
+    (told,) = json.loads(spz(limited, "budget", "show", "--json").out)
+    named = ("scope", "name", "micro_usd", "window", "zone", "action", "standing")
+    wanted = ["account", "lab", 100_000_000, "day", "Asia/Tokyo", "hold", "ok"]
+    assert [told[key] for key in named] == wanted
 
 
 def test_what_is_young_stays_and_use_is_reset_by_commands_as_processes(
