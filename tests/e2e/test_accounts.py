@@ -108,6 +108,9 @@ def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Ser
     job = limited.wrap("true", "-p", "ec2", "-t", "60")
     reason = ["squeue", "-h", "-o", "%r", "-j", str(job)]
     until(lambda: limited.run(*reason).out == "AssocBudgetLimit\n", "that it waits for the budget")
+    limited.kill()
+    limited.start()
+    until(lambda: limited.run(*reason).out == "AssocBudgetLimit\n", "that it waits still")
     spz(limited, "budget", "set", "account:lab", "100", "--window", "day", "--zone", "Asia/Tokyo")
     limited.wait(job, "COMPLETED")
     (shown,) = spz(limited, "budget", "show").out.splitlines()[1:]
