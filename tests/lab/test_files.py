@@ -110,7 +110,7 @@ def test_too_large_a_folder_is_refused_with_the_way_out(gateway: Service, share:
         file.truncate(11 << 30)
     job = gateway.wrap("true", cwd=work)
     gateway.wait(job, "FAILED")
-    assert ".spzignore" in gateway.words()
+    until(lambda: ".spzignore" in gateway.words(), "the reason in its log", PATIENCE)
 
 
 def test_a_job_whose_gateway_was_killed_has_all_of_its_output(
@@ -217,7 +217,8 @@ def test_buckets_that_are_not_configured_are_refused(gateway: Service, share: Pa
     (work / "run.sh").write_text("#!/bin/sh\n#SPZ stage-in=s3://site/kept\ntrue\n")
     job = gateway.submit("run.sh", cwd=work)
     gateway.wait(job, "FAILED")
-    assert "s3://site/kept: not of a bucket that is configured" in gateway.words()
+    why = "s3://site/kept: not of a bucket that is configured"
+    until(lambda: why in gateway.words(), "the reason in its log", PATIENCE)
 
 
 def test_files_go_through_a_bucket_where_the_partition_says_so(
