@@ -16,6 +16,8 @@ class Kind(StrEnum):
     """What an entry does: counts use, charges money, gives money back, sets something right."""
 
     USAGE = "usage"
+    STEP = "step"
+    """The part of an attempt's use that a step of it had: no sum counts it again."""
     DOWN = "down"
     """Time of a node of the site's own in which it took no work: nobody's."""
     CHARGE = "charge"
@@ -74,6 +76,21 @@ POSTINGS_KEPT = 4
 """An end is learned some seconds late: so far back goes who paid for them."""
 
 
+Counts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What was measured, by Slurm's names of TRES: cpu in ms, memory and disk in bytes."""
+
+    read: Counts = ()
+    """All that was used but for what was written."""
+    written: Counts = ()
+
+
+NOT_SAMPLED = Sampled()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One line of the ledger, added and never changed; instants in whole seconds UTC."""
@@ -88,6 +105,8 @@ class Entry:
     job: JobId | None
     attempt: int
     """0 where there is no job."""
+    step: str = ""
+    """`batch` or a number, where the entry is of one step."""
     account: AccountName
     user: UserName
     machine: str | None = None
@@ -101,11 +120,23 @@ class Entry:
     market: str = ""
     tres_seconds: Tres = NO_TRES
     billing_seconds: int = 0
+    sampled: Sampled = NOT_SAMPLED
+    """What was measured of a step, as far as somebody looked."""
     waited: int = 0
     """Seconds before `since` for which the attempt could have had what it then used."""
     factor_millionths: int = UNIT
     """The QOS's UsageFactor, by which use counts for shares and limits."""
     cost: MicroUsd = FREE
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """What a step has of its attempt: TRES and billing units at a time, what was measured."""
+
+    step: str
+    tres: Tres
+    billing: int
+    sampled: Sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +235,19 @@ def usage(payer: Payer, tres: Tres, *, billing: int, started: int, ended: int) -
     entry = _entry_of(payer, Why.USAGE, Kind.USAGE, since=started, at=ended)
     used = tres.times(seconds)
     return (replace(entry, tres_seconds=used, billing_seconds=billing * seconds),)
+
+
+def step_use(payer: Payer, part: StepPart, *, started: int, ended: int) -> Entry:
+    """What a step could use of its attempt, and what was measured of it, however short it was."""
+    entry = _entry_of(payer, Why.USAGE, Kind.STEP, since=started, at=max(started, ended))
+    return replace(
+        entry,
+        key=f"{payer.label}.{part.step}/{Why.USAGE}/{started}",
+        step=part.step,
+        tres_seconds=part.tres.times(entry.at - started),
+        billing_seconds=part.billing * (entry.at - started),
+        sampled=part.sampled,
+    )
 
 
 def down(machine: str, whole: Tres, *, since: int, until: int) -> tuple[Entry, ...]:

@@ -33,6 +33,7 @@ from gateway.api.app import build_app
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.desk import Desk
+from gateway.api.exports import exports
 from gateway.api.jobs import router
 from gateway.api.metrics import metrics
 from gateway.api.money import money
@@ -310,7 +311,7 @@ def _routers(
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    return [own, metrics(), money(explorer(config)), budgets(), buyable, volumes(market)]
+    return [own, metrics(), money(explorer(config)), exports(), budgets(), buyable, volumes(market)]
 
 
 def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:

@@ -4,7 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from accounting.ledger import UNIT, Entry, Holder, Meter, close, down, moved, settle, usage
+from accounting.ledger import (
+    UNIT,
+    Entry,
+    Holder,
+    Meter,
+    StepPart,
+    close,
+    down,
+    moved,
+    settle,
+    step_use,
+    usage,
+)
 from accounting.rates import ON_DEMAND, OWNED, SPOT, Price, Terms
 from broker.decide.ending import region_of
 from broker.decide.rules import NOTHING, Decision
@@ -13,6 +25,7 @@ from broker.decide.volumes import holder
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.job import Job
+from broker.model.measured import held_by, sampled
 from broker.model.node import Node, NodeState
 from broker.model.nodelife import apply_node
 from broker.model.offer import Machine, Market
@@ -195,9 +208,23 @@ def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:
     return facts, entries
 
 
+def _before_step_ends(world: World, fact: ev.StepEnded, now: int) -> Posted:
+    """What it could use of its job for as long as it ran, and what was measured of it."""
+    job = world.jobs[fact.job]
+    step = job.step(fact.step)
+    if step is None or step.started is None:
+        return [], []
+    tres = held_by(job, step)
+    billed = units(world.site, tres, job.partition)
+    part = StepPart(step.id, tres, billed, sampled(fact.usage))
+    payer = payer_of(job, job.attempt)
+    return [], [step_use(payer, part, started=step.started, ended=now)]
+
+
 BEFORE: Mapping[type, Callable[[World, Any, int], Posted]] = {
     **dict.fromkeys(CHANGES_HOLDERS, _before_holders),
     ev.Started: _before_start,
+    ev.StepEnded: _before_step_ends,
     nev.NodeBooted: _before_boot,
     nev.NodeDrain: _was_out,
     nev.NodeRemoved: _was_out,

@@ -1,4 +1,4 @@
-"""Routes about money: what was spent by whom on what, the bill as FOCUS, what another bill says."""
+"""Routes about money: what was spent by whom on what, and what another bill says."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from accounting import reconcile
@@ -16,35 +15,14 @@ from broker.model.errors import BadOption, Refused
 from broker.model.job import Owner
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
+from gateway.api.exports import CostFilter, must_be_known
 from gateway.api.zone import is_zone, zone_of
-from gateway.query import focus, spending
+from gateway.query import spending
 from gateway.query.bills import BillError, by_machine, read_bill
-from gateway.query.costwords import COLUMNS, FILTERS
 from gateway.query.prices import old_price
-from gateway.store.rollup import FOREVER
 from sbatch_shim.grammar.instants import Zone
 
 Json = dict[str, Any]
-
-
-class CostFilter(BaseModel, extra="forbid"):
-    """Whose costs, of what, from when until when: in whole hours UTC."""
-
-    since: int
-    until: int
-    user: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    partition: str | None = None
-    type: str | None = None
-    region: str | None = None
-    market: str | None = None
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """Those that were given."""
-        found = {word: getattr(self, word) for word in FILTERS}
-        return {word: value for word, value in found.items() if value is not None}
 
 
 class CostQuery(CostFilter):
@@ -85,7 +63,7 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         found = await desk.read(_spent, desk, asked, words, zone=zone)
         rows = spending.told(found, words, asked.filters, zone=zone)
         if not rows:
-            await desk.read(_must_be_known, desk, asked.filters)
+            await desk.read(must_be_known, desk, asked.filters)
         return {
             "since": asked.since,
             "until": asked.until,
@@ -94,23 +72,6 @@ def money(explorer: Explorer | None = None) -> APIRouter:
             "micro_usd": sum(amount for *_, amount in rows if isinstance(amount, int)),
             "old_price": _old_price(desk.snapshot(), asked.until),
         }
-
-    @routes.get("/v1/focus")
-    async def bill(request: Request, asked: Annotated[CostFilter, Query()]) -> StreamingResponse:
-        """Entries of the ledger that move money, as FOCUS 1.2 in CSV; for administrators.
-
-        Those that were posted in the time, so that exports of times that follow each other
-        have each once. Raises BadOption.
-        """
-        await operator(request)
-        desk, filters = desk_of(request), asked.filters
-        if filters:
-            await desk.read(_must_be_known, desk, filters)
-        ids = {name: own for own, name in (await desk.read(desk.history.machines)).items()}
-        every = desk.history.entries(since=asked.since, until=asked.until)
-        entries = (entry for entry in every if spending.wanted(entry, filters))
-        lines = focus.rows(entries, desk.site.cluster, ids=ids)
-        return StreamingResponse(lines, media_type="text/csv")
 
     @routes.post("/v1/reconcile")
     async def compare(request: Request, asked: ReconcileRequest) -> Json:
@@ -190,13 +151,3 @@ def _spent(desk: Any, asked: CostQuery, words: list[str], *, zone: Zone) -> spen
         span=spending.span_of(words, zone, window),
     )
     return found
-
-
-def _must_be_known(desk: Any, filters: dict[str, str]) -> None:
-    """Raises BadOption. Blocks."""
-    columns = [COLUMNS[word] for word in filters]
-    ever = {
-        column: {str(key) for (key,) in desk.history.spent(since=0, until=FOREVER, by=(column,))}
-        for column in columns
-    }
-    spending.must_be_known(filters, desk.site, ever)

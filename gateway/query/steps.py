@@ -7,6 +7,7 @@ from typing import Any
 from accounting.tres import Tres
 from broker.model.ids import BATCH
 from broker.model.job import Job, Step, StepState
+from broker.model.measured import held_by
 from broker.model.spec import Gres
 from gateway.query import job as of
 from gateway.query import resources as res
@@ -60,22 +61,11 @@ def step_elapsed(_job: Job, step: Step, ctx: Context) -> int:
 
 def step_tres(job: Job, step: Step, _: Context) -> tuple[Tres, None]:
     """What the step can use: the batch step its node's part, others theirs, or all of the job."""
-    return _step_share(job, step), None
-
-
-def _step_share(job: Job, step: Step) -> Tres:
-    whole = job.alloc
-    if step.id != BATCH and step.share is not None:
-        return sum((share.tres for share in step.more), start=step.share.tres)
-    if step.id != BATCH or whole.node <= 1:
-        return whole
-    if job.shares:
-        return job.shares[0].tres
-    return Tres(whole.cpu // whole.node, whole.mem_mib // whole.node, 1)
+    return held_by(job, step), None
 
 
 def step_cpus(job: Job, step: Step, _: Context) -> int:
-    return _step_share(job, step).cpu
+    return held_by(job, step).cpu
 
 
 def step_nodes(job: Job, step: Step, _: Context) -> tuple[str, ...] | None:

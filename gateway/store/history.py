@@ -85,6 +85,10 @@ class SqlHistory(Sums):
             yield from (records.entry(doc) for _, _, doc in page)
             last = {"since": page[-1][0], "key": page[-1][1]}
 
+    def entries_of(self, job: JobId) -> list[Entry]:
+        """Those of a job, by time and key. Raises Busy."""
+        return [records.entry(doc) for (doc,) in self.read(do.ENTRIES_OF_JOB, {"job": job})]
+
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""
         return [fact for fact in self._facts(BOOK_FACTS) if isinstance(fact, BookChanged)]

@@ -214,6 +214,11 @@ ENTRIES = (
     .limit(bindparam("page"))
 )
 """A page after an entry; keys are never empty, so the empty one begins."""
+ENTRIES_OF_JOB = (
+    select(t.ledger.c.doc)
+    .where(t.ledger.c.job == bindparam("job"))
+    .order_by(t.ledger.c.at, t.ledger.c.key)
+)
 ELEMENTS = select(t.jobs.c.job_id).where(t.jobs.c.array_base.in_(bindparam("jobs", expanding=True)))
 
 

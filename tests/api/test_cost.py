@@ -12,8 +12,10 @@ import httpx
 import pytest
 
 from accounting.ids import AccountName, JobId, MicroUsd, UserName
-from accounting.ledger import Entry, Kind, Why
+from accounting.ledger import Entry, Kind, Sampled, Why
+from accounting.tres import Tres, gres_counts
 from gateway.api.app import App, build_app
+from gateway.api.exports import exports
 from gateway.api.money import money
 from gateway.store.sql import open_store
 from tests.api.asking import ask
@@ -43,7 +45,13 @@ ENTRIES = (
     charge(3, 22, 4_000_000, account=AccountName("bio"), region="us-east-1"),
     charge(4, 23, 8_000_000, partition="debug", qos="high"),
     charge(5, 46, 16_000_000, why=Why.BOOT),
-)
+    charge(
+        5, 22, 0, key="u1", kind=Kind.STEP, why=Why.USAGE, machine=None, step="0",
+        billing_seconds=20,
+        tres_seconds=Tres(2, 100, 1, gres_counts({"gpu:a10g": 1})).times(4),
+        sampled=Sampled((("energy", 0), ("pages", 2), ("vmem", 4096)), (("fs/disk", 1),)),
+    ),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +63,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     store.roll_up(most=3)
     office = Office(SITE)
     office.desk.history = store.history
-    yield build_app(office.desk, {}, log=Log(), routers=[money()])
+    yield build_app(office.desk, {}, log=Log(), routers=[money(), exports()])
     store.close()
 
 
@@ -147,3 +155,42 @@ def test_the_export_is_for_administrators_and_a_filter_it_has_not_is_refused(app
     assert get(app, "/v1/focus", uid=2001).status_code == 403
     assert get(app, "/v1/focus", by="user").status_code == 422
     assert get(app, "/v1/focus", user="carol").status_code == 400
+
+
+def lines(app: App, **how: Any) -> list[dict[str, Any]]:
+    answer = get(app, "/v1/ledger", **how)
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("how", "keys"),
+    [
+        ({}, ["k1", "k2", "k3", "u1", "k4", "k5"]),
+        ({"user": "bob"}, ["k2"]),
+        ({"account": "bio"}, ["k3"]),
+        ({"job": 5}, ["k5", "u1"]),
+        ({"job": 5, "since": MIDNIGHT, "until": MIDNIGHT}, ["k5", "u1"]),
+        ({"job": 77}, []),
+        ({"until": MIDNIGHT}, ["k1", "k2"]),
+        ({"uid": 2001}, ["k1", "k3", "u1", "k4", "k5"]),
+        ({"uid": 2001, "user": "bob"}, []),
+        ({"uid": 2002}, ["k2"]),
+    ],
+)
+def test_entries_are_told_to_administrators_and_to_whose_they_are(
+    app: App, how: dict[str, Any], keys: list[str]
+) -> None:
+    assert sorted(line["key"] for line in lines(app, **how)) == sorted(keys)
+
+
+def test_an_entry_of_use_has_every_tres_by_name(app: App) -> None:
+    (used,) = [line for line in lines(app) if line["key"] == "u1"]
+    assert used["tres_seconds"] == {
+        "cpu": 8, "mem": 400, "node": 4, "gres/gpu": 4, "gres/gpu:a10g": 4, "billing": 20,
+        "energy": 0,
+    }  # fmt: skip
+    assert (used["job"], used["attempt"], used["step"]) == (5, 1, "0")
+    assert used["sampled"] == {"energy": 0, "pages": 2, "vmem": 4096}
+    assert used["written"] == {"fs/disk": 1}
+    assert [line["tres_seconds"] for line in lines(app, account="bio")] == [{}]

@@ -92,6 +92,14 @@ def test_what_a_job_used_and_cost_is_in_sreport_and_spz_cost(limited: Service) -
         "start=now-2hours", "end=now+2hours", "format=wckey,0-49CPUs",
     ).out  # fmt: skip
     assert by_key == f"proj|{used}\n"
+    kept = json.loads(spz(limited, "ledger", str(job), "--json").out)
+    (step,) = [one for one in kept if one["kind"] == "step"]
+    assert (step["step"], step["sampled"]["energy"]) == ("batch", 0)
+    assert {"cpu", "mem", "energy"} <= step["sampled"].keys()
+    (whole,) = [one["tres_seconds"] for one in kept if one["kind"] == "usage"]
+    assert whole["cpu"] == int(used)
+    assert f"{job}/1.batch" in spz(limited, "ledger", str(job)).out
+    assert spz(limited, "ledger", "--csv").out.startswith("key,kind,why,job,attempt,step,")
     assert spz(limited, "plugins", "ls").out.startswith("PLUGIN ")
     assert "installed: none" in spz(limited, "plugins", "set", "books", "0").err
     bill = spz(limited, "cost", "--focus").out.splitlines()

@@ -5,6 +5,14 @@ from gateway.sdk.verbs.options import LISTED, WORKSPACE
 
 ONE = "a request is named by its id"
 HOST = "where it listens is in the configuration"
+OF_ONE = (
+    Opt("--account", TEXT, "Of one account.", "NAME"),
+    Opt("--qos", TEXT, "Of one QOS.", "NAME"),
+    Opt("--partition", TEXT, "Of one partition.", "NAME"),
+    Opt("--type", TEXT, "Of one type of machine.", "NAME"),
+    Opt("--region", TEXT, "Of one region.", "NAME"),
+    Opt("--market", TEXT, "Spot or on-demand.", "NAME"),
+)
 OPERATORS = (
     Verb(
         "why",
@@ -24,15 +32,24 @@ OPERATORS = (
             Opt("--until", TEXT, "Likewise; usual: now.", "WHEN"),
             Opt("--zone", TEXT, "Whose moments and days; usual: TZ's, else UTC.", "ZONE"),
             Opt("--user", TEXT, "Of one user.", "NAME"),
-            Opt("--account", TEXT, "Of one account.", "NAME"),
-            Opt("--qos", TEXT, "Of one QOS.", "NAME"),
-            Opt("--partition", TEXT, "Of one partition.", "NAME"),
-            Opt("--type", TEXT, "Of one type of machine.", "NAME"),
-            Opt("--region", TEXT, "Of one region.", "NAME"),
-            Opt("--market", TEXT, "Spot or on-demand.", "NAME"),
+            *OF_ONE,
             Opt("--csv", FLAG, "As CSV."),
             Opt("--svg", TEXT, "As a picture, into a file.", "FILE"),
             Opt("--focus", FLAG, "Every entry of the ledger, as FOCUS 1.2 in CSV."),
+            *LISTED,
+        ),
+    ),
+    Verb(
+        "ledger",
+        "ledger:show",
+        "Entries of the ledger, of jobs or of a time: use by TRES of attempts and steps, money.",
+        "[JOB...]",
+        (
+            Opt("--since", TEXT, "Posted since then; else 30 days ago.", "WHEN"),
+            Opt("--until", TEXT, "Likewise; usual: now.", "WHEN"),
+            Opt("--user", TEXT, "Of one user; administrators see those of all.", "NAME"),
+            *OF_ONE,
+            Opt("--csv", FLAG, "As CSV."),
             *LISTED,
         ),
     ),

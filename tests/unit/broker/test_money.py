@@ -1,9 +1,27 @@
 """What goes to the ledger beside money: how long a job waited, how long a node took no work."""
 
-from accounting.ledger import Entry, Kind
+import pytest
+
+from accounting import rollup
+from accounting.ledger import Entry, Kind, Sampled
 from broker.model import commands as cmd
 from broker.model.spec import Resources
 from tests.unit.broker.test_engine import DECLARED, ROOT, Bench
+
+SEEN = {
+    "user_us": 1_500_000, "sys_us": 500_000, "max_rss_kib": 64, "max_size_kib": 128,
+    "read": 7, "written": 9, "pages": 3,
+}  # fmt: skip
+TOLD = Sampled(
+    read=(
+        ("cpu", 2000), ("energy", 0), ("fs/disk", 7), ("mem", 65536), ("pages", 3),
+        ("vmem", 131072),
+    ),
+    written=(("energy", 0), ("fs/disk", 9)),
+)  # fmt: skip
+NOT_LOOKED_AT = Sampled(
+    read=(("cpu", 2000), ("energy", 0), ("mem", 65536)), written=(("energy", 0),)
+)
 
 
 def posted(bench: Bench, kind: Kind) -> list[Entry]:
@@ -57,3 +75,28 @@ def test_a_job_tells_how_long_it_waited_though_it_could_have_run() -> None:
         bench.journal(share.node, {"kind": "gone", "attempt": bench.world.jobs[waits].key})
     (entry,) = posted(bench, Kind.USAGE)
     assert (entry.waited, entry.wckey) == (50, "proj")
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds", "told"),
+    [(SEEN, 20, TOLD), (SEEN, 0, TOLD), ({**SEEN, "max_size_kib": 0}, 5, NOT_LOOKED_AT)],
+)
+def test_each_step_of_an_attempt_has_an_entry_with_what_was_measured_of_it(
+    seen: dict[str, int], seconds: int, told: Sampled
+) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(resources=Resources(tasks=2, mem_per_node_mib=100))
+    key, node = bench.world.jobs[job].key, bench.world.jobs[job].shares[0].node
+    bench.journal(node, {"kind": "started", "key": f"{key}/batch"})
+    began = bench.now
+    bench.step(seconds=seconds)
+    bench.journal(node, {"kind": "exited", "key": f"{key}/batch", "code": 0, **seen})
+    bench.journal(node, {"kind": "gone", "attempt": key})
+    (entry,) = posted(bench, Kind.STEP)
+    assert (entry.key, entry.step) == (f"{job}/1.batch/usage/{began}", "batch")
+    assert (entry.tres_seconds.cpu, entry.tres_seconds.mem_mib) == (2 * seconds, 100 * seconds)
+    assert (entry.billing_seconds, entry.sampled) == (2 * seconds, told)
+    whole = sum((one.tres_seconds.cpu for one in posted(bench, Kind.USAGE)), start=0)
+    assert rollup.counts(entry.tres_seconds).get("cpu", 0) == whole
+    assert not rollup.used([entry])
+    assert not rollup.spent([entry])

@@ -1,0 +1,103 @@
+"""Routes that send the ledger itself: its entries, and those with money as FOCUS."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from accounting.ids import JobId
+from accounting.ledger import Entry
+from gateway.api.asking import AsciiJson, caller, desk_of, operator
+from gateway.query import focus, spending
+from gateway.query.costwords import COLUMNS, FILTERS
+from gateway.query.ledgerlines import told
+from gateway.store.history import HIGHEST
+from gateway.store.rollup import FOREVER
+
+
+class CostFilter(BaseModel, extra="forbid"):
+    """Whose costs, of what, from when until when: in whole hours UTC."""
+
+    since: int
+    until: int
+    user: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    partition: str | None = None
+    type: str | None = None
+    region: str | None = None
+    market: str | None = None
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Those that were given."""
+        found = {word: getattr(self, word) for word in FILTERS}
+        return {word: value for word, value in found.items() if value is not None}
+
+
+class LedgerQuery(CostFilter):
+    """Whose entries, posted when."""
+
+    job: JobId | None = Field(None, ge=0, le=HIGHEST)
+    """All of one job, whenever they were posted."""
+
+
+def exports() -> APIRouter:
+    routes = APIRouter(default_response_class=AsciiJson)
+
+    @routes.get("/v1/focus")
+    async def bill(request: Request, asked: Annotated[CostFilter, Query()]) -> StreamingResponse:
+        """Entries of the ledger that move money, as FOCUS 1.2 in CSV; for administrators.
+
+        Those that were posted in the time, so that exports of times that follow each other
+        have each once. Raises BadOption.
+        """
+        await operator(request)
+        desk, filters = desk_of(request), asked.filters
+        if filters:
+            await desk.read(must_be_known, desk, filters)
+        ids = {name: own for own, name in (await desk.read(desk.history.machines)).items()}
+        every = desk.history.entries(since=asked.since, until=asked.until)
+        entries = (entry for entry in every if spending.wanted(entry, filters))
+        lines = focus.rows(entries, desk.site.cluster, ids=ids)
+        return StreamingResponse(lines, media_type="text/csv")
+
+    @routes.get("/v1/ledger")
+    async def ledger(request: Request, asked: Annotated[LedgerQuery, Query()]) -> StreamingResponse:
+        """Entries as lines of JSON, in the order of their posting: to administrators all, to
+        others their own. Raises BadOption.
+        """
+        desk, owner = desk_of(request), await caller(request)
+        filters = asked.filters
+        if filters:
+            await desk.read(must_be_known, desk, filters)
+        every, all_of_them = _entries(desk, asked), desk.site.is_run_by(owner.uid)
+        lines = (
+            json.dumps(told(entry), separators=(",", ":")) + "\n"
+            for entry in every
+            if spending.wanted(entry, filters) and (all_of_them or entry.user == owner.user)
+        )
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    return routes
+
+
+def _entries(desk: Any, asked: LedgerQuery) -> Iterator[Entry]:
+    """Read as they are sent. Blocks."""
+    if asked.job is not None:
+        yield from desk.history.entries_of(asked.job)
+        return
+    yield from desk.history.entries(since=asked.since, until=asked.until)
+
+
+def must_be_known(desk: Any, filters: dict[str, str]) -> None:
+    """Raises BadOption. Blocks."""
+    columns = [COLUMNS[word] for word in filters]
+    ever = {
+        column: {str(key) for (key,) in desk.history.spent(since=0, until=FOREVER, by=(column,))}
+        for column in columns
+    }
+    spending.must_be_known(filters, desk.site, ever)
