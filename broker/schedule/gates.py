@@ -75,14 +75,17 @@ def shut(site: Site, job: Job, asks: Iterable[tuple[Partition, Demand]]) -> str 
 
 def beyond(site: Site, partition: Partition, ask: Demand) -> str | None:
     """`PartitionConfig` for more nodes or cpus than the partition could ever give together."""
-    if ask.min_nodes > capacity(partition):
-        return "PartitionConfig"
+    many = ask.min_nodes > capacity(partition) or too_many_cpus(site, partition, wanted(ask).cpu)
+    return "PartitionConfig" if many else None
+
+
+def too_many_cpus(site: Site, partition: Partition, wish: int) -> bool:
+    """Whether its declared nodes have fewer together; there is no end of those to be bought."""
     if partition.elastic is not None:
-        return None
+        return False
     most = partition.max_cpus_per_node
     own = (node.whole.cpu for node in site.nodes if node.name in partition.nodes)
-    cpus = sum(own) if most is None else sum(min(cpu, most) for cpu in own)
-    return "PartitionConfig" if wanted(ask).cpu > cpus else None
+    return wish > (sum(own) if most is None else sum(min(cpu, most) for cpu in own))
 
 
 def _account_allowed(job: Job, partition: Partition) -> bool:
