@@ -133,6 +133,17 @@ def _width(text: str) -> tuple[int, bool, str]:
     return width_of(digits), right, rest
 
 
+def _long_width(size: str) -> tuple[int, bool, str]:
+    """As `_width`, with blanks and a sign before it; one below zero is one blank (22.05)."""
+    right = size.startswith(".")
+    body = size[right:].lstrip()
+    sign = body[:1] if body[:1] in ("+", "-") else ""
+    width, _, suffix = _width(body.removeprefix(sign))
+    if suffix == body.removeprefix(sign):
+        return 0, right, size[right:]
+    return (0, right, f" {suffix}") if sign == "-" and width else (width, right, suffix)
+
+
 def by_names(
     text: str, cells: Mapping[str, Cell[R]], *, every: Sequence[tuple[Cell[R], str]] = ()
 ) -> Layout[R]:
@@ -145,7 +156,7 @@ def by_names(
     unknown = []
     for token in [token for token in text.split(",") if token]:
         name, colon, size = token.partition(":")
-        width, right, suffix = _width(size) if colon else (LONG_WIDTH, False, "")
+        width, right, suffix = _long_width(size) if colon else (LONG_WIDTH, False, "")
         cell = cells.get(name.lower())
         if cell is None:
             spots += _all(name, every)

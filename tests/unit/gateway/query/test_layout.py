@@ -58,6 +58,11 @@ NAME_FORMATS = [
     ("jobid:", "JOBID", "700001"),
     ("jobid: ,name:2|", "JOBID NA|", "700001 wr|"),
     ("name:4,", "NAME", "wrap"),
+    ("name:-2,jobid:.-9", "NAME JOBID ", "wrap 700001 "),
+    ("name:-3x,name:-0|", "NAME xNAME|", "wrap xwrap|"),
+    ("name:+2,name: 6,name:.+5", "NANAME   NAME", "wawrap   wrap"),
+    ("name:-,name: ,name:+x", "NAME-NAME NAME+x", "wrap-wrap wrap+x"),
+    ("name:007,name:5.5,name:0x9", "NAME   NAME .5NAMEx9", "wrap   wrap .5wrapx9"),
 ]  # fmt: skip
 
 
