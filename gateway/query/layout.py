@@ -137,11 +137,11 @@ def _long_width(size: str) -> tuple[int, bool, str]:
     """As `_width`, with blanks and a sign before it; one below zero is one blank (22.05)."""
     right = size.startswith(".")
     body = size[right:].lstrip()
-    sign = body[:1] if body[:1] in ("+", "-") else ""
-    width, _, suffix = _width(body.removeprefix(sign))
-    if suffix == body.removeprefix(sign):
+    signed = body[:1] in ("+", "-")
+    if not body[signed:][:1].isdigit():
         return 0, right, size[right:]
-    return (0, right, f" {suffix}") if sign == "-" and width else (width, right, suffix)
+    width, _, suffix = _width(body[signed:])
+    return (0, right, f" {suffix}") if width and body[0] == "-" else (width, right, suffix)
 
 
 def by_names(

@@ -60,8 +60,9 @@ NAME_FORMATS = [
     ("name:4,", "NAME", "wrap"),
     ("name:-2,jobid:.-9", "NAME JOBID ", "wrap 700001 "),
     ("name:-3x,name:-0|", "NAME xNAME|", "wrap xwrap|"),
-    ("name:+2,name: 6,name:.+5", "NANAME   NAME", "wawrap   wrap"),
+    ("name:+2,name: 6,name:.+5", "NANAME   NAME", "wrwrap   wrap"),
     ("name:-,name: ,name:+x", "NAME-NAME NAME+x", "wrap-wrap wrap+x"),
+    ("name:-.5,name:--5", "NAME-.5NAME--5", "wrap-.5wrap--5"),
     ("name:007,name:5.5,name:0x9", "NAME   NAME .5NAMEx9", "wrap   wrap .5wrapx9"),
 ]  # fmt: skip
 
