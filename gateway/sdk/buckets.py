@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from broker.model.errors import Refused, SpzError
+from gateway.query import listed
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 
@@ -30,7 +31,7 @@ def there(told: Sequence[Json], say: Say) -> list[Json]:
     return [{**one, "status": "READY"} for one in told if one["name"] in names]
 
 
-def named(service: Client, names: Sequence[str]) -> Sequence[show.Json]:
+def named(service: Client, names: Sequence[str]) -> Sequence[listed.Json]:
     """The caller's own of these names, all without any. Raises Unknown."""
     told = service.get("/v1/storage")["storages"]
     mine = [one for one in told if one["uid"] == os.getuid()]

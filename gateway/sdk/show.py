@@ -1,16 +1,25 @@
 """Tables and small texts that the command line prints."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from accounting.age import in_utc
 from broker.model.errors import Refused, Unknown
 from gateway.query.dollars import beside, oldest, usd
+from gateway.query.listed import (
+    USERS,
+    VERBOSE,
+    Json,
+    Listed,
+    ago,
+    duration,
+    lasted,
+    listed,
+    money,
+)
+from gateway.query.skylists import CLUSTERS, RUNS
 from sbatch_shim.grammar.values import read_digits
-
-Json = Mapping[str, Any]
-MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -24,24 +33,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-USERS, VERBOSE = "users", "verbose"
-
-
-class Column(NamedTuple):
-    """A heading, what stands below it (of a record, at an instant), and when it is shown."""
-
-    heading: str
-    cell: Callable[[Json, int], object]
-    shown: str = ""
-
-
-def listed(
-    columns: Iterable[Column], found: Iterable[Json], now: int, *, also: frozenset[str]
-) -> str:
-    """The usual columns, and those that `also` names."""
-    shown = [one for one in columns if not one.shown or one.shown in also]
-    rows = ([column.cell(one, now) for column in shown] for one in found)
-    return table([one.heading for one in shown], rows)
+def drawn(made: Listed) -> str:
+    return table(made.head, made.rows)
 
 
 def wide(given: Mapping[str, Any]) -> frozenset[str]:
@@ -52,25 +45,6 @@ def wide(given: Mapping[str, Any]) -> frozenset[str]:
 
 def _cell(value: object) -> str:
     return "-" if value is None or value == "" else str(value)
-
-
-def lasted(seconds: int | None) -> str | None:
-    """`12s`, `3m 4s`, `2h 5m`, `3d 4h`."""
-    if seconds is None:
-        return None
-    for unit, name, below, less in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "m")):
-        if seconds >= unit:
-            return f"{seconds // unit}{name} {seconds % unit // below}{less}"
-    return f"{seconds // MINUTE}m {seconds % MINUTE}s" if seconds >= MINUTE else f"{seconds}s"
-
-
-def ago(instant: int | None, now: int) -> str | None:
-    told = lasted(None if instant is None else max(0, now - instant))
-    return None if told is None else f"{told} ago"
-
-
-def money(micro_usd: int | None) -> str | None:
-    return None if micro_usd is None else usd(micro_usd)
 
 
 def candidates(offers: Sequence[Json], nodes: int) -> str:
@@ -152,27 +126,8 @@ def service_text(told: Json) -> str:
     )
 
 
-CLUSTERS = (
-    Column("NAME", lambda one, now: one["name"]),
-    Column("USER", lambda one, now: one["user"], USERS),
-    Column("INFRA", lambda one, now: one["infra"]),
-    Column("RESOURCES", lambda one, now: one["resources"]),
-    Column("STATUS", lambda one, now: _cluster_status(one)),
-    Column("AUTOSTOP", lambda one, now: _autostop(one)),
-    Column("LAUNCHED", lambda one, now: ago(one["submitted"], now)),
-    Column("HEAD_IP", lambda one, now: next(iter(one["addresses"]), None), VERBOSE),
-    Column("JOB", lambda one, now: one["job"], VERBOSE),
-    Column("$/HOUR", lambda one, now: money(one["micro_usd_per_hour"])),
-    Column("COST ($)", lambda one, now: money(one["cost_micro_usd"])),
-)
-
-
 def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:
-    return listed(CLUSTERS, found, now, also=also) + _not_started(found) + below(found)
-
-
-def _cluster_status(one: Json) -> str:
-    return str(one["status"]) if one["status"] != "INIT" else f"INIT ({_waits(one)})"
+    return drawn(listed(CLUSTERS, found, now, also=also)) + _not_started(found) + below(found)
 
 
 def protected(found: Sequence[Json]) -> str:
@@ -191,34 +146,8 @@ def _not_started(found: Sequence[Json]) -> str:
     return "".join(f"\n{one['name']} did not start: {one['detail']}" for one in why)
 
 
-def _autostop(one: Json) -> str | None:
-    """As SkyPilot writes it."""
-    seconds = one["idle_seconds"]
-    down = "" if one["idle_stops"] else " (down)"
-    return None if seconds is None else f"{seconds // MINUTE}m{down}"
-
-
-def _waits(one: Json) -> str:
-    return "booting" if one["nodes"] else str(one["reason"])
-
-
-RUNS = (
-    Column("ID", lambda one, now: one["id"]),
-    Column("NAME", lambda one, now: one["name"]),
-    Column("USER", lambda one, now: one["user"]),
-    Column("SUBMITTED", lambda one, now: ago(one["submitted"], now)),
-    Column("STARTED", lambda one, now: ago(one["started"], now)),
-    Column("DURATION", lambda one, now: lasted(duration(one, now))),
-    Column("RESOURCES", lambda one, now: one["resources"]),
-    Column("STATUS", lambda one, now: one["status"]),
-    Column("LOG", lambda one, now: one["log"]),
-    Column("GIT COMMIT", lambda one, now: one["commit"]),
-    Column("STEP", lambda one, now: one["step"]),
-)
-
-
 def runs(found: Sequence[Json], now: int) -> str:
-    return listed(RUNS, found, now, also=frozenset())
+    return drawn(listed(RUNS, found, now, also=frozenset()))
 
 
 def jobs(found: Sequence[Json], now: int) -> str:
@@ -237,14 +166,6 @@ def jobs(found: Sequence[Json], now: int) -> str:
         for one in found
     )
     return table(head, rows)
-
-
-def duration(one: Json, now: int) -> int | None:
-    """Seconds that it has run, or did."""
-    if one["started"] is None:
-        return None
-    end = now if one["ended"] is None else int(one["ended"])
-    return max(0, end - int(one["started"]))
 
 
 def pools(found: Mapping[str, Sequence[Json]]) -> str:

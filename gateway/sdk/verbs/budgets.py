@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from broker.model.errors import Refused
-from gateway.query.dollars import usd
+from gateway.query.listed import listed
+from gateway.query.skylists import BUDGETS
 from gateway.sdk.client import Json
-from gateway.sdk.show import table
+from gateway.sdk.show import drawn
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 
-HEAD = ("BUDGET", "USD", "SPENT", "PROMISED", "WINDOW", "ZONE", "ACTION", "STANDING")
 NONE = "no budgets: `spz budget set account:NAME 100` makes one"
 
 
@@ -53,18 +53,4 @@ def text(rows: Sequence[Json]) -> str:
     """The table."""
     if not rows:
         return NONE
-    return table(HEAD, map(_cells, rows))
-
-
-def _cells(row: Json) -> tuple[str, ...]:
-    running = "" if row["running"] == "never" else f" ({row['running']})"
-    return (
-        f"{row['scope']}:{row['name']}",
-        usd(row["micro_usd"]),
-        usd(row["spent_micro_usd"]),
-        usd(row["promised_micro_usd"]),
-        row["window"],
-        row["zone"],
-        f"{row['action']}{running}",
-        row["standing"],
-    )
+    return drawn(listed(BUDGETS, rows, 0, also=frozenset()))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.model.errors import SpzError
+from gateway.query import listed
 from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
@@ -45,13 +46,13 @@ def _shown(given: Values, service: Client) -> list[Json]:
     return clusters.listed(service, all_users=bool(given["all_users"] or given["words"]))
 
 
-def _addresses(found: Sequence[show.Json]) -> int:
+def _addresses(found: Sequence[listed.Json]) -> int:
     for one in found:
         print(clusters.address(one))
     return 0 if found else 1
 
 
-def _endpoints(found: Sequence[show.Json], port: int | None) -> int:
+def _endpoints(found: Sequence[listed.Json], port: int | None) -> int:
     """`8080: ADDRESS:8080` of each open port; of one that is named ADDRESS:PORT alone."""
     for one in found:
         for number, where in clusters.endpoints(one, port).items():

@@ -1,18 +1,16 @@
 """What could be bought: spz gpus list, spz offers."""
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 
 from broker.model.errors import Refused
-from gateway.query.dollars import usd
+from gateway.query import gpulist
 from gateway.sdk.client import Json
-from gateway.sdk.show import below, table
+from gateway.sdk.show import below, drawn, table
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import body_of
 
 SIZES = "+"
-GUESSED = "~ estimated from the average saving known of spot"
 
 
 def gpus(given: Values, counter: Counter) -> int:
@@ -37,54 +35,7 @@ def _regions(infra: str | None) -> list[str]:
 
 def gpus_text(rows: Sequence[Json]) -> str:
     """The table, and when its prices were true."""
-    head = (
-        *("GPU", "QTY", "CLOUD", "INSTANCE_TYPE", "DEVICE_MEM", "vCPUs", "HOST_MEM"),
-        *("HOURLY_PRICE", "HOURLY_SPOT_PRICE", "REGION", "SPOT_REGION"),
-    )
-    lines = [table(head, (cells for row in rows for cells in _gpu_cells(row)))]
-    prices = [price for row in rows for price in row["prices"]]
-    if any(price["estimate"] for price in prices):
-        lines.append(GUESSED)
-    return "\n".join([*lines, *_days(prices)])
-
-
-def _gpu_cells(row: Json) -> Iterator[tuple[object, ...]]:
-    """A line, or one for each region."""
-    first = (
-        row["gpu"],
-        row["count"] if row["fraction"] == 1 else f"{row['fraction']:g}",
-        "AWS",
-        row["instance_type"],
-        f"{row['gpu_gb']}GB" if row["gpu_gb"] else None,
-        row["cpus"],
-        f"{row['mem_mib'] / 1024:g}GB",
-    )
-    full, spot = ([p for p in row["prices"] if p["market"] == m] for m in ("on-demand", "spot"))
-    for one, other in zip_longest(full, spot):
-        regions = (price["region"] if price else None for price in (one, other))
-        yield (*first, _hourly(one), _hourly(other), *regions)
-
-
-def _hourly(price: Json | None) -> str | None:
-    told = _price(price)
-    return None if told is None else f"$ {told}"
-
-
-def _price(price: Json | None) -> str | None:
-    if price is None:
-        return None
-    return ("~" if price["estimate"] else "") + usd(price["micro_usd_per_hour"]).removeprefix("$")
-
-
-def _days(prices: Sequence[Json]) -> list[str]:
-    """Of what days the prices are; the oldest one's age speaks for all."""
-    told = {price["as_of"]: price["told"] for price in prices if price["as_of"]}
-    if not told:
-        return []
-    first, last = min(told), max(told)
-    return [
-        told[first] if first == last else f"{told[first]} (the oldest; the newest is of {last})"
-    ]
+    return "\n".join([drawn(gpulist.gpus(rows)), *gpulist.price_notes(rows)])
 
 
 def offers(given: Values, counter: Counter) -> int:
@@ -125,7 +76,7 @@ def offers_text(rows: Sequence[Json]) -> str:
     head = ("INFRA", "INSTANCE", "vCPUs", "MEM(GB)", "GPUS", "$/h", "EXPECTED $", "PRICE OF", "WHY")
     lines = [table(head, map(_offer_cells, rows))]
     if any(row["estimate"] for row in rows):
-        lines.append(GUESSED)
+        lines.append(gpulist.GUESSED)
     notes = rows[0]["notes"]
     return "\n".join([*lines, *(f"first: {note}" for note in notes)]) + below(rows, said=notes)
 
@@ -139,7 +90,7 @@ def _offer_cells(row: Json) -> tuple[object, ...]:
         row["cpus"],
         f"{row['mem_mib'] / 1024:g}",
         row["gpus"],
-        _price(row),
+        gpulist.price_text(row),
         f"{row['expected_micro_usd'] / 1_000_000:.4f}",
         row["as_of"],
         row["reason"],

@@ -5,11 +5,11 @@ import io
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
-from html import escape
 from pathlib import Path
 
 from broker.model.errors import Refused
 from gateway.api.zone import is_zone, read_zone
+from gateway.query.costpicture import labelled, picture
 from gateway.query.costwords import FILTERS
 from gateway.query.dollars import usd
 from gateway.sdk.client import Json
@@ -21,7 +21,6 @@ DAYS = 30
 EXPLORER_DAYS = 13
 """Cost Explorer knows of hours for fourteen days."""
 HOUR = 3600
-BARS, WIDTH, ROW, TEXT = 20, 720, 24, 220
 
 
 def cost(given: Values, counter: Counter) -> int:
@@ -150,14 +149,9 @@ def _moment(name: str, text: str, zone: tzinfo) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=zone)
 
 
-def _rows(told: Json) -> list[tuple[list[str], int]]:
-    """Labels and micro-dollars."""
-    return [([text or "-" for text in labels], amount) for *labels, amount in told["rows"]]
-
-
 def as_table(told: Json) -> str:
     head = (*(word.upper() for word in told["by"]), "USD")
-    lines = [(*labels, usd(amount)) for labels, amount in _rows(told)]
+    lines = [(*labels, usd(amount)) for labels, amount in labelled(told)]
     total = (*("TOTAL" if place == 0 else "" for place in range(len(told["by"]))),)
     return table(head, [*lines, (*total, usd(told["micro_usd"]))]) + below([told])
 
@@ -167,37 +161,6 @@ def as_csv(told: Json) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*told["by"], "usd"])
-    for labels, amount in _rows(told):
+    for labels, amount in labelled(told):
         writer.writerow([*labels, f"{amount / 1_000_000:.6f}"])
     return out.getvalue()
-
-
-def picture(told: Json) -> str:
-    """Bars, the dearest first, or by day; what does not fit is one bar at the end."""
-    rows = _rows(told)
-    shown = [(" ".join(labels), amount) for labels, amount in rows]
-    if len(shown) > BARS and "day" not in told["by"]:
-        rest = sum(amount for _, amount in shown[BARS:])
-        shown = [*shown[:BARS], (f"{len(rows) - BARS} more", rest)]
-    most = max((amount for _, amount in shown), default=1) or 1
-    height = ROW * (len(shown) + 2)
-    bars = "".join(
-        _bar(place, label, amount, most=most) for place, (label, amount) in enumerate(shown)
-    )
-    title = escape(f"{' and '.join(told['by'])}: {usd(told['micro_usd'])}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'font-family="sans-serif" font-size="13" role="img" aria-label="{title}">'
-        f'<text x="8" y="{ROW - 6}" font-weight="bold">{title}</text>{bars}</svg>\n'
-    )
-
-
-def _bar(place: int, label: str, amount: int, *, most: int) -> str:
-    top = ROW * (place + 1) + 8
-    length = max(1, round((WIDTH - TEXT - 100) * max(0, amount) / most))
-    middle = top + ROW // 2
-    return (
-        f'<text x="{TEXT - 8}" y="{middle}" text-anchor="end">{escape(label[:32])}</text>'
-        f'<rect x="{TEXT}" y="{top}" width="{length}" height="{ROW - 8}" fill="#4063d8"/>'
-        f'<text x="{TEXT + length + 6}" y="{middle}">{escape(usd(amount))}</text>'
-    )

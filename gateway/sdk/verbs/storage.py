@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 
 from broker.model.errors import Refused
+from gateway.query.listed import Column, listed
+from gateway.query.listed import Json as Record
+from gateway.query.skylists import STORAGES
 from gateway.sdk import buckets, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.verbs.counter import Counter
@@ -18,12 +21,9 @@ def ls(given: Values, counter: Counter) -> int:
 
 
 def _table(found: Sequence[Json], now: int) -> str:
-    head = ("NAME", "UPDATED", "STORE", "COMMAND", "STATUS")
-    rows = (
-        (one["name"], show.ago(one["updated"], now), one["store"], one["command"], one["status"])
-        for one in found
-    )
-    return show.table(head, rows) if found else "No existing storage."
+    columns = (*STORAGES, Column("STATUS", lambda one, now: one["status"]))
+    shown = show.drawn(listed(columns, found, now, also=frozenset()))
+    return shown if found else "No existing storage."
 
 
 def delete(given: Values, counter: Counter) -> int:
@@ -37,7 +37,7 @@ def delete(given: Values, counter: Counter) -> int:
     return 0
 
 
-def _chosen(given: Values, service: Client) -> Sequence[show.Json]:
+def _chosen(given: Values, service: Client) -> Sequence[Record]:
     if not given["words"] and not given["all"]:
         raise Refused("no storage named", hint="name some, or --all")
     return buckets.named(service, given["words"])

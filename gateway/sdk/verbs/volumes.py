@@ -3,12 +3,12 @@
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from broker.model.errors import Refused
-from gateway.query.dollars import usd
+from gateway.query.listed import listed
+from gateway.query.skylists import VOLUMES
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.sending import task_text
@@ -62,34 +62,12 @@ def ls(given: Values, counter: Counter) -> int:
     missing = sorted(set(given["words"]) - {one["name"] for one in found})
     if missing:
         counter.say(f"no volume {', '.join(missing)}")
-    text = show.listed(COLUMNS, found, reply["at"], also=show.wide({**given, "all_users": True}))
+    text = show.drawn(
+        listed(VOLUMES, found, reply["at"], also=show.wide({**given, "all_users": True}))
+    )
     told = f"{text}{show.below(found)}" if found else "No existing volumes."
     counter.show(found, given, lambda: told)
     return 0
-
-
-def _infra(one: show.Json) -> str:
-    return "/".join(filter(None, (one["cloud"], one["region"], one["zone"])))
-
-
-def _moment(at: int | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-COLUMNS: Sequence[show.Column] = (
-    show.Column("NAME", lambda one, _now: one["name"]),
-    show.Column("TYPE", lambda one, _now: one["type"]),
-    show.Column("INFRA", lambda one, _now: _infra(one)),
-    show.Column("SIZE", lambda one, _now: f"{one['size']}Gi"),
-    show.Column("USER", lambda one, _now: one["user_name"]),
-    show.Column("AGE", lambda one, now: show.lasted(max(0, now - one["launched_at"]))),
-    show.Column("STATUS", lambda one, _now: one["status"]),
-    show.Column("LAST_USE", lambda one, _now: _moment(one["last_attached_at"])),
-    show.Column("USED_BY", lambda one, _now: ", ".join(one["usedby_clusters"])),
-    show.Column("$/HOUR", lambda one, _now: usd(one["micro_usd_per_hour"])),
-    show.Column("NAME_ON_CLOUD", lambda one, _now: one["name_on_cloud"], show.VERBOSE),
-    show.Column("MESSAGE", lambda one, _now: one["error_message"], show.VERBOSE),
-)
 
 
 def delete(given: Values, counter: Counter) -> int:

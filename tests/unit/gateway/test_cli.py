@@ -13,6 +13,7 @@ import pytest
 
 from broker.model.errors import Busy, Conflict, Refused, Unknown
 from gateway.config.paths import Paths
+from gateway.query.listed import lasted
 from gateway.sdk import sending, show
 from gateway.sdk.background import Background, _usable
 from gateway.sdk.client import Client, NoService
@@ -402,7 +403,7 @@ def test_a_table_is_as_wide_as_its_cells() -> None:
     [(None, None), (5, "5s"), (65, "1m 5s"), (7265, "2h 1m"), (90000, "1d 1h")],
 )
 def test_spans_are_told_in_two_units(seconds: int | None, text: str | None) -> None:
-    assert show.lasted(seconds) == text
+    assert lasted(seconds) == text
 
 
 def test_names_of_clusters_may_hold_wildcards() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.model.errors import Refused
+from gateway.query import costpicture
 from gateway.query.costwords import FILTERS
 from gateway.sdk.verbs import money
 
@@ -41,9 +42,9 @@ def test_that_prices_of_what_runs_are_old_is_said_below_the_table() -> None:
 
 def test_a_picture_is_an_svg_whose_longest_bar_is_the_dearest() -> None:
     many = {"by": ["user"], "rows": [[f"<u{n}>", 1000 - n] for n in range(30)], "micro_usd": 1}
-    drawn = money.picture(many)
+    drawn = costpicture.picture(many)
     assert drawn.startswith("<svg ")
-    assert drawn.count("<rect ") == money.BARS + 1
+    assert drawn.count("<rect ") == costpicture.BARS + 1
     assert "&lt;u0&gt;" in drawn
     assert "10 more" in drawn
 

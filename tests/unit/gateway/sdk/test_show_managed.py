@@ -3,8 +3,8 @@
 import pytest
 
 from broker.model.errors import Refused
+from gateway.query.listed import USERS, VERBOSE
 from gateway.sdk.managed import must_join_none
-from gateway.sdk.show import USERS, VERBOSE
 from gateway.sdk.show_managed import managed
 
 NOW = 1_800_000_000
