@@ -251,7 +251,7 @@ def _used(world: World, job: Job, now: int) -> tuple[Entry, ...]:
         job.alloc,
         billing=units(world.site, job.alloc, job.partition),
         started=job.started,
-        ended=max(job.started, job.ended or now),
+        ended=job.used_until(now),
     )
     return tuple(replace(entry, factor_millionths=factor, waited=job.waited) for entry in used)
 

@@ -358,8 +358,12 @@ class Job:
         """
         if self.started is None or self.configuring:
             return 0
-        until = now if self.suspended_at is None else self.suspended_at
+        until = self.ended or now if self.suspended_at is None else self.suspended_at
         return max(0, until - self.started - self.suspended_for)
+
+    def used_until(self, now: int) -> int:
+        """Where its use ends if that is told in one stretch, without the time suspended."""
+        return (self.started or now) + self.ran(now)
 
     @property
     def completing(self) -> bool:

@@ -214,13 +214,13 @@ def _started(job: Job, event: ev.Started) -> Job:
 
 
 def _resumed(job: Job, event: ev.Resumed) -> Job:
-    since = event.at if job.suspended_at is None else job.suspended_at
-    return replace(
-        job,
-        suspended_at=None,
-        suspended_for=job.suspended_for + event.at - since,
-        limit_serial=event.limit_serial,
-    )
+    stood = _stood(job, event.at)
+    return replace(job, suspended_at=None, suspended_for=stood, limit_serial=event.limit_serial)
+
+
+def _stood(job: Job, now: int) -> int:
+    """Seconds that it was suspended in all."""
+    return job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
 
 
 def _suspended(job: Job, event: ev.Suspended) -> Job:
@@ -254,6 +254,8 @@ def _ended(job: Job, event: ev.Ended) -> Job:
     return evolved(
         job,
         ended=event.at,
+        suspended_at=None,
+        suspended_for=_stood(job, event.at),
         reason=event.reason,
         exit=event.exit,
         ended_by=event.by,
@@ -277,6 +279,8 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
     back = replace(
         job,
         ended=event.at,
+        suspended_at=None,
+        suspended_for=_stood(job, event.at),
         hold=event.hold,
         priority=event.priority,
         not_before=event.not_before,

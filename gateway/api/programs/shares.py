@@ -5,9 +5,11 @@ from typing import TypeVar
 
 from accounting.assoc import Book
 from accounting.fairshare import Key, Standing, fill, stand, tree
-from accounting.reset import association_since, last_turn
+from accounting.order import faded
+from accounting.reset import association_since, last_turn, qos_since
 from broker.decide import fading
-from broker.model.site import units
+from broker.model.job import Job
+from broker.model.site import Site, units
 from broker.model.tally import Charge, Party, counts_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
@@ -36,15 +38,28 @@ async def used_by_qos(desk: Desk, ctx: Context) -> Mapping[str, Mapping[str, flo
 def _used_by_qos(desk: Desk, ctx: Context) -> Mapping[str, Mapping[str, float]]:
     """Blocks."""
     site, found = ctx.site, dict[str, dict[str, float]]()
+    keep = site.ranking.keep
     for party, charge in _past(desk, ctx):
-        grade = site.book.qos.get(party.qos)
-        lasts = grade is not None and "NoDecay" in grade.flags
-        _add(found, party.qos, charge.whole if lasts else charge.graded)
+        _add(found, party.qos, charge.whole if _lasts(site, party.qos) else charge.graded)
     for job in ctx.jobs.values():
         if job.shares and job.started is not None:
-            counts = counts_of(job.alloc, units(site, job.alloc, job.partition))
-            _add(found, job.qos, counts, times=max(0, ctx.now - job.started))
+            own = 1.0 if _lasts(site, job.qos) else keep
+            since = max(job.started, qos_since(site.book, job.qos))
+            _add(found, job.qos, _used_by(job, ctx, since=since, keep=own))
     return found
+
+
+def _lasts(site: Site, qos: str) -> bool:
+    grade = site.book.qos.get(qos)
+    return grade is not None and "NoDecay" in grade.flags
+
+
+def _used_by(job: Job, ctx: Context, *, since: int, keep: float) -> dict[str, float]:
+    """What a running job has used since then, as it counts now."""
+    seconds = min(job.ran(ctx.now), max(0, ctx.now - since))
+    times = faded(seconds, keep) * ctx.site.book.factor(job.qos)
+    counts = counts_of(job.alloc, units(ctx.site, job.alloc, job.partition))
+    return {name: count * times for name, count in counts.items()}
 
 
 def _past(desk: Desk, ctx: Context) -> Iterator[tuple[Party, Charge]]:
@@ -67,17 +82,14 @@ def _used(desk: Desk, ctx: Context) -> Used:
         if job.shares and job.started is not None:
             key = job.account, job.owner.user
             since = max(job.started, turn, association_since(site.book, *key))
-            counts = counts_of(job.alloc, units(site, job.alloc, job.partition))
-            _add(found, key, counts, times=max(0, ctx.now - since))
+            _add(found, key, _used_by(job, ctx, since=since, keep=site.ranking.keep))
     return found
 
 
 K = TypeVar("K")
 
 
-def _add(
-    found: dict[K, dict[str, float]], key: K, counts: Mapping[str, float], *, times: int = 1
-) -> None:
+def _add(found: dict[K, dict[str, float]], key: K, counts: Mapping[str, float]) -> None:
     own = found.setdefault(key, {})
     for name, count in counts.items():
-        own[name] = own.get(name, 0.0) + count * times
+        own[name] = own.get(name, 0.0) + count

@@ -92,7 +92,8 @@ def _of_job(job: Job, ctx: Context) -> Iterator[_Now]:
     if job.shares and job.started is not None:
         held = counts(job.alloc) | {"billing": units(ctx.site, job.alloc, job.partition)}
         payer = payer_of(job, job.attempt)
-        yield _Now(job.started, ctx.now, held | {WALL: 1}, payer, job.alloc.cpu)
+        until = job.used_until(ctx.now)
+        yield _Now(job.started, until, held | {WALL: 1}, payer, job.alloc.cpu)
         yield _Now(job.started - job.waited, job.started, {PLANNED: job.alloc.cpu})
     elif job.state is JobState.PENDING and job.eligible is not None and job.hold is None:
         tasks = len(job.array.waiting) if job.array and job.array.waiting else 1
@@ -106,7 +107,7 @@ def used_by_jobs(desk: Desk, ctx: Context, wanted: AllOf, *, asked: tuple[Column
     found: dict[Key, int] = {}
     start, end = wanted.window.start or 0, wanted.window.end or ctx.now
     for job in filter(matcher(wanted, ctx), _jobs(desk, ctx, wanted.window)):
-        until = min(job.ended or ctx.now, ctx.now, end)
+        until = min(job.used_until(ctx.now), ctx.now, end)
         since = until if job.started is None else max(job.started, start)
         if since >= until:
             continue

@@ -77,6 +77,28 @@ def test_a_job_tells_how_long_it_waited_though_it_could_have_run() -> None:
     assert (entry.waited, entry.wckey) == (50, "proj")
 
 
+@pytest.mark.parametrize("ends", ["suspended", "running"])
+def test_time_for_which_a_job_was_suspended_is_no_use_of_it(ends: str) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit()
+    target, key = cmd.Target(job), bench.world.jobs[job].key
+    bench.journal("n1", {"kind": "started", "key": f"{key}/batch"})
+    bench.step(cmd.Suspend(target=target, by=ROOT), seconds=20)
+    bench.step(cmd.Suspend(target=target, by=ROOT, resume=True), seconds=300)
+    if ends == "suspended":
+        bench.step(cmd.Suspend(target=target, by=ROOT), seconds=10)
+        bench.step(cmd.Cancel(target=target, by=ROOT), seconds=500)
+    else:
+        bench.step(cmd.Cancel(target=target, by=ROOT), seconds=10)
+    record = bench.world.jobs[job]
+    assert record.ended is not None
+    assert record.ran(bench.now) == 30
+    bench.journal("n1", {"kind": "exited", "key": f"{key}/batch", "signal": 15})
+    bench.journal("n1", {"kind": "gone", "attempt": key})
+    (entry,) = posted(bench, Kind.USAGE)
+    assert entry.tres_seconds.cpu == entry.at - entry.since == 30
+
+
 @pytest.mark.parametrize(
     ("seen", "seconds", "told"),
     [(SEEN, 20, TOLD), (SEEN, 0, TOLD), ({**SEEN, "max_size_kib": 0}, 5, NOT_LOOKED_AT)],
