@@ -203,6 +203,11 @@ class Book:
         found = self.people.get(UserName(user))
         return "None" if found is None else found.admin
 
+    def factor(self, qos: str) -> float:
+        """What use under the QOS is multiplied by."""
+        grade = self.qos.get(qos)
+        return 1.0 if grade is None else grade.usage_factor
+
     def lineage(self, account: AccountName) -> Iterator[Account]:
         """The account and those above it up to root; nothing for an unknown one."""
         step = self.accounts.get(account)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import log
 
 from accounting.reset import Period
 
@@ -46,6 +47,11 @@ class Ranking:
 
 RANKING = Ranking()
 """By submission."""
+
+
+def faded(seconds: float, keep: float) -> float:
+    """What so many seconds of steady use count at their end, where a second leaves `keep` of it."""
+    return seconds if keep == 1.0 else (1 - keep**seconds) / -log(keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from broker.model.site import Site
 from broker.model.tally import Party, Used, party_of
 from broker.schedule.gates import gate
 from broker.schedule.limit_rows import ROWS, When
-from broker.schedule.limits import Bound, Known, asking, bounds, first_broken, is_set, stands_in
+from broker.schedule.limits import Bound, asking, bounds, first_broken, is_set, stands_in
+from broker.schedule.sums import known_of
 from broker.world import World
 
 LIMITS = frozenset(row.limit for row in ROWS if row.when is When.ACCRUE)
@@ -50,8 +51,7 @@ def _turn(job: Job, now: int) -> ev.Ages:
 
 def _turns(world: World, now: int) -> Iterator[ev.JobEvent]:
     """Who has a turn keeps it; then those who wait for one, the oldest first."""
-    tally: dict[Party, Used] = {}
-    known = Known(world.site.book, tally, partition_qos=_partition_qos(world.site), now=now)
+    known = known_of(world.site, {}, {}, now=now)
     ruling: dict[Party, tuple[Bound, ...]] = {}
     for job in sorted(_waiting(world), key=_order):
         if gate(job, now) is not None:
@@ -62,7 +62,7 @@ def _turns(world: World, now: int) -> Iterator[ev.JobEvent]:
         ask = asking(world.site, job, party.partition)
         barred = bool(ruling[party]) and first_broken(ruling[party], known, ask=ask) is not None
         if not barred:
-            tally.setdefault(party, Used()).accruing += 1
+            known.add(party, Used(accruing=1))
         if barred is not job.idles:
             yield ev.Ages(job=job.id, at=now, since=None if barred else now)
 
@@ -70,10 +70,6 @@ def _turns(world: World, now: int) -> Iterator[ev.JobEvent]:
 def _order(job: Job) -> tuple[bool, int, int]:
     since = job.eligible if job.ages_since is None else job.ages_since
     return job.idles, since or 0, job.id
-
-
-def _partition_qos(site: Site) -> dict[str, str]:
-    return {part.name: part.qos.lower() for part in site.partitions if part.qos}
 
 
 def _bounds(site: Site, job: Job) -> tuple[Bound, ...]:

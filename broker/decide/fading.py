@@ -11,7 +11,7 @@ from accounting.ledger import Entry, Kind
 from accounting.reset import association_since, last_turn, qos_since
 from broker.model import events as ev
 from broker.model.site import Site
-from broker.model.tally import Charge, Party
+from broker.model.tally import Charge, Party, Used
 from broker.ports import Sums
 from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
@@ -77,12 +77,7 @@ def _used(site: Site, store: Sums, since: int, *, turn: int, now: int) -> Iterat
         if tres == rollup.CHARGED:
             yield _Used(party, "billing", start, end, amount)
         else:
-            yield _Used(party, tres, start, end, amount * _factor(site, party))
-
-
-def _factor(site: Site, party: Party) -> float:
-    grade = site.book.qos.get(party.qos)
-    return grade.usage_factor if grade else 1.0
+            yield _Used(party, tres, start, end, amount * site.book.factor(party.qos))
 
 
 def note(world: World, entries: Iterable[Entry]) -> None:
@@ -92,7 +87,8 @@ def note(world: World, entries: Iterable[Entry]) -> None:
         if entry.kind is Kind.USAGE:
             party = Party(entry.user, entry.account, entry.qos, entry.partition)
             charge = world.charges.setdefault(party, Charge(at=entry.at))
-            charge.add(rollup.charged(entry), entry.at, keep=keep)
+            seconds = entry.at - entry.since
+            charge.add(rollup.charged(entry), entry.at, keep=keep, seconds=seconds)
     for _, fact in world.facts:
         if isinstance(fact, ev.BookChanged) and fact.change.resets:
             book = replace(world.site.book, resets=dict(fact.change.resets))
@@ -108,14 +104,20 @@ def _reset(world: World, now: int, *, since: Callable[[Party], tuple[int, int]])
     """Of those whose use begins to count anew nothing counts, nor what running jobs have used."""
     for party in {*world.charges, *world.tally}:
         charge = world.charges.setdefault(party, Charge(at=now))
-        charge.fade(now, keep=world.site.ranking.keep)
-        held = world.tally.get(party)
-        running = {n: -float(held.seconds(n, now)) for n in held.held} if held else {}
+        keep = world.site.ranking.keep
+        charge.fade(now, keep=keep)
         association, grade = since(party)
         if association:
-            charge.faded = dict(running)
+            charge.faded = _less_running(world, party, now, keep=keep)
         if grade:
-            charge.graded, charge.whole = dict(running), dict(running)
+            charge.graded = _less_running(world, party, now, keep=keep)
+            charge.whole = _less_running(world, party, now, keep=1.0)
+
+
+def _less_running(world: World, party: Party, now: int, *, keep: float) -> dict[str, float]:
+    """What takes away what running jobs have used so far."""
+    held, factor = world.tally.get(party, Used()), world.site.book.factor(party.qos)
+    return {name: -factor * held.charged(name, now, keep=keep) for name in held.held}
 
 
 def _never_fades(site: Site) -> bool:
@@ -136,7 +138,8 @@ def shares(world: World, now: int) -> dict[tuple[str, str], float]:
         used[key] = used.get(key, 0.0) + charge.faded.get("billing", 0.0) * part
     for party, held in world.tally.items():
         key = party.account, party.user
-        used[key] = used.get(key, 0.0) + held.seconds("billing", now)
+        running = held.charged("billing", now, keep=ranking.keep)
+        used[key] = used.get(key, 0.0) + running * world.site.book.factor(party.qos)
     used = {key: max(0.0, amount) for key, amount in used.items()}
     root = tree(world.site.book)
     fill(root, used)

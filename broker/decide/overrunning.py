@@ -5,7 +5,8 @@ from broker.model.job import Job, JobState
 from broker.model.site import units
 from broker.model.tally import counts_of, party_of
 from broker.schedule.limit_rows import ROWS, Asking
-from broker.schedule.limits import Known, is_set, known_of, stands_in, used_up
+from broker.schedule.limits import is_set, stands_in, used_up
+from broker.schedule.sums import Known, known_of
 from broker.world import World
 
 EVERY = 30

@@ -18,7 +18,8 @@ from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
 from broker.schedule.demand import demand, expected_seconds, need_for
 from broker.schedule.gates import gate
-from broker.schedule.limits import Bound, Known, asking, first_broken, known_of
+from broker.schedule.limits import Bound, asking, first_broken
+from broker.schedule.sums import Known, known_of
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
 

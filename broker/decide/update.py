@@ -23,7 +23,8 @@ from broker.model.tally import party_of, used_by
 from broker.schedule.demand import cpus_for_memory, demand, wanted
 from broker.schedule.depend import circles
 from broker.schedule.gates import beyond, must_be_let_in
-from broker.schedule.limits import Bound, at_submit, known_of
+from broker.schedule.limits import Bound, at_submit
+from broker.schedule.sums import known_of
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
@@ -160,9 +161,8 @@ def _standing(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
 
 def _must_be_few(world: World, moved: Job, job: Job, *, bounds: Iterable[Bound]) -> None:
     """Only how many jobs are submitted counts where a job moves (22.05). Raises OverLimit."""
-    others = {party: used.copy() for party, used in world.tally.items()}
-    others[party_of(job)].add(used_by(job), -1)
-    known = known_of(world.site, others, world.charges, now=job.submitted)
+    known = known_of(world.site, world.tally, world.charges, now=job.submitted)
+    known.add(party_of(job), used_by(job), -1)
     counting = (bound for bound in bounds if not bound.row.denied)
     must_be_within(world.site, moved, counting, known=known)
 

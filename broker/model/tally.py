@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from accounting.order import faded
 from accounting.tres import Tres
 from broker.model.job import Job
 from broker.model.spec import UNLIMITED
@@ -55,18 +56,14 @@ class Used:
             _merge(self.begins, other.begins, sign)
             _merge(self.ends, other.ends, sign)
 
-    def copy(self) -> "Used":
-        return replace(
-            self,
-            held=dict(self.held),
-            going=dict(self.going),
-            begins=dict(self.begins),
-            ends=dict(self.ends),
-        )
-
     def seconds(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs have used so far."""
         return self.going.get(name, 0) * now - self.begins.get(name, 0)
+
+    def charged(self, name: str, now: int, *, keep: float) -> float:
+        """What of it counts where a second leaves `keep` of what was: as of jobs equally old."""
+        seconds, count = self.seconds(name, now), self.held.get(name, 0)
+        return count * faded(seconds / count, keep) if count else 0.0
 
     def ahead(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs may still use within their time limits."""
@@ -93,10 +90,11 @@ class Charge:
     whole: dict[str, float] = field(default_factory=dict)
     """For QOS that say NoDecay."""
 
-    def add(self, counts: Mapping[str, float], at: int, *, keep: float) -> None:
-        """More was used, at an instant; `keep` is what a second leaves of what was before."""
+    def add(self, counts: Mapping[str, float], at: int, *, keep: float, seconds: int = 0) -> None:
+        """More was used, in the seconds before an instant; a second leaves `keep` of it."""
         self.fade(at, keep=keep)
         late = keep ** max(0, self.at - at)
+        late *= faded(seconds, keep) / seconds if seconds > 0 else 1.0
         self.add_for_associations(counts, late)
         self.add_for_qos(counts, late)
 

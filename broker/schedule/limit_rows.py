@@ -61,7 +61,7 @@ class Past:
 
     used: Used
     charged: Mapping[str, float]
-    """TRES-seconds of jobs that are over."""
+    """TRES-seconds so far, also of the running ones."""
     now: int
     safe: bool = False
     """Whether a job starts only if all that may be used still fits (AccountingStorageEnforce)."""
@@ -148,7 +148,7 @@ def _spent(past: Past, ask: Asking, tres: str) -> int:
 
 
 def _so_far(past: Past, _: Asking, tres: str) -> int:
-    return int(past.charged.get(tres, 0.0)) + past.used.seconds(tres, past.now)
+    return round(past.charged.get(tres, 0.0))
 
 
 def _wall_so_far(past: Past, ask: Asking, _: str) -> int:

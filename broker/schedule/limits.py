@@ -4,8 +4,8 @@
 `accounting.assoc.Standing` orders them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from accounting.assoc import (
     Account,
@@ -18,7 +18,6 @@ from accounting.assoc import (
     LevelKind,
     Qos,
     Standing,
-    association,
     in_partition,
     standing,
 )
@@ -27,20 +26,11 @@ from accounting.limits import NO_LIMITS
 from accounting.tres import Tres, sum_of
 from broker.model.job import Job
 from broker.model.site import Site, units
-from broker.model.tally import (
-    Charge,
-    Charges,
-    Counts,
-    Party,
-    Tally,
-    Used,
-    counts_of,
-    party_of,
-    starting,
-)
+from broker.model.tally import Charges, Counts, Party, Tally, Used, counts_of, party_of, starting
 from broker.schedule.budgets import Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose, may_set
 from broker.schedule.priority import Ranks
+from broker.schedule.sums import Family, Key, Known, association_key, known_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +53,6 @@ class Bound:
     @property
     def reason(self) -> str:
         return _reason(self.row, self.level)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What limits are measured against."""
-
-    book: Book
-    tally: Tally
-    charges: Charges = field(default_factory=dict)
-    partition_qos: Mapping[str, str] = field(default_factory=dict)
-    """QOS by partition, where it has one."""
-    now: int = 0
-    keep: float = 1.0
-    """What a second leaves of what was used before."""
-
-
-def known_of(site: Site, tally: Tally, charges: Charges, *, now: int) -> Known:
-    """Of a whole site."""
-    return Known(
-        book=site.book,
-        tally=tally,
-        charges=charges,
-        partition_qos={p.name: p.qos.lower() for p in site.partitions if p.qos},
-        now=now,
-        keep=site.ranking.keep,
-    )
 
 
 def bounds(stands: Standing) -> tuple[Bound, ...]:
@@ -193,9 +157,7 @@ class Keeper:
         self, site: Site, tally: Tally, charges: Charges | None = None, *, now: int = 0
     ) -> None:
         self._site = site
-        own = {party: used.copy() for party, used in tally.items()}
-        self._tally = own
-        self._about = known_of(site, own, charges or {}, now=now)
+        self._about = known_of(site, tally, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
         self._begun: list[tuple[Job, Tres, int, str]] = []
         self._started: dict[JobId, list[tuple[str, Tres, int | None]]] = {}
@@ -299,7 +261,7 @@ class Keeper:
         for job, tres, sign, where in self._begun:
             party = party_of(job)._replace(partition=where)
             more = starting(job, tres, billing=units(self._site, tres, where))
-            self._tally.setdefault(party, Used()).add(more, sign)
+            self._about.add(party, more, sign)
         self._begun.clear()
 
 
@@ -337,62 +299,29 @@ def _past(bound: Bound, known: Known, party: Party) -> Past:
     """What those use, and have used, who are held against the limit."""
     if bound.row.alone:
         return Past(Used(), {}, known.now)
-    used, charged = Used(), {}
-    fair = _Counting(bound, known, party)
-    for one, held in known.tally.items():
-        if fair(one):
-            used.add(held)
-    if bound.row.past:
-        charged = _charged(bound, known, [c for one, c in known.charges.items() if fair(one)])
-    return Past(used, charged, known.now, safe=Enforce.SAFE in known.book.enforce)
+    family, key = _held_against(bound, known, party)
+    return Past(
+        known.used(family, key),
+        known.charged(family, key) if bound.row.past else {},
+        known.now,
+        safe=Enforce.SAFE in known.book.enforce,
+    )
 
 
-def _charged(bound: Bound, known: Known, charges: list[Charge]) -> dict[str, float]:
-    """TRES-seconds used before; all of it counts under a QOS that says NoDecay."""
-    of_qos = bound.level.kind in OF_QOS
-    qos = known.book.qos.get(bound.level.name) if of_qos else None
-    whole = qos is not None and "NoDecay" in qos.flags
-    total: dict[str, float] = {}
-    for charge in charges:
-        part = 1.0 if whole else known.keep ** max(0, known.now - charge.at)
-        counts = charge.whole if whole else charge.graded if of_qos else charge.faded
-        for name, count in counts.items():
-            total[name] = total.get(name, 0.0) + count * part
-    return total
-
-
-@dataclass(frozen=True, slots=True)
-class _Counting:
+def _held_against(bound: Bound, known: Known, party: Party) -> tuple[Family, Key]:
     """Whose use is held against a limit that a party meets."""
+    whose, level = bound.row.whose, bound.level
+    if level.kind in OF_QOS:
+        family = OF_A_QOS[whose]
+        whose_of = {Whose.GROUP: (), Whose.USER: (party.user,), Whose.ACCOUNT: (party.account,)}
+        return family, (level.name, *whose_of[whose])
+    if whose is not Whose.GROUP or level.kind is LevelKind.USER:
+        return Family.ASSOCIATION, association_key(known, party)
+    return Family.ACCOUNT, (level.name,)
 
-    bound: Bound
-    known: Known
-    party: Party
 
-    def __call__(self, one: Party) -> bool:
-        whose, level, party = self.bound.row.whose, self.bound.level, self.party
-        if level.kind in OF_QOS:
-            same_user = whose is not Whose.USER or one.user == party.user
-            same_account = whose is not Whose.ACCOUNT or one.account == party.account
-            return self._of_qos(one) and same_user and same_account
-        if whose is not Whose.GROUP or level.kind is LevelKind.USER:
-            return self._same_association(one)
-        above = self.known.book.lineage(AccountName(one.account))
-        return any(step.name == level.name for step in above)
-
-    def _same_association(self, one: Party) -> bool:
-        """One that holds in a partition alone has jobs of its own."""
-        party, book = self.party, self.known.book
-        if (one.user, one.account) != (party.user, party.account):
-            return False
-        user, account = UserName(party.user), party.account
-        here, there = (
-            association(book, user, account=account, partition=who.partition)
-            for who in (party, one)
-        )
-        return here is there or here == there
-
-    def _of_qos(self, one: Party) -> bool:
-        """Whether it runs under the QOS, by its own choice or by its partition's."""
-        name = self.bound.level.name
-        return name in {one.qos, self.known.partition_qos.get(one.partition)}
+OF_A_QOS = {
+    Whose.GROUP: Family.QOS,
+    Whose.USER: Family.QOS_USER,
+    Whose.ACCOUNT: Family.QOS_ACCOUNT,
+}

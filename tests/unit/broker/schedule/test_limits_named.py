@@ -21,9 +21,9 @@ from broker.schedule.limits import (
     at_submit,
     bounds,
     first_broken,
-    known_of,
     stands_in,
 )
+from broker.schedule.sums import known_of
 
 NOW = 1_700_000_000
 GRADES = ("normal", "fast")
