@@ -28,8 +28,15 @@ def _of_nodes(world: World) -> Iterator[ef.Effect]:
         else:
             yield OF_STATE[node.state](node)
     for group, nodes in groups.items():
+        if nodes[0].after in groups or _is_given_up(world, nodes[0]):
+            continue
         rungs, tried = barred(nodes[0].rungs, nodes[0].build, world.boots)
         yield ef.Launch(group, tuple(node.identity for node in nodes), rungs, tried)
+
+
+def _is_given_up(world: World, node: Node) -> bool:
+    """Whether the job went, for which it was to be bought after others."""
+    return bool(node.after) and not world.holders.get(node.name)
 
 
 def _terminate(node: Node) -> ef.Effect:

@@ -85,8 +85,7 @@ def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
 TAKEN_BACK = "machine taken back"
 """Why a job was lost that its provider pushed out: that is preemption."""
 WITHDRAWN = "machine ended by its provider"
-NOT_ITS_IMAGE = (TAKEN_BACK, WITHDRAWN)
-"""How the ends of machines are told that say nothing of what they were made of."""
+"""Why one was lost whose machine its provider took otherwise: of the reason's beginning."""
 
 
 def lost(job: Job, node: Node, *, now: int, why: str, requeue: bool) -> list[ev.JobEvent]:

@@ -194,6 +194,8 @@ def _node_due(world: World, node: Node, now: int) -> list[ev.Event]:
     if node.keeper is not None:
         return _kept_due(world, node, now)
     unused = not world.holders.get(node.name)
+    if unused and node.after and node.state is NodeState.LAUNCHING:
+        return [_doomed(node, now, "its job went before it was bought")]
     if unused and _idle_too_long(node, now):
         return [_doomed(node, now, f"idle for {node.idle_seconds} s")]
     return _late(world, node, now) if node.state in LATE else []
@@ -205,7 +207,7 @@ def _late(world: World, node: Node, now: int) -> list[ev.Event]:
     if late or straggles(world, node, now):
         other = replaced(world, node, now, why=LATE[node.state])
         if other:
-            return [*other, _doomed(node, now, LATE[node.state])]
+            return [*other, _doomed(node, now, LATE[node.state], failed_boot=True)]
     if late:
         held: list[ev.Event] = [
             ev.Unplaced(job=j.id, at=now, reason="Resources", detail=f"{node.name} did not boot")
@@ -215,7 +217,7 @@ def _late(world: World, node: Node, now: int) -> list[ev.Event]:
         freed: list[ev.Event] = [
             ev.Released(job=j.id, at=now) for j in world.holders_of(node.name) if j.completing
         ]
-        return [*held, *freed, _doomed(node, now, LATE[node.state])]
+        return [*held, *freed, _doomed(node, now, LATE[node.state], failed_boot=True)]
     return []
 
 
@@ -236,8 +238,10 @@ def _idle_too_long(node: Node, now: int) -> bool:
     return now >= node.idle_since + node.idle_seconds
 
 
-def _doomed(node: Node, now: int, why: str) -> nev.NodeDoomed:
-    return nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why)
+def _doomed(node: Node, now: int, why: str, *, failed_boot: bool = False) -> nev.NodeDoomed:
+    return nev.NodeDoomed(
+        node=node.name, launch=node.launch, at=now, why=why, failed_boot=failed_boot
+    )
 
 
 def leaves_late(world: World, now: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from accounting.ids import JobId
 from accounting.ledger import Payer
@@ -17,7 +18,7 @@ from broker.optimize.query import warm_seconds
 from broker.schedule.accrued import payer_of
 from broker.schedule.fit import even_shares, room
 from broker.schedule.holding import schedulable
-from broker.schedule.view import Buy, Plan, Start, Wait
+from broker.schedule.view import Batch, Buy, Plan, Start, Wait
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
 
@@ -84,11 +85,15 @@ class Placing:
             return
         jobs = [self._own_record(rider.job, rider.task) for rider in buy.riders]
         payer = payer_of(jobs[0], jobs[0].attempt + 1)
-        build = jobs[0].spec.resources.build
-        made = [
-            replace(self.intended(name, buy, partition.elastic, payer=payer), build=build)
-            for name in buy.names
-        ]
+        build, made, after = jobs[0].spec.resources.build, list[Node](), ""
+        for number, batch in enumerate(buy.batches):
+            group = f"{payer.label}+{number}" if number else payer.label
+            intended = partial(self.intended, batch, partition.elastic, payer=payer)
+            made += [
+                replace(intended(name), build=build, group=group, after=after)
+                for name in batch.names
+            ]
+            after = group
         self.facts += [
             nev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made
@@ -100,9 +105,9 @@ class Placing:
                 one.take(share)
             self._place(job, buy.partition, shares, choice=_why_bought(buy))
 
-    def intended(self, name: NodeName, buy: Buy, elastic: Elastic, *, payer: Payer) -> Node:
+    def intended(self, batch: Batch, elastic: Elastic, name: NodeName, *, payer: Payer) -> Node:
         """The purchase as it is recorded before it is made."""
-        offer = buy.rungs[0].offer
+        offer = batch.rungs[0].offer
         names = tuple(
             p.name
             for p in self.world.site.partitions
@@ -115,7 +120,8 @@ class Placing:
             whole=schedulable(offer, elastic),
             partitions=names,
             features=offer.features,
-            rungs=buy.rungs[:MAX_RUNGS],
+            rungs=batch.rungs[:MAX_RUNGS],
+            dearest=max(rung.dearest for rung in batch.rungs[:MAX_RUNGS]),
             group=payer.label,
             cause=payer,
             since=self.now,
@@ -148,14 +154,18 @@ def _why_here(start: Start) -> str:
 
 
 def _why_bought(buy: Buy) -> str:
-    """One line per rung for `spz why`: the choice and what came next."""
+    """One line per rung for `spz why`: the choice and what came next; batches stand apart."""
     others = len(buy.riders) - 1
     shared = f", shared with {others} more" if others else ""
+    return "\n\n".join(_rungs(batch, shared) for batch in buy.batches)
+
+
+def _rungs(batch: Batch, shared: str) -> str:
     return "\n".join(
         f"{rung.offer.instance_type}|{rung.offer.region}|{'+'.join(rung.offer.zones)}"
         f"|{rung.offer.market.value}|{rung.offer.micro_usd_per_hour}"
         f"|{rung.expected_micro_usd}|{rung.reason}{shared}{_old(rung)}"
-        for rung in buy.rungs[:5]
+        for rung in batch.rungs[:5]
     )
 
 

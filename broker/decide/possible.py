@@ -12,18 +12,15 @@ from broker.model.job import Job
 from broker.model.node import Node, NodeState
 from broker.model.site import DeclaredNode, Partition, Site
 from broker.model.spec import Gres, Resources
-from broker.schedule.demand import Demand, demand, need_for
+from broker.schedule.demand import Demand, demand
 from broker.schedule.eligible import is_of_kind
 from broker.schedule.fit import choose, room
 from broker.schedule.gates import barred, beyond, partition_gate
+from broker.schedule.shapes import shape
 from sbatch_shim.grammar.hostlist import fold
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 NO_NODES = "Node count specification invalid"
-ALIKE = (
-    "machines that are bought for one job are alike, and none is all of this; "
-    "a heterogeneous job has several kinds: `sbatch -N2 -C a : -N1 -C b`"
-)
 UNKNOWN_FEATURE = "Invalid feature specification"
 SHAPE = ("sockets", "cores_per_socket", "threads_per_core")
 CLOSED = ("AccountNotAllowed", "QOSNotAllowed", "PartitionTimeLimit", "PartitionNodeLimit")
@@ -150,11 +147,11 @@ def _bought_place(
     wide = ask.max_nodes is not None and ask.min_nodes > ask.max_nodes
     if partition.elastic is None or wide or not _within_most(ask):
         return None
-    found = quote(need_for(job, ask), partition.elastic)
-    if found.explain:
-        several = len(set(ask.kinds)) > 1
-        hints.append(f"{job.spec.resources.constraint}: {ALIKE}" if several else found.explain)
-    return f"{partition.elastic.prefix}1" if found.rungs else None
+    elastic = partition.elastic
+    lacking = shape(job, ask, lambda need: quote(need, elastic)).lacking
+    if lacking is not None:
+        hints.append(lacking.explain)
+    return f"{elastic.prefix}1" if lacking is None else None
 
 
 def _within_most(ask: Demand) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker.decide.ending import NOT_ITS_IMAGE
 from broker.decide.rules import Decision
 from broker.model import events as ev
 from broker.model import nodeevents as nev
@@ -27,10 +26,10 @@ def _came_up(world: World, fact: nev.NodeBooted) -> list[ev.Event]:
 
 
 def _did_not(world: World, fact: nev.NodeDoomed) -> list[ev.Event]:
-    """One that its provider took away, or that comes up with its disk of before, says nothing."""
+    """One that comes up with its disk of before says nothing."""
     node = world.nodes[fact.node]
     kind = _kind(world, node)
-    if kind is None or node.booted is not None or node.keeper or fact.why.startswith(NOT_ITS_IMAGE):
+    if kind is None or node.booted is not None or node.keeper or not fact.failed_boot:
         return []
     known = world.boots.get(kind) or FailedBoots(name=kind, failed=0, since=fact.at)
     failed = known.failed + 1

@@ -3,7 +3,7 @@
 The others stay as they are, and the job begins once all of them are up: all or nothing still holds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -20,11 +20,9 @@ from broker.model.offer import Machine, Ranked
 from broker.model.site import Elastic, Site
 from broker.optimize.query import FABRIC
 from broker.schedule.accrued import payer_of
-from broker.schedule.view import Buy
+from broker.schedule.view import Batch
 from broker.world import World
 
-SECOND = "+"
-"""In the token of what was bought in place of another: it is not replaced once more."""
 STRAGGLES = 2
 """So many times as long as the others took, a machine may take until another is bought for it."""
 LEAST_LAG = 60
@@ -39,18 +37,19 @@ def replaced(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     elsewhere.
     """
     job = _waiting_for(world, node)
-    if job is None or SECOND in node.group:
+    if job is None or node.is_second:
         return []
     others = _standing(world, job, now, but=node.name)
-    rung = _rung([node, *others])
+    rung = _rung([node, *_alike(node, others)])
     elastic = _bought_by(world.site, job)
     name = None if elastic is None else _unused(world, elastic)
     if rung is None or elastic is None or name is None or 2 * len(others) < len(job.shares):
         return []
     placing = Placing(world, fresh_ids(world), now)
-    buy = Buy(job.partition, (name,), (rung,), ())
-    made = placing.intended(name, buy, elastic, payer=payer_of(job, job.attempt))
-    fresh = replace(made, group=f"{made.group}{SECOND}{made.launch}", build=node.build)
+    payer = payer_of(job, job.attempt)
+    made = placing.intended(Batch((name,), (rung,)), elastic, name, payer=payer)
+    group = f"{made.group}+{made.launch}"
+    fresh = replace(made, group=group, is_second=True, build=node.build)
     shares = in_order(_moved(share, node, fresh) for share in job.shares)
     told = f"{fresh.name} in place of {node.name}: {why}"
     return [
@@ -68,9 +67,16 @@ def straggles(world: World, node: Node, now: int) -> bool:
     for one in _others(world, job, but=node.name):
         if one is None or one.booted is None or not _stands(one, now):
             return False  # at the first: a thousand that boot are looked at each second
-        took.append(_took(one))
+        took += [_took(one)] if _alike(node, [one]) else []
+    if not took:
+        return False
     usual = median(took)
     return now - node.machine.launched_at >= max(STRAGGLES * usual, usual + LEAST_LAG)
+
+
+def _alike(node: Node, others: Iterable[Node]) -> list[Node]:
+    """Those that were bought with it."""
+    return [one for one in others if one.group == node.group]
 
 
 def _took(node: Node) -> int:

@@ -1,6 +1,6 @@
 """What was seen outside, turned into facts; late and repeated words change nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,7 @@ from broker.schedule.fit import Room, even_shares, room
 from broker.schedule.holding import schedulable
 from broker.world import World
 
+PART = "others that its job needs beside it cannot be had"
 TOLD_REFUSALS = 3
 """So many of a purchase's refusals are told in the job's record."""
 
@@ -67,8 +68,16 @@ def decide_launched(world: World, seen: rep.Launched, now: int) -> Decision:
     holders = {job.id: job for name in bought for job in world.holders_of(name)}
     rooms = {name: room(node, ()) for name, node in bought.items()}
     for job in holders.values():
-        facts += _resized(world, job, rooms, now=now)
+        facts += _resized(world, job, rooms | _beside(world, job, rooms), now=now)
     return Decision(facts)
+
+
+def _beside(world: World, job: Job, rooms: Mapping[NodeName, Room]) -> dict[NodeName, Room]:
+    """Its other machines where they were bought in several batches, as far as is known."""
+    nodes = [world.nodes[share.node] for share in job.shares]
+    if not any(node.after for node in nodes):
+        return {}
+    return {node.name: room(node, ()) for node in nodes if node.name not in rooms}
 
 
 def _bought(world: World, node: Node, machine: Machine, *, now: int) -> nev.MachineBought:
@@ -112,12 +121,31 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
     for node in _of_group(world, seen.group):
         facts += _unplace(world, node, now, detail=detail, reason=reason)
         facts.append(nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
+    facts += _given_back(world, facts, seen.group, now=now)
     if seen.tried and all(_is_unfit(one) for one in seen.tried):
         unplaced = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
         for job in unplaced:
             facts.append(ev.HoldSet(job=job, at=now, hold=Hold.USER, priority=0))
             facts.append(ev.Waits(job=job, at=now, reason=IMPOSSIBLE, detail=detail))
     return Decision(_once(facts))
+
+
+def _given_back(
+    world: World, facts: Iterable[ev.Event], group: str, *, now: int
+) -> Iterator[ev.Event]:
+    """All or none: the other batches of a purchase of which one cannot be had."""
+    jobs = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
+    shares = [share for job in jobs for share in world.jobs[job].shares]
+    nodes = [world.nodes[share.node] for share in shares if share.node in world.nodes]
+    if not any(node.after for node in nodes):
+        return
+    for node in nodes:
+        if node.group == group:
+            continue
+        if node.state is NodeState.LAUNCHING:
+            yield nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=PART)
+        else:
+            yield nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=PART)
 
 
 def _is_unfit(one: rep.Tried) -> bool:
@@ -176,8 +204,15 @@ def decide_not_booted(world: World, seen: rep.NotBooted, now: int) -> Decision:
         return Decision(fell_back(world, keeper, now, why=seen.message))
     facts = replaced(world, node, now, why=seen.message)
     facts = facts or _unplace(world, node, now, detail=seen.message)
-    kind = nev.NodeDown if node.declared else nev.NodeDoomed
-    return Decision([*facts, kind(node=node.name, launch=node.launch, at=now, why=seen.message)])
+    if node.declared:
+        ends: nev.NodeEvent = nev.NodeDown(
+            node=node.name, launch=node.launch, at=now, why=seen.message
+        )
+    else:
+        ends = nev.NodeDoomed(
+            node=node.name, launch=node.launch, at=now, why=seen.message, failed_boot=True
+        )
+    return Decision([*facts, ends])
 
 
 def decide_terminated(world: World, seen: rep.Terminated, now: int) -> Decision:
@@ -199,16 +234,30 @@ def decide_vanished(world: World, seen: rep.Vanished, now: int) -> Decision:
     why, late = _how_it_ended(seen.machine), seen.machine.unstarted if seen.machine else None
     facts = _let_go(world, node, now, why=why, late=late)
     if node.state is not NodeState.TERMINATING:
-        facts.append(nev.NodeDoomed(node=node.name, launch=node.launch, at=now, why=why))
+        by_itself = not _was_taken(seen.machine)
+        facts.append(
+            nev.NodeDoomed(
+                node=node.name, launch=node.launch, at=now, why=why, failed_boot=by_itself
+            )
+        )
     machine = seen.machine
     facts.append(nev.NodeGone(node=node.name, launch=node.launch, at=now, machine=machine))
     return Decision(facts)
 
 
+def _was_taken(machine: Machine | None) -> bool:
+    """Whether its provider ended it, or could not start it, for no fault of its image."""
+    if machine is None:
+        return False
+    if machine.unstarted is not None:
+        return machine.unstarted.width is not Width.NOTHING  # else it is the job's own
+    return machine.ended_by_provider
+
+
 def _how_it_ended(machine: Machine | None) -> str:
     if machine is not None and machine.unstarted is not None:
-        image = machine.unstarted.width is Width.NOTHING  # then it is the job's own
-        return machine.unstarted.message if image else f"{WITHDRAWN}: {machine.unstarted.message}"
+        told = machine.unstarted.message
+        return f"{WITHDRAWN}: {told}" if _was_taken(machine) else told
     if machine is None or not machine.ended_by_provider:
         return "machine vanished"
     return TAKEN_BACK if machine.market is Market.SPOT else WITHDRAWN

@@ -16,9 +16,10 @@ from broker.model.job import ArrayPlace, ExitCode, HetPlace, Job, JobState, Owne
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.schedule import priority
-from broker.schedule.demand import demand, expected_seconds, need_for
+from broker.schedule.demand import demand, expected_seconds
 from broker.schedule.gates import gate
 from broker.schedule.limits import Bound, asking, first_broken
+from broker.schedule.shapes import shape
 from broker.schedule.sums import Known, known_of
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
@@ -155,13 +156,13 @@ def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> 
     And what is to be said of the offer's price if it is old.
     """
     ask, seconds = demand(job.spec, partition), expected_seconds(job)
-    best = None
-    if partition.elastic is not None:
-        best = quote(need_for(job, ask), partition.elastic).first
-        each = best.offer.micro_usd_per_hour if best else 0
-    else:
-        each = site.dearest(partition)
-    return each * ask.min_nodes * seconds // 3600, best.old_price if best else ""
+    elastic = partition.elastic
+    if elastic is None:
+        return site.dearest(partition) * ask.min_nodes * seconds // 3600, ""
+    parts = shape(job, ask, lambda need: quote(need, elastic)).parts
+    firsts = [(part.nodes, first) for part in parts if (first := part.quote.first)]
+    rate = sum(nodes * first.offer.micro_usd_per_hour for nodes, first in firsts)
+    return rate * seconds // 3600, next((one.old_price for _, one in firsts if one.old_price), "")
 
 
 def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import product
 
 from broker.model.errors import BadOption
 
@@ -39,14 +40,20 @@ class Counted:
     count: int
 
 
-Expression = Feature | Both | Either | Counted
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Of these alternatives one for all nodes together: `[a|b]`."""
+
+    of: Either
+
+
+Expression = Feature | Both | Either | Counted | Same
 _JOINS: dict[str, type[Both] | type[Either]] = {"&": Both, "|": Either}
 
 
 def parse(text: str) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
-    `[a|b]`, one of them for all nodes, is read as `(a|b)`: the nodes of one purchase are alike.
     Counts of one among several features need brackets around all of it (23.11); in brackets every
     feature of `&` is counted, and none of `|` (22.05).
     Raises BadOption.
@@ -71,7 +78,7 @@ def holds(expression: Expression, features: AbstractSet[str]) -> bool:
     """Whether nodes that all have these (lower-case) features meet the expression."""
     if isinstance(expression, Feature):
         return expression.name in features
-    if isinstance(expression, Counted):
+    if isinstance(expression, Counted | Same):
         return holds(expression.of, features)
     left = holds(expression.left, features)
     if isinstance(expression, Both):
@@ -108,9 +115,37 @@ def names(expression: Expression | None) -> frozenset[str]:
         return frozenset()
     if isinstance(expression, Feature):
         return frozenset((expression.name,))
-    if isinstance(expression, Counted):
+    if isinstance(expression, Counted | Same):
         return names(expression.of)
     return names(expression.left) | names(expression.right)
+
+
+def ways(expression: Expression) -> tuple[Expression, ...]:
+    """What all nodes may have together, each of them for itself: two of `[a|b]`, one of `a|b`."""
+    if isinstance(expression, Same):
+        return tuple(_sides(expression.of))
+    if isinstance(expression, Both | Either):
+        pairs = product(ways(expression.left), ways(expression.right))
+        return tuple(type(expression)(left, right) for left, right in pairs)
+    return (expression,)
+
+
+def _sides(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Either):
+        yield from _sides(expression.left)
+        yield from _sides(expression.right)
+    else:
+        yield expression
+
+
+def written(expression: Expression) -> str:
+    """The expression as text that `parse` reads as the same, counts left out."""
+    if isinstance(expression, Feature):
+        return expression.name
+    if isinstance(expression, Counted | Same):
+        return written(expression.of)
+    join = next(sign for sign, kind in _JOINS.items() if isinstance(expression, kind))
+    return f"({written(expression.left)}{join}{written(expression.right)})"
 
 
 def _tokens(text: str) -> list[str]:
@@ -150,6 +185,8 @@ def _uncounted(tokens: list[str], text: str) -> tuple[Expression, list[str]]:
     within = tokens[1 : len(tokens) - len(rest)]
     if tokens[0] == "[" and ("[" in within or not _suits_brackets(inner)):
         raise _invalid(text)
+    if tokens[0] == "[" and isinstance(inner, Either):
+        inner = Same(inner)
     return inner, rest[1:]
 
 

@@ -61,6 +61,10 @@ class Node:
     """Offers to try in turn, while LAUNCHING; the one that it is, while BOOTING."""
     group: str = ""
     """Token of the purchase; nodes bought together share it."""
+    after: str = ""
+    """The purchase that has to be had before this one is made; "" for the first."""
+    is_second: bool = False
+    """Whether it was bought in place of another: it is not replaced once more."""
     machine: Machine | None = None
     cause: Payer = NOBODY
     """The attempt for which it was bought."""
@@ -69,6 +73,8 @@ class Node:
     beside: tuple[Meter, ...] = ()
     """Those of what is billed by itself: its volume, its address."""
     micro_usd_per_hour: int = 0
+    dearest: int = 0
+    """Micro-dollars an hour that it may come to, with what is beside it; 0: as it costs now."""
     since: int = 0
     """When the present state began."""
     idle_since: int | None = None

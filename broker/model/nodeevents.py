@@ -68,6 +68,9 @@ class NodeDrain(NodeFact):
 class NodeDoomed(NodeFact):
     """To be terminated."""
 
+    failed_boot: bool = False
+    """Whether it never came up by nobody's doing: that tells against others of its kind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGone(NodeFact):

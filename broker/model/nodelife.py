@@ -74,11 +74,13 @@ def _counted(node: Node, at: int) -> Node:
 
 def _bought(node: Node, event: nev.MachineBought) -> Node:
     offer = event.offer
+    rungs = tuple(rung for rung in node.rungs if rung.offer == offer)
     return replace(
         node,
         machine=event.machine,
+        dearest=max((rung.dearest for rung in rungs), default=node.dearest),
         micro_usd_per_hour=event.machine.micro_usd_per_hour,
-        rungs=tuple(rung for rung in node.rungs if rung.offer == offer),
+        rungs=rungs,
         whole=event.whole,
         features=_features(event),
         real_memory_mib=event.whole.mem_mib,

@@ -55,6 +55,14 @@ class Offer:
     """Machines that are left of the reservation."""
     until: int | None = None
     """When the reservation ends, instant; a block ends its machines then."""
+    on_demand_micro_usd: int = 0
+    """What an hour of the type costs on demand there, where that is known: of spot offers alone,
+    which never cost more."""
+
+    @property
+    def dearest(self) -> int:
+        """Micro-dollars an hour that it may come to while it runs."""
+        return max(self.micro_usd_per_hour, self.on_demand_micro_usd)
 
 
 class MachineState(StrEnum):
@@ -229,3 +237,10 @@ class Ranked:
     """Refused lately: better not tried before this instant, unless nothing else is left."""
     old_price: str = ""
     """What is said of a price that is old; "" where it is not."""
+    beside_micro_usd: int = 0
+    """An hour of what is billed beside one machine."""
+
+    @property
+    def dearest(self) -> int:
+        """Micro-dollars an hour that one machine may come to, with what is beside it."""
+        return self.offer.dearest + self.beside_micro_usd

@@ -167,7 +167,16 @@ class Catalog:
             estimate=source.estimate,
             tmp_mib=of.tmp_mib,
             band=self.bands[lines.band[row]] if lines.band[row] else "",
+            on_demand_micro_usd=self._on_demand(shape, lines.region[row], market),
         )
+
+    def _on_demand(self, shape: int, region: int, market: Market) -> int:
+        """What a spot offer's type costs there on demand; 0 where nobody told, or it is none."""
+        if market is not Market.SPOT:
+            return 0
+        lines = self.prices[Market.ON_DEMAND]
+        rows = range(lines.start[shape], lines.start[shape + 1])
+        return max((lines.price[row] for row in rows if lines.region[row] == region), default=0)
 
     def shape(self, name: str) -> Shape | None:
         """The instance type of that name."""

@@ -305,4 +305,5 @@ def _ranked(
         notes=tuple(notes(candidate, query, now)),
         cooling_until=cooling.until if cooling else None,
         old_price=old_figures(query, candidate, now),
+        beside_micro_usd=query.beside[candidate.found.region],
     )

@@ -41,10 +41,13 @@ def rate_now(job: Job, nodes: Mapping[NodeName, Node]) -> int:
     return total
 
 
-def price_of(node: Node) -> int:
-    """Micro-dollars an hour of the machine and of what is billed beside it, as told last."""
+def dearest(node: Node) -> int:
+    """Micro-dollars an hour that the machine may come to, with what is billed beside it.
+
+    A spot machine may come to what it costs on demand; one under way to its dearest offer.
+    """
     beside = sum(meter.prices[-1].micro_usd_per_hour for meter in node.beside)
-    return _price(node) + beside
+    return max(node.dearest, _price(node) + beside)
 
 
 def _price(node: Node) -> int:
@@ -103,7 +106,7 @@ class Ahead:
                     made = self._made(share.node, left)
                     until[share.node] = max(made, until.get(share.node, 0))
         ahead = (
-            -(-price_of(self.nodes[name]) * seconds // HOUR)
+            -(-dearest(self.nodes[name]) * seconds // HOUR)
             for name, seconds in until.items()
             if name in self.nodes
         )

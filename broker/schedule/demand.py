@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from accounting.tres import Tres, gres_counts
-from broker.model.constraint import Counted, kinds, parse
+from broker.model.constraint import Counted, Expression, kinds, parse, ways
 from broker.model.job import Job
 from broker.model.offer import Alternative, Market, Need
 from broker.model.site import Partition
@@ -42,6 +42,8 @@ class Demand:
     """Of a range of nodes the lower end is tried first (`--use-min-nodes`)."""
     kinds: tuple[Counted, ...] = ()
     """Sorts of nodes of which there have to be so many (`-C [a*2&b*1]`)."""
+    ways: tuple[Expression, ...] = ()
+    """What its nodes may all be; one of several for all of them (`-C [a|b]`)."""
     partition: str = ""
     most_cpus: int | None = None
     """Cpus of a node that the jobs of the partition may hold together (MaxCPUsPerNode)."""
@@ -105,7 +107,8 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
     Without -n there is one task per node (Slurm 25.11); without -N as few nodes as the tasks take.
     """
     asked = spec.resources
-    sorts = kinds(parse(asked.constraint)) if asked.constraint else ()
+    features = parse(asked.constraint) if asked.constraint else None
+    sorts = kinds(features) if features else ()
     least = sum(one.count for one in sorts)
     nodes = max(asked.min_nodes or 1, least)
     if asked.max_nodes is None:
@@ -121,6 +124,7 @@ def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
         min_nodes=nodes,
         max_nodes=_max_nodes(asked, tasks, least),
         kinds=sorts,
+        ways=ways(features) if features else (),
         tasks=tasks,
         tasks_per_node=asked.tasks_per_node or _served_together(spec),
         cpus_per_task=asked.cpus_per_task or 1,

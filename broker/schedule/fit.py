@@ -1,10 +1,10 @@
 """Which nodes a job would take, and what of each."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from accounting.tres import GresCounts, Tres, gres_counts
-from broker.model.constraint import holds
+from broker.model.constraint import holds, suits
 from broker.model.ids import NodeName
 from broker.model.job import Share
 from broker.model.node import Node
@@ -70,12 +70,24 @@ def choose(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
     """
     if ask.named:
         rooms = sorted(rooms, key=lambda one: one.name not in ask.named)
+    if len(ask.ways) > 1:
+        return _one_way(ask, rooms)
     if not ask.kinds:
         return _fewest(ask, rooms)
     sorted_out = _of_kinds(ask, [one for one in rooms if _most(ask, one, 1, part=())])
     shares = _fewest(ask, sorted_out)
     taken = {share.node for share in shares or ()}
     return shares if _are_of_kinds(ask, [one for one in rooms if one.name in taken]) else None
+
+
+def _one_way(ask: Demand, rooms: Sequence[Room]) -> tuple[Share, ...] | None:
+    """Nodes that are all the same of what they may be, the first that has room."""
+    for way in ask.ways:
+        alike = [one for one in rooms if suits(way, _words(one))]
+        shares = choose(replace(ask, ways=(way,)), alike)
+        if shares:
+            return shares
+    return None
 
 
 def _of_kinds(ask: Demand, rooms: Sequence[Room]) -> list[Room]:

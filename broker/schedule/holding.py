@@ -1,12 +1,13 @@
 """What a job would hold of machines that are still to be bought, where it is more than it asks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from accounting.tres import Tres, most_of
 from broker.model.offer import Offer, Ranked
 from broker.model.site import Elastic
 from broker.schedule.demand import Demand
+from broker.schedule.sorts import Part
 
 
 def schedulable(offer: Offer, elastic: Elastic) -> Tres:
@@ -24,6 +25,7 @@ def takes_all(ask: Demand) -> bool:
 HOUR = 3600
 Each = Sequence[Tres]
 """What a job holds of each of its nodes."""
+Rungs = tuple[Ranked, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +35,54 @@ class Bill:
     each: Each
     rate: int
 
+    def __add__(self, other: "Bill") -> "Bill":
+        return Bill((*self.each, *other.each), self.rate + other.rate)
+
+
+NOTHING = Bill((), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """So many machines in all for one job, for so many seconds."""
+
+    ask: Demand
+    elastic: Elastic
+    nodes: int
+    seconds: int
+
+    def bill(self, one: Ranked, nodes: int) -> Bill:
+        """Of so many of them that are of this offer, with what comes beside them."""
+        each = (self._held(one.offer),) * nodes if takes_all(self.ask) else ()
+        whole = -(-one.expected_micro_usd * HOUR // max(1, self.seconds))
+        return Bill(each, max(whole, one.dearest * nodes))
+
+    def _held(self, offer: Offer) -> Tres:
+        tasks = -(-self.ask.tasks // self.nodes)
+        gpus = tuple(
+            gpu.model_copy(update={"count": -(-gpu.count // self.nodes)}) for gpu in self.ask.gpus
+        )
+        return self.ask.on_node(tasks, schedulable(offer, self.elastic), gpus)
+
 
 def within(
-    rungs: Sequence[Ranked], bill: Callable[[Ranked], Bill], reason: Callable[[Bill], str | None]
-) -> tuple[tuple[Ranked, ...], Bill, str | None]:
-    """Offers that nothing forbids the job, and what it would hold and pay of them at most.
+    purchase: Purchase, parts: Iterable[Part], reason: Callable[[Bill], str | None]
+) -> tuple[list[Rungs], Bill, str | None]:
+    """Of each part the offers that nothing forbids, and what all hold and pay at most.
 
-    Where none is left, the reason against the best of them.
+    Where none is left of one, the reason against the best of them.
     """
-    bills = [bill(one) for one in rungs]
-    why = [reason(one) for one in bills]
-    left = [place for place, barred in enumerate(why) if barred is None]
-    most = Bill(
-        [most_of(column) for column in zip(*(bills[place].each for place in left), strict=True)],
-        max((bills[place].rate for place in left), default=0),
-    )
-    return tuple(rungs[place] for place in left), most, None if left else why[0]
-
-
-def bill(ask: Demand, elastic: Elastic, one: Ranked, *, nodes: int, seconds: int) -> Bill:
-    """Of so many such machines for so long, with what comes beside them."""
-    each = held(ask, elastic, one.offer, nodes=nodes) if takes_all(ask) else ()
-    whole = -(-one.expected_micro_usd * HOUR // max(1, seconds))
-    return Bill(each, max(whole, one.offer.micro_usd_per_hour * nodes))
-
-
-def held(ask: Demand, elastic: Elastic, offer: Offer, *, nodes: int) -> Each:
-    """What it would hold of each of so many of these machines."""
-    tasks = -(-ask.tasks // nodes)
-    gpus = tuple(gpu.model_copy(update={"count": -(-gpu.count // nodes)}) for gpu in ask.gpus)
-    return (ask.on_node(tasks, schedulable(offer, elastic), gpus),) * nodes
+    rungs: list[Rungs] = []
+    most = NOTHING
+    for part in parts:
+        bills = [most + purchase.bill(one, part.nodes) for one in part.quote.rungs]
+        why = [reason(one) for one in bills]
+        left = [place for place, barred in enumerate(why) if barred is None]
+        if not left:
+            return rungs, most, why[0]
+        rungs.append(tuple(part.quote.rungs[place] for place in left))
+        most = Bill(
+            [most_of(all_of) for all_of in zip(*(bills[n].each for n in left), strict=True)],
+            max(bills[place].rate for place in left),
+        )
+    return rungs, most, None

@@ -8,8 +8,8 @@ from accounting.ids import JobId
 from accounting.tres import sum_of
 from broker.model.ids import NodeName
 from broker.model.job import ArrayPlace, Job, Share
-from broker.model.offer import Need, Ranked
-from broker.model.site import Elastic, Partition
+from broker.model.offer import Need
+from broker.model.site import Elastic
 from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
 from broker.schedule.demand import expected_seconds, regions
@@ -17,8 +17,9 @@ from broker.schedule.disks import Disks
 from broker.schedule.eligible import Ask, too_many
 from broker.schedule.fit import Room
 from broker.schedule.gates import begin_of, gate
-from broker.schedule.holding import bill, takes_all, within
+from broker.schedule.holding import Purchase, Rungs, takes_all, within
 from broker.schedule.lots import Lot, Wish, shares_a_machine
+from broker.schedule.names import Names
 from broker.schedule.pool import Pool, State, chosen
 from broker.schedule.settle import Settled, extension, gathering, settle
 from broker.schedule.shapes import Shape, liked, shape
@@ -29,6 +30,7 @@ from broker.schedule.view import (
     FOREVER,
     GATED,
     NOT_FREE,
+    Batch,
     Buy,
     Plan,
     Quote,
@@ -45,6 +47,7 @@ class _Pass:
     def __init__(self, view: View) -> None:
         self.view = view
         self.pool = Pool(view)
+        self.names = Names(view, self.pool)
         self.edges = reserved.edges(view.reservations.values())
         self.searches = 0
         self.alike: dict[int | None, Wait] = {}
@@ -61,12 +64,6 @@ class _Pass:
         """Jobs that can share machines: they are placed together at the end of the pass."""
         self.wishes = 0
         """How many there are in lots, at most."""
-        self.asked: dict[tuple[str, str], int] = {}
-        """Cpus of bought machines that lots ask for, by prefix and user."""
-        self.room_for: dict[int, int] = {}
-        """Cpus of bought machines that might serve, by signature."""
-        self.short: dict[str, int] = {}
-        """How many names of a prefix are missing."""
         self.shapes: dict[object, Shape] = {}
         """What would be bought for a job, by signature, expected seconds and liking."""
 
@@ -273,28 +270,32 @@ class _Pass:
             self.settle()
         names = tuple(self.pool.unused(elastic)[: made.nodes])
         if len(names) < made.nodes:
-            if made.nodes <= self._most(elastic):  # nothing is bought for others of what it needs
+            if made.nodes <= self.names.most(elastic):  # they are kept for it
                 self.pool.names.update(names)
-            return self._in_use(elastic, ask.partition, missing=made.nodes - len(names))
-        if not made.quote.first:
-            return Wait(made.quote.reason, made.quote.explain)
+            return self.names.in_use(elastic, ask.partition, missing=made.nodes - len(names))
+        if made.lacking is not None:
+            return Wait(made.lacking.reason, made.lacking.explain)
         rungs, barred = self._within_limits(job, ask, made)
         if barred:
             return Wait(barred)
         self.pool.names.update(names)
-        rider = Rider(job.id, task, ask.demand)
-        self.buy.append(Buy(ask.partition.name, names, rungs, (rider,)))
+        rider, left = Rider(job.id, task, ask.demand), iter(names)
+        batches = tuple(
+            Batch(tuple(islice(left, part.nodes)), some)
+            for part, some in zip(made.parts, rungs, strict=True)
+        )
+        self.buy.append(Buy(ask.partition.name, batches, (rider,)))
         return None
 
-    def _within_limits(self, job: Job, ask: Ask, made: Shape) -> tuple[tuple[Ranked, ...], str]:
+    def _within_limits(self, job: Job, ask: Ask, made: Shape) -> tuple[list[Rungs], str]:
         """Offers of which it may hold all that it would, which is noted; else why it waits."""
         name, limits, elastic = ask.partition.name, self.view.limits, ask.partition.elastic
         if elastic is None or not (takes_all(ask.demand) or limits.pays(job, name)):
             limits.started(job, name)
-            return made.quote.rungs, ""
-        whole = partial(bill, ask.demand, elastic, nodes=made.nodes, seconds=expected_seconds(job))
+            return [part.quote.rungs for part in made.parts], ""
+        whole = Purchase(ask.demand, elastic, made.nodes, expected_seconds(job))
         rungs, most, barred = within(
-            made.quote.rungs, whole, lambda one: limits.reason(job, name, one.each, rate=one.rate)
+            whole, made.parts, lambda one: limits.reason(job, name, one.each, rate=one.rate)
         )
         if barred is None:
             limits.started(job, name, most.each, rate=most.rate)
@@ -329,13 +330,13 @@ class _Pass:
         elastic = ask.partition.elastic
         assert elastic is not None
         made = self._shape(job, ask)
-        if not made.quote.first:
-            return Wait(made.quote.reason, made.quote.explain)
-        if not self._may_find_room(job, ask, elastic):
-            return self._hopeless(ask, self._in_use(elastic, ask.partition))
+        if made.lacking is not None:
+            return Wait(made.lacking.reason, made.lacking.explain)
+        user, looks = "" if elastic.share_users else job.owner.user, ask.signature
+        if not self.names.may_find_room(made.need, user, signature=looks, elastic=elastic):
+            return self._hopeless(ask, self.names.in_use(elastic, ask.partition))
         asked = job.spec.resources
         sort = asked.constraint, asked.prefer, asked.any_of, asked.cpus_exactly, asked.tmp_mib
-        user = "" if elastic.share_users else job.owner.user
         key = ask.partition.name, user, sort, asked.exclude, made.need.gpu_type
         if key not in self.lots:
             self.lots[key] = Lot(ask.partition, elastic)
@@ -343,35 +344,6 @@ class _Pass:
         self.wishes += 1
         self.view.limits.started(job, ask.partition.name)
         return None
-
-    def _may_find_room(self, job: Job, ask: Ask, elastic: Elastic) -> bool:
-        """Whether there are names for more machines, or cpus that nobody before it asked for."""
-        if self.pool.unused(elastic):
-            return True
-        need, user = self._shape(job, ask).need, "" if elastic.share_users else job.owner.user
-        asked = self.asked.get((elastic.prefix, user), 0)
-        self.asked[elastic.prefix, user] = asked + need.cpus
-        if ask.signature not in self.room_for:
-            self.room_for[ask.signature] = self.pool.cpus_for(user, need)
-        return asked < self.room_for[ask.signature]
-
-    def _most(self, elastic: Elastic) -> int:
-        """Machines of it that there may be."""
-        ceiling = self.view.site.max_bought
-        return elastic.max_nodes if ceiling is None else min(elastic.max_nodes, ceiling)
-
-    def _in_use(self, elastic: Elastic, partition: Partition, *, missing: int = 1) -> Wait:
-        self.short[elastic.prefix] = self.short.get(elastic.prefix, 0) + missing
-        most = self._most(elastic)
-        whose = partition.name if most == elastic.max_nodes else "the site's ceiling"
-        return Wait("Resources", f"all {most} nodes of {whose} are in use")
-
-    def let_go(self) -> Iterator[NodeName]:
-        """Idle machines whose names are wanted: who waits could not use them, or would have."""
-        for prefix, wanted in self.short.items():
-            idle = (one for one in self.pool.rooms.values() if self.pool.is_idle(one, prefix))
-            for one in islice(idle, wanted):
-                yield one.name
 
     def _hopeless(self, ask: Ask, waits: Wait) -> Wait:
         """Notes that nobody who asks alike finds a place any more, however short it runs."""
@@ -398,7 +370,7 @@ class _Pass:
             self.pool.names.add(name)
             riding = tuple(wish.rider for wish in riders)
             rungs = quote(need).rungs
-            self.buy.append(Buy(lot.partition.name, (name,), rungs, riding))
+            self.buy.append(Buy(lot.partition.name, (Batch((name,), rungs),), riding))
         self.pool.tidy()
         for wish, name in done.waits:
             text = f"{name} is free sooner than a new machine, and costs less"
@@ -411,7 +383,7 @@ class _Pass:
             self.next_begin = min(self.next_begin, self.view.now + 1)
             return
         self._take_back(wish, None)
-        waits = self._in_use(elastic, wish.ask.partition)
+        waits = self.names.in_use(elastic, wish.ask.partition)
         if wish.ask is not self.view.asks.of(wish.job)[-1]:
             other = self._place(wish.job, wish.task, beyond=wish.ask)
             if other is None or other.reason not in FOR_ROOM:
@@ -437,5 +409,5 @@ def plan(view: View) -> Plan:
         wait=made.wait,
         blocked=frozenset(made.blocked),
         next_begin=made.next_begin,
-        let_go=tuple(made.let_go()),
+        let_go=tuple(made.names.let_go()),
     )

@@ -8,7 +8,7 @@ from broker.model.job import Job, Share
 from broker.model.node import NodeState
 from broker.model.offer import Need
 from broker.model.site import Elastic
-from broker.schedule.budgets import price_of
+from broker.schedule.budgets import dearest
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
 from broker.schedule.reserved import may_have
@@ -104,7 +104,7 @@ class Pool:
 
     def rate(self, shares: Sequence[Share]) -> int:
         """Micro-dollars an hour of the nodes: who is left alone there pays for all of them."""
-        return sum(price_of(self.rooms[share.node].node) for share in shares)
+        return sum(dearest(self.rooms[share.node].node) for share in shares)
 
     def take(self, shares: Sequence[Share], job: Job, partition: str) -> None:
         for share in shares:

@@ -7,28 +7,40 @@ from broker.model.job import Job
 from broker.model.offer import Need
 from broker.model.site import Elastic
 from broker.schedule.demand import Demand, need_for
+from broker.schedule.sorts import Part, of_sorts
 from broker.schedule.view import TARGETS, Quote
 
 MOST_NODES = 4
 LEAST_CPUS = 64
 """A job without -N is spread over several machines only if each part has so many cpus."""
 WORTH_A_NODE = 0.9
-"""And only if that costs at most this share of what it costs on fewer."""
+"""And only if that costs at most this share of what it costs on fewer, or on machines alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Machines for one job, all alike."""
+    """Machines for one job: one part where they are all alike."""
 
-    nodes: int
-    need: Need
-    quote: Quote
+    parts: tuple[Part, ...]
+
+    @property
+    def nodes(self) -> int:
+        return sum(part.nodes for part in self.parts)
+
+    @property
+    def need(self) -> Need:
+        """Of the first of them: of all that is alike."""
+        return self.parts[0].need
 
     @property
     def micro_usd(self) -> float:
         """Expected for the whole job; infinite where nothing is sold."""
-        first = self.quote.first
-        return first.expected_micro_usd if first else float("inf")
+        return sum(part.micro_usd for part in self.parts)
+
+    @property
+    def lacking(self) -> Quote | None:
+        """Where nothing is sold; None if all of it is."""
+        return next((part.quote for part in self.parts if part.quote.first is None), None)
 
 
 def liked(
@@ -67,7 +79,9 @@ def _shapes(job: Job, ask: Demand, quote: Callable[[Need], Quote]) -> Iterator[S
         if nodes > ask.min_nodes and not _is_large(spread):
             return
         need = need_for(job, spread)
-        yield Shape(nodes, need, quote(need))
+        yield Shape((Part(need, quote(need)),))
+        if ask.kinds and nodes > 1:
+            yield Shape(of_sorts(need, ask.kinds, quote))
 
 
 def _is_large(ask: Demand) -> bool:

@@ -111,16 +111,28 @@ class Rider:
 
 
 @dataclass(frozen=True, slots=True)
-class Buy:
-    """Nodes of these names are to be bought from the first rung that works.
+class Batch:
+    """Nodes of these names are to be bought from the first rung that works: they are alike."""
 
-    One rider has all of them; several share one node, and every rung has room for them all.
+    names: tuple[NodeName, ...]
+    rungs: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buy:
+    """What is bought at once: one rider has all of the nodes, or several share the only one.
+
+    Of several batches each is asked for once those before it are had. Every rung has room for
+    all riders.
     """
 
     partition: str
-    names: tuple[NodeName, ...]
-    rungs: tuple[Ranked, ...]
+    batches: tuple[Batch, ...]
     riders: tuple[Rider, ...]
+
+    @property
+    def names(self) -> tuple[NodeName, ...]:
+        return tuple(name for batch in self.batches for name in batch.names)
 
 
 @dataclass(frozen=True, slots=True)

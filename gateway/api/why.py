@@ -13,6 +13,8 @@ from gateway.query.prices import old_price
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
+BATCHES = "\n\n"
+"""Between machines of several sorts in a choice."""
 SHOWN_EVENTS = (ev.Unplaced, ev.Requeued, ev.Ended, Decided, Checkpointed, ArtifactsStored)
 
 
@@ -79,9 +81,24 @@ def _told(detail: str) -> str:
 
 
 def _bought(job: Job, seen: Snapshot) -> Iterator[str]:
-    first, *others = rungs(job.choice) or (None,)
-    if first is None:
-        return
+    batches = [found for batch in job.choice.split(BATCHES) if (found := rungs(batch))]
+    if len(batches) > 1:
+        yield from _of_sorts(batches)
+    elif batches:
+        yield from _alike(job, seen, *batches[0])
+
+
+def _of_sorts(batches: Sequence[Sequence[Rung]]) -> Iterator[str]:
+    """Machines that differ, bought for one job."""
+    for first, *others in batches:
+        yield f"  chosen: {first}"
+        after = f"; then {others[0]}" if others else ""
+        yield f"    because: {first.reason}, {usd(first.expected_micro_usd)} expected{after}"
+    whole = sum(first.expected_micro_usd for first, *_ in batches)
+    yield f"  together: {usd(whole)} expected for the whole job"
+
+
+def _alike(job: Job, seen: Snapshot, first: Rung, *others: Rung) -> Iterator[str]:
     yield f"  chosen: {first}"
     yield f"  because: {first.reason}, {usd(first.expected_micro_usd)} expected for the whole job"
     machine = _machine(job, seen)

@@ -55,6 +55,8 @@ SHAPES: tuple[tuple[str, Resources], ...] = (
     ("both", Resources(exclusive=True)),
     ("ec2", Resources(exclusive=True, gres=(GPU,))),
     ("own,both", Resources(cpus_per_task=2)),
+    ("ec2", Resources(constraint="[c7i*2&m7i*1]")),
+    ("spot", Resources(constraint="[spot*2&ondemand*1]", tasks=4, exclusive=True)),
 )
 KINDS = tuple(kind for kind in DependencyKind)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.model.constraint import holds, kinds, names, parse, suits
+from broker.model.constraint import holds, kinds, names, parse, suits, ways, written
 from broker.model.errors import BadOption
 
 
@@ -97,3 +97,24 @@ def test_counts_of_several_kinds_are_met_by_nodes_that_differ(
 def test_names_are_all_that_is_mentioned() -> None:
     assert names(parse("A&(b|c)")) == {"a", "b", "c"}
     assert names(None) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "each"),
+    [
+        ("a|b", ["(a|b)"]),
+        ("[a|b]", ["a", "b"]),
+        ("[a|b|c]&x", ["(a&x)", "(b&x)", "(c&x)"]),
+        ("[(a&b)|c]", ["(a&b)", "c"]),
+        ("x&[a|b]", ["(x&a)", "(x&b)"]),
+        ("a*2", ["a"]),
+    ],
+)
+def test_alternatives_in_brackets_are_ways_of_which_all_nodes_have_one(
+    text: str, each: list[str]
+) -> None:
+    found = ways(parse(text))
+    assert [written(one) for one in found] == each
+    assert [parse(written(one)) for one in ways(parse("[a|b]&c|d"))] == list(
+        ways(parse("[a|b]&c|d"))
+    )

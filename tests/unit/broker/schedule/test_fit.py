@@ -69,6 +69,29 @@ def test_nodes_of_several_sorts_are_taken_as_many_as_were_asked_for(
     assert (None if shares is None else sorted(share.node for share in shares)) == nodes
 
 
+@pytest.mark.parametrize(
+    ("constraint", "more", "nodes"),
+    [
+        ("[a|b]", {"min_nodes": 2, "max_nodes": 2}, ["n1", "n3"]),
+        ("[b|a]", {"min_nodes": 2, "max_nodes": 2}, ["n2", "n4"]),
+        ("a|b", {"min_nodes": 2, "max_nodes": 2}, ["n1", "n2"]),
+        ("[a|b]&c", {"min_nodes": 2, "max_nodes": 2}, ["n4", "n5"]),
+        ("[a|b]", {"min_nodes": 4, "max_nodes": 4}, None),
+        ("[a|c]", {"min_nodes": 3, "max_nodes": 3}, ["n3", "n4", "n5"]),
+        ("[a|b]", {}, ["n1"]),
+    ],
+)
+def test_of_alternatives_in_brackets_all_nodes_are_the_same(
+    constraint: str, more: dict[str, object], nodes: list[str] | None
+) -> None:
+    words = (("a",), ("b",), ("A", "c"), ("b", "c"), ("b", "c"))
+    there = rooms(2, 2, 2, 2, 2)
+    for one, features in zip(there, words, strict=True):
+        one.node = replace(one.node, features=features)
+    shares = choose(demand(ask(constraint=constraint, **more), PARTITION), there)
+    assert (None if shares is None else sorted(share.node for share in shares)) == nodes
+
+
 GPU = Gres(name="gpu")
 
 
