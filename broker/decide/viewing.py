@@ -115,13 +115,13 @@ class Viewing:
         return keeper
 
     def _rate(self, job: Job, partition: str, quote: QuoteFor) -> int:
-        """Micro-dollars an hour at worst: the best offer for what it asks, or the dearest nodes."""
+        """Micro-dollars an hour at worst: of what is offered for it the least, or the dearest nodes."""
         ask = next((one for one in self.asks.of(job) if one.partition.name == partition), None)
         if ask is None:
             return 0
         if ask.partition.elastic is not None:
-            best = quote(need_for(job, ask.demand), ask.partition.elastic).first
-            each = best.offer.micro_usd_per_hour if best else 0
+            rungs = quote(need_for(job, ask.demand), ask.partition.elastic).rungs
+            each = min((rung.dearest for rung in rungs), default=0)
         else:
             each = self._world.site.dearest(ask.partition)
         return each * ask.demand.min_nodes

@@ -1,17 +1,20 @@
 """A whole cloud in memory, for simulated time: what it does is scripted, and by the clock."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from accounting.rates import Price
 from broker.model.errors import ProviderError, Refusal, Unknown, Width
 from broker.model.ids import NodeName
 from broker.model.node import Node
-from broker.model.offer import Machine, MachineState, Offer
+from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.ports import Clock, Done, Place
 from broker.providers.fake_agent import FakeAgent, Fate, Fates
 from broker.providers.refusals import Rule, Script
 
 Identity = tuple[NodeName, int]
+PoolPrices = Callable[[Machine, int], tuple[Price, ...]]
+"""What the pool of a spot machine was told to cost up to an instant."""
 LISTED_SECONDS = 3600
 """So long a terminated machine is still listed, about as EC2 does."""
 
@@ -90,6 +93,8 @@ class FakeCloud:
         self.delays = delays
         self.capacity: dict[str, int] = {}
         """Machines that exist at a time, by instance type."""
+        self.pool_prices: PoolPrices | None = None
+        """None: a machine costs what it was bought at."""
         self.lost_replies = 0
         """So many of the next launches buy, and then fail as if the network had."""
         self._clock = clock
@@ -137,7 +142,12 @@ class FakeCloud:
     def machines(self) -> list[Machine]:
         now = self._clock.now()
         self._purge(now)
-        return [held.at(now) for held in self._held.values()]
+        return [self._priced(held.at(now), now) for held in self._held.values()]
+
+    def _priced(self, machine: Machine, now: int) -> Machine:
+        if self.pool_prices is None or machine.market is not Market.SPOT:
+            return machine
+        return replace(machine, prices=self.pool_prices(machine, now))
 
     def _purge(self, now: int) -> None:
         """Forgets what ended long ago."""

@@ -375,6 +375,7 @@ class Simulation:
         old = self.clock.time - self.sweep_every
         self.cloud.terminate([m for m in found.stray if m.launched_at < old])
         self.reports += [(self.clock.time + self._delay(), lost) for lost in found.lost]
+        self.reports += [(self.clock.time + self._delay(), told) for told in found.repriced]
 
     def paid_machines(self) -> list[Machine]:
         """Those that exist now."""

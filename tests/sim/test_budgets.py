@@ -2,6 +2,9 @@
 
 import os
 import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -11,10 +14,13 @@ from accounting.budget import Budget, Scope, Window
 from accounting.change import Change, changed
 from accounting.ids import OVERHEAD
 from accounting.ledger import Entry
+from accounting.rates import Price
 from broker.model import commands as cmd
+from broker.model.offer import Machine, Market
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, StepSpec, TaskSpec
-from tests.sim.harness import Chaos, Simulation
+from broker.providers.fake_agent import Fate
+from tests.sim.harness import CATALOG, Chaos, Simulation
 from tests.sim.site import ALICE, BOB, NAMES, NODES, elastic
 from tests.sim.workload import fates
 
@@ -31,16 +37,51 @@ scopes = st.sampled_from(
         (Scope.USER, "alice"),
         (Scope.ACCOUNT, "root"),
         (Scope.PARTITION, "ec2"),
+        (Scope.PARTITION, "spot"),
         (Scope.QOS, "normal"),
     )
 )
 
 
+MOVES = 120
+"""Seconds between changes of a pool's price."""
+ON_DEMAND = {
+    (offer.instance_type, offer.region): offer.micro_usd_per_hour
+    for offer in CATALOG
+    if offer.market is Market.ON_DEMAND
+}
+
+
+def moving(seed: int) -> Callable[[Machine, int], tuple[Price, ...]]:
+    """Prices that go up and down as they like, up to what the type costs on demand."""
+
+    def told(machine: Machine, now: int) -> tuple[Price, ...]:
+        luck = random.Random(f"{seed} {machine.instance_type} {machine.zone}")
+        most = ON_DEMAND[machine.instance_type, machine.region]
+        instants = range(machine.launched_at, now + 1, MOVES)
+        return tuple(Price(at, luck.choice((most, luck.randint(0, most)))) for at in instants)
+
+    return told
+
+
+def to_the_limit(seed: int) -> Callable[[str, Mapping[str, Any]], Fate]:
+    """Every second step would run for ever."""
+    usual = fates(seed)
+
+    def fate(key: str, order: Mapping[str, Any]) -> Fate:
+        return Fate(10**6) if random.Random(key).random() < 0.5 else usual(key, order)
+
+    return fate
+
+
 def site_with(budget: Budget) -> Site:
     usual = {"def_mem_per_cpu_mib": 1024}
+    spot = elastic("spot-", 6, spot=True)
+    spot = replace(spot, buy=replace(spot.buy, spot_price_seconds=MOVES))
     return Site(
         partitions=(
             Partition("ec2", default=True, elastic=elastic("ec2-", 6), **usual),  # type: ignore[arg-type]
+            Partition("spot", elastic=spot, **usual),  # type: ignore[arg-type]
             Partition("both", nodes=NAMES, elastic=elastic("ec2-", 6), **usual),  # type: ignore[arg-type]
         ),
         nodes=NODES,
@@ -54,7 +95,7 @@ def submission(luck: random.Random, number: int) -> cmd.Submit:
         name="job",
         batch=StepSpec(name="batch"),
         resources=luck.choice(SHAPES),
-        partitions=luck.choice((("ec2",), ("both",))),
+        partitions=luck.choice((("ec2",), ("both",), ("spot",))),
         time_limit=luck.choice((60, 300, 600, 1200)),
     )
     return cmd.Submit(spec=spec, owner=luck.choice((ALICE, BOB)), request=f"r{number}")
@@ -67,7 +108,7 @@ def submission(luck: random.Random, number: int) -> cmd.Submit:
 )
 @given(
     whose=scopes,
-    micro_usd=st.integers(20_000, 400_000),
+    micro_usd=st.integers(2_000, 20_000) | st.integers(20_000, 400_000),
     seed=st.integers(0, 10**6),
     chaos=st.sampled_from((Chaos(), Chaos(delay=4, lost_wakes=0.3), Chaos(crash=0.02))),
 )
@@ -77,7 +118,8 @@ def test_what_was_spent_never_exceeds_a_budget(
     scope, name = whose
     budget = Budget(scope=scope, name=name, micro_usd=micro_usd, window=Window.TOTAL)
     luck = random.Random(seed)
-    sim = Simulation(site_with(budget), fates(seed), seed=seed, chaos=chaos)
+    sim = Simulation(site_with(budget), to_the_limit(seed), seed=seed, chaos=chaos)
+    sim.cloud.pool_prices = moving(seed)
     for number in range(25):
         asked = submission(luck, number)
         sim.submit_at(luck.randint(0, SECONDS), asked)

@@ -6,9 +6,10 @@ from accounting.assoc import Book, book
 from accounting.budget import Action, Budget, Running, Scope, Window
 from accounting.change import Change, changed
 from broker.model import commands as cmd
-from broker.model.site import Site
+from broker.model.offer import BuyPolicy
+from broker.model.site import Elastic, Site
 from broker.schedule.budgets import REASON, Ahead
-from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ROOT, Bench
+from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench
 
 PRICE = 36_000_000  # a node an hour
 
@@ -126,3 +127,23 @@ def test_a_raised_budget_is_looked_at_at_once_and_what_is_not_posted_yet_is_prom
     more = Change(budgets=(dollars(100),))
     bench.step(cmd.ChangeBook(change=more, basis=book_, by=ROOT, action="Set Budget"), full=False)
     assert bench.engine.room_made
+
+
+def test_what_is_about_to_be_bought_is_promised_at_its_dearest_offer() -> None:
+    spot = replace(ELASTIC.partitions[0], elastic=Elastic("ec2-", 8, buy=BuyPolicy(spot=True)))
+    bench = Bench(replace(ELASTIC, partitions=(spot,)))
+    job = bench.submit(time_limit=900)
+    (node,) = [bench.world.nodes[share.node] for share in bench.world.jobs[job].shares]
+    assert node.machine is None
+    dearest_ = max(rung.dearest for rung in node.rungs)
+    assert dearest_ > min(rung.offer.micro_usd_per_hour for rung in node.rungs)
+    seconds = node.boot_deadline - bench.now + 900 + 90  # type: ignore[operator]
+    ahead = Ahead.of(bench.world.site, [bench.world.jobs[job]], bench.world.nodes, now=bench.now)
+    assert ahead.promised(dollars(1)) == -(-dearest_ * seconds // 3600)
+
+
+def test_a_second_job_waits_while_the_machine_of_the_first_is_bought() -> None:
+    bench = Bench(replace(ELASTIC, book=changed(book(), Change(budgets=(dollars(0.02),)))))
+    first, second = bench.submit(time_limit=600), bench.submit(time_limit=600)
+    assert [bench.state(job) for job in (first, second)] == ["CONFIGURING", "PENDING"]
+    assert bench.world.jobs[second].reason == REASON

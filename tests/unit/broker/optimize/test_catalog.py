@@ -117,3 +117,16 @@ def test_the_table_is_what_its_builder_makes_of_the_data(tmp_path: Path) -> None
     output = tmp_path / "ec2.json.z"
     assert builder["main"]([str(SHARED / "data"), str(output)]) == 0
     assert output.read_bytes() == TABLE.read_bytes()
+
+
+def test_spot_may_come_to_what_the_type_costs_on_demand_in_its_region(whole: Catalog) -> None:
+    on_demand = {
+        (offer.instance_type, offer.region): offer.micro_usd_per_hour
+        for offer in whole
+        if offer.market is Market.ON_DEMAND
+    }
+    for offer in whole:
+        there = on_demand.get((offer.instance_type, offer.region), 0)
+        most = there if offer.market is Market.SPOT else 0
+        assert offer.on_demand_micro_usd == most
+        assert offer.dearest == max(most, offer.micro_usd_per_hour)
