@@ -27,7 +27,16 @@ from gateway.translate.skypilot_documents import (
 )
 from gateway.translate.skypilot_fit import fitting
 from gateway.translate.skypilot_problems import told
-from gateway.translate.skypilot_schema import HOOK, HOOKS, JOB, PREEMPTION, SERVICE, TPU
+from gateway.translate.skypilot_schema import (
+    HOOK,
+    HOOKS,
+    JOB,
+    MOUNT_CONFIG,
+    PREEMPTION,
+    PRESETS,
+    SERVICE,
+    TPU,
+)
 from gateway.translate.skypilot_yaml import documents
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -196,8 +205,8 @@ class Storage(Section):
     persistent: bool | None = None
     mode: Annotated[str, BeforeValidator(values.storage_mode)] | None = None
     mount_options: str | None = None
-    type: str | None = None
-    config: Tree | None = None
+    type: Annotated[str, BeforeValidator(values.one_of(*PRESETS))] | None = None
+    config: Annotated[Tree, BeforeValidator(fitting(MOUNT_CONFIG))] | None = None
 
 
 class Slurm(Section):
@@ -243,9 +252,15 @@ def _names(value: object) -> object:
 def _secret_names(value: object) -> object:
     """The same, with names in a store among them: those are the ones without a value."""
     if isinstance(value, list):
-        return dict.fromkeys(str(one).removeprefix(MANAGED) for one in value)
+        if not all(isinstance(one, str) for one in value):
+            raise ValueError("names of secrets stand in a list, or NAME: VALUE without one")
+        return dict.fromkeys(one.removeprefix(MANAGED) for one in value)
     if isinstance(value, Mapping):
         managed = {str(key) for key in value if str(key).startswith(MANAGED)}
+        for key in managed:
+            if value[key] is not None:
+                name = key.removeprefix(MANAGED)
+                raise ValueError(f"{key} is one of a store, without a value here: write {name}")
         kept = {key: text for key, text in value.items() if str(key) not in managed}
         return {**dict.fromkeys(key.removeprefix(MANAGED) for key in managed), **_checked(kept)}
     return value

@@ -13,6 +13,7 @@ from broker.model.spec import Attached, Mount, OwnBucket
 from gateway.translate.buckets import S3
 from gateway.translate.skypilot import Git, Storage, Task
 from gateway.translate.skypilot_documents import Tree
+from gateway.translate.skypilot_schema import PRESETS
 
 CACHES = "$HOME/.skypurza/caches"
 """Folder of the logs of cached mounts; a shell's text."""
@@ -42,13 +43,13 @@ spz_fetch() {  # BUCKET KEY TO
 }
 """
 MOUNT_S3 = """\
-spz_mount() {  # BUCKET PREFIX TO
+spz_mount() {  # BUCKET PREFIX TO [--read-only]
   mkdir -p "$3"
   if mountpoint -q "$3"; then return; fi
   if command -v mount-s3 >/dev/null; then
-    mount-s3 "$1" "$3" ${2:+--prefix "$2/"} --allow-delete --allow-overwrite
+    mount-s3 "$1" "$3" ${2:+--prefix "$2/"} ${4:---allow-delete --allow-overwrite}
   elif command -v rclone >/dev/null; then
-    rclone mount --daemon --vfs-cache-mode writes \\
+    rclone mount --daemon --vfs-cache-mode writes $4 \\
       ${AWS_ENDPOINT_URL:+--s3-endpoint "$AWS_ENDPOINT_URL"} ":s3,env_auth=true:$1/$2" "$3"
   else
     echo "spz: neither mount-s3 nor rclone is on $(hostname): cannot mount s3://$1" >&2; return 127
@@ -56,14 +57,14 @@ spz_mount() {  # BUCKET PREFIX TO
 }
 """
 CACHE_S3 = f"""\
-spz_cache() {{  # BUCKET PREFIX TO LOG
+spz_cache() {{  # BUCKET PREFIX TO LOG RCLONE'S...
   mkdir -p "$3" "{CACHES}"
   if mountpoint -q "$3"; then return; fi
   if ! command -v rclone >/dev/null; then
     echo "spz: rclone is not on $(hostname): cannot keep a cache of s3://$1" >&2; return 127
   fi
   rclone mount --daemon --vfs-cache-mode full --vfs-write-back 1s --vfs-cache-poll-interval 5s \\
-    --log-level INFO --log-file "{CACHES}/$4.log" \\
+    --log-level INFO --log-file "{CACHES}/$4.log" "${{@:5}}" \\
     ${{AWS_ENDPOINT_URL:+--s3-endpoint "$AWS_ENDPOINT_URL"}} ":s3,env_auth=true:$1/$2" "$3"
 }}
 """
@@ -233,9 +234,36 @@ class Files:
         if mode == "COPY":
             yield ["spz_fetch", bucket, key, to]
         elif mode == "MOUNT":
-            yield ["spz_mount", bucket, key, to]
+            yield ["spz_mount", bucket, key, to, *mount_words(source)]
         else:
-            yield ["spz_cache", bucket, key, to, f"{self.cluster}.{number}"]
+            log = f"{self.cluster}.{number}"
+            yield ["spz_cache", bucket, key, to, log, *cache_words(source)]
+
+
+def mount_words(source: Storage) -> list[str]:
+    """What both programs are told of how a bucket is mounted."""
+    asked = {**PRESETS.get(source.type or "", {}), **((source.config or {}).get("mount") or {})}
+    return ["--read-only"] if asked.get("read_only") else []
+
+
+def cache_words(source: Storage) -> list[str]:
+    """What rclone is told of a cached mount: settings have the names of its options."""
+    given = (source.config or {}).get("mount_cached") or {}
+    asked = {**PRESETS.get(source.type or "", {}), **given}
+    found = {f"--{name.replace('_', '-')}": value for name, value in asked.items()}
+    return [f"{name}={_word(value)}" for name, value in found.items() if value is not None]
+
+
+def unheard(task: Task) -> Iterator[tuple[str, str]]:
+    """Settings of mounts that none of their programs is told of, by target."""
+    for target, source in (task.file_mounts or {}).items():
+        heard = {"MOUNT": "mount", "MOUNT_CACHED": "mount_cached"}.get(_mode(source))
+        given = (source.config or {}) if isinstance(source, Storage) else {}
+        yield from ((target, name) for name in given if name != heard)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def sources_of(source: str | Storage) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.config.problems import near, shown
-from gateway.translate.skypilot_schema import Schema
+from gateway.translate.skypilot_forms import Schema
 
 TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -71,11 +71,8 @@ def misfits(value: object, schema: Schema, path: str = "") -> Iterator[Misfit]:
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value):
             yield from misfits(inner, schema.get("items", {}), f"{path}.{number}".lstrip("."))
-    elif value not in schema.get("enum", (value,)):
-        words = schema["enum"]
-        yield Misfit(path, f"{shown(value)} is none of {', '.join(words)}", near(str(value), words))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _of_range(value, schema, path)
+    else:
+        yield from _of_scalar(value, schema, path)
 
 
 def _of_forms(value: object, forms: Sequence[Schema], path: str) -> Iterator[Misfit]:
@@ -99,6 +96,16 @@ def _of_keys(value: Mapping[Any, Any], schema: Schema, path: str) -> Iterator[Mi
             yield Misfit(place, "no such key", near(name, list(known)))
         elif isinstance(others, dict):
             yield from misfits(inner, others, place)
+
+
+def _of_scalar(value: object, schema: Schema, path: str) -> Iterator[Misfit]:
+    if value not in schema.get("enum", (value,)):
+        words = schema["enum"]
+        yield Misfit(path, f"{shown(value)} is none of {', '.join(words)}", near(str(value), words))
+    elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield Misfit(path, f"{shown(value)} is not written like {schema['examples'][0]}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _of_range(value, schema, path)
 
 
 def _of_range(value: float, schema: Schema, path: str) -> Iterator[Misfit]:

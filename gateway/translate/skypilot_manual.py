@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from gateway.translate.skypilot_schema import NOTED, REFUSED, SENSIBLE, WORKS, Schema, described
+from gateway.translate.skypilot_forms import NOTED, REFUSED, SENSIBLE, WORKS, Schema
+from gateway.translate.skypilot_schema import described
 
 WORDS = {
     WORKS: "works",

@@ -13,8 +13,9 @@ from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
 from gateway.translate.skypilot import Candidate, Section, Storage, Task
 from gateway.translate.skypilot_container import image_of
-from gateway.translate.skypilot_files import sources_of, volume_of
-from gateway.translate.skypilot_schema import NOTED, REFUSED, SECTIONS
+from gateway.translate.skypilot_files import sources_of, unheard, volume_of
+from gateway.translate.skypilot_forms import NOTED, REFUSED
+from gateway.translate.skypilot_schema import SECTIONS
 from gateway.translate.skypilot_slurm import unread
 from gateway.translate.skypilot_supply import EC2
 
@@ -73,6 +74,8 @@ def notes(task: Task) -> Iterator[str]:
         yield f"config.{', '.join(others)}: ignored, of config slurm, docker and hooks are read"
     if task.docker.run_options and image_of(task) is None:
         yield "config.docker.run_options: ignored, the task is in no container"
+    for target, name in unheard(task):
+        yield f"file_mounts.{target}.config.{name}: ignored, this mount has no use for it"
     left = list(unread(task.slurm))
     if left:
         yield f"config.slurm.sbatch_options.{', '.join(left)}: ignored, not an option of tasks here"

@@ -9,84 +9,35 @@ from it. Two keys go beyond JSON Schema: variables are also replaced, and `_...`
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Schema = dict[str, Any]
-WORKS, SENSIBLE, NOTED, REFUSED = "works", "sensible", "noted", "refused"
-
-TEXT: Schema = {"type": "string"}
-WHOLE: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
-TRUTH: Schema = {"type": "boolean"}
-NOTHING: Schema = {"type": "null"}
-TREE: Schema = {"type": "object"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-SECONDS: Schema = {"type": "number", "minimum": 0}
-SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
-ANYTHING: Schema = {"type": ["string", "number", "boolean", "null", "array", "object"]}
-AMOUNT: Schema = {"type": ["string", "number"]}
-INTERNAL: Schema = {"^_": {}}
-"""Keys of SkyPilot's own; whatever they hold is passed over."""
-
-
-def _any(*forms: Schema) -> Schema:
-    return {"anyOf": list(forms)}
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _map(values: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": values}
-
-
-def _group(
-    keys: Mapping[str, Schema], *, required: tuple[str, ...] = (), closed: bool = True
-) -> Schema:
-    """A group of keys, and no others but internal ones; a key given as nothing is not given."""
-    made: Schema = {
-        "type": ["object", "null"],
-        "properties": {name: _or_nothing(form) for name, form in keys.items()},
-        "patternProperties": INTERNAL,
-        "additionalProperties": not closed,
-    }
-    return made | ({"required": list(required)} if required else {})
-
-
-def _or_nothing(form: Schema) -> Schema:
-    if not form or "$ref" in form or form.get("type") == ["object", "null"]:
-        return form
-    told: Schema = {key: form[key] for key in ("description", "x-does", "x-note") if key in form}
-    bare = {key: value for key, value in form.items() if key not in told}
-    return {**told, **_any(bare, NOTHING)}
-
-
-def _key(does: str, told: str, form: Schema, *, note: str = "") -> Schema:
-    why = {"x-note": note} if note else {}
-    return {"description": told, "x-does": does, **why, **form}
-
-
-def works(told: str, form: Schema) -> Schema:
-    return _key(WORKS, told, form)
-
-
-def sensible(told: str, form: Schema) -> Schema:
-    return _key(SENSIBLE, told, form)
-
-
-def noted(told: str, form: Schema, note: str) -> Schema:
-    return _key(NOTED, told, form, note=note)
-
-
-def refused(told: str, form: Schema, note: str) -> Schema:
-    return _key(REFUSED, told, form, note=note)
-
+from gateway.translate.skypilot_forms import (
+    AMOUNT,
+    ANYTHING,
+    COUNT,
+    NOTHING,
+    NUMBER,
+    SCALAR,
+    SECONDS,
+    TEXT,
+    TREE,
+    TRUTH,
+    WHOLE,
+    Schema,
+    any_of,
+    group,
+    listed,
+    mapped,
+    noted,
+    refused,
+    sensible,
+    works,
+)
 
 # --- resources
 
-AUTOSTOP = _any(
+AUTOSTOP = any_of(
     AMOUNT,
     TRUTH,
-    _group(
+    group(
         {
             "idle_minutes": works("Minutes without a run; 5 where absent.", AMOUNT),
             "down": works("Machines go; else they are stopped and their disks kept.", TRUTH),
@@ -96,32 +47,32 @@ AUTOSTOP = _any(
         }
     ),
 )
-RECOVERY = _any(
+RECOVERY = any_of(
     TEXT,
     {
         "type": "object",
         "properties": {
-            "strategy": sensible("FAILOVER, EAGER_NEXT_REGION or none.", _any(TEXT, NOTHING)),
+            "strategy": sensible("FAILOVER, EAGER_NEXT_REGION or none.", any_of(TEXT, NOTHING)),
             "max_restarts_on_errors": works("Starts again after failures of its own.", COUNT),
             "recover_on_exit_codes": sensible(
-                "Exit codes, 0 to 255, after which it starts again.", _any(WHOLE, _list(WHOLE))
+                "Exit codes, 0 to 255, after which it starts again.", any_of(WHOLE, listed(WHOLE))
             ),
         },
         "additionalProperties": True,
     },
 )
-HOOK = _group(
+HOOK = group(
     {
         "command": TEXT,
         "run": TEXT,
-        "events": _list({"type": "string", "enum": ["stop", "preemption", "down"]}),
-        "timeout": AMOUNT,
+        "events": listed({"type": "string", "enum": ["stop", "preemption", "down"]}),
+        "timeout": {**AMOUNT, "minimum": 1},
     },
 )
-HOOKS = _list(HOOK)
-PREEMPTION = _group({"hook": TEXT, "hook_timeout": AMOUNT}, required=("hook",))
-GPU_LIST = _list(_any(TEXT, _map({"type": ["number", "string", "null"]})))
-TPU = _group(
+HOOKS = listed(HOOK)
+PREEMPTION = group({"hook": TEXT, "hook_timeout": AMOUNT}, required=("hook",))
+GPU_LIST = listed(any_of(TEXT, mapped({"type": ["number", "string", "null"]})))
+TPU = group(
     {
         "runtime_version": TEXT,
         "tpu_name": TEXT,
@@ -139,11 +90,11 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     "instance_type": works("The type itself.", TEXT),
     "accelerators": works(
         "NAME, NAME:COUNT, a map, a set (any will do), a list (first best), or by memory: 80GB+.",
-        _any(TEXT, _map({"type": ["number", "string", "null"]}), GPU_LIST),
+        any_of(TEXT, mapped({"type": ["number", "string", "null"]}), GPU_LIST),
     ),
     "gpus": works(
         "Older spelling of `accelerators`.",
-        _any(TEXT, _map({"type": ["number", "string", "null"]}), GPU_LIST),
+        any_of(TEXT, mapped({"type": ["number", "string", "null"]}), GPU_LIST),
     ),
     "accelerator_args": refused("For TPUs.", TPU, "EC2 has no TPUs"),
     "cpus": works("vCPUs of a node: 4 exactly, 4+ at least.", AMOUNT),
@@ -170,61 +121,61 @@ CANDIDATE_KEYS: dict[str, Schema] = {
     "image_id": works(
         "docker:IMAGE runs setup and run in that container; an AMI (with its region), "
         "skypilot:TAG, or a map by region: what the machines start from.",
-        _any(TEXT, _map(TEXT)),
+        any_of(TEXT, mapped(TEXT)),
     ),
     "ports": works(
         "Ports open to the world: 8080, 8080-8090, a list.",
-        _any(PORT, _list({"type": ["string", "integer", "null"]})),
+        any_of(PORT, listed({"type": ["string", "integer", "null"]})),
     ),
-    "labels": works("Tags of the machines and their volumes.", _map(SCALAR)),
+    "labels": works("Tags of the machines and their volumes.", mapped(SCALAR)),
     "autostop": works("Stops a cluster in which nothing has run for so long.", AUTOSTOP),
     "priority": works(
         "-1000 to 1000: what is taken off the job's nice; above 0 for administrators.",
         {"type": "integer", "minimum": -1000, "maximum": 1000},
     ),
     "priority_class": noted("A class by name.", TEXT, "it belongs to Kubernetes"),
-    "volumes": refused("Disks of a machine (GCP).", _list(TREE), "there are none to attach"),
+    "volumes": refused("Disks of a machine (GCP).", listed(TREE), "there are none to attach"),
     "hooks": works("Scripts for the end: run, events, timeout.", HOOKS),
     "termination_hook": works("The older form of one hook.", HOOK),
     "preemption": works("The older form of one, at the notice that a machine goes.", PREEMPTION),
 }
-CANDIDATE = _group(CANDIDATE_KEYS)
-RESOURCES = _group(
+CANDIDATE = group(CANDIDATE_KEYS)
+RESOURCES = group(
     {
         **CANDIDATE_KEYS,
-        "any_of": works("Alternatives; the cheapest is taken.", _list(CANDIDATE)),
-        "candidates": works("Older spelling of `any_of`.", _list(CANDIDATE)),
-        "ordered": works("Alternatives in order of liking.", _list(CANDIDATE)),
+        "any_of": works("Alternatives; the cheapest is taken.", listed(CANDIDATE)),
+        "candidates": works("Older spelling of `any_of`.", listed(CANDIDATE)),
+        "ordered": works("Alternatives in order of liking.", listed(CANDIDATE)),
     }
 )
 
 # --- service and pool
 
-PROBE = _group(
+PROBE = group(
     {
         "path": TEXT,
         "initial_delay_seconds": SECONDS,
         "timeout_seconds": SECONDS,
         "endpoint_probe_interval_seconds": SECONDS,
         "consecutive_failure_threshold_timeout": SECONDS,
-        "post_data": _any(TEXT, TREE),
-        "headers": _map(SCALAR),
+        "post_data": any_of(TEXT, TREE),
+        "headers": mapped(SCALAR),
     },
     required=("path",),
 )
 OLDER_REPLICAS = (
-    *("autoscaler", "init_replicas", "num_extra", "on_demand_zones"),
+    *("autoscaler", "init_replicas", "num_init_replicas", "num_extra", "on_demand_zones"),
     *("spot_zones", "spot_placement", "spot_policy", "spot_mixer", "mix_policy"),
     *("dynamic_on_demand_fallback", "base_on_demand_fallback_replicas"),
-    "extra_on_demand_replicas",
+    *("extra_on_demand_replicas", "min_on_demand_replicas"),
 )
 """Keys of the first versions with services."""
-REPLICAS = _group(
+REPLICAS = group(
     {
         "min_replicas": COUNT,
         "max_replicas": COUNT,
         "num_overprovision": COUNT,
-        "target_qps_per_replica": _any(SECONDS, _map(SECONDS)),
+        "target_qps_per_replica": any_of(SECONDS, mapped(SECONDS)),
         "dynamic_ondemand_fallback": TRUTH,
         "base_ondemand_fallback_replicas": COUNT,
         "spot_placer": TEXT,
@@ -237,7 +188,7 @@ REPLICAS = _group(
     },
     required=("min_replicas",),
 )
-POOL = _group(
+POOL = group(
     {
         "workers": sensible("How many.", COUNT),
         "min_workers": sensible("How many at least.", COUNT),
@@ -251,69 +202,122 @@ POOL = _group(
         ),
     }
 )
-SERVICE = _group(
+SERVICE = group(
     {
-        "readiness_probe": _any(TEXT, PROBE),
+        "readiness_probe": any_of(TEXT, PROBE),
         "replicas": COUNT,
         "replica_policy": REPLICAS,
         "load_balancing_policy": TEXT,
         "ports": PORT,
         "replica_port": PORT,
         "port": PORT,
-        "tls": _group({"keyfile": TEXT, "certfile": TEXT}, required=("keyfile", "certfile")),
-        "load_balancer": _group({"stream_timeout_seconds": SECONDS}),
+        "tls": group({"keyfile": TEXT, "certfile": TEXT}, required=("keyfile", "certfile")),
+        "load_balancer": group({"stream_timeout_seconds": SECONDS}),
         "load_balancer_type": TEXT,
         "auth_key": TEXT,
         "controller_resources": TREE,
-        "pool": _any(TRUTH, POOL),
+        "external_load_balancers": listed(TREE),
+        "route53_hosted_zone": TEXT,
+        "pool": any_of(TRUTH, POOL),
         "workers": COUNT,
     }
 )
 
 # --- files, variables, settings
 
-STORAGE = _group(
+BYTES: Schema = {
+    "type": ["string", "integer"],
+    "pattern": "^[0-9]+[bkmgtpBKMGTP]?$",
+    "examples": ["64M"],
+}
+PERIOD: Schema = {
+    "type": ["string", "integer"],
+    "pattern": r"^([0-9]+(\.[0-9]+)?(ms|[smhdwMy])?)+$",
+    "examples": ["5s"],
+}
+CACHED = group(
+    {
+        "transfers": works("Files sent at once.", {"type": "integer", "minimum": 1}),
+        "buffer_size": works("Memory for each file that is read.", BYTES),
+        "vfs_cache_max_size": works("The most that the cache keeps on disk.", BYTES),
+        "vfs_cache_max_age": works("How long the cache keeps what nobody reads.", PERIOD),
+        "vfs_read_ahead": works("Bytes read beyond what was asked for.", BYTES),
+        "vfs_read_chunk_size": works("The first bytes asked of the bucket at once.", BYTES),
+        "vfs_read_chunk_streams": works("Chunks read at once.", COUNT),
+        "vfs_write_back": works("How long a written file waits to be sent; 1s.", PERIOD),
+        "read_only": works("Nothing may be written.", TRUTH),
+    }
+)
+MOUNTED = group(
+    {
+        "read_only": works("Nothing may be written.", TRUTH),
+        "hf_mount_args": noted("For Hugging Face's stores.", listed(TEXT), "they are not served"),
+    }
+)
+MOUNT_CONFIG = group(
+    {
+        "mount_cached": works("Of MOUNT_CACHED: words of rclone's.", CACHED),
+        "mount": works("Of MOUNT.", MOUNTED),
+        **dict.fromkeys(("disk_size", "disk_tier", "storage_type", "attach_mode"), SCALAR),
+    }
+)
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "MODEL_CHECKPOINT_RO": {
+        "vfs_read_chunk_streams": 16,
+        "vfs_read_chunk_size": "32M",
+        "read_only": True,
+    },
+    "MODEL_CHECKPOINT_RW": {
+        "vfs_read_chunk_streams": 16,
+        "vfs_read_chunk_size": "32M",
+        "transfers": 8,
+    },
+    "DATASET_RO": {"vfs_read_chunk_streams": 0, "vfs_read_chunk_size": "8M", "read_only": True},
+    "DATASET_RW": {"vfs_read_chunk_streams": 0, "vfs_read_chunk_size": "8M", "transfers": 16},
+}
+"""Settings that a `type` stands for (SkyPilot 0.14.1)."""
+STORAGE = group(
     {
         "name": works("The bucket's name.", TEXT),
-        "source": works("s3://..., or local paths to upload.", _any(TEXT, _list(TEXT))),
+        "source": works("s3://..., or local paths to upload.", any_of(TEXT, listed(TEXT))),
         "store": sensible("Only s3 can be served.", TEXT),
         "persistent": sensible("Whether the bucket outlives the cluster.", TRUTH),
         "mode": works("MOUNT, COPY or MOUNT_CACHED, in any case.", TEXT),
         "mount_options": noted("Options of the mounting program.", TEXT, "ours are used"),
-        "type": noted("A preset for caches.", TEXT, "the usual cache is used"),
-        "config": noted("Settings of mounts and caches.", TREE, "the usual ones are used"),
+        "type": works(f"Settings under a name: {', '.join(PRESETS)}.", TEXT),
+        "config": works("Settings of mounts and caches, before those of `type`.", MOUNT_CONFIG),
     }
 )
-GIT = _group({"url": TEXT, "ref": AMOUNT}, required=("url",))
+GIT = group({"url": TEXT, "ref": AMOUNT}, required=("url",))
 VARIABLES: Schema = {
     "type": "object",
     "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
     "additionalProperties": ANYTHING,
 }
-SECRETS: Schema = _any(
+SECRETS: Schema = any_of(
     {
         "type": "object",
         "propertyNames": {"pattern": "^(secrets:.+|[A-Za-z_][A-Za-z0-9_]*)$"},
         "additionalProperties": SCALAR,
     },
-    _list(TEXT),
+    listed(TEXT),
 )
-SLURM = _group(
+SLURM = group(
     {
         "sbatch_options": sensible("Options of sbatch by name.", TREE),
         "quota": sensible("account and queue (a QOS).", TREE),
         "cpu_partition": noted("For tasks without GPUs.", TEXT, "the default partition is used"),
     }
 )
-DOCKER = _group(
+DOCKER = group(
     {
         "run_options": works(
             "Words for docker run or podman run; other runtimes tell that they are not for them.",
-            _any(TEXT, _list(TEXT), NOTHING),
+            any_of(TEXT, listed(TEXT), NOTHING),
         )
     }
 )
-CONFIG = _group(
+CONFIG = group(
     {
         "docker": DOCKER,
         "nvidia_gpus": TREE,
@@ -336,9 +340,9 @@ CONFIG = _group(
     },
     closed=False,
 )
-EGRESS = {**_map(NUMBER), "maxProperties": 1}
-OVERRIDES = _group({"config_overrides": CONFIG})
-JOB = _group({"wait_for_scheduling_timeout": AMOUNT})
+EGRESS = {**mapped(NUMBER), "maxProperties": 1}
+OVERRIDES = group({"config_overrides": CONFIG})
+JOB = group({"wait_for_scheduling_timeout": AMOUNT})
 
 # --- the task
 
@@ -346,7 +350,7 @@ TASK_KEYS: dict[str, Schema] = {
     "name": works("Name of the task, shown in listings.", {"type": ["string", "number"]}),
     "num_nodes": works("Nodes, all alike; all or none.", {"type": "integer", "minimum": 1}),
     "workdir": works(
-        "A folder, or a repository (url, ref), in which the task runs.", _any(TEXT, GIT)
+        "A folder, or a repository (url, ref), in which the task runs.", any_of(TEXT, GIT)
     ),
     "setup": works("For bash, once on each node before `run`.", TEXT),
     "run": works("For bash, on each node.", TEXT),
@@ -354,13 +358,13 @@ TASK_KEYS: dict[str, Schema] = {
     "secrets": works("Variables that are never shown; without a value: --secret.", SECRETS),
     "managed_secrets": noted(
         "Names in a store of secrets.",
-        _any(_list(_any(TEXT, TREE)), TREE),
+        any_of(listed(any_of(TEXT, TREE)), TREE),
         "there is no such store",
     ),
-    "file_mounts": works("Files and buckets by where they go.", _map(_any(TEXT, STORAGE))),
+    "file_mounts": works("Files and buckets by where they go.", mapped(any_of(TEXT, STORAGE))),
     "volumes": works(
         "Volumes of `spz volumes` by where they go; the machine is bought in their zone.",
-        _map(_any(TEXT, TREE)),
+        mapped(any_of(TEXT, TREE)),
     ),
     "resources": works("What a node has to give.", {"$ref": "#/$defs/resources"}),
     "config": sensible("Settings for this task: `slurm`, `docker` and `hooks` are read.", CONFIG),
@@ -389,12 +393,14 @@ HEADER_KEYS: dict[str, Schema] = {
     "execution": works(
         "serial (a pipeline) or parallel (a group).", {"enum": ["serial", "parallel"]}
     ),
-    "primary_tasks": works("Tasks whose end ends the group.", _list(TEXT)),
-    "termination_delay": works("How long the others may go on then.", _any(AMOUNT, _map(AMOUNT))),
+    "primary_tasks": works("Tasks whose end ends the group.", listed(TEXT)),
+    "termination_delay": works(
+        "How long the others may go on then.", any_of(AMOUNT, mapped(AMOUNT))
+    ),
     "inter_connection": noted("Names for one another's hosts.", TRUTH, "addresses are given"),
 }
-TASK = {**_group(TASK_KEYS), "$defs": {"resources": RESOURCES}}
-HEADER = _group(HEADER_KEYS)
+TASK = {**group(TASK_KEYS), "$defs": {"resources": RESOURCES}}
+HEADER = group(HEADER_KEYS)
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "A task as SkyPilot writes it (0.14 and older spellings)",
@@ -408,6 +414,8 @@ SECTIONS: Mapping[str, Schema] = {
     "resources.autostop": AUTOSTOP["anyOf"][-1],
     "resources.job_recovery": RECOVERY["anyOf"][-1],
     "file_mounts.PATH": STORAGE,
+    "file_mounts.PATH.config.mount_cached": CACHED,
+    "file_mounts.PATH.config.mount": MOUNTED,
     "workdir": GIT,
     "service": SERVICE,
     "pool": POOL,
@@ -425,7 +433,7 @@ def keys_of(section: str) -> list[str]:
 
 def described() -> Iterator[tuple[str, Schema]]:
     """Each key that says what it does, by its path."""
-    for section, group in SECTIONS.items():
-        for name, form in group["properties"].items():
+    for section, schema in SECTIONS.items():
+        for name, form in schema["properties"].items():
             if "x-does" in form:
                 yield f"{section}.{name}".lstrip("."), form

@@ -51,7 +51,7 @@ ZONE_NAME = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d[a-z]")
 
 _NUMBER = r"\d+(?:\.\d*)?|\.\d+"
 _PORT = re.compile(r"[0-9]{1,9}")
-_SIZE = re.compile(rf"({_NUMBER})\s*([a-zA-Z]*)(\+?)")
+_SIZE = re.compile(rf"((?:{_NUMBER})(?:[eE]\+?\d+)?)\s*([a-zA-Z]*)(\+?)")
 _GPU_MEMORY = re.compile(r"\d+(?:gb|g)\+?", re.I)
 
 
@@ -158,9 +158,9 @@ def local_disk_mib(value: object) -> int:
 def gpus(value: object) -> Gpus | None:
     """One `NAME[:COUNT]`; a map or set of them, any of which will do; a list, the first best.
 
-    An empty text asks for none, as in SkyPilot.
+    An empty text or map asks for none.
     """
-    if value == "":
+    if value in ("", {}):
         return None
     if isinstance(value, Mapping):
         return Gpus(tuple(_gpu(name, count) for name, count in value.items()))

@@ -15,12 +15,21 @@ Safe: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST = 1 << 20
 """Characters of a task file."""
 MOST_VALUES = 200_000
+TEXT = f"{scalars.TAG}str"
+NO_TEXTS = frozenset(f"{scalars.TAG}{kind}" for kind in ("int", "float", "bool", "timestamp"))
 LONG_TEXT = 64
 """Characters of a text that count as one value more."""
 
 
 class Loader(Safe):  # type: ignore[misc]
-    """Of task files."""
+    """Of task files, where each key is a text, however it looks: `{1: a}`."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            self.flatten_mapping(node)
+            for key, _ in node.value:
+                key.tag = TEXT if key.tag in NO_TEXTS else key.tag
+        return super().construct_mapping(node, deep=deep)
 
 
 scalars.plain(Loader)
@@ -83,9 +92,9 @@ def _must_be_there_once(node: yaml.Node | None, seen: set[int]) -> None:
         for one in node.value:
             _must_be_there_once(one, seen)
         return
-    lines: dict[tuple[str, str], int] = {}
+    lines: dict[str, int] = {}
     for key, inner in node.value:
-        name, line = (key.tag, str(key.value)), key.start_mark.line + 1
+        name, line = str(key.value), key.start_mark.line + 1
         if name in lines:
             told = f"line {line}: {shown(key.value)} is there already, in line {lines[name]}"
             raise BadSpec("", "", told, hint="leave one out")

@@ -87,6 +87,16 @@ def test_local_files_are_copied_and_brought_up_to_date(tmp_path: Path) -> None:
             ["mount-s3 b {to} --prefix k/ --allow-delete --allow-overwrite"],
         ),
         (
+            "{source: s3://b/k, config: {mount: {read_only: true}}}",
+            ("mount-s3",),
+            ["mount-s3 b {to} --prefix k/ --read-only"],
+        ),
+        (
+            "{source: s3://b, type: DATASET_RO}",
+            ("rclone",),
+            ["rclone mount --daemon --vfs-cache-mode writes --read-only :s3,env_auth=true:b/ {to}"],
+        ),
+        (
             "{name: new, mode: MOUNT}",
             ("aws", "mount-s3"),
             [
@@ -122,6 +132,37 @@ def test_a_cached_mount_is_drained_after_the_run(tmp_path: Path) -> None:
     assert "to upload 0, uploading 0" in (files.drain() or "")
     (plain,) = read("run: x")
     assert Files(plain, "dev", lambda path: path).drain() is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, ""),
+        (
+            {"type": "dataset_rw"},
+            "--vfs-read-chunk-streams=0 --vfs-read-chunk-size=8M --transfers=16",
+        ),
+        (
+            {
+                "type": "MODEL_CHECKPOINT_RO",
+                "config": {"mount_cached": {"vfs_read_chunk_size": "64M", "read_only": False}},
+            },
+            "--vfs-read-chunk-streams=16 --vfs-read-chunk-size=64M --read-only=false",
+        ),
+        (
+            {"config": {"mount_cached": {"vfs_write_back": "5s", "buffer_size": "16m"}}},
+            "--vfs-write-back=5s --buffer-size=16m",
+        ),
+    ],
+)
+def test_a_cached_mount_has_the_settings_of_its_type_and_over_them_its_own(
+    tmp_path: Path, settings: dict[str, object], words: str
+) -> None:
+    source = {"source": "s3://b", "mode": "MOUNT_CACHED", **settings}
+    code, said, err = called(tmp_path, mounts({tmp_path / "to": source}), "rclone")
+    assert code == 0, err
+    told = "\n".join(said).partition("/dev.0.log ")[2]
+    assert told == f"{words} :s3,env_auth=true:b/ {tmp_path}/to".lstrip()
 
 
 def test_a_node_without_a_program_for_buckets_says_so(tmp_path: Path) -> None:

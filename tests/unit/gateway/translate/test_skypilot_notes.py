@@ -104,6 +104,16 @@ def test_what_is_ignored_is_told_once() -> None:
     ]
 
 
+def test_settings_that_no_program_of_the_mount_takes_are_told() -> None:
+    cached = "{source: s3://b, mode: MOUNT_CACHED, config: {mount: {read_only: true}}}"
+    plain = "{source: s3://b, config: {mount: {read_only: true}, disk_size: 10}}"
+    told = task(f"file_mounts: {{/a: {cached}, /b: {plain}}}").notes
+    assert [note.split(":")[0] for note in told] == [
+        "file_mounts./a.config.mount",
+        "file_mounts./b.config.disk_size",
+    ]
+
+
 def test_a_plain_task_has_no_notes() -> None:
     assert task("resources: {accelerators: A10G:1}\nrun: x").notes == ()
 

@@ -32,6 +32,8 @@ def test_cpus_are_exact_unless_a_plus_follows(text: object, expected: values.Cpu
         ("4x", 0, 4096, False),
         ("4x+", 0, 4096, False),
         (0.1, 103, 0, True),
+        ("1e3", 1024000, 0, True),
+        ("1E2+", 102400, 0, False),
     ],
 )
 def test_memory_is_read_in_every_form(text: object, mib: int, per_cpu: int, exactly: bool) -> None:
