@@ -121,6 +121,28 @@ def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -
         assert gateway.file(f"slurm-{job}.out") == "8\n"
 
 
+def test_a_job_of_several_sorts_of_machines_has_all_of_them_in_one_zone_or_none(
+    preloaded: Preloaded, lab: Running
+) -> None:
+    """Where the second sort is refused, the first is given back, and both are had elsewhere."""
+    since = len(lab.get("bill")["lines"])
+    with served(preloaded, lab, "families: [c7i, m7i], regions: [us-east-1, us-west-2]") as gateway:
+        began = time.time()
+        lab.set("rule", region="us-east-1", instance_type="m7i.large", times=20)
+        lab.set("rule", region="us-east-1", instance_type="m7i.xlarge", times=20)
+        job = gateway.wrap("srun -l hostname | wc -l", "-C", "[m7i.large*1&c7i.large*2]")
+        gateway.wait(job, "COMPLETED")
+        assert gateway.file(f"slurm-{job}.out") == "3\n"
+        bought = [one for one in lab.machines() if one["launched_at"] >= began]
+        had = [one for one in bought if one["region"] == "us-west-2"]
+        assert sorted(one["instance_type"] for one in had) == ["c7i.large"] * 2 + ["m7i.large"]
+        assert len({one["zone"] for one in had}) == 1
+        told = gateway.run(SPZ, "why", str(job), env=gateway.variables()).out
+        assert told.count("  chosen: ") == 2 and "  together: $" in told, told
+        settle(lambda: nodes_gone(gateway), "all of its machines to be let go")
+        assert posted(gateway) == billed(lab, since)
+
+
 def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
     preloaded: Preloaded, lab: Running
 ) -> None:
