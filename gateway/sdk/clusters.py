@@ -59,6 +59,12 @@ def until(service: Client, job: int, states: Container[str]) -> Json:
         time.sleep(LOOK_AGAIN)
 
 
+ELSEWHERE = (
+    "its disks are in {infra} alone: `spz start -r {name}` asks there until there is room; "
+    "`spz down {name}` lets go of them, and `spz launch -c {name}` takes what there is anywhere"
+)
+
+
 def came_up(
     service: Client,
     one: Json,
@@ -78,6 +84,7 @@ def came_up(
             return now
         say(f"cluster {one['name']} did not start: {now['detail'] or now['reason']}")
         if not again:
+            say(ELSEWHERE.format(name=one["name"], infra=now["infra"]))
             return now
         wait(pause)
         pause = min(2 * pause, LONGEST_GAP)

@@ -43,6 +43,7 @@ def test_a_stopped_cluster_keeps_its_disk_and_costs_its_volume(
         lab.set("capacity", instance_type=machine["instance_type"], machines=0)
         full = spz("start", "-y", "dev")
         assert (full.code, "InsufficientInstanceCapacity" in full.err) == (1, True), full
+        assert "`spz start -r dev` asks there until there is room" in full.err
         assert "InsufficientInstanceCapacity" in spz("status").out
         rests = gateway.run("sinfo", "-R", env=gateway.variables()).out
         assert "refused: capacity" in rests and machine["instance_type"] in rests, rests
