@@ -152,7 +152,7 @@ HEADLESS = {"squeue": "-h", "sinfo": "-h", "sacct": "-n"}
 """Listings, and the option that takes the second's headline away."""
 MERGED = frozenset((*HEADLESS, "scancel"))
 """Both sides answer unless the line is about one of them."""
-WHOLE = frozenset(("help", "helpformat", "helpFormat", "usage", "version"))
+WHOLE = frozenset(("help", "helpformat", "helpFormat", "helpstate", "usage", "version"))
 """Answers about the command itself: ours alone."""
 VERBS = frozenset(
     (

@@ -46,6 +46,7 @@ class Wanted:
     """Partitions that are not shown."""
     accounts: frozenset[str] | None = None
     names: frozenset[str] | None = None
+    """In lower case; case does not count (22.05)."""
     qos: frozenset[str] | None = None
     nodes: frozenset[str] | None = None
     licenses: frozenset[str] | None = None
@@ -84,7 +85,7 @@ def _who_tests(wanted: Wanted) -> Iterator[Test]:
         yield lambda job: job.owner.uid != wanted.not_user
     if wanted.names is not None:
         names = wanted.names
-        yield lambda job: job.spec.name in names
+        yield lambda job: job.spec.name.lower() in names
 
 
 def _is_one_of(refs: tuple[JobRef, ...]) -> Test:

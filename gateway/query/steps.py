@@ -169,6 +169,8 @@ STEP_COLUMNS = (
 )
 # fmt: on
 
+EVERY = tuple(f"{letter}|" for letter in "bijluAMNPSU")
+"""`%all`: the letters of columns, the small ones first (22.05)."""
 LETTER_CELLS = {row[0]: Cell(row[2], _text(row[3], row[4]), True) for row in STEP_COLUMNS if row[0]}
 NAME_CELLS = {row[1].lower(): Cell(row[2], _text(row[3], row[4]), True) for row in STEP_COLUMNS}
 
@@ -176,7 +178,7 @@ NAME_CELLS = {row[1].lower(): Cell(row[2], _text(row[3], row[4]), True) for row 
 @lru_cache(maxsize=64)
 def step_letters(text: str) -> Layout[JobStep]:
     """`squeue -s -o`, compiled."""
-    return by_letters(text, LETTER_CELLS)
+    return by_letters(text, LETTER_CELLS, every=EVERY)
 
 
 @lru_cache(maxsize=64)

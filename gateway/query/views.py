@@ -7,6 +7,7 @@ from gateway.query.column import Column
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
 from gateway.query.fits import SQUEUE_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
+from sbatch_shim.grammar.states import JOB_STATES
 
 SQUEUE_DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 SQUEUE_LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -45,6 +46,11 @@ def squeue_help_letters() -> str:
     """`squeue --helpformat`: eight letters to a line."""
     letters = [f"%{c.letter}" for c in COLUMNS if c.letter and c.help]
     return _grid(letters, width=6, per_line=8)
+
+
+def job_states() -> list[str]:
+    """`squeue --helpstate`: in small letters (24.11)."""
+    return [word.lower() for word, _ in JOB_STATES]
 
 
 def _grid(words: list[str], *, width: int, per_line: int) -> str:

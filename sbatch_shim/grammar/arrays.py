@@ -76,5 +76,6 @@ def show_array(tasks: Iterable[int], limit: int | None, width: int = BITSTR_LEN)
     """
     text = show_indexes(tasks)
     if width and len(text) >= width:
-        text = text[: text.rfind(",", 0, width - 3)] + ",..."
+        comma = text.rfind(",", 0, max(width - 3, 0))
+        text = "..."[: width - 1] if comma < 0 else text[:comma] + ",..."
     return f"{text}%{limit}" if limit else text

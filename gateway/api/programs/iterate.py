@@ -12,7 +12,7 @@ from sbatch_shim.grammar.parse import EARLY, parse_query
 from sbatch_shim.grammar.values import read_digits
 
 Once = Callable[[Desk, Call], Awaitable[Answer]]
-OTHERWISE = EARLY | {"json", "yaml", "helpFormat", "helpformat"}
+OTHERWISE = EARLY | {"json", "yaml", "helpFormat", "helpformat", "helpstate"}
 """Options that are answered once, whatever -i says."""
 
 

@@ -1,7 +1,7 @@
 """What sacct's filters are given: names, numbers and lists, with Slurm's words for bad ones."""
 
 from broker.world import Snapshot
-from gateway.api.programs.reading import Options, fail, limit_of, states_in
+from gateway.api.programs.reading import Options, fail, limit_of, lower, states_in
 from gateway.query.refs import cut_list, read_ref
 from gateway.query.sacct import FIRST_STEPS
 from gateway.query.select import JobRef
@@ -66,7 +66,7 @@ def flags(options: Options) -> frozenset[str] | None:
 
 def qos(options: Options, snap: Snapshot) -> frozenset[str] | None:
     """Names of QOS. Raises Finished for one that is not known."""
-    names, known = options.joined_words("qos"), snap.site.book.qos
+    names, known = lower(options.joined_words("qos")), snap.site.book.qos
     for name in sorted(names or ()):
         if name not in known:
             raise fail(BAD_QOS.format(name, ",".join(known)))

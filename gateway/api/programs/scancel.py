@@ -49,6 +49,10 @@ FILTERS = {
     "me": "user_name", "wckey": "wckey",
 }  # fmt: skip
 """Options that choose jobs, and what they are called where none is left."""
+SAID: Mapping[str, Callable[[str], str | None]] = {
+    "account": str.lower, "qos": str.lower, "state": read_job_state,
+}  # fmt: skip
+"""How the value of some is told there (22.05)."""
 
 Test = Callable[[Job], bool]
 
@@ -147,7 +151,7 @@ def _none_left(asked: Query, uid: int) -> str:
     for long, name in FILTERS.items():
         if long in asked.given:
             text = str(uid) if long == "me" else _text(asked, long) or ""
-            words += f"{name}={read_job_state(text) if long == 'state' else text} "
+            words += f"{name}={SAID.get(long, str)(text)} "
     return "" if "interactive" in asked.given else NO_MATCH.format(words)
 
 
@@ -350,7 +354,7 @@ TESTS: Mapping[str, Callable[[str], Test]] = {
     "name": lambda text: lambda job: job.spec.name == text,
     "nodelist": _on_nodes,
     "partition": lambda text: lambda job: text in job.partitions,
-    "qos": lambda text: lambda job: job.qos == text,
+    "qos": lambda text: lambda job: job.qos == text.lower(),
     "reservation": lambda text: lambda job: job.spec.reservation == text,
     "state": _in_state,
     "wckey": lambda text: lambda job: job.spec.wckey == text,

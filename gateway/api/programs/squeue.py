@@ -56,7 +56,6 @@ from gateway.query.steps import (
     step_nodes,
 )
 from sbatch_shim.grammar.hostlist import HostlistError, expand
-from sbatch_shim.grammar.states import JOB_STATES
 from sbatch_shim.grammar.values import read_digits
 
 # fmt: off
@@ -79,7 +78,7 @@ BAD_NODE = "squeue: error: Invalid node name {}\n"
 BAD_SORT = "squeue: error: Invalid sort specification: {}\n"
 BAD_STATE = (
     "squeue: error: Invalid job state specified: {}\n"
-    f"squeue: error: Valid job states include: {','.join(word for word, _ in JOB_STATES)}\n"
+    f"squeue: error: Valid job states include: {','.join(views.job_states())}\n\n"
 )
 BAD_USER = "squeue: error: Invalid user: {}\n\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
@@ -122,6 +121,8 @@ class Squeue:
             return Answer(out=views.squeue_help_names()), False
         if options.has("helpformat"):
             return Answer(out=views.squeue_help_letters()), False
+        if options.has("helpstate"):
+            return Answer(out="\n".join([*views.job_states(), ""])), False
         ctx = reader(desk, call, snap, options=options)
         top = cluster_line(options, call, snap, fatal=FATAL)
         errors = await _unknown_users(desk, options, call, snap=snap)
@@ -242,8 +243,8 @@ def _wanted(options: Options, call: Call, snap: Snapshot, *, hidden: frozenset[s
         partitions=options.words_of("partitions"),
         hidden=hidden,
         accounts=lower(options.words_of("accounts")),
-        names=options.words_of("name"),
-        qos=options.words_of("qos"),
+        names=lower(options.words_of("name")),
+        qos=lower(options.words_of("qos")),
         nodes=_nodes(options, snap.site),
         licenses=options.words_of("licenses"),
         reservations=options.words_of("reservation"),
@@ -255,7 +256,7 @@ def _wanted(options: Options, call: Call, snap: Snapshot, *, hidden: frozenset[s
 def _states(options: Options) -> frozenset[str] | None:
     """Long words; None for all, or where none were given."""
     text = options.text("states")
-    if options.has("start"):
+    if text is None and options.has("start"):
         return frozenset({"PENDING"})
     if text is None or text.lower() == "all":
         return None
@@ -357,6 +358,8 @@ def _steps(
     letters, names = own_format(options)
     layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
     errors += "".join(BAD_STEP_COLUMN.format(name) for name in layout.unknown)
+    if options.has("long"):
+        top += headline(ctx) + "\n"
     nodes = _nodes(options, snap.site)
     pairs = [
         pair

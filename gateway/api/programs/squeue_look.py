@@ -60,7 +60,7 @@ def look(options: Options) -> Look:
         start_sort = options.text("sort") or views.START_SORT
         return Look(views.squeue_letters(views.SQUEUE_START), start_sort)
     if names is not None:
-        return Look(views.squeue_names(names), sort)
+        return Look(views.squeue_names(names), sort, dated=options.has("long"))
     if options.has("long"):
         return Look(views.squeue_letters(views.SQUEUE_LONG), sort, dated=True)
     return Look(views.squeue_letters(views.SQUEUE_DEFAULT), sort)

@@ -138,6 +138,12 @@ def test_a_long_list_of_indexes_is_cut_with_dots_unless_width_is_zero() -> None:
     assert arrays.show_array(tasks, None, 0) == arrays.show_indexes(tasks)
 
 
+@pytest.mark.parametrize("width", range(1, 12))
+def test_a_list_of_indexes_is_never_wider_than_asked(width: int) -> None:
+    for tasks in ([1, 2, 3], [1, 4, 7, 10], range(1, 11), [100, 200]):
+        assert len(arrays.show_array(tasks, None, width)) <= width
+
+
 @pytest.mark.parametrize("text", ["9" * 41, "9" * 5000, "²", "٣", "+1", ""])
 def test_what_no_number_of_slurm_can_be_is_none(text: str) -> None:
     assert values.read_digits(text) is None

@@ -110,6 +110,8 @@ def test_words_that_are_no_jobs_are_refused_before_anything_is_done(
         (["--me"], {0, 1, 2}),
         (["-u", "bob"], set()),
         (["--wckey=x"], set()),
+        (["-q", "NORMAL", "-n", "aa"], {0}),
+        (["-n", "AA"], set()),
         (["-n", "bb", "7", "8"], {1}),
     ],
 )
@@ -129,13 +131,13 @@ def test_filters_choose_jobs(office: Office, argv: list[str], hit: set[int]) -> 
 
 
 def test_filters_that_leave_no_job_are_told_where_more_is_to_be_said(office: Office) -> None:
-    words = ("-n", "zzz", "--me", "-p", "ec2", "-t", "PD")
+    words = ("-n", "zzz", "--me", "-p", "ec2", "-t", "PD", "-A", "CHEM", "-q", "HIGH")
     assert office.run(run, *words).err == ""
     answer = office.run(run, "-v", *words)
     assert (answer.code, answer.err) == (
         0,
         "scancel: error: No active jobs match ALL job filters, including: "
-        "job_name=zzz partition=ec2 state=PENDING user_name=2001 \n",
+        "account=chem job_name=zzz partition=ec2 qos=high state=PENDING user_name=2001 \n",
     )
 
 

@@ -51,6 +51,11 @@ LISTINGS = [
     (("--me", "-u", "bob"), "6 2"),
     (("-u", "bob", "--me"), "9 5 8_[2-3%1] 7_[1-2,5-10%2] 4 3 8_1 1"),
     (("-n", "run1,dep"), "6 1"),
+    (("-n", "RUN1,Dep"), "6 1"),
+    (("-q", "NORMAL", "-t", "R"), "2 3 8_1 1"),
+    (("--start", "-t", "R", "-S", "i"), "1 2 3 8_1"),
+    (("--start", "-t", "PD,R", "-n", "run1,dep", "-S", "i"), "1 6"),
+    (("--start", "-n", "run1,dep"), "6"),
     (("-w", "ec2-[1-2]"), "2 3 8_1 1"),
     (("-p", "nosuch"), ""),
     (("-A", "CHEM"), "6 2 3"),
@@ -123,8 +128,14 @@ def test_a_bad_state_names_the_good_ones() -> None:
     assert answer.code == 1
     assert text(answer.err).startswith(
         "squeue: error: Invalid job state specified: NOSUCH\n"
-        "squeue: error: Valid job states include: PENDING,RUNNING,SUSPENDED,"
+        "squeue: error: Valid job states include: pending,running,suspended,"
     )
+    assert text(answer.err).endswith(",stage_out,stopped\n\n")
+
+
+def test_the_states_that_there_are_can_be_asked_for() -> None:
+    lines = text(squeue("--helpstate").out).splitlines()
+    assert (lines[:2], lines[-1], len(lines)) == (["pending", "running"], "stopped", 24)
 
 
 def test_other_words_are_refused_with_the_usage() -> None:
@@ -185,6 +196,25 @@ def test_long_listings_begin_with_the_date() -> None:
     assert lines[0] == "Mon Nov 30 12:00:00 2026"
     assert lines[1].endswith("    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)")
     assert lines[2].endswith("  RUNNING       0:12     30:00      1 ec2-1")
+
+
+DATED = [(("-l",), True), (("-l", "-O", "jobid"), True), (("-l", "-s"), True), (("-s",), False)]
+
+
+@pytest.mark.parametrize(("words", "dated"), DATED)
+def test_whatever_is_listed_long_begins_with_the_date_unless_without_header(
+    words: tuple[str, ...], dated: bool
+) -> None:
+    assert text(squeue(*words).out).startswith("Mon Nov 30 12:00:00 2026\n") is dated
+    assert "Nov" not in text(squeue(*words, "-h").out)
+
+
+def test_all_letters_of_steps_at_once() -> None:
+    head, row, *_ = text(squeue("-s", "-o", "%all", "-j", "700003").out).splitlines()
+    assert head == (
+        "TRES_PER_JOB|STEPID|NAME|TIME_LIMIT|USER|TASKS|TIME|NODELIST|PARTITION|START_TIME|UID|"
+    )
+    assert row.split("|")[1:3] == ["700003.0", "sleep"]
 
 
 def test_steps_have_rows_of_their_own() -> None:
