@@ -6,29 +6,30 @@ from typing import Any
 
 from accounting.tres import Tres
 from broker.decide.commands import NOT_PENDING, OVER, each
-from broker.decide.possible import must_be_possible, must_know_features
+from broker.decide.possible import must_know_features
 from broker.decide.reading import standing_of
-from broker.decide.reserved import must_admit
+from broker.decide.reserved import must_admit, possible_here
 from broker.decide.rules import Decision, QuoteFor
 from broker.decide.submit import BAD_DEPENDENCY, must_be_within
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, Unknown
-from broker.model.job import Job, JobState
-from broker.model.lifecycle import Life, life
+from broker.model.job import IMPOSSIBLE, Hold, Job, JobState
+from broker.model.lifecycle import Life, apply, life
 from broker.model.patch import patch_of, patched
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, Dependency, Limit, TaskSpec
 from broker.model.tally import party_of, used_by
+from broker.schedule import priority
 from broker.schedule.demand import cpus_for_memory, demand, wanted
 from broker.schedule.depend import circles
-from broker.schedule.gates import beyond, must_be_let_in
+from broker.schedule.gates import must_be_let_in, too_many_cpus
 from broker.schedule.limits import Bound, at_submit
 from broker.schedule.sums import known_of
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
-"""More nodes or cpus than the partition has (22.05)."""
+"""More cpus than the partition has (22.05)."""
 PLAIN = tuple(f.name for f in fields(cmd.Update) if f.name not in {"target", "by", "spec"})
 """Fields that the fact has under the same name."""
 ADMIN_ONLY = frozenset({"admin_comment"})
@@ -62,8 +63,9 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
         stands = _standing(world, job, asked)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
-        change = given | stands | _new_spec(world, job, asked, quote=quote)
-        facts += [*before, ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)]
+        change = given | stands | _new_spec(world, job, asked)
+        changed = ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)
+        facts += [*before, changed, *_held_or_not(world, job, changed, quote=quote)]
     return Decision(facts)
 
 
@@ -167,8 +169,8 @@ def _must_be_few(world: World, moved: Job, job: Job, *, bounds: Iterable[Bound])
     must_be_within(world.site, moved, counting, known=known)
 
 
-def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> dict[str, Any]:
-    """The spec with what was asked, and what it wants then. Raises BadOption if no node has it."""
+def _new_spec(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
+    """The spec with what was asked, and what it wants then."""
     site = world.site
     partition = site.partition((asked.partitions or job.partitions)[0])
     if partition is None or not (asked.spec or asked.partitions):
@@ -185,23 +187,35 @@ def _new_spec(world: World, job: Job, asked: cmd.Update, *, quote: QuoteFor) -> 
     as_made = spec.resources.model_copy(update={"build": job.spec.resources.build})
     if as_made == job.spec.resources:
         return {"patch": patch}
-    return {"patch": patch, "want": _want(site, job, spec, partition=partition, quote=quote)}
+    return {"patch": patch, "want": _want(site, spec, partition)}
 
 
-def _want(site: Site, job: Job, spec: TaskSpec, *, partition: Partition, quote: QuoteFor) -> Tres:
+def _want(site: Site, spec: TaskSpec, partition: Partition) -> Tres:
+    """Of more cpus than the partition has Slurm says so; of all else the job may wait (22.05)."""
     must_know_features(site, spec.resources.constraint)
     ask = demand(spec, partition)
-    if beyond(site, partition, ask):
+    want = wanted(ask)
+    if too_many_cpus(site, partition, max(want.cpu, ask.min_nodes * ask.min_cpus)):
         raise Conflict(NOT_NOW)
+    return want
+
+
+def _held_or_not(
+    world: World, job: Job, changed: ev.Changed, *, quote: QuoteFor
+) -> list[ev.JobEvent]:
+    """A job that no node could run any more is held for that, until it is changed again (22.05)."""
+    waits_so, at, actor = job.reason == IMPOSSIBLE, changed.at, changed.actor
+    if life(job) is not Life.PENDING or not (waits_so or (changed.want and job.hold is None)):
+        return []
     try:
-        must_be_possible(site, _as_if(job, spec, partition), quote)
+        possible_here(world, apply(job, changed, version=job.version), quote)
     except BadOption as wrong:
-        raise Conflict(NOT_NOW) if wrong.option == "mincpus" else wrong from wrong
-    return wanted(ask)
-
-
-def _as_if(job: Job, spec: TaskSpec, partition: Partition) -> Job:
-    return replace(job, spec=spec, partitions=(partition.name,))
+        hold = ev.HoldSet(job=job.id, at=at, actor=actor, hold=job.hold or Hold.USER, priority=0)
+        return [hold, ev.Waits(job=job.id, at=at, reason=IMPOSSIBLE, detail=wrong.hint)]
+    if not waits_so:
+        return []
+    value = priority.initial(job.id, held=False)
+    return [ev.HoldSet(job=job.id, at=at, actor=actor, hold=None, priority=value)]
 
 
 def _memory_as_it_was(job: Job, asked: cmd.Update) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.ids import JobId
 from broker.model import commands as cmd
-from broker.model.errors import Denied
+from broker.model.errors import Conflict, Denied
 from broker.model.ids import NodeName
+from broker.model.job import Hold
 from broker.model.site import Partition
-from tests.unit.broker.test_engine import ALICE, DECLARED, ROOT, Bench
+from broker.model.spec import Gres, Resources
+from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, ROOT, Bench
 
 SITE = replace(
     DECLARED,
@@ -34,3 +37,81 @@ def test_users_stay_within_what_partitions_allow(change: dict[str, object], user
         asked = cmd.Update(target=cmd.Target(job), by=by, **change)  # type: ignore[arg-type]
         (reply,) = bench.step(asked)
         assert isinstance(reply, Denied) is not may
+
+
+def updated(bench: Bench, job: JobId, path: str, value: object) -> object:
+    wish = ((path, value),)
+    (reply,) = bench.step(cmd.Update(target=cmd.Target(job), by=ALICE, spec=wish))
+    return reply
+
+
+TOO_MUCH = [
+    ("resources.mem_per_node_mib", 999_999, 1000),
+    ("resources.mem_per_cpu_mib", 999_999, 1000),
+    ("resources.gres", (Gres(name="gpu", count=9),), ()),
+    ("resources.gres", (Gres(name="gpu", type="h100", count=1),), ()),
+    ("resources.exclude", ("n1", "n2", "n3", "n4"), ()),
+    ("resources.min_cpus_per_node", 5, 1),
+    ("resources.tmp_mib", 99_999_999, None),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "back"), TOO_MUCH)
+def test_a_job_changed_to_what_no_node_has_is_held_for_that_until_it_is_changed_back(
+    path: str, value: object, back: object
+) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(begin=bench.now + 60)
+    assert updated(bench, job, path, value) is None
+    held = bench.world.jobs[job]
+    assert (held.reason, held.priority) == ("BadConstraints", 0)
+    bench.step(seconds=120)
+    assert bench.world.jobs[job].reason == "BadConstraints"
+    assert updated(bench, job, path, back) is None
+    bench.step(seconds=1)
+    assert bench.state(job) == "CONFIGURING"
+
+
+@pytest.mark.parametrize(("path", "value", "back"), TOO_MUCH)
+def test_one_that_its_user_holds_is_told_so_when_it_is_released(
+    path: str, value: object, back: object
+) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(hold=True)
+    assert updated(bench, job, path, value) is None
+    assert bench.world.jobs[job].reason == "JobHeldUser"
+    bench.step(cmd.SetHold(target=cmd.Target(job), by=ALICE, hold=None))
+    assert (bench.world.jobs[job].reason, bench.world.jobs[job].hold) == (
+        "BadConstraints",
+        Hold.USER,
+    )
+
+
+def test_what_is_not_sold_is_told_in_more_words() -> None:
+    bench = Bench(ELASTIC)
+    job = bench.submit(begin=bench.now + 60)
+    assert updated(bench, job, "resources.mem_per_node_mib", 2**40) is None
+    assert bench.world.jobs[job].reason == "BadConstraints"
+    assert bench.world.jobs[job].detail
+
+
+BEYOND = [
+    ({"resources.min_nodes": 5, "resources.max_nodes": 5}, "PartitionConfig"),
+    ({"resources.min_nodes": 99, "resources.max_nodes": 99}, None),
+    ({"resources.min_cpus_per_node": 17}, None),
+    ({"resources.tasks": 17}, None),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), BEYOND)
+def test_more_nodes_are_waited_for_and_more_cpus_than_the_partition_has_are_refused(
+    fields: dict[str, object], reason: str | None
+) -> None:
+    bench = Bench(DECLARED)
+    job = bench.submit(hold=True, resources=Resources())
+    wish = cmd.Update(target=cmd.Target(job), by=ALICE, spec=tuple(fields.items()))
+    (reply,) = bench.step(wish)
+    assert isinstance(reply, Conflict) is (reason is None)
+    bench.step(cmd.SetHold(target=cmd.Target(job), by=ALICE, hold=None))
+    bench.step(seconds=1)
+    assert reason is None or bench.world.jobs[job].reason == reason

@@ -386,10 +386,6 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
             "JobId=JOB Priority=5",
             "Job is in held state, pending scheduler release for job JOB\n",
         ),
-        (
-            "JobId=JOB MinMemoryNode=99999",
-            "Requested node configuration is not available for job JOB\n",
-        ),
         ("JobId=JOB NumTasks=x", "scontrol: error: Invalid NumTasks value: x\n"),
         ("JobId=JOB ExcNodeList=nosuch", "Invalid node name specified for job JOB\n"),
         ("JobId=JOB ReqNodeList=n[", "Invalid node name specified for job JOB\n"),
