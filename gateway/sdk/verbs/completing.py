@@ -56,14 +56,12 @@ autoload -U +X bashcompinit && bashcompinit
 FISH = """\
 # Completion of spz, written by `spz completion`.
 function __spz_said
-    set -l said (string match -v -- '-*' (commandline -opc))[2..-1]
-    set -l verb (string split -n ' ' -- "$argv")
-    test (count $said) -ge (count $verb); or return 1
-    test (count $verb) -eq 0; or test "$said[1..(count $verb)]" = "$verb"
+    set -l words (commandline -opc | string match -v -- '-*')
+    string match -q -- "$argv *" "$words[2..-1] "
 end
 function __spz_next
-    test (count (string match -v -- '-*' (commandline -opc))) -eq (math (count $argv) + 1)
-    and __spz_said $argv
+    set -l words (commandline -opc | string match -v -- '-*')
+    test "$words[2..-1]" = "$argv"
 end
 function __spz_clusters
     string match -rg '^Host (.+)$' < ~/.skypurza/ssh/hosts 2>/dev/null | string match -rv -- '-worker\\d+$'
@@ -148,12 +146,13 @@ def _cases() -> Iterator[str]:
 
 def _names(verb: Verb) -> list[str]:
     names = [name for opt in verb.options for name in opt.names.split()]
-    denied = [
-        f"--no-{opt.names.split()[-1].removeprefix('--')}"
-        for opt in verb.options
-        if opt.kind == PAIR
-    ]
+    denied = [_denied(opt) for opt in verb.options if opt.kind == PAIR]
     return ["-h", "--help", *names, *denied]
+
+
+def _denied(opt: Opt) -> str:
+    """The other one of a pair."""
+    return f"--no-{opt.names.split()[-1].removeprefix('--')}"
 
 
 def _of_clusters(verb: Verb) -> bool:
@@ -172,8 +171,11 @@ def _fish() -> Iterator[str]:
         yield f"complete -c spz -f -n '__spz_next {group}' -a '{_below(group)}'"
     for verb in VERBS:
         when = f"-n '__spz_said {verb.name}'"
+        yield f"complete -c spz {when} -s h -l help -d 'What it does, and its options.'"
         for opt in verb.options:
             yield f"complete -c spz {when} {_fish_option(opt)}"
+            if opt.kind == PAIR:
+                yield f"complete -c spz {when} -l {_denied(opt)[2:]}"
         if _of_clusters(verb):
             yield f"complete -c spz -f {when} -a '(__spz_clusters)'"
 

@@ -1,6 +1,10 @@
-"""Completion of `spz`: what bash offers where, what the other shells are given, where it is put."""
+"""Completion of `spz`: what shells offer where, and where it is put."""
 
+import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,72 +17,121 @@ from gateway.sdk.verbs.completing import SHELLS, completion, script
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.table import VERBS
 
-BASH = shutil.which("bash")
+LINE = "\x15"
+"""Ctrl-U: a line is begun anew."""
 PROGRAM = """\
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _spz
 printf '%s\\n' "${COMPREPLY[@]}"
 """
+CASES = [
+    (("",), {"launch", "jobs", "api", "completion"}, {"pool", "--help"}),
+    (("la",), {"launch"}, {"status"}),
+    (("jobs", ""), {"launch", "queue", "pool"}, {"apply", "status"}),
+    (("jobs", "pool", ""), {"apply", "down"}, {"queue"}),
+    (("jobs", "pool", "apply", "--w"), {"--workers", "--workdir"}, {"--pool"}),
+    (("launch", "--no-"), {"--no-use-spot", "--no-setup"}, {"--use-spot"}),
+    (("launch", "--he"), {"--help"}, {"--no-setup"}),
+    (("status", "-o", ""), {"table", "json"}, {"dev"}),
+    (("launch", "--disk-tier", "h"), {"high"}, {"low"}),
+    (("autostop", "dev", "--wait-for", "j"), {"jobs", "jobs_and_ssh"}, {"none"}),
+    (("stop", "d"), {"dev"}, {"dev-worker1", "other"}),
+    (("launch", "-c", ""), {"dev", "other"}, {"dev-worker1"}),
+    (("exec", ""), {"dev", "other"}, {"dev-worker1"}),
+]
 
 
-def offered(home: Path, *words: str) -> set[str]:
-    (home / "spz.bash").write_text(script("bash"))
-    assert BASH is not None
+@pytest.fixture
+def home(short_tmp: Path) -> Path:
+    """A user's, who has two clusters."""
+    hosts = short_tmp / ".skypurza" / "ssh" / "hosts"
+    hosts.parent.mkdir(parents=True)
+    hosts.write_text("Host dev\n  User a\nHost dev-worker1\n\nHost other\n")
+    return short_tmp
+
+
+def there(shell: str) -> str:
+    """Its program. The test is passed over where it is not installed."""
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"no {shell} here")
+    return found
+
+
+def offered(shell: str, home: Path, *words: str) -> set[str]:
+    """What the shell itself offers after these words."""
+    file = home / f"spz.{shell}"
+    file.write_text(script(shell))
+    ways = {
+        "bash": ["-c", PROGRAM, "bash", str(file), "spz", *words],
+        "fish": [
+            "-c",
+            "source $argv[1]; complete -C $argv[2]",
+            str(file),
+            " ".join(["spz", *words]),
+        ],
+    }
     done = subprocess.run(
-        [BASH, "-c", PROGRAM, "bash", str(home / "spz.bash"), "spz", *words],
-        env={"HOME": str(home)},
+        [there(shell), *ways[shell]],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        cwd=home / ".skypurza",
         capture_output=True,
         text=True,
         check=True,
     )
     assert not done.stderr
-    return set(done.stdout.split())
+    return {line.split("\t")[0] for line in done.stdout.splitlines()}
 
 
-@pytest.mark.skipif(BASH is None, reason="no bash here")
-@pytest.mark.parametrize(
-    ("words", "some", "never"),
-    [
-        (("",), {"launch", "jobs", "api", "completion"}, {"pool", "--help"}),
-        (("la",), {"launch"}, {"status"}),
-        (("jobs", ""), {"launch", "queue", "pool"}, {"apply", "status"}),
-        (("jobs", "pool", ""), {"apply", "down"}, {"queue"}),
-        (("jobs", "pool", "apply", "--w"), {"--workers", "--workdir"}, {"--pool"}),
-        (("launch", "--no-"), {"--no-use-spot", "--no-setup"}, {"--use-spot"}),
-        (("status", "-o", ""), {"table", "json"}, {"dev"}),
-        (("launch", "--disk-tier", "h"), {"high"}, {"low"}),
-        (("autostop", "dev", "--wait-for", "j"), {"jobs", "jobs_and_ssh"}, {"none"}),
-        (("stop", "d"), {"dev"}, {"dev-worker1", "other"}),
-        (("launch", "-c", ""), {"dev", "other"}, {"dev-worker1"}),
-        (("exec", ""), {"dev", "other"}, {"dev-worker1"}),
-    ],
-)
-def test_bash_is_offered_what_may_come_next(
-    short_tmp: Path, words: tuple[str, ...], some: set[str], never: set[str]
+@pytest.mark.parametrize(("words", "some", "never"), CASES)
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_is_offered_what_may_come_next(
+    home: Path, shell: str, words: tuple[str, ...], some: set[str], never: set[str]
 ) -> None:
-    hosts = short_tmp / ".skypurza" / "ssh" / "hosts"
-    hosts.parent.mkdir(parents=True)
-    hosts.write_text("Host dev\n  User a\nHost dev-worker1\n\nHost other\n")
-    found = offered(short_tmp, *words)
+    found = offered(shell, home, *words)
     assert some <= found
     assert not found & never
 
 
-@pytest.mark.skipif(BASH is None, reason="no bash here")
-def test_bash_knows_every_option_of_every_verb(short_tmp: Path) -> None:
+def test_zsh_completes_where_somebody_types(home: Path) -> None:
+    zsh = there("zsh")
+    (home / ".zshrc").write_text(f"PROMPT='ready> '\nLISTMAX=1000\n{script('zsh')}")
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.execve(zsh, [zsh, "-i"], {"HOME": str(home), "TERM": "dumb", "PATH": "/usr/bin:/bin"})
+    try:
+        seen(terminal, {"ready>"})
+        for words, some, never in CASES[1:]:
+            os.write(terminal, f"{LINE}spz {' '.join(words)}\t\t".encode())
+            assert not set(seen(terminal, some).split()) & never, words
+    finally:
+        os.kill(shell, signal.SIGKILL)
+        os.waitpid(shell, 0)
+        os.close(terminal)
+
+
+def seen(terminal: int, words: set[str]) -> str:
+    """What a terminal shows until each of these stands there; fails after some seconds."""
+    text = ""
+    while not words <= set(text.split()):
+        assert select.select([terminal], [], [], 20)[0], f"{words - set(text.split())}: {text}"
+        text += os.read(terminal, 65536).decode()
+    return text
+
+
+def test_bash_knows_every_option_of_every_verb(home: Path) -> None:
     for verb in VERBS:
         names = {name for opt in verb.options for name in opt.names.split() if name[1] == "-"}
-        assert names <= offered(short_tmp, *verb.name.split(), "--"), verb.name
+        assert names <= offered("bash", home, *verb.name.split(), "--"), verb.name
 
 
 def test_fish_is_given_each_verb_and_option() -> None:
     text = script("fish")
     for verb in VERBS:
-        assert f"'__spz_said {verb.name}'" in text or not verb.options
+        assert f"'__spz_said {verb.name}'" in text
         for opt in verb.options:
             assert f"-l {opt.names.split()[-1][2:]}" in text
-    assert script("zsh").endswith(script("bash"))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
