@@ -18,7 +18,6 @@ from broker.model.lifecycle import Life, life
 from broker.model.node import Node, NodeState
 from broker.model.offer import Machine, Ranked
 from broker.model.site import Elastic, Site
-from broker.optimize.query import FABRIC
 from broker.schedule.accrued import payer_of
 from broker.schedule.view import Batch
 from broker.world import World
@@ -32,9 +31,8 @@ LEAST_LAG = 60
 def replaced(world: World, node: Node, now: int, *, why: str) -> list[ev.Event]:
     """Facts that buy its job another machine for it; none where all have to be given back.
 
-    The same type in the same zone: where a fabric joins the machines, one bought later is not
-    among them, and where more than half, or one in place of another, have failed they are tried
-    elsewhere.
+    The same type in the same zone, and on the same fabric where one joins them. Where more than
+    half, or one in place of another, have failed they are tried elsewhere.
     """
     job = _waiting_for(world, node)
     if job is None or node.is_second:
@@ -116,7 +114,7 @@ def _rung(nodes: Sequence[Node]) -> Ranked | None:
     """What they were bought as, in the zone that they are in; None where none is known any more."""
     found = ((rung, node.machine) for node in nodes for rung in node.rungs if node.machine)
     rung, machine = next(found, (None, None))
-    if rung is None or machine is None or FABRIC in rung.offer.features:
+    if rung is None or machine is None:
         return None
     return replace(rung, offer=replace(rung.offer, zones=_zones(rung, machine)))
 

@@ -15,3 +15,5 @@ class Purpose:
     account: str = ""
     seconds: int
     build: Build = USUAL
+    beside: str = ""
+    """The provider's id of a machine that it joins: its job's others were bought before it."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from accounting.ledger import NOBODY
 from broker.model.build import USUAL
 from broker.model.ids import NodeName
+from broker.model.job import Job
+from broker.model.node import Node
 from broker.model.purpose import Purpose
 from broker.model.spec import UNLIMITED
 from broker.world import Snapshot
@@ -37,4 +39,14 @@ def purpose(nodes: Sequence[tuple[NodeName, int]], seen: Snapshot, lives: Lifeti
         account=payer.account,
         seconds=limit + lives.spare,
         build=(node.build if node is not None else None) or USUAL,
+        beside=_beside(node, job, seen) if node is not None and job is not None else "",
     )
+
+
+def _beside(node: Node, job: Job, seen: Snapshot) -> str:
+    """One of the job's other machines, where the node is bought in place of one of them."""
+    if not node.is_second:
+        return ""
+    others = (seen.nodes.get(share.node) for share in job.shares if share.node != node.name)
+    ids = (one.machine.id for one in others if one and one.machine and not one.is_second)
+    return next(ids, "")

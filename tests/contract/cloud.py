@@ -65,7 +65,10 @@ class Instance:
                 else (self.boots_at if up else self.ended_at or 0),
                 UTC,
             ),
-            "Placement": {"AvailabilityZone": f"{self.region}{letter}"},
+            "Placement": {
+                "AvailabilityZone": f"{self.region}{letter}",
+                **self.params.get("Placement", {}),
+            },
             "SubnetId": self.subnet,
             "Tags": next((s["Tags"] for s in specs if s["ResourceType"] == "instance"), []),
             "PrivateIpAddress": "10.0.0.7",

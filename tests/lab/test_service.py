@@ -146,8 +146,9 @@ def test_a_job_of_several_sorts_of_machines_has_all_of_them_in_one_zone_or_none(
 def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
     preloaded: Preloaded, lab: Running
 ) -> None:
+    """Into the placement group of the others, which a fabric joins."""
     since = len(lab.get("bill")["lines"])
-    with served(preloaded, lab) as gateway:
+    with served(preloaded, lab, "instance_types: [c5n.9xlarge], regions: [us-east-1]") as gateway:
         began = time.time()
         job = gateway.wrap("echo $SLURM_JOB_NUM_NODES", "-N", "4", "--exclusive")
         lost = settle(lambda: len(lab.living()) == 4 and lab.living()[1], "four machines")
@@ -157,6 +158,10 @@ def test_a_machine_of_a_gang_that_is_lost_while_it_boots_is_replaced_alone(
         bought = [machine for machine in lab.machines() if machine["launched_at"] >= began]
         assert (len(bought), len({machine["zone"] for machine in bought})) == (5, 1)
         assert len(launches(lab, began)) == 2
+        ids = [machine["id"] for machine in bought]
+        told = lab.client().describe_instances(InstanceIds=ids)["Reservations"]
+        groups = {one["Placement"]["GroupName"] for some in told for one in some["Instances"]}
+        assert len(groups) == 1 and "" not in groups
         settle(lambda: nodes_gone(gateway), "all of its machines to be let go")
         assert posted(gateway) == billed(lab, since)
 

@@ -8,31 +8,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from broker.model.build import USUAL
-from broker.model.errors import ProviderError, Refusal, Refused, Width
+from broker.model.errors import ProviderError, Refusal, Refused
 from broker.model.leftover import Leftover
 from broker.model.node import Node
 from broker.model.offer import Machine, MachineState, Offer, pool_of
 from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
-from broker.providers.ec2 import errors, naming, requests
+from broker.providers.ec2 import errors, naming
 from broker.providers.ec2.asking import Asking
-from broker.providers.ec2.bought import dealt
+from broker.providers.ec2.buying import Buying
 from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
 from broker.providers.ec2.holdings import Clocks, Holdings, Written
-from broker.providers.ec2.images import Image, Images, filled, must_fit, named, wanted
+from broker.providers.ec2.images import Images, filled, named
 from broker.providers.ec2.instances import KEPT, LIVING
 from broker.providers.ec2.intents import Intents, Regions
 from broker.providers.ec2.keys import SiteKeys
 from broker.providers.ec2.leftovers import Leftovers
 from broker.providers.ec2.naming import Identity, prefix
 from broker.providers.ec2.network import Networks
-from broker.providers.ec2.requests import Call, Ground
 from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.ec2.together import Together, Want, purchase
-from broker.providers.ec2.userdata import user_data
 from broker.providers.ec2.volumes import EbsVolumes
 
 ASKED_SECONDS = 3600
@@ -45,8 +43,6 @@ MOST_AT_ONCE = 500
 """Machines of one call that ends, stops or starts some."""
 FEWER_MAY = frozenset({Refusal.CAPACITY, Refusal.INVALID, Refusal.QUOTA})
 """Where several are refused for these, one of them may be had."""
-WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
-"""After these the next zone is asked; the others would say the same again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +90,20 @@ class Ec2Provider:
         )
         self.volumes = EbsVolumes(self._asking, outside.site, outside.settings)
         self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
+        self.buying = Buying(
+            site=outside.site,
+            keys=outside.keys,
+            settings=outside.settings,
+            guard=outside.guard,
+            clocks=outside.clocks,
+            asking=self._asking,
+            images=self.images,
+            networks=self.networks,
+            reserved=self.reserved,
+            holdings=self.holdings,
+            intents=self._intents,
+            book=self._book,
+        )
         self._together = Together(self._buy_together, outside.clocks.pause)
         self._buying: set[str] = set()
         self._bought_one = threading.Condition()
@@ -110,11 +120,11 @@ class Ec2Provider:
         is found out before anything else is bought.
         """
         with self._alone(token):
-            found = self._found_out(nodes) or self._bought(nodes)
+            found = self.buying.found_out(nodes) or self._bought(nodes)
             if found is not None:
                 return found
             purpose = self._with.purpose(nodes, token)
-            if len(nodes) == 1 and not offer.reservation:
+            if len(nodes) == 1 and not (offer.reservation or purpose.beside):
                 one = self._together.launch(Want(offer, nodes[0], token, purpose))
                 if one is not None:
                     return [one]
@@ -122,7 +132,7 @@ class Ec2Provider:
                 offer=offer, nodes=tuple(nodes), token=token, purpose=purpose, at=self._now()
             )
             with self._with.guard.admitted(bought, self._living):
-                return self._buy(bought)
+                return self.buying.buy(bought)
 
     def machines(self) -> list[Machine]:
         """Raises OSError where a region that may hold some cannot be asked."""
@@ -301,125 +311,16 @@ class Ec2Provider:
         found = [held[node] for node in nodes if node in held]
         return found if found and len(found) == len(nodes) else None
 
-    def _found_out(self, nodes: Sequence[Identity]) -> list[Machine] | None:
-        """What became of a call that was made and not answered: it is made again.
-
-        Raises NoAnswerError where nothing was said about what the first one did.
-        """
-        asked = self._intents.open(nodes)
-        if asked is None:
-            return None
-        try:
-            made = {m.identity: m for m in self._make(*asked)}
-        except AwsError as error:
-            if error.code in errors.NOT_LET_IN:
-                self._intents.begin(*asked)
-                raise NoAnswerError(f"what was bought is not told: {error}") from error
-            return None
-        return [made[node] for node in nodes] if {*nodes} <= made.keys() else None
-
     def _buy_together(self, wants: Sequence[Want]) -> dict[Identity, Machine]:
         """As many as the first zone has. Raises OSError, and ProviderError that is for all."""
         bought = purchase(wants, self._now())
         try:
             with self._with.guard.admitted(bought, self._living):
-                return {m.identity: m for m in self._buy(bought)}
+                return {m.identity: m for m in self.buying.buy(bought)}
         except ProviderError as error:
             if error.refusal not in FEWER_MAY:
                 raise
             return {}
-
-    def _buy(self, bought: naming.Purchase) -> list[Machine]:
-        """What is known of a region is looked up again, once, where that is stale.
-
-        Raises ProviderError.
-        """
-        try:
-            return self._try_zones(bought)
-        except ProviderError as error:
-            if error.refusal is not Refusal.TRANSIENT:
-                raise
-        # Another instant is another client token, also within the same second.
-        return self._try_zones(replace(bought, at=max(self._now(), bought.at + 1)))
-
-    def _try_zones(self, bought: naming.Purchase) -> list[Machine]:
-        """From the first of the offer's zones that has all of it. Raises ProviderError."""
-        try:
-            self._check_room(bought)
-            calls = list(requests.calls(bought, self._ground(bought)))
-        except AwsError as error:
-            raise _told(error, bought) from error
-        refusals: list[ProviderError] = []
-        for call in calls:
-            try:
-                return self._make(call, bought)
-            except AwsError as error:
-                refusals.append(self._refusal(error, bought, call))
-                if refusals[-1].refusal not in WALKS_ON:
-                    break
-        raise refusals[-1]
-
-    def _check_room(self, bought: naming.Purchase) -> None:
-        """What is known to be taken is not asked for. Raises AwsError."""
-        id, count = bought.offer.reservation, len(bought.nodes)
-        if id and self.reserved.free(id) < count:
-            raise AwsError(errors.RESERVATION_FULL, f"{id} has no room for {count} more")
-
-    def _refusal(self, error: AwsError, bought: naming.Purchase, call: Call) -> ProviderError:
-        refusal, _ = errors.meaning(error.code)
-        if refusal is Refusal.TRANSIENT:  # what we know of the region is stale
-            self.networks.forget(call.region)
-            self.images.forget(call.region)
-        zones = "+".join(zone.partition("=")[2] for zone in call.zones)
-        told = _told(error, bought, zones)
-        if told.refusal in errors.OF_RESERVATIONS and bought.offer.reservation:
-            self.reserved.taken(bought.offer.reservation, bought.offer.free)
-        self._with.guard.refused(bought, told)
-        return told
-
-    def _ground(self, bought: naming.Purchase) -> Ground:
-        """Raises AwsError, NoAnswerError."""
-        offer, settings = bought.offer, self._with.settings
-        keys, build = self._with.keys, bought.purpose.build
-        return Ground(
-            image=self._image(bought),
-            network=self.networks.opened(offer.region, build.ports),
-            settings=settings,
-            site=self._with.site,
-            user_data=user_data(
-                host=keys.host(bought.token),
-                login=keys.login().public,
-                minutes=-(-bought.purpose.seconds // 60),
-            ),
-        )
-
-    def _image(self, bought: naming.Purchase) -> Image:
-        """Raises AwsError, NoAnswerError."""
-        offer, settings, build = bought.offer, self._with.settings, bought.purpose.build
-        wish = build.image(offer.region)
-        usual = wanted(offer, prefix(bought.nodes[0][0]), settings.images)
-        image = self.images.find(offer.region, filled(wish, offer.arch) if wish else usual)
-        if wish or build.disk_gib:
-            must_fit(image, build, offer, usual_gib=settings.root_gib)
-        return image
-
-    def _make(self, call: Call, bought: naming.Purchase) -> list[Machine]:
-        """Raises AwsError where it was refused; NoAnswerError leaves the intent on disk."""
-        self._intents.begin(call, bought)
-        try:
-            instances = list(self._asking.made(call))
-        except AwsError:
-            self._intents.end(bought)
-            raise
-        self._book.add(call.region)
-        if bought.offer.reservation:
-            self.reserved.taken(bought.offer.reservation, len(instances))
-        machines = dealt(
-            instances, call, bought, site=self._with.site, public=self._with.settings.public
-        )
-        self.holdings.add(machines)  # who finds no file any more has to find them there
-        self._intents.answered(bought)
-        return machines
 
     # --- ending
 
@@ -432,11 +333,3 @@ class Ec2Provider:
             for id in ids if len(ids) > 1 else ():  # none was ended: each by itself
                 self._terminate(region, [id])
         self.holdings.stale(region)
-
-
-def _told(error: AwsError, bought: naming.Purchase, zone: str = "") -> ProviderError:
-    """The refusal; where nobody knows its code and the job has wishes, these are to blame."""
-    told = errors.refused(error, bought.offer, zone=zone, nodes=len(bought.nodes))
-    if (told.refusal, told.width) == errors.OURS and bought.purpose.build != USUAL:
-        return ProviderError(told.refusal, Width.NOTHING, told.message)
-    return told

@@ -33,7 +33,7 @@ class Call:
     template: Params | None = None
     """The launch template that a fleet needs."""
     group: str = ""
-    """The placement group that it needs."""
+    """The placement group that is made for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Ground:
     settings: Ec2Settings
     site: naming.Site
     user_data: str
+    joins: str = ""
+    """The placement group that a single machine is added to."""
 
 
 def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
@@ -55,7 +57,7 @@ def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
     """
     offer = bought.offer
     subnets = ground.network.in_zones(offer.zones)
-    alone = len(bought.nodes) == 1 and not offer.reservation
+    alone = len(bought.nodes) == 1 and not offer.reservation and not ground.joins
     if alone and (len(subnets) > 1 or offer.market is Market.SPOT):
         yield _fleet(bought, ground, subnets)
         return
@@ -65,13 +67,14 @@ def calls(bought: naming.Purchase, ground: Ground) -> Iterator[Call]:
 
 def _run(bought: naming.Purchase, ground: Ground, subnet: Subnet) -> Call:
     count, offer = len(bought.nodes), bought.offer
-    gang = count > 1 and not bought.partial
+    gang = bool(ground.joins) or (count > 1 and not bought.partial)
     data = _instance(bought, ground, gang=gang)
     data["NetworkInterfaces"][0]["SubnetId"] = subnet.id
     group = ""
     if gang and "InterfaceType" in data["NetworkInterfaces"][0]:
-        group = naming.name(ground.site, "gang", naming.client_token(ground.site, bought, "")[-16:])
-        data["Placement"] = {"GroupName": group}
+        own = naming.name(ground.site, "gang", naming.client_token(ground.site, bought, "")[-16:])
+        group = "" if ground.joins else own
+        data["Placement"] = {"GroupName": ground.joins or own}
     if BLOCK in offer.features:
         data["InstanceMarketOptions"] = {"MarketType": BLOCK}
     elif offer.market is Market.SPOT:

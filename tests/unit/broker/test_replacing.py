@@ -17,6 +17,7 @@ from broker.model.node import NodeState
 from broker.model.offer import MachineState, Market, Unstarted
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import Resources
+from broker.provision.purpose import Lifetimes, purpose
 from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
 
 FOUR = Resources(min_nodes=4, max_nodes=4)
@@ -200,9 +201,16 @@ def test_where_no_more_machines_may_be_bought_all_are_given_back(site: Site) -> 
     assert given_back(gang)
 
 
-def test_machines_that_a_fabric_joins_are_given_back_together() -> None:
-    gang = Gang("ec2-1", resources=Resources(min_nodes=2, max_nodes=2, constraint="efa"))
+def test_one_in_place_of_another_is_bought_beside_one_of_the_others() -> None:
+    """Where a fabric joins them that is their placement group; who is refused there goes back."""
+    wish = Resources(min_nodes=3, max_nodes=3, constraint="efa")
+    gang = Gang("ec2-1", "ec2-3", resources=wish)
     gang.fail("ec2-2")
+    (launch,) = gang.launches()
+    seen, lives = gang.engine.snapshot, Lifetimes(spare=1, unlimited=1)
+    assert purpose(launch.nodes, seen, lives).beside == "m-ec2-1"
+    assert purpose([("ec2-1", gang.number("ec2-1"))], seen, lives).beside == ""
+    gang.step(rep.NotLaunched(group=launch.group, tried=(), nodes=1), full=False)
     assert given_back(gang)
 
 

@@ -239,6 +239,6 @@ def test_a_purchase_on_disk_keeps_its_wishes(made: Made) -> None:
     bought = naming.Purchase(
         offer=HERE, nodes=(A,), token="t", purpose=replace(FOR, build=build), at=5
     )
-    call = next(calls(bought, bench.provider._ground(bought)))
+    call = next(calls(bought, bench.provider.buying.ground(bought)))
     assert call_from_json(call_to_json(call, bought))[1] == bought
     assert NodeName("ec2-1") == bought.nodes[0][0]

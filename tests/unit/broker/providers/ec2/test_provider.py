@@ -10,6 +10,7 @@ import pytest
 from broker.model.errors import ProviderError, Refusal, Width
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market, Offer
+from broker.model.purpose import Purpose
 from broker.providers.ec2 import naming
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Ceilings
@@ -43,6 +44,7 @@ class Bench:
     time: int = 1_800_000_000
     settings: Ec2Settings = USUAL
     ceilings: Ceilings = NO_LIMIT
+    whose: Purpose = FOR
     recalled: list[Machine] = field(default_factory=list)
     """Machines of live nodes, as the store has them."""
     ec2: StubEc2 = field(init=False)
@@ -59,6 +61,7 @@ class Bench:
             [OFFER],
             settings=self.settings,
             ceilings=self.ceilings,
+            whose=self.whose,
             recalled=lambda: self.recalled,
         )
 
@@ -173,6 +176,20 @@ def test_a_gang_with_efa_gets_a_placement_group(bench: Bench) -> None:
     assert group.startswith("skypurza-test-gang-")
     assert params["NetworkInterfaces"][0]["InterfaceType"] == "efa"
     assert bench.params("create_placement_group")["GroupName"] == group
+
+
+def test_one_in_place_of_another_of_a_gang_joins_its_placement_group(bench: Bench) -> None:
+    offer = replace(OFFER, features=("efa",))
+    there, *_ = bench.provider.launch(offer, [A, B], token="t")
+    group = bench.params("run_instances")["Placement"]["GroupName"]
+    bench.whose = replace(FOR, beside=there.id)
+    bench.restart()
+    bench.provider.launch(replace(offer, zones=(there.zone,)), [C], token="t+1")
+    params = bench.params("run_instances")
+    assert (params["MaxCount"], params["Placement"]) == (1, {"GroupName": group})
+    assert params["NetworkInterfaces"][0]["InterfaceType"] == "efa"
+    assert bench.ec2.count("create_placement_group") == 1
+    assert bench.ec2.count("create_fleet") == 0
 
 
 @pytest.mark.parametrize(
