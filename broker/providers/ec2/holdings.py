@@ -12,6 +12,7 @@ from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import Api, pages
 from broker.providers.ec2.errors import (
     REGION_SHUT,
+    STALE,
     AwsError,
     NoAnswerError,
     ShutError,
@@ -88,6 +89,8 @@ class Holdings:
         self._regions: dict[str, _Region] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="describe")
+        self.could_not_start: Callable[[str], None] = _unheard
+        """Told the region, once for each machine that is found wanting in what it is made of."""
 
     def machines(self) -> list[Machine]:
         """All there are, those of a region that does not answer as last seen.
@@ -162,6 +165,9 @@ class Holdings:
         seen = [replace(one, zone=self._zones.id(name, one.zone)) for one in seen]
         fresh = {machine.id: _carried(machine, here, now) for machine in seen}
         fresh = self._prices.told(name, fresh, now)
+        for id, machine in fresh.items():
+            if _is_broken(machine) and not _is_broken(here.machines.get(id)):
+                self.could_not_start(name)
         here.seen_at.update(dict.fromkeys(fresh, now))
         here.seen_at = {id: one.launched_at for id, one in lately.items()} | here.seen_at
         here.machines = lately | _missed(here, fresh, now) | fresh
@@ -185,6 +191,16 @@ class Holdings:
         except AwsError as error:
             kind = ShutError if meaning(error.code) == REGION_SHUT else NoAnswerError
             raise kind(f"what runs in {region} is not known: {error}") from error
+
+
+def _unheard(_region: str) -> None:
+    """Nobody wants to know."""
+
+
+def _is_broken(machine: Machine | None) -> bool:
+    """Whether it was taken on, and its image, snapshot or key turned out to be gone."""
+    late = machine.unstarted if machine else None
+    return late is not None and (late.refusal, late.width) == STALE
 
 
 def _carried(machine: Machine, here: _Region, now: int) -> Machine:

@@ -88,6 +88,7 @@ class Ec2Provider:
             settings=outside.settings,
             clocks=outside.clocks,
         )
+        self.holdings.could_not_start = self.images.forget
         self.volumes = EbsVolumes(self._asking, outside.site, outside.settings)
         self._leftovers = Leftovers(outside.api, outside.site, outside.clocks.monotonic)
         self.buying = Buying(

@@ -371,6 +371,31 @@ def test_what_is_stale_is_looked_up_again_once(bench: Bench, code: str) -> None:
     assert bench.ec2.count("run_instances") == 2 + 2
 
 
+@pytest.mark.parametrize(
+    ("code", "looked_up"),
+    [
+        ("Client.InvalidSnapshot.NotFound", 2),
+        ("Client.InternalError", 2),
+        ("Client.InvalidKMSKey.InvalidState", 2),
+        ("Client.InvalidAMIID.Unavailable", 2),
+        ("Server.InsufficientInstanceCapacity", 1),
+        ("Client.UserInitiatedShutdown", 1),
+    ],
+)
+def test_a_machine_that_its_image_kept_from_starting_has_it_looked_up_again_once(
+    bench: Bench, code: str, looked_up: int
+) -> None:
+    bench.provider.launch(OFFER, [A], token="t")
+    broken = bench.ec2.instances[0]
+    broken.ended_at, broken.reason = bench.time + 1, code
+    for _ in range(3):
+        bench.time += 60
+        bench.provider.machines()
+    for number in (1, 2):
+        bench.provider.launch(OFFER, [(NodeName("ec2-9"), number)], token=f"u{number}")
+    assert bench.ec2.count("describe_images") == looked_up
+
+
 def test_throttled_calls_are_made_again_and_then_refused(bench: Bench) -> None:
     bench.ec2.refuse(Rule(times=2), "RequestLimitExceeded")
     assert bench.provider.launch(OFFER, [A, B], token="t")
