@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from broker.model.errors import Refusal
-from broker.providers.ec2 import errors, naming
+from broker.providers.ec2 import denials, errors, naming
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.requests import Call
@@ -90,7 +90,7 @@ class Asking:
                 if not again and open_question and error.code in errors.NOT_LET_IN:
                     raise NoAnswerError(f"{operation} in {region}: {error}") from error
                 if not again:
-                    raise
+                    raise denials.plain(self._api, region, error) from error
             except NoAnswerError:
                 open_question = True
                 if tries >= ASKED:

@@ -156,7 +156,11 @@ def simulated(api: Api, arn: str, queues: Sequence[str]) -> Simulated:
     return Simulated(frozenset(denied), frozenset(told))
 
 
-UNTRIED = ("ce:GetCostAndUsageWithResources", "iam:CreateServiceLinkedRole")
+UNTRIED = (
+    "ce:GetCostAndUsageWithResources",
+    "sts:DecodeAuthorizationMessage",
+    "iam:CreateServiceLinkedRole",
+)
 DELETES = "sqs:DeleteMessage"
 
 
@@ -165,9 +169,9 @@ def _questions(
 ) -> Iterator[tuple[list[str], list[str], dict[str, str]]]:
     """Actions, on what, and what holds then: each as the policy has it."""
     _, partition, _, _, account, *_ = arn.split(":")
-    bill, role = UNTRIED
+    bill, decode, role = UNTRIED
     yield [action(one) for one in DONE_TO_OURS], ["*"], {"aws:ResourceTag/ManagedBy": "skypurza"}
-    yield [bill], ["*"], {}
+    yield [bill, decode], ["*"], {}
     spot = "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
     service = {"iam:AWSServiceName": "spot.amazonaws.com"}
     yield [role], [f"arn:{partition}:iam::{account}:{spot}"], service

@@ -122,7 +122,12 @@ def test_what_is_refused_for_a_thing_that_is_not_there_is_asked_of_iam(
 @pytest.mark.parametrize(
     ("denied", "forbidden", "good", "text"),
     [
-        (set(), set(), True, "allowed: ce:GetCostAndUsageWithResources, iam:Create"),
+        (
+            set(),
+            set(),
+            True,
+            "allowed: ce:GetCostAndUsageWithResources, sts:DecodeAuthorizationMessage, iam:Create",
+        ),
         (set(), {"iam:CreateServiceLinkedRole"}, False, "denied: iam:CreateServiceLinkedRole; all"),
         ({"simulate_principal_policy"}, set(), True, "cannot be tried: ce:GetCost"),
     ],
