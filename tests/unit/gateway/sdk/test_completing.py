@@ -96,14 +96,15 @@ def test_a_shell_is_offered_what_may_come_next(
 
 def test_zsh_completes_where_somebody_types(home: Path) -> None:
     zsh = there("zsh")
-    (home / ".zshrc").write_text(f"PROMPT='ready> '\nLISTMAX=1000\n{script('zsh')}")
+    settings = "PROMPT='ready> '\nLISTMAX=1000\nunsetopt listambiguous\n"
+    (home / ".zshrc").write_text(f"{settings}{script('zsh')}")
     shell, terminal = pty.fork()
     if shell == 0:
         os.execve(zsh, [zsh, "-i"], {"HOME": str(home), "TERM": "dumb", "PATH": "/usr/bin:/bin"})
     try:
         seen(terminal, {"ready>"})
         for words, some, never in CASES[1:]:
-            os.write(terminal, f"{LINE}spz {' '.join(words)}\t\t".encode())
+            os.write(terminal, f"{LINE}spz {' '.join(words)}\t".encode())
             told = seen(terminal, some)
             os.write(terminal, f"{LINE}: over ".encode())
             told += seen(terminal, {"over"})  # what was still to be shown is before that
