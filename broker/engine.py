@@ -121,7 +121,7 @@ class Engine:
         self.room_made = True
         """Whether a full pass might start something."""
         self.ranked = fading.Ranked(world)
-        self.budgets = Budgets(world, store)
+        self.budgets = Budgets(world, store, lambda: self._batch.entries)
         self.viewing = Viewing(world, market, ranked=self.ranked, budgets=self.budgets)
         self.preempting = Preempting(world)
         self.overrunning = Overrunning(world)

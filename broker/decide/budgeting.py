@@ -1,6 +1,6 @@
 """Budgets while the service runs: what was spent of each, and whom a used up one ends."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from accounting.budget import Action, Budget, Running, begins
@@ -11,7 +11,7 @@ from broker.model import events as ev
 from broker.model.facts import SYSTEM
 from broker.model.job import Job, JobState, Notice
 from broker.ports import Store
-from broker.schedule.budgets import Ahead, Purse, Rate, covers
+from broker.schedule.budgets import Ahead, FirstOutlay, Purse, covers
 from broker.world import World
 
 NOTICE_SECONDS = 120
@@ -34,39 +34,53 @@ class Spending:
 class Budgets:
     """Follows the ledger; what is not known yet is read from the store."""
 
-    def __init__(self, world: World, store: Store) -> None:
+    def __init__(
+        self, world: World, store: Store, under_way: Callable[[], Sequence[Entry]]
+    ) -> None:
         self._world = world
         self._store = store
+        self._under_way = under_way
+        """What the present step has posted so far."""
         self._known: dict[str, Spending] = {}
 
     def note(self, entries: Iterable[Entry], now: int) -> None:
-        """Adds what a step has posted; windows that are over begin anew."""
-        budgets = self._world.site.book.budgets
-        if not budgets:
-            self._known = {}
-            return
-        posted = [entry for entry in entries if entry.cost]
+        """Adds what a step has posted, once it is stored; windows that are over begin anew."""
+        fresh = self._renewed(now)
+        for key, known in self._known.items():
+            if key not in fresh:
+                known.spent += self._of(known.budget, entries)
+
+    def _renewed(self, now: int) -> set[str]:
+        """Reads of the store what was spent of budgets that are new, or of windows that are."""
+        budgets, fresh = self._world.site.book.budgets, set[str]()
         for key, budget in budgets.items():
             known, since = self._known.get(key), begins(budget, now)
             if known is None or known.budget != budget or known.since != since:
                 self._known[key] = Spending(budget, since, self._read(budget, since))
-                continue
-            known.spent += sum(entry.cost for entry in posted if self._pays(budget, entry))
+                fresh.add(key)
         for gone in self._known.keys() - budgets.keys():
             del self._known[gone]
+        return fresh
 
-    def purse(self, rate: Rate, now: int) -> Purse | None:
+    def _of(self, budget: Budget, entries: Iterable[Entry]) -> int:
+        return sum(entry.cost for entry in entries if entry.cost and self._pays(budget, entry))
+
+    def purse(self, first: FirstOutlay, now: int) -> Purse | None:
         """What is left of each for one pass; None where there are no budgets."""
         world = self._world
         if not world.site.book.budgets:
             return None
+        self._renewed(now)
         active = (world.jobs[job] for job in world.active)
         ahead = Ahead.of(world.site, active, world.nodes, now=now)
         left = {
-            key: one.budget.micro_usd - one.spent - ahead.promised(one.budget)
+            key: one.budget.micro_usd
+            - one.spent
+            - self._of(one.budget, self._under_way())
+            - ahead.promised(one.budget)
             for key, one in self._known.items()
         }
-        return Purse(left, world.site, rate, now)
+        return Purse(left, world.site, first, now)
 
     def due(self, now: int) -> list[ev.Event]:
         """Running jobs that a used up budget ends, or tells that it will."""

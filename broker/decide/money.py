@@ -34,7 +34,7 @@ from broker.model.reports import Repriced
 from broker.model.site import units
 from broker.model.stopping import NodeStarted, NodeStopped
 from broker.model.volume import VolumeGone, VolumeSet
-from broker.optimize.costs import VOLUME, moving, parts
+from broker.optimize.costs import VOLUME, parts
 from broker.schedule.accrued import payer_of
 from broker.world import World
 
@@ -322,7 +322,7 @@ def _data_brought(world: World, job: Job, now: int) -> list[Entry]:
     if region is None:
         return []
     gib, source = asked.data_gib or 0, asked.data_region or ""
-    cost = moving(gib, source, region, known=world.site.rates)
+    cost = world.site.rates.moving(gib, source, region)
     return [moved(payer_of(job, job.attempt), cost, region=region, at=now)] if cost else []
 
 

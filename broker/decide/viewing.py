@@ -16,6 +16,7 @@ from broker.model.job import Job, Share
 from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.model.spec import UNLIMITED
+from broker.schedule.budgets import NO_OUTLAY, Outlay
 from broker.schedule.demand import need_for
 from broker.schedule.eligible import Asks
 from broker.schedule.fit import Room, room
@@ -111,17 +112,19 @@ class Viewing:
         keeper = Keeper(world.site, world.tally, world.charges, now=now)
         keeper.ranks = self._ranked.at(now)
         quote = self._market.at(now)
-        keeper.purse = self._budgets.purse(lambda job, name: self._rate(job, name, quote), now)
+        keeper.purse = self._budgets.purse(
+            lambda job, name: self._first_outlay(job, name, quote), now
+        )
         return keeper
 
-    def _rate(self, job: Job, partition: str, quote: QuoteFor) -> int:
-        """Micro-dollars an hour at worst: of what is offered for it the least, or the dearest nodes."""
+    def _first_outlay(self, job: Job, partition: str, quote: QuoteFor) -> Outlay:
+        """At least, at worst: of what is offered for it the least, or the dearest nodes."""
         ask = next((one for one in self.asks.of(job) if one.partition.name == partition), None)
         if ask is None:
-            return 0
+            return NO_OUTLAY
         if ask.partition.elastic is not None:
             rungs = quote(need_for(job, ask.demand), ask.partition.elastic).rungs
             each = min((rung.dearest for rung in rungs), default=0)
         else:
             each = self._world.site.dearest(ask.partition)
-        return each * ask.demand.min_nodes
+        return Outlay(each * ask.demand.min_nodes)

@@ -66,6 +66,12 @@ class Rates:
         """These over the others."""
         return Rates({**self.rows, **{(one.item, one.region, one.to): one for one in fresh}})
 
+    def moving(self, gib: int, source: str, target: str) -> int:
+        """Micro-dollars for bringing so much data from one region to another: who sends pays."""
+        if not gib or not source or source == target:
+            return 0
+        return gib * self.of(BETWEEN_REGIONS, source, target).micro_usd
+
     def __iter__(self) -> Iterator[Rate]:
         return iter(sorted(self.rows.values()))
 

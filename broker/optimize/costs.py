@@ -87,13 +87,6 @@ def _beside(
     return tuple(sum(_parts(volume, public, region, known=known).values()) for region in regions)
 
 
-def moving(gib: int, source: str, target: str, *, known: Rates) -> int:
-    """Micro-dollars for bringing so much data from one region to another: who sends pays."""
-    if not gib or not source or source == target:
-        return 0
-    return gib * known.of(rates.BETWEEN_REGIONS, source, target).micro_usd
-
-
 def days(policy: BuyPolicy, region: str, known: Rates) -> str:
     """Of what day the oldest rate is that counts for a machine; "" where none does."""
     return _days(bool(policy.root_gib), policy.public_address, region, known=known)

@@ -13,7 +13,7 @@ from broker.model.constraint import Expression
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.model.site import Elastic
 from broker.optimize.catalog import MARKET_WORDS, OPT_IN, Catalog, Region, Shape
-from broker.optimize.costs import beside, lost_seconds, moving
+from broker.optimize.costs import beside, lost_seconds
 from broker.optimize.gpus import matching
 
 MINIMUM_SECONDS = 60
@@ -194,7 +194,7 @@ def _query(
         least_beside=min(besides, default=0),
         premium=policy.efa_percent if need.nodes > 1 or (need.build or USUAL).fabric else 0,
         moved=tuple(
-            moving(need.data_gib, need.data_region, name, known=catalog.rates) if moves else 0
+            catalog.rates.moving(need.data_gib, need.data_region, name) if moves else 0
             for name in names
         ),
     )

@@ -8,7 +8,8 @@ from accounting.budget import Action, Budget, ends
 from accounting.ids import AccountName, JobId
 from broker.model.ids import NodeName
 from broker.model.job import Job
-from broker.model.node import Node, NodeState
+from broker.model.node import Node
+from broker.model.rates import Rates
 from broker.model.site import Site
 from broker.model.spec import UNLIMITED
 from broker.schedule.accrued import accrued
@@ -16,13 +17,27 @@ from broker.schedule.accrued import accrued
 REASON = "AssocBudgetLimit"
 LIMIT_GRACE = 60
 """Seconds beyond time limit and KillWait after which the engine ends what its node did not."""
-LEAST_BILLED = 60
-"""Seconds of a machine that are paid for in any case."""
+READY_SECONDS = 60
+"""Foreseen for what has to be done on a machine before a job can run there."""
 HOUR = 3600
 MONTH = 30 * 86400
 """How long a job without limit counts where its budget's window never ends."""
-Rate = Callable[[Job, str], int]
-"""Micro-dollars an hour that a waiting job would cost in a partition, at worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlay:
+    """What a start costs at worst: micro-dollars an hour, from when on, and what is paid once."""
+
+    rate: int = 0
+    boot: int = READY_SECONDS
+    """Seconds that are paid for before the job can run."""
+    once: int = 0
+    """For its data on its way."""
+
+
+NO_OUTLAY = Outlay()
+FirstOutlay = Callable[[Job, str], Outlay]
+"""What a waiting job would cost in a partition at least, before it is known what it gets."""
 
 
 def covers(budget: Budget, job: Job, book: Book, *, partition: str) -> bool:
@@ -57,9 +72,23 @@ def _price(node: Node) -> int:
     return node.machine.micro_usd_per_hour if node.machine else node.micro_usd_per_hour
 
 
-def worst(job: Job, budget: Budget, rate: int, *, now: int, over: int) -> int:
-    """Micro-dollars until the job's end at the latest, at that rate."""
-    return -(-rate * seconds_left(job, budget, now=now, over=over) // HOUR)
+def worst(job: Job, budget: Budget, outlay: Outlay, *, now: int, over: int) -> int:
+    """Micro-dollars until the job's end at the latest."""
+    seconds = seconds_left(job, budget, now=now, over=over) + outlay.boot
+    return -(-outlay.rate * seconds // HOUR) + outlay.once
+
+
+def data_cost(job: Job, regions: Iterable[str], rates: Rates) -> int:
+    """Micro-dollars for bringing its data to the one of the regions that costs most."""
+    gib, source = job.spec.resources.data_gib or 0, job.spec.resources.data_region or ""
+    return max((rates.moving(gib, source, region) for region in regions), default=0)
+
+
+def regions_of(node: Node) -> set[str]:
+    """Where its machine is, or may come to be."""
+    if node.machine is not None:
+        return {node.machine.region}
+    return {rung.offer.region for rung in node.rungs}
 
 
 def seconds_left(job: Job, budget: Budget, *, now: int, over: int) -> int:
@@ -99,25 +128,32 @@ class Ahead:
         spent, until = 0, dict[NodeName, int]()
         for job in self.jobs:
             if covers(budget, job, self.site.book, partition=job.partition):
-                spent += self.unposted.get(job.id, 0)
+                spent += self.unposted.get(job.id, 0) + self._data(job)
                 over = over_of(self.site, job.partition)
                 left = seconds_left(job, budget, now=self.now, over=over)
                 for share in job.shares:
-                    made = self._made(share.node, left)
-                    until[share.node] = max(made, until.get(share.node, 0))
-        ahead = (
-            -(-dearest(self.nodes[name]) * seconds // HOUR)
+                    seconds = left + self._unready(job, share.node)
+                    until[share.node] = max(seconds, until.get(share.node, 0))
+        ahead = sum(
+            dearest(self.nodes[name]) * seconds
             for name, seconds in until.items()
             if name in self.nodes
         )
-        return spent + sum(ahead)
+        return spent - (-ahead // HOUR)
 
-    def _made(self, name: NodeName, left: int) -> int:
-        """With the time in which the machine may still come up, and no less than is billed."""
-        node = self.nodes.get(name)
-        if node is None or node.boot_deadline is None or node.state is NodeState.UP:
-            return left
-        return max(LEAST_BILLED, left + max(0, node.boot_deadline - self.now))
+    def _data(self, job: Job) -> int:
+        """What its data will cost, as long as it has not begun."""
+        node = self.nodes.get(job.shares[0].node) if job.configuring else None
+        return data_cost(job, regions_of(node), self.site.rates) if node is not None else 0
+
+    def _unready(self, job: Job, name: NodeName) -> int:
+        """For how long the job may not run yet: its machine comes up, its files are brought."""
+        if not job.configuring:
+            return 0
+        node, there = self.nodes.get(name), job.started or self.now
+        if node is not None:
+            there = max(there, node.booted or node.boot_deadline or 0)
+        return max(0, there + READY_SECONDS - self.now)
 
 
 @dataclass(slots=True)
@@ -127,30 +163,30 @@ class Purse:
     left: dict[str, int]
     """Micro-dollars by the budget's key."""
     site: Site
-    rate: Rate
+    first: FirstOutlay
     now: int
 
     def binds(self, job: Job, partition: str) -> bool:
         """Whether the job would wait for money."""
         return any(one.action is not Action.WARN for one in self._of(job, partition))
 
-    def reason(self, job: Job, partition: str, rate: int | None = None) -> str | None:
+    def reason(self, job: Job, partition: str, outlay: Outlay | None = None) -> str | None:
         """Why it has to wait, None if every budget pays for it."""
         for budget in self._of(job, partition):
-            cost = self._cost(job, partition, budget, rate=rate)
+            cost = self._cost(job, partition, budget, outlay=outlay)
             short = cost > self.left[budget.key] or (cost and self.left[budget.key] <= 0)
             if short and budget.action is not Action.WARN:
                 return REASON
         return None
 
-    def started(self, job: Job, partition: str, *, rate: int | None, sign: int) -> None:
+    def started(self, job: Job, partition: str, *, outlay: Outlay | None, sign: int) -> None:
         for budget in self._of(job, partition):
-            self.left[budget.key] -= sign * self._cost(job, partition, budget, rate=rate)
+            self.left[budget.key] -= sign * self._cost(job, partition, budget, outlay=outlay)
 
-    def _cost(self, job: Job, partition: str, budget: Budget, *, rate: int | None) -> int:
-        """At that many micro-dollars an hour, where it is known what the job gets."""
-        each = self.rate(job, partition) if rate is None else rate
-        return worst(job, budget, each, now=self.now, over=over_of(self.site, partition))
+    def _cost(self, job: Job, partition: str, budget: Budget, *, outlay: Outlay | None) -> int:
+        """Micro-dollars at worst; `outlay` is given once it is known what the job gets."""
+        known = self.first(job, partition) if outlay is None else outlay
+        return worst(job, budget, known, now=self.now, over=over_of(self.site, partition))
 
     def _of(self, job: Job, partition: str) -> list[Budget]:
         book = self.site.book

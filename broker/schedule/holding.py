@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from accounting.tres import Tres, most_of
 from broker.model.offer import Offer, Ranked
 from broker.model.site import Elastic
+from broker.schedule.budgets import NO_OUTLAY, READY_SECONDS, Outlay
 from broker.schedule.demand import Demand
 from broker.schedule.sorts import Part
 
@@ -22,7 +23,6 @@ def takes_all(ask: Demand) -> bool:
     return ask.whole_node or not sized
 
 
-HOUR = 3600
 Each = Sequence[Tres]
 """What a job holds of each of its nodes."""
 Rungs = tuple[Ranked, ...]
@@ -30,32 +30,34 @@ Rungs = tuple[Ranked, ...]
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a job would hold of an offer's machines, and what they cost it an hour at worst."""
+    """What a job would hold of an offer's machines, and what they cost it at worst."""
 
     each: Each
-    rate: int
+    outlay: Outlay
 
     def __add__(self, other: "Bill") -> "Bill":
-        return Bill((*self.each, *other.each), self.rate + other.rate)
+        one, more = self.outlay, other.outlay
+        outlay = Outlay(one.rate + more.rate, max(one.boot, more.boot), max(one.once, more.once))
+        return Bill((*self.each, *other.each), outlay)
 
 
-NOTHING = Bill((), 0)
+NOTHING = Bill((), NO_OUTLAY)
 
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """So many machines in all for one job, for so many seconds."""
+    """So many machines in all for one job; what bringing its data to a region costs."""
 
     ask: Demand
     elastic: Elastic
     nodes: int
-    seconds: int
+    data: Callable[[str], int]
 
     def bill(self, one: Ranked, nodes: int) -> Bill:
         """Of so many of them that are of this offer, with what comes beside them."""
         each = (self._held(one.offer),) * nodes if takes_all(self.ask) else ()
-        whole = -(-one.expected_micro_usd * HOUR // max(1, self.seconds))
-        return Bill(each, max(whole, one.dearest * nodes))
+        boot = self.elastic.boot_timeout + READY_SECONDS
+        return Bill(each, Outlay(one.dearest * nodes, boot, self.data(one.offer.region)))
 
     def _held(self, offer: Offer) -> Tres:
         tasks = -(-self.ask.tasks // self.nodes)
@@ -83,6 +85,11 @@ def within(
         rungs.append(tuple(part.quote.rungs[place] for place in left))
         most = Bill(
             [most_of(all_of) for all_of in zip(*(bills[n].each for n in left), strict=True)],
-            max(bills[place].rate for place in left),
+            _most(bills[place].outlay for place in left),
         )
     return rungs, most, None
+
+
+def _most(outlays: Iterable[Outlay]) -> Outlay:
+    rates, boots, once = zip(*((one.rate, one.boot, one.once) for one in outlays), strict=True)
+    return Outlay(max(rates), max(boots), max(once))

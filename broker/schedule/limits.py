@@ -27,7 +27,7 @@ from accounting.tres import Tres, sum_of
 from broker.model.job import Job
 from broker.model.site import Site, units
 from broker.model.tally import Charges, Counts, Party, Tally, Used, counts_of, party_of, starting
-from broker.schedule.budgets import Purse
+from broker.schedule.budgets import Outlay, Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose, may_set
 from broker.schedule.priority import Ranks
 from broker.schedule.sums import Family, Key, Known, association_key, known_of
@@ -160,19 +160,19 @@ class Keeper:
         self._about = known_of(site, tally, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
         self._begun: list[tuple[Job, Tres, int, str]] = []
-        self._started: dict[JobId, list[tuple[str, Tres, int | None]]] = {}
-        """Where the pass has started jobs, what they hold, and what that costs an hour."""
+        self._started: dict[JobId, list[tuple[str, Tres, Outlay | None]]] = {}
+        """Where the pass has started jobs, what they hold, and what that costs."""
 
     def reason(
-        self, job: Job, partition: str, each: Sequence[Tres] = (), *, rate: int | None = None
+        self, job: Job, partition: str, each: Sequence[Tres] = (), *, outlay: Outlay | None = None
     ) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does.
 
         `each` is what it would hold of its nodes, once they are found: more than it asks for
-        where it takes them whole. `rate` is what they cost then, in micro-dollars an hour.
+        where it takes them whole. `outlay` is what they cost then.
         """
         limit = self._limit(job, partition, each) or self._below_share(job)
-        return self.purse.reason(job, partition, rate) if limit is None and self.purse else limit
+        return self.purse.reason(job, partition, outlay) if limit is None and self.purse else limit
 
     def pays(self, job: Job, partition: str) -> bool:
         """Whether a budget has to pay for all that the job may cost."""
@@ -235,11 +235,11 @@ class Keeper:
         return tuple(bound for bound in bounds(stands) if bound.row.when in KEEPS_WAITING)
 
     def started(
-        self, job: Job, partition: str, each: Sequence[Tres] = (), *, rate: int | None = None
+        self, job: Job, partition: str, each: Sequence[Tres] = (), *, outlay: Outlay | None = None
     ) -> None:
         """The job, or one task of it, runs there from now and holds so much of its nodes."""
         tres = sum_of(each) if each else job.want
-        begun = partition, tres, rate
+        begun = partition, tres, outlay
         self._started.setdefault(job.id, []).append(begun)
         self._note(job, begun, sign=1)
 
@@ -250,10 +250,10 @@ class Keeper:
         begun.remove(last)
         self._note(job, last, sign=-1)
 
-    def _note(self, job: Job, begun: tuple[str, Tres, int | None], *, sign: int) -> None:
-        partition, tres, rate = begun
+    def _note(self, job: Job, begun: tuple[str, Tres, Outlay | None], *, sign: int) -> None:
+        partition, tres, outlay = begun
         if self.purse is not None:
-            self.purse.started(job, partition, rate=rate, sign=sign)
+            self.purse.started(job, partition, outlay=outlay, sign=sign)
         self._begun.append((job, tres, sign, partition))
 
     def _count(self) -> None:

@@ -12,6 +12,7 @@ from broker.model.offer import Need
 from broker.model.site import Elastic
 from broker.model.spec import UNLIMITED
 from broker.schedule import reserved
+from broker.schedule.budgets import data_cost
 from broker.schedule.demand import expected_seconds, regions
 from broker.schedule.disks import Disks
 from broker.schedule.eligible import Ask, too_many
@@ -229,13 +230,13 @@ class _Pass:
     ) -> Wait | None:
         """On these nodes, unless what it would hold of them is beyond a limit."""
         name, limits = ask.partition.name, self.view.limits
-        each, rate = [share.tres for share in shares], self.pool.rate(shares)
+        each, outlay = [share.tres for share in shares], self.pool.outlay(shares, job)
         if sum_of(each) != job.want or limits.pays(job, name):
-            barred = limits.reason(job, name, each, rate=rate)
+            barred = limits.reason(job, name, each, outlay=outlay)
             if barred is not None:
                 return Wait(barred)
         self.pool.take(shares, job, name)
-        limits.started(job, name, each, rate=rate)
+        limits.started(job, name, each, outlay=outlay)
         self.start.append(Start(job.id, task, name, shares))
         return None
 
@@ -293,12 +294,15 @@ class _Pass:
         if elastic is None or not (takes_all(ask.demand) or limits.pays(job, name)):
             limits.started(job, name)
             return [part.quote.rungs for part in made.parts], ""
-        whole = Purchase(ask.demand, elastic, made.nodes, expected_seconds(job))
+        rates = self.view.site.rates
+        whole = Purchase(
+            ask.demand, elastic, made.nodes, lambda region: data_cost(job, (region,), rates)
+        )
         rungs, most, barred = within(
-            whole, made.parts, lambda one: limits.reason(job, name, one.each, rate=one.rate)
+            whole, made.parts, lambda one: limits.reason(job, name, one.each, outlay=one.outlay)
         )
         if barred is None:
-            limits.started(job, name, most.each, rate=most.rate)
+            limits.started(job, name, most.each, outlay=most.outlay)
         return rungs, barred or ""
 
     def _shape(self, job: Job, ask: Ask) -> Shape:

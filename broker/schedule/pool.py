@@ -8,7 +8,7 @@ from broker.model.job import Job, Share
 from broker.model.node import NodeState
 from broker.model.offer import Need
 from broker.model.site import Elastic
-from broker.schedule.budgets import dearest
+from broker.schedule.budgets import Outlay, data_cost, dearest, regions_of
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
 from broker.schedule.reserved import may_have
@@ -102,9 +102,11 @@ class Pool:
         """Until when whoever takes the room has to be gone."""
         return self.kept.get(one.name, FOREVER)
 
-    def rate(self, shares: Sequence[Share]) -> int:
-        """Micro-dollars an hour of the nodes: who is left alone there pays for all of them."""
-        return sum(dearest(self.rooms[share.node].node) for share in shares)
+    def outlay(self, shares: Sequence[Share], job: Job) -> Outlay:
+        """What the nodes cost at worst: who is left alone there pays for all of them."""
+        nodes = [self.rooms[share.node].node for share in shares]
+        once = data_cost(job, regions_of(nodes[0]), self.view.site.rates)
+        return Outlay(sum(map(dearest, nodes)), once=once)
 
     def take(self, shares: Sequence[Share], job: Job, partition: str) -> None:
         for share in shares:

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,6 +21,7 @@ from broker.model.offer import Machine, Market
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, StepSpec, TaskSpec
 from broker.providers.fake_agent import Fate
+from broker.schedule.budgets import Ahead
 from tests.sim.harness import CATALOG, Chaos, Simulation
 from tests.sim.site import ALICE, BOB, NAMES, NODES, elastic
 from tests.sim.workload import fates
@@ -118,14 +120,22 @@ def test_what_was_spent_never_exceeds_a_budget(
     scope, name = whose
     budget = Budget(scope=scope, name=name, micro_usd=micro_usd, window=Window.TOTAL)
     luck = random.Random(seed)
-    sim = Simulation(site_with(budget), to_the_limit(seed), seed=seed, chaos=chaos)
+    within = partial(is_within, budget)
+    sim = Simulation(site_with(budget), to_the_limit(seed), seed=seed, chaos=chaos, check=within)
     sim.cloud.pool_prices = moving(seed)
     for number in range(25):
         asked = submission(luck, number)
         sim.submit_at(luck.randint(0, SECONDS), asked)
     sim.run(3 * SECONDS)
+
+
+def is_within(budget: Budget, sim: Simulation) -> None:
+    """Neither what was spent nor that with what was promised is beyond it."""
     spent = sum(entry.cost for entry in sim.store.entries.values() if _pays(budget, entry))
-    assert spent <= micro_usd
+    world, now = sim.world, sim.clock.time
+    ahead = Ahead.of(world.site, world.jobs.values(), world.nodes, now=now)
+    assert spent <= budget.micro_usd
+    assert spent + ahead.promised(budget) <= budget.micro_usd
 
 
 def _pays(budget: Budget, entry: Entry) -> bool:

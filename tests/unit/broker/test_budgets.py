@@ -26,8 +26,8 @@ def dollars(usd: float, **more: object) -> Budget:
 
 
 def test_a_job_that_would_break_a_budget_waits_and_others_go_on() -> None:
-    bench = Bench(priced(dollars(10)))
-    short = bench.submit(time_limit=900)  # at worst 9 dollars
+    bench = Bench(priced(dollars(11)))
+    short = bench.submit(time_limit=900)  # at worst 10.50 dollars
     long = bench.submit(time_limit=1800)
     other = bench.submit(BOB, time_limit=1800)
     assert [bench.state(job) for job in (short, long, other)] == [
@@ -39,8 +39,8 @@ def test_a_job_that_would_break_a_budget_waits_and_others_go_on() -> None:
 
 
 def test_what_running_jobs_may_still_cost_is_promised_and_comes_back() -> None:
-    bench = Bench(priced(dollars(10)))
-    first = bench.submit(time_limit=900)  # may come to pay for all of a node: 9.9
+    bench = Bench(priced(dollars(11)))
+    first = bench.submit(time_limit=900)  # may come to pay for all of a node
     second = bench.submit(time_limit=900)
     assert bench.state(second) == "PENDING" or bench.world.jobs[second].shares
     third = bench.submit(time_limit=900)
@@ -71,7 +71,7 @@ def test_a_budget_is_raised_while_a_job_waits_for_it() -> None:
 
 def used_up(running: Running) -> tuple[Bench, int]:
     """A job whose budget is spent while it runs."""
-    bench = Bench(priced(dollars(9.95, action=Action.STOP, running=running)))
+    bench = Bench(priced(dollars(10.5, action=Action.STOP, running=running)))
     job = bench.submit(ALICE, time_limit=900)
     key = f"{bench.world.jobs[job].key}/batch"
     bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
@@ -137,13 +137,26 @@ def test_what_is_about_to_be_bought_is_promised_at_its_dearest_offer() -> None:
     assert node.machine is None
     dearest_ = max(rung.dearest for rung in node.rungs)
     assert dearest_ > min(rung.offer.micro_usd_per_hour for rung in node.rungs)
-    seconds = node.boot_deadline - bench.now + 900 + 90  # type: ignore[operator]
+    seconds = node.boot_deadline - bench.now + 60 + 900 + 90  # type: ignore[operator]
     ahead = Ahead.of(bench.world.site, [bench.world.jobs[job]], bench.world.nodes, now=bench.now)
     assert ahead.promised(dollars(1)) == -(-dearest_ * seconds // 3600)
 
 
+def test_what_ends_in_a_step_is_spent_before_the_next_job_is_paid_for() -> None:
+    bench = Bench(priced(dollars(10)))
+    first, second = bench.submit(time_limit=600), bench.submit(time_limit=600)
+    assert bench.world.jobs[second].reason == REASON
+    key, node = bench.world.jobs[first].key, bench.world.jobs[first].shares[0].node
+    bench.journal(node, {"kind": "started", "key": f"{key}/batch"})
+    bench.step(seconds=400)  # 4 dollars: of what is left a job of ten minutes cannot be paid
+    ended = {"kind": "exited", "key": f"{key}/batch", "code": 0}
+    bench.journal(node, ended, {"kind": "gone", "attempt": key})
+    assert bench.state(first) == "COMPLETED"
+    assert bench.state(second) == "PENDING"
+
+
 def test_a_second_job_waits_while_the_machine_of_the_first_is_bought() -> None:
-    bench = Bench(replace(ELASTIC, book=changed(book(), Change(budgets=(dollars(0.02),)))))
+    bench = Bench(replace(ELASTIC, book=changed(book(), Change(budgets=(dollars(0.06),)))))
     first, second = bench.submit(time_limit=600), bench.submit(time_limit=600)
     assert [bench.state(job) for job in (first, second)] == ["CONFIGURING", "PENDING"]
     assert bench.world.jobs[second].reason == REASON

@@ -9,7 +9,7 @@ from broker.model.offer import BuyPolicy, Market, Need, Offer
 from broker.model.rates import BETWEEN_REGIONS, COUNTED, PUBLISHED, UNITS, Rate
 from broker.optimize.bundled import FORMAT, bundled, catalog_of, packaged
 from broker.optimize.cooldown import Cooldown
-from broker.optimize.costs import hourly, moving, parts
+from broker.optimize.costs import hourly, parts
 from broker.optimize.figures import RegionFigures, refreshed
 from broker.optimize.rank import rank
 from broker.optimize.shelf import shelve
@@ -58,7 +58,7 @@ def test_a_volume_costs_what_its_region_asks(volume: Volume, region: str, month:
 def test_data_is_paid_for_by_the_region_that_sends_it(
     source: str, target: str, gib: int, *, cost: int
 ) -> None:
-    assert moving(gib, source, target, known=PUBLISHED) == cost
+    assert PUBLISHED.moving(gib, source, target) == cost
 
 
 def test_every_rate_has_a_unit_a_day_and_a_source_and_each_of_them_counts_everywhere() -> None:
