@@ -1,7 +1,7 @@
 """What budgets still pay for in one pass: a job that would break one waits."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from accounting.assoc import Book
 from accounting.budget import Action, Budget, ends
@@ -165,6 +165,8 @@ class Purse:
     site: Site
     first: FirstOutlay
     now: int
+    short: dict[JobId, str] = field(default_factory=dict)
+    """Keys of the budgets that did not pay for jobs."""
 
     def binds(self, job: Job, partition: str) -> bool:
         """Whether the job would wait for money."""
@@ -176,6 +178,7 @@ class Purse:
             cost = self._cost(job, partition, budget, outlay=outlay)
             short = cost > self.left[budget.key] or (cost and self.left[budget.key] <= 0)
             if short and budget.action is not Action.WARN:
+                self.short[job.id] = budget.key
                 return REASON
         return None
 

@@ -27,7 +27,7 @@ from accounting.tres import Tres, sum_of
 from broker.model.job import Job
 from broker.model.site import Site, units
 from broker.model.tally import Charges, Counts, Party, Tally, Used, counts_of, party_of, starting
-from broker.schedule.budgets import Outlay, Purse
+from broker.schedule.budgets import REASON, Outlay, Purse
 from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose, may_set
 from broker.schedule.priority import Ranks
 from broker.schedule.sums import Family, Key, Known, association_key, known_of
@@ -173,6 +173,11 @@ class Keeper:
         """
         limit = self._limit(job, partition, each) or self._below_share(job)
         return self.purse.reason(job, partition, outlay) if limit is None and self.purse else limit
+
+    def named(self, job: Job, reason: str) -> str:
+        """Which budget it is, where one keeps the job waiting."""
+        key = self.purse.short.get(job.id) if self.purse and reason == REASON else None
+        return f"the budget of {key} does not pay for it" if key else ""
 
     def pays(self, job: Job, partition: str) -> bool:
         """Whether a budget has to pay for all that the job may cost."""

@@ -190,7 +190,7 @@ class _Pass:
         for ask in asks if beyond is None else asks[1 + asks.index(beyond) :]:
             barred = ask.gate or self.view.limits.reason(job, ask.partition.name)
             if barred is not None:
-                waits = Wait(barred)
+                waits = self._barred(job, barred)
                 continue
             found = self._in_partition(job, task, ask)
             if found is None:
@@ -221,7 +221,7 @@ class _Pass:
         waits = self._purchase(job, task, ask) if buys else self._keep(job, ask)
         if waits is not None and pool.reserved_away(job, ask):
             waits = Wait(reserved.AWAY)
-        if waits is not None:
+        if waits is not None and not waits.own:
             pool.hopeless[kind] = BEHIND if waits is FIRST else waits
         return waits
 
@@ -234,11 +234,15 @@ class _Pass:
         if sum_of(each) != job.want or limits.pays(job, name):
             barred = limits.reason(job, name, each, outlay=outlay)
             if barred is not None:
-                return Wait(barred)
+                return self._barred(job, barred)
         self.pool.take(shares, job, name)
         limits.started(job, name, each, outlay=outlay)
         self.start.append(Start(job.id, task, name, shares))
         return None
+
+    def _barred(self, job: Job, reason: str) -> Wait:
+        """A limit or a budget is in the way."""
+        return Wait(reason, self.view.limits.named(job, reason), own=True)
 
     def _keep(self, job: Job, ask: Ask) -> Wait:
         """Keeps the nodes where the first that waits in the partition will have room."""
@@ -278,7 +282,7 @@ class _Pass:
             return Wait(made.lacking.reason, made.lacking.explain)
         rungs, barred = self._within_limits(job, ask, made)
         if barred:
-            return Wait(barred)
+            return self._barred(job, barred)
         self.pool.names.update(names)
         rider, left = Rider(job.id, task, ask.demand), iter(names)
         batches = tuple(

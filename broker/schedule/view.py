@@ -139,6 +139,8 @@ class Buy:
 class Wait:
     reason: str
     detail: str = ""
+    own: bool = False
+    """Whether it is about whose job it is: others that ask for the same need not wait."""
 
 
 FOR_ROOM = ("Resources", "Priority")

@@ -8,6 +8,7 @@ from accounting.change import Change, changed
 from broker.model import commands as cmd
 from broker.model.offer import BuyPolicy
 from broker.model.site import Elastic, Site
+from broker.model.spec import StepSpec, TaskSpec
 from broker.schedule.budgets import REASON, Ahead
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench
 
@@ -160,3 +161,30 @@ def test_a_second_job_waits_while_the_machine_of_the_first_is_bought() -> None:
     first, second = bench.submit(time_limit=600), bench.submit(time_limit=600)
     assert [bench.state(job) for job in (first, second)] == ["CONFIGURING", "PENDING"]
     assert bench.world.jobs[second].reason == REASON
+
+
+def test_the_budget_that_keeps_a_job_waiting_is_named() -> None:
+    bench = Bench(priced(dollars(100), dollars(1, scope=Scope.QOS, name="normal")))
+    job = bench.world.jobs[bench.submit(time_limit=900)]
+    assert (job.reason, job.detail) == (REASON, "the budget of qos:normal does not pay for it")
+
+
+def test_who_has_money_does_not_wait_behind_who_asks_for_the_same_and_has_none() -> None:
+    closed = replace(ELASTIC.partitions[0], state="DOWN")
+    poor = changed(book(), Change(budgets=(dollars(0.001),)))
+    bench = Bench(replace(ELASTIC, partitions=(closed,), book=poor))
+    jobs = bench.submit(time_limit=600), bench.submit(BOB, time_limit=600)
+    bench.step(cmd.Reconfigure(site=replace(ELASTIC, book=poor), by=ROOT), full=True, seconds=1)
+    assert [bench.state(job) for job in jobs] == ["PENDING", "CONFIGURING"]
+    assert bench.world.jobs[jobs[0]].reason == REASON
+
+
+def test_a_budget_holds_from_the_step_in_which_it_is_set() -> None:
+    bench = Bench(priced())
+    change = Change(budgets=(dollars(1),))
+    basis = bench.world.site.book
+    asked = cmd.ChangeBook(change=change, basis=basis, by=ROOT, action="Set Budget")
+    spec = TaskSpec(name="job", batch=StepSpec(name="batch"), time_limit=900)
+    submitted = cmd.Submit(spec=spec, owner=ALICE, request="r1")
+    _, job = bench.step(asked, submitted)
+    assert bench.world.jobs[job].reason == REASON  # type: ignore[index]
