@@ -2,9 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Container
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from broker.model.errors import Conflict, Denied, Refused, Unknown
 from broker.model.ids import BATCH, StepId
@@ -16,6 +18,8 @@ from gateway.api.job_views import texts_of
 CHUNK = 1 << 16
 LOOK_AGAIN = 0.2
 """Seconds between two looks at a log that is followed."""
+TAIL_SECONDS = 5
+"""A file may be a pipe to which nobody writes, or on a file system that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +33,26 @@ class Part:
 
 def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
     """A file that the service may read for the caller. Raises SpzError where it may not."""
-    job, step = part.job, part.step
-    if caller.uid != job.owner.uid and caller.uid not in desk.site.admins:
-        raise Denied(f"job {job.id} is {job.owner.user}'s")
+    job = part.job
+    _must_be_shown(job, caller, desk.site.admins)
     if os.getuid() != job.owner.uid:
         # Another user's folder may hold a link to what only this service can read.
         raise Refused(
             f"the service does not open files of {job.owner.user}",
             hint="read the file on the submit host: `spz logs` there does",
         )
+    return _path(part)
+
+
+def _must_be_shown(job: Job, caller: Owner, admins: Container[int]) -> None:
+    """Raises Denied."""
+    if caller.uid != job.owner.uid and caller.uid not in admins:
+        raise Denied(f"job {job.id} is {job.owner.user}'s")
+
+
+def _path(part: Part) -> Path:
+    """Where it writes. Raises Unknown, Conflict."""
+    job, step = part.job, part.step
     if step != BATCH and job.step(step) is None:
         raise Unknown(f"job {job.id} has no run {int(step) + 1}")
     paths = texts_of(job, step)
@@ -46,6 +61,29 @@ def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
     if part.rank >= len(paths):
         raise Unknown(f"job {job.id} has no text of a node {part.rank}", hint="0 is the head")
     return Path(paths[part.rank])
+
+
+def tail(part: Part, caller: Owner, admins: Container[int], *, size: int) -> bytes:
+    """The last bytes of it, read with its owner's rights and no others. Blocks.
+
+    Raises Denied for who may not see it, and where the owner cannot read it or this service is
+    somebody else's; Unknown, Conflict.
+    """
+    owner = part.job.owner
+    _must_be_shown(part.job, caller, admins)
+    argv = ["tail", f"--bytes={size}", "--", str(_path(part))]
+    them: dict[str, Any] = {}
+    if os.getuid() != owner.uid:
+        them = {"user": owner.uid, "group": owner.gid, "extra_groups": owner.groups}
+    try:
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(
+            argv, capture_output=True, check=False, cwd="/", timeout=TAIL_SECONDS, **them
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Denied(f"the service does not read files of {owner.user}: {error}") from error
+    if done.returncode and not done.stdout:
+        raise Denied(done.stderr.decode("utf-8", "replace").strip().removeprefix("tail: "))
+    return done.stdout
 
 
 async def text(desk: Desk, part: Part, path: Path, *, follow: bool) -> AsyncIterator[bytes]:

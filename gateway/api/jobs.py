@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -19,7 +19,7 @@ from broker.ports import HistoryQuery, Provider
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
-from gateway.api.job_logs import Part, readable_log, text
+from gateway.api.job_logs import Part, readable_log, tail, text
 from gateway.api.job_views import (
     Json,
     cluster_view,
@@ -45,9 +45,11 @@ from gateway.api.launches import (
 from gateway.api.managed import managed_jobs
 from gateway.api.requests import of_requests
 from gateway.api.why import rungs, why
+from gateway.observe.chronicle import of_job
 
 TERM = 15
 DAY = 86400
+BYTES = "application/octet-stream"
 
 
 def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
@@ -290,6 +292,8 @@ class LogQuery(BaseModel):
     rank: Annotated[int, Field(ge=0)] = 0
     """Of the node whose text it is."""
     follow: bool = False
+    tail: Annotated[int | None, Field(ge=0, le=1 << 20)] = None
+    """So many bytes of its end; absent: all of it."""
 
 
 @of_jobs.get("/jobs")
@@ -337,15 +341,30 @@ async def reasons(request: Request, job_id: int) -> Json:
     }
 
 
+@of_jobs.get("/jobs/{job_id}/events")
+async def history(request: Request, job_id: int) -> Json:
+    """What happened to it, in the words of the log; `told` is what each says beside."""
+    desk = desk_of(request)
+    job = await find_job(desk, job_id)
+    facts = await desk.read(desk.history.events, job.id)
+    told = [(fact, line) for fact in facts if (line := of_job(fact)) is not None]
+    events = [{"at": fact.at, "event": line[0], "told": line[1]} for fact, line in told]
+    return {"job": job.id, "events": events}
+
+
 @of_jobs.get("/jobs/{job_id}/log")
-async def log(
-    request: Request, job_id: int, wanted: Annotated[LogQuery, Query()]
-) -> StreamingResponse:
-    """The text of a run (of the batch script without `run`), followed until it is over."""
+async def log(request: Request, job_id: int, wanted: Annotated[LogQuery, Query()]) -> Response:
+    """The text of a run (of the batch script without `run`), followed until it is over.
+
+    With `tail` only its end, which the service reads with the rights of the job's owner.
+    """
     desk, owner = desk_of(request), await caller(request)
     job = await find_job(desk, job_id)
     step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
     part = Part(job, step, wanted.rank)
+    if wanted.tail is not None:
+        data = await desk.read(tail, part, owner, desk.site.admins, size=wanted.tail)
+        return Response(data, media_type=BYTES)
     path = readable_log(part, caller=owner, desk=desk)
     told = text(desk, part, path, follow=wanted.follow)
-    return StreamingResponse(told, media_type="application/octet-stream")
+    return StreamingResponse(told, media_type=BYTES)

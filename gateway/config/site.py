@@ -15,12 +15,24 @@ from gateway.config.accounts import PrioritySettings
 from gateway.config.aws import AwsSettings
 from gateway.config.book import IdOf, book
 from gateway.config.checks import ALL_NODES
+from gateway.config.service import Ceiling
 
 MINUTE = 60
 ALSO = {"NO_NORMAL_ALL": tuple(f"NO_NORMAL_{one}" for one in ("ASSOC", "PART", "QOS", "TRES"))}
 """Flags of priority that stand for several."""
 PriceOf = Callable[[str], int | None]
 """Micro-dollars an hour of an instance type; None where it is unpriced."""
+
+
+def limits_of(ceiling: Ceiling) -> dict[str, int | None]:
+    """What the whole site never goes beyond: machines, and micro-dollars an hour."""
+    dollars = {
+        "micro_usd_per_hour": ceiling.usd_per_hour,
+        "account_micro_usd_per_hour": ceiling.account_usd_per_hour,
+        "user_micro_usd_per_hour": ceiling.user_usd_per_hour,
+    }
+    known = {name: None if most is None else micro_usd(most) for name, most in dollars.items()}
+    return {"nodes": ceiling.max_nodes, **known}
 
 
 def micro_usd(dollars: Decimal) -> int:

@@ -126,6 +126,12 @@ WARNING: Mapping[type, tuple[str, Told]] = {
 }
 
 
+def of_job(fact: ev.Event) -> tuple[str, Mapping[str, object]] | None:
+    """The event and what it says; None for what an operator would not ask about."""
+    line = {**DEBUG, **INFO}.get(type(fact))
+    return None if line is None else (line[0], line[1](fact))
+
+
 def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event]], None]:
     """Writes what the committed facts of a step say; `verbose` where the log takes debug."""
 

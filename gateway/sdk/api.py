@@ -1,13 +1,20 @@
 """The service for programs, under the names and with the parameters that `sky` has (0.14)."""
 
+import os
 from collections.abc import Sequence
 
 from broker.model.errors import Refused
 from gateway.sdk.asked import RequestId
 from gateway.sdk.background import Background
 from gateway.sdk.client import Json
+from gateway.sdk.pages import enter
 from gateway.sdk.requested import cancel
 from gateway.sdk.sky import home, ignored, service
+
+
+def dashboard(starting_page: str | None = None) -> None:
+    """Opens the pages in a browser, or prints the address. Raises Refused for no page of ours."""
+    print(enter(service(), starting_page or "", os.environ, say=print))
 
 
 def api_info() -> Json:

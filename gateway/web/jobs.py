@@ -1,0 +1,200 @@
+"""Jobs as squeue lists them, and one of them with all that is known of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.model.errors import SpzError
+from gateway.query.dollars import beside
+from gateway.query.listed import Listed, duration, lasted, money
+from gateway.web.asked import Asked, complaints
+from gateway.web.blocks import (
+    Block,
+    Cell,
+    Choice,
+    Entry,
+    Form,
+    Head,
+    Table,
+    below,
+    facts,
+    linked,
+    notes,
+    paged,
+    plain,
+    readable,
+    state,
+    table,
+    text,
+)
+from gateway.web.doors import Json, rows
+from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES
+
+COLUMNS = (
+    *("JobArrayID", "Partition", "Name", "UserName", "Account", "State", "TimeUsed", "TimeLimit"),
+    *("NumNodes", "NumCPUs", "ReasonList", "JobID"),
+)
+"""squeue's; by the last one its page is found."""
+SORTED = {
+    **{"JobArrayID": "i", "Partition": "P", "Name": "j", "UserName": "u", "State": "t"},
+    **{"TimeUsed": "M", "TimeLimit": "l", "NumNodes": "D", "NumCPUs": "C"},
+}
+"""Letters of squeue's --sort."""
+FILTERS = ("user", "states", "partition", "account", "name")
+STEPS = "JobID,JobName,State,ExitCode,Start,End,Elapsed,MaxRSS,AllocTRES,NodeList"
+STATE = COLUMNS.index("State")
+TAIL = 1 << 16
+"""Bytes of a log that are shown."""
+ENDED = "all"
+
+
+async def jobs(asked: Asked) -> Sequence[Block]:
+    """squeue's table, with its filters and its order."""
+    argv = [f"--{name}={asked.given(name)}" for name in FILTERS if asked.given(name)]
+    order = asked.given("sort")
+    argv += [f"--sort={order}"] if order else []
+    found, said = await asked.table("squeue", COLUMNS, *argv)
+    made = [_row(one) for one in found[1:]]
+    shown, pager = paged(made, asked.query)
+    heads = [_head(*pair, asked) for pair in zip(found[0] if found else (), COLUMNS, strict=False)]
+    empty = "No jobs." if not said.code else "Nothing is shown."
+    return [_filters(asked), *complaints(said), Table("Queue", heads[:-1], shown, empty, pager)]
+
+
+def _filters(asked: Asked) -> Form:
+    states = [Choice("", "waiting, running"), Choice(ENDED, "all")]
+    states += [Choice(word, word.lower()) for word, _ in JOB_STATES[:BASE_COUNT]]
+    entries = [
+        Entry("user", "User", asked.given("user")),
+        Entry("states", "States", asked.given("states"), states),
+        Entry("partition", "Partition", asked.given("partition")),
+        Entry("account", "Account", asked.given("account")),
+        Entry("name", "Name", asked.given("name")),
+    ]
+    return Form("Which jobs", "jobs", entries)
+
+
+def _head(text: str, column: str, asked: Asked) -> Head:
+    letter, order = SORTED.get(column, ""), asked.given("sort")
+    if not letter:
+        return Head(text)
+    told = {letter: "ascending", f"-{letter}": "descending"}.get(order, "")
+    turned = f"-{letter}" if order == letter else letter
+    return Head(text, linked(asked.query, sort=turned, page=""), told)
+
+
+def _row(found: list[str]) -> list[Cell]:
+    shown = [Cell(plain(text)) for text in found[:-1]]
+    shown[0] = shown[0]._replace(href=below("jobs", found[-1]))
+    shown[STATE] = state(found[STATE])
+    return shown
+
+
+async def job(asked: Asked) -> Sequence[Block]:
+    """All of one: what it is, why it is where it is, what it did, cost and wrote."""
+    found = await asked.get(f"/v1/jobs/{below(asked.word)}")
+    return await of_job(asked, found)
+
+
+async def of_job(asked: Asked, found: Json) -> list[Block]:
+    """Its blocks; a part that this user may not see says so."""
+    blocks: list[Block] = [_about(asked, found)]
+    parts = (_why, _steps, _attempts, _log, _events, _script, _record)
+    for part in parts:
+        blocks += await part(asked, found)
+    return blocks
+
+
+def _about(asked: Asked, one: Json) -> Block:
+    times = (("Submitted", one["submitted"]), ("Started", one["started"]), ("Ended", one["ended"]))
+    hourly = money(one["micro_usd_per_hour"])
+    return facts(
+        "What it is",
+        [
+            ("Job", one["slurm_id"]),
+            ("State", state(one["state"])),
+            ("Reason", None if one["reason"] == "None" else one["reason"]),
+            ("Name", one["name"]),
+            ("User", one["user"]),
+            ("Account", one["account"]),
+            ("Partition", one["partition"]),
+            ("Cluster", one["cluster"]),
+            ("Nodes", one["node_list"]),
+            ("TRES", one["tres"]),
+            *((name, _moment(asked, at)) for name, at in times),
+            ("Ran for", _ran(one)),
+            ("Recoveries", one["restarts"] or None),
+            ("Cost", money(one["cost_micro_usd"])),
+            ("An hour", hourly and hourly + beside(one["old_price"])),
+        ],
+    )
+
+
+def _moment(asked: Asked, at: int | None) -> str | None:
+    """As Slurm's commands write it for this user."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at + asked.doors.ahead(at), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _ran(one: Json) -> str | None:
+    return lasted(duration(one, one["ended"])) if one["ended"] else None
+
+
+async def _why(asked: Asked, one: Json) -> Sequence[Block]:
+    told = await asked.get(f"/v1/jobs/{one['id']}/why")
+    return [text("Why", "\n".join(told["lines"]))]
+
+
+async def _steps(asked: Asked, one: Json) -> Sequence[Block]:
+    """As sacct has them."""
+    argv = ("-j", str(one["id"]), "-p", f"--delimiter={asked.mark}", f"--format={STEPS}")
+    said = await asked.doors.run("sacct", *argv)
+    found = list(rows(said.out, STEPS.count(",") + 1, asked.mark))
+    made = Listed(found[0] if found else [], [[*row] for row in found[1:]])
+    heads = [text.upper() for text in made.head]
+    return [table("Steps", made._replace(head=heads), empty="It has not run yet.")]
+
+
+async def _attempts(asked: Asked, one: Json) -> Sequence[Block]:
+    """Of a managed job: what each wrote into."""
+    made = [[number, *texts[:1]] for number, texts in enumerate(one["attempts"], 1)]
+    listed = Listed(["ATTEMPT", "LOG"], made)
+    return [table("Attempts", listed, empty="")] if len(made) > 1 else []
+
+
+async def _log(asked: Asked, one: Json) -> Sequence[Block]:
+    runs = [run["id"] for run in one["runs"]][-1:] or [None]
+    try:
+        data = await asked.doors.read(f"/v1/jobs/{one['id']}/log", tail=TAIL, run=runs[0])
+    except SpzError as error:
+        return notes([f"Log: {error.message}"], "quiet")
+    title = f"Log, its last {TAIL >> 10} KiB" if len(data) >= TAIL else "Log"
+    return [text(title, readable(data) or "It has written nothing yet.")]
+
+
+async def _events(asked: Asked, one: Json) -> Sequence[Block]:
+    told = await asked.get(f"/v1/jobs/{one['id']}/events")
+    made = [
+        [_moment(asked, event["at"]), event["event"], _told(event["told"])]
+        for event in told["events"]
+    ]
+    return [
+        table("Events", Listed(["TIME", "EVENT", "DETAIL"], made), empty="Nothing happened yet.")
+    ]
+
+
+def _told(fields: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in fields.items() if value not in (None, ""))
+
+
+async def _script(asked: Asked, one: Json) -> Sequence[Block]:
+    """For its owner and operators: to others scontrol does not write it."""
+    said = await asked.doors.run("scontrol", "write", "batch_script", str(one["id"]), "-")
+    return [] if said.code or not said.out.strip() else [text("Script", said.out)]
+
+
+async def _record(asked: Asked, one: Json) -> Sequence[Block]:
+    """As long as it is in the controller's memory."""
+    said = await asked.doors.run("scontrol", "show", "job", str(one["id"]))
+    return [] if said.code else [text("scontrol show job", said.out)]

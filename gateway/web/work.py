@@ -1,0 +1,82 @@
+"""Clusters and managed jobs, as `spz status` and `spz jobs queue` list them; requests by id."""
+
+from collections.abc import Sequence
+
+from broker.model.errors import Unknown
+from gateway.query.listed import EVERYTHING, USERS, listed
+from gateway.query.managedlist import MANAGED, lines
+from gateway.query.skylists import CLUSTERS, RUNS
+from gateway.web.asked import Asked
+from gateway.web.blocks import Block, Entry, Form, below, facts, state, table
+from gateway.web.jobs import of_job
+
+
+async def clusters(asked: Asked) -> Sequence[Block]:
+    """Those that are open, of everybody."""
+    told, at = await asked.get("/v1/clusters"), await _at(asked)
+    found = told["clusters"]
+    made = listed(CLUSTERS, found, at, also=EVERYTHING)
+    links = [below("clusters", one["job"]) for one in found]
+    return [table("Clusters", made, empty="No clusters.", links=links, query=asked.query)]
+
+
+async def cluster(asked: Asked) -> Sequence[Block]:
+    """One with its runs, and the job that it is. Raises Unknown."""
+    found, at = (await asked.get("/v1/clusters"))["clusters"], await _at(asked)
+    one = next((one for one in found if str(one["job"]) == asked.word), None)
+    if one is None:
+        raise Unknown(f"no cluster is open as job {asked.word}", hint="`spz cost-report` has it")
+    about = listed(CLUSTERS, [one], at, also=EVERYTHING)
+    runs = listed(RUNS, one["runs"], at, also=EVERYTHING)
+    return [
+        table("Cluster", about, empty=""),
+        table("Runs", runs, empty="No runs.", query=asked.query),
+        *await of_job(asked, await asked.get(f"/v1/jobs/{one['job']}")),
+    ]
+
+
+async def managed(asked: Asked) -> Sequence[Block]:
+    """All of them, the newest first; tasks of a pipeline or group behind their whole."""
+    told = await asked.get("/v1/managed", all=True)
+    shown = list(lines(told["jobs"]))
+    made = listed(MANAGED, shown, told["at"], also=EVERYTHING)
+    links = [below("managed", one["root"]) for one in shown]
+    return [table("Managed jobs", made, empty="No managed jobs.", links=links, query=asked.query)]
+
+
+async def managed_job(asked: Asked) -> Sequence[Block]:
+    """One with its tasks, its attempts and what it wrote. Raises Unknown."""
+    told = await asked.get("/v1/managed", all=True)
+    tasks = [one for one in told["jobs"] if str(one["root"]) == asked.word]
+    if not tasks:
+        raise Unknown(f"no managed job {asked.word}", hint="`spz jobs queue -a` lists them")
+    tasks.sort(key=lambda one: int(one["id"]))
+    made = listed(MANAGED, tasks, told["at"], also=frozenset({USERS, *EVERYTHING}))
+    links = [below("jobs", one["id"]) for one in tasks]
+    about = table("Tasks", made, empty="", links=links, query=asked.query)
+    return [about, *(await of_job(asked, tasks[0]) if len(tasks) == 1 else [])]
+
+
+async def _at(asked: Asked) -> int:
+    return int((await asked.get("/v1/health"))["at"])
+
+
+async def requests(asked: Asked) -> Sequence[Block]:
+    """What became of one: `--async` prints its id."""
+    word = asked.given("id")
+    form = Form("A request", "requests", [Entry("id", "Id of the request", word)])
+    if not word:
+        return [form]
+    told = await asked.get(f"/v1/requests/{below(word)}")
+    return [
+        form,
+        facts(
+            f"Request {told['request']}",
+            [
+                ("State", state(told["state"])),
+                ("Cluster", told["cluster"]),
+                ("Run", told["run"]),
+                ("Job", state(told["job"])._replace(href=below("jobs", told["job"]))),
+            ],
+        ),
+    ]
