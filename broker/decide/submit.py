@@ -1,6 +1,6 @@
 """A submission: judged against the site, then a record, or Slurm's refusal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -15,6 +15,7 @@ from broker.model.evolve import evolved, finish
 from broker.model.job import ArrayPlace, ExitCode, HetPlace, Job, JobState, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
+from broker.model.tally import party_of, used_by
 from broker.schedule import priority
 from broker.schedule.demand import demand, expected_seconds
 from broker.schedule.gates import gate
@@ -77,11 +78,14 @@ def _judged(world: World, record: Job, quote: QuoteFor) -> None:
 
 def _heterogeneous(world: World, asked: Submit, first: Job, *, quote: QuoteFor) -> Decision:
     """A record for each component, with ids one after the other; all of them or none."""
-    others = [_record(world, spec, asked.owner, now=first.submitted) for spec in asked.more]
+    records = [first]
+    for spec in asked.more:
+        now = first.submitted
+        records.append(_record(world, spec, asked.owner, now=now, beside=records))
     facts = []
-    for offset, record in enumerate(_apart([first, *others])):
+    for offset, record in enumerate(_apart(records)):
         job_id = JobId(first.id + offset)
-        place = HetPlace(base=first.id, offset=offset, size=1 + len(others))
+        place = HetPlace(base=first.id, offset=offset, size=len(records))
         value = priority.initial(job_id, held=record.spec.hold, asked=record.spec.priority)
         spec = _of_group(record.spec, first.id, offset)
         component = replace(record, id=job_id, het=place, priority=value, spec=spec)
@@ -165,7 +169,10 @@ def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> 
     return rate * seconds // 3600, next((one.old_price for _, one in firsts if one.old_price), "")
 
 
-def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
+def _record(
+    world: World, spec: TaskSpec, owner: Owner, *, now: int, beside: Sequence[Job] = ()
+) -> Job:
+    """As it would come in, beside others of the same submission."""
     site = world.site
     if len(world.jobs) >= site.max_job_count:
         raise Refused("Job limit reached", hint=f"MaxJobCount is {site.max_job_count}")
@@ -187,13 +194,17 @@ def _record(world: World, spec: TaskSpec, owner: Owner, *, now: int) -> Job:
     must_admit(world, record)
     if not known.sampled:
         raise BadOption("acctg-freq", spec.option("acctg-freq") or "", BAD_SAMPLING)
-    _must_be_within_limits(world, record, known.bounds)
+    _must_be_within_limits(world, record, known.bounds, beside=beside)
     return record
 
 
-def _must_be_within_limits(world: World, record: Job, bounds: tuple[Bound, ...]) -> None:
+def _must_be_within_limits(
+    world: World, record: Job, bounds: tuple[Bound, ...], *, beside: Sequence[Job]
+) -> None:
     if bounds:
         known = known_of(world.site, world.tally, world.charges, now=record.submitted)
+        for other in beside:
+            known.add(party_of(other), used_by(other))
         must_be_within(world.site, record, bounds, known=known)
 
 

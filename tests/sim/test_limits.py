@@ -4,6 +4,7 @@ import os
 import random
 from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,23 +15,25 @@ from accounting.limits import Limits
 from broker.model import commands as cmd
 from broker.model.site import Site
 from broker.model.spec import ALL, ArraySpec, Gres, Resources, StepSpec, TaskSpec
-from tests.sim.harness import Simulation
+from tests.sim.harness import CALM, Chaos, Simulation
 from tests.sim.limited import (
     PARTITION_QOS,
     USERS,
-    Reckoning,
     accounts,
     associations,
     grades,
     site_of,
     sites,
 )
+from tests.sim.reckoning import Reckoning
 from tests.sim.site import ALICE, BOB, ROOT
 from tests.sim.workload import fates, meddling
 
 EXAMPLES = int(os.environ.get("SKYPURZA_TEST_EXAMPLES", "3"))
 """How many lives are drawn: more by hand."""
 SECONDS = 1500
+OFTEN_KILLED = Chaos(crash=0.02)
+"""Where use fades, what a start reads of it is rounded to days."""
 SHAPES = (
     Resources(),
     Resources(cpus_per_task=2),
@@ -44,7 +47,20 @@ SHAPES = (
 
 def submission(luck: random.Random, number: int) -> cmd.Submit:
     array = ArraySpec(tasks=tuple(range(luck.randint(2, 4)))) if luck.random() < 0.2 else None
-    spec = TaskSpec(
+    first = _wish(luck, array)
+    more = (_wish(luck).model_copy(update=_same(first)),) if array is None else ()
+    owner, request = luck.choice((ALICE, BOB)), f"r{number}"
+    heterogeneous = more if luck.random() < 0.15 else ()
+    return cmd.Submit(spec=first, more=heterogeneous, owner=owner, request=request)
+
+
+def _same(first: TaskSpec) -> dict[str, object]:
+    """What a heterogeneous job has in common."""
+    return {"account": first.account, "qos": first.qos}
+
+
+def _wish(luck: random.Random, array: ArraySpec | None = None) -> TaskSpec:
+    return TaskSpec(
         name="job",
         batch=StepSpec(name="batch"),
         resources=luck.choice(SHAPES),
@@ -55,7 +71,6 @@ def submission(luck: random.Random, number: int) -> cmd.Submit:
         array=array,
         requeue=True,
     )
-    return cmd.Submit(spec=spec, owner=luck.choice((ALICE, BOB)), request=f"r{number}")
 
 
 @st.composite
@@ -83,6 +98,7 @@ def moving(sim: Simulation, luck: random.Random, times: int) -> None:
         sim.at(luck.randint(0, SECONDS), ask)
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
     max_examples=EXAMPLES,
     phases=[Phase.explicit, Phase.generate],  # to make a life smaller takes longer than to read it
@@ -111,12 +127,13 @@ def test_such_lives_are_full() -> None:
     made = book(lab, own, qos=[few, Qos(name=PARTITION_QOS)], enforce=["limits", "qos"])
     found = life(site_of(made), 1, [])
     assert found.begun > 20
-    assert {"QOSMaxJobsPerUserLimit", "QOSGrpNodeLimit"} & found.reasons
+    assert {"QOSMaxJobsPerUserLimit", "QOSGrpNodeLimit"} & set(found.reasons)
 
 
 def life(site: Site, seed: int, later: list[tuple[int, Change]]) -> Reckoning:
     luck, reckoning = random.Random(seed), Reckoning()
-    sim = Simulation(site, fates(seed), seed=seed, check=reckoning)
+    chaos = CALM if site.ranking.half_life else OFTEN_KILLED
+    sim = Simulation(site, fates(seed), seed=seed, chaos=chaos, check=reckoning)
     for number in range(30):
         asked = submission(luck, number)
         sim.submit_at(luck.randint(0, SECONDS), asked)

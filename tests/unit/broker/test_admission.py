@@ -145,6 +145,18 @@ def test_a_submission_over_a_limit_is_refused_by_its_name(
     assert refused.value.message.startswith("Job violates accounting/QOS policy")
 
 
+def test_every_component_counts_as_a_submitted_job() -> None:
+    bench = Bench(with_limits(qos=Limits(max_submit_jobs=2)))
+    component = TaskSpec(name="het", batch=StepSpec(name="batch"))
+    for number, (more, taken) in enumerate([(2, False), (1, True)]):
+        asked = cmd.Submit(
+            spec=component, more=(component,) * more, owner=ALICE, request=f"het{number}"
+        )
+        (reply,) = bench.step(asked)
+        assert isinstance(reply, OverLimit) is not taken
+    assert len(bench.world.jobs) == 2
+
+
 def test_every_task_of_an_array_counts_as_a_submitted_job() -> None:
     bench = Bench(with_limits(qos=Limits(max_submit_jobs=3)))
     with pytest.raises(OverLimit):

@@ -9,6 +9,7 @@ from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
 from accounting.order import Ranking
 from broker.model.site import Site
+from broker.schedule.sums import Family, known_of
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, Bench
 
 LAB = AccountName("lab")
@@ -101,3 +102,35 @@ def test_others_overtake_a_job_that_may_not_reserve(grade: Qos, state: str) -> N
     small = bench.submit(BOB, time_limit=7200)
     bench.step(full=True, seconds=1)
     assert bench.state(small) == state
+
+
+FACTORS = (
+    # the QOS's factor and flags, the half-life, what 100 seconds of two cpus count while they run
+    # and then after 100 seconds more
+    (1.0, (), 0, 200, 200),
+    (0.5, (), 0, 100, 100),
+    (0.0, (), 0, 0, 0),
+    (1.0, (), 100, 144, 72),
+    (2.0, (), 100, 288, 144),
+    (2.0, ("NoDecay",), 100, 400, 400),
+)
+
+
+@pytest.mark.parametrize(("factor", "flags", "half_life", "first", "later"), FACTORS)
+def test_running_use_counts_as_it_will_when_it_is_past(
+    factor: float, flags: tuple[str, ...], half_life: int, first: int, later: int
+) -> None:
+    grade = Qos(name="normal", usage_factor=factor, flags=frozenset(flags))
+    bench = Bench(site(qos=grade, ranking=Ranking(half_life=half_life)))
+    job = running(bench)
+    bench.step(seconds=100)
+    assert used(bench) == pytest.approx(first, rel=0.01)
+    bench.run(job)
+    assert used(bench) == pytest.approx(first, rel=0.01)
+    bench.step(seconds=100)
+    assert used(bench) == pytest.approx(later, rel=0.01)
+
+
+def used(bench: Bench) -> float:
+    known = known_of(bench.world.site, bench.world.tally, bench.world.charges, now=bench.now)
+    return known.charged(Family.QOS, ("normal",)).get("cpu", 0.0)

@@ -2,7 +2,9 @@
 
 # ruff: noqa: E501 - rows and drawn things stay on one line
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ from broker.model.job import Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, TaskSpec
 from broker.model.tally import Charge, Party
-from broker.schedule.limit_rows import When
+from broker.schedule.limit_rows import ROWS, When
 from broker.schedule.limits import (
     Keeper,
     asking,
@@ -173,3 +175,32 @@ def test_limits_are_looked_at_in_slurms_order(when: str, levels: str, order: str
         broken = f"{told.row.limit}{'=' if tres else ''}{tres}"
         assert broken == words[0].rpartition(":")[2]
         del words[0]
+
+
+def test_reasons_are_those_that_are_recorded_for_each_limit(shared: Path) -> None:
+    with (shared / "slurm" / "qos_assoc_limits.csv").open(newline="") as table:
+        rows = [row for row in csv.DictReader(table) if _served(row["limit"])]
+    assert len(rows) > 25
+    for row in rows:
+        name, tres = _served(row["limit"]).split(" ")
+        for where, reason in (("qos", row["qos_reason"]), ("assoc", row["assoc_reason"])):
+            ours = {getattr(r, where) for r in ROWS if (r.limit, r.tres or "") == (name, tres)}
+            assert not reason or reason in ours, row
+
+
+SPELLED = {
+    "MaxWall": "max_wall", "MaxTRESMins": "max_tres_mins_per_job", "MaxTRES": "max_tres_per_job",
+    "MinTRES": "min_tres_per_job", "GrpTRESMins": "grp_tres_mins", "GrpTRES": "grp_tres",
+    "GrpTRESRunMins": "grp_tres_run_mins", "MaxTRESPerNode": "max_tres_per_node",
+    "MaxTRESPerUser": "max_tres_per_user", "MaxTRESPerAccount": "max_tres_per_account",
+    "MaxJobs": "max_jobs", "MaxSubmitJobs": "max_submit_jobs", "GrpJobs": "grp_jobs",
+    "GrpSubmitJobs": "grp_submit_jobs", "GrpWall": "grp_wall",
+    "MaxJobsPerAccount": "max_jobs_per_account",
+    "MaxSubmitJobsPerAccount": "max_submit_jobs_per_account",
+}  # fmt: skip
+
+
+def _served(limit: str) -> str:
+    """The row's field and TRES, as `GrpTRES=cpu` or `MaxJobs (MaxJobsPerUser)` names them."""
+    word, _, tres = limit.partition(" ")[0].partition("=")
+    return f"{SPELLED[word]} {tres}" if word in SPELLED and "license" not in tres else ""
