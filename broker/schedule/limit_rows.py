@@ -161,7 +161,8 @@ def _spent_wall(past: Past, ask: Asking, _: str) -> int:
 
 USER, ACCOUNT, GROUP = Whose
 SUBMIT, ACCRUE, START, NODES, HELD = When
-TRES = ("cpu", "mem", "node", "billing", "gres/gpu")
+GPUS = "gres/gpu"
+TRES = ("cpu", "mem", "node", "billing", GPUS)
 """In Slurm's order."""
 
 # limit, whose, reasons where a QOS and where an association sets it; `*` in the order of TRES

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accounting.assoc import (
     Account,
@@ -22,13 +22,13 @@ from accounting.assoc import (
     standing,
 )
 from accounting.ids import AccountName, JobId, UserName
-from accounting.limits import NO_LIMITS
-from accounting.tres import Tres, sum_of
+from accounting.limits import NO_LIMITS, OF_TRES, Limits
+from accounting.tres import GRES, Tres, sum_of
 from broker.model.job import Job
 from broker.model.site import Site, units
 from broker.model.tally import Charges, Counts, Party, Tally, Used, counts_of, party_of, starting
 from broker.schedule.budgets import REASON, Outlay, Purse
-from broker.schedule.limit_rows import ROWS, Asking, Past, Row, When, Whose, may_set
+from broker.schedule.limit_rows import GPUS, ROWS, Asking, Past, Row, When, Whose, may_set
 from broker.schedule.priority import Ranks
 from broker.schedule.sums import Family, Key, Known, association_key, known_of
 
@@ -63,11 +63,26 @@ def bounds(stands: Standing) -> tuple[Bound, ...]:
     if all(level.limits == NO_LIMITS for level in stands.levels):
         return ()
     levels = [o for o in stands.levels if o.limits != NO_LIMITS or o.kind is LevelKind.USER]
-    every = (_bound(row, level, stands) for rows in BY_TIME for level in levels for row in rows)
+    further = sorted({name for one in levels for name in _gres_of(one.limits)} - {GPUS})
+    by_time = [list(_with_gres(rows, further)) for rows in BY_TIME] if further else BY_TIME
+    every = (_bound(row, level, stands) for rows in by_time for level in levels for row in rows)
     return tuple(bound for bound in every if bound is not None)
 
 
 BY_TIME = [[row for row in ROWS if row.when is when] for when in When]
+
+
+def _gres_of(limits: Limits) -> Iterator[str]:
+    """Generic resources that are limited, those of one type too: `gres/gpu:a10g`."""
+    return (tres for name in OF_TRES for tres in getattr(limits, name) if tres.startswith(GRES))
+
+
+def _with_gres(rows: Iterable[Row], further: Sequence[str]) -> Iterator[Row]:
+    """The rows of GPUs stand for all generic resources: Slurm's reasons do not tell which."""
+    for row in rows:
+        yield row
+        if row.tres == GPUS:
+            yield from (replace(row, tres=name) for name in further)
 
 
 def _bound(row: Row, level: Level, stands: Standing) -> Bound | None:

@@ -11,7 +11,7 @@ import pytest
 from accounting.assoc import ROOT, Account, Association, Qos, book
 from accounting.ids import AccountName, JobId, UserName
 from accounting.limits import Limits
-from accounting.tres import Tres
+from accounting.tres import Tres, gres_counts
 from broker.model.job import Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, TaskSpec
@@ -42,7 +42,7 @@ def job_of(account: str, *, cpus: int, gpus: int, minutes: int) -> Job:
         partitions=("own",),
         submitted=NOW,
         time_limit=minutes * 60,
-        want=Tres(cpus, cpus, 1, (("gpu", gpus),) if gpus else ()),
+        want=Tres(cpus, cpus, 1, gres_counts({"gpu:a10g": gpus})),
     )
 
 
@@ -94,6 +94,10 @@ NAMES = (
     ({"qos": Limits(max_wall=600), "user": Limits(max_wall=60)}, None),
     ({"qos": Limits(grp_tres={"cpu": 1}), "account": Limits(max_wall=60)}, "AssocMaxWallDurationPerJobLimit"),
     ({"user": Limits(grp_tres={"cpu": 1}), "account": Limits(grp_jobs=0)}, "AssocGrpJobsLimit"),
+    ({"account": Limits(grp_tres={"gres/gpu:a10g": 0})}, "AssocGrpGRES"),
+    ({"account": Limits(grp_tres={"gres/gpu:t4": 0})}, None),
+    ({"user": Limits(max_tres_mins_per_job={"gres/gpu:a10g": 4})}, "AssocMaxGRESMinutesPerJob"),
+    ({"qos": Limits(max_tres_per_user={"gres/gpu:a10g": 0}), "account": Limits(grp_tres={"gres/gpu": 0})}, "QOSMaxGRESPerUser"),
 )  # fmt: skip
 
 
