@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from accounting.ids import JobId
+from broker.decide.estimating import cost_of
 from broker.decide.possible import must_start_somewhere
 from broker.decide.reading import reading_of
 from broker.decide.reserved import must_admit, possible_here, within_reservation
@@ -13,14 +14,12 @@ from broker.model.commands import StartEstimate, Submit, TestSubmit
 from broker.model.errors import BadOption, OverLimit, Refused
 from broker.model.evolve import evolved, finish
 from broker.model.job import ArrayPlace, ExitCode, HetPlace, Job, JobState, Owner
-from broker.model.site import Partition, Site
+from broker.model.site import Site
 from broker.model.spec import UNLIMITED, DependencyKind, Limit, TaskSpec
 from broker.model.tally import party_of, used_by
 from broker.schedule import priority
-from broker.schedule.demand import demand, expected_seconds
 from broker.schedule.gates import gate
 from broker.schedule.limits import Bound, asking, first_broken
-from broker.schedule.shapes import shape
 from broker.schedule.sums import Known, known_of
 from broker.world import World
 from sbatch_shim.grammar.hostlist import sorted_names
@@ -141,32 +140,18 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
     record = _record(world, asked.spec, asked.owner, now=now)
     site, bound = within_reservation(world, record)
     partition, nodes = must_start_somewhere(site, bound, quote)
-    cost, old = _at_most(record, partition, quote, site=site)
+    cost = cost_of(record, partition, quote, site=site)
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
         cpus=record.want.cpu,
         nodes=nodes,
         partition=partition.name,
-        micro_usd=cost,
-        old_price=old,
+        micro_usd=cost.now,
+        most_micro_usd=cost.most,
+        old_price=cost.old_price,
     )
     return Decision(reply=estimate)
-
-
-def _at_most(job: Job, partition: Partition, quote: QuoteFor, *, site: Site) -> tuple[int, str]:
-    """Micro-dollars until its limit (an hour without one) on the best offer, or own nodes.
-
-    And what is to be said of the offer's price if it is old.
-    """
-    ask, seconds = demand(job.spec, partition), expected_seconds(job)
-    elastic = partition.elastic
-    if elastic is None:
-        return site.dearest(partition) * ask.min_nodes * seconds // 3600, ""
-    parts = shape(job, ask, lambda need: quote(need, elastic)).parts
-    firsts = [(part.nodes, first) for part in parts if (first := part.quote.first)]
-    rate = sum(nodes * first.offer.micro_usd_per_hour for nodes, first in firsts)
-    return rate * seconds // 3600, next((one.old_price for _, one in firsts if one.old_price), "")
 
 
 def _record(

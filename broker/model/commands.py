@@ -59,7 +59,9 @@ class StartEstimate:
     nodes: str
     partition: str
     micro_usd: int = 0
-    """What it costs at most, until its time limit."""
+    """What it costs until its time limit at the prices of now."""
+    most_micro_usd: int = 0
+    """What it may come to until it is ended, as budgets count it."""
     old_price: str = ""
     """What is to be said of the price that this is reckoned with, if it is old."""
 

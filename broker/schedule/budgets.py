@@ -34,6 +34,10 @@ class Outlay:
     once: int = 0
     """For its data on its way."""
 
+    def for_seconds(self, seconds: int) -> int:
+        """Micro-dollars for a job that runs for so long."""
+        return -(-self.rate * (seconds + self.boot) // HOUR) + self.once
+
 
 NO_OUTLAY = Outlay()
 FirstOutlay = Callable[[Job, str], Outlay]
@@ -74,8 +78,7 @@ def _price(node: Node) -> int:
 
 def worst(job: Job, budget: Budget, outlay: Outlay, *, now: int, over: int) -> int:
     """Micro-dollars until the job's end at the latest."""
-    seconds = seconds_left(job, budget, now=now, over=over) + outlay.boot
-    return -(-outlay.rate * seconds // HOUR) + outlay.once
+    return outlay.for_seconds(seconds_left(job, budget, now=now, over=over))
 
 
 def data_cost(job: Job, regions: Iterable[str], rates: Rates) -> int:

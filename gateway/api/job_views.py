@@ -230,6 +230,7 @@ def offer_view(ranked: Ranked) -> Json:
         "mem_mib": offer.mem_mib,
         "gpus": ", ".join(gpus) or None,
         "micro_usd_per_hour": offer.micro_usd_per_hour,
+        "most_micro_usd_per_hour": ranked.dearest,
         "as_of": offer.as_of or None,
         "old_price": ranked.old_price or None,
         "expected_micro_usd": ranked.expected_micro_usd,

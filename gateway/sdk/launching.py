@@ -122,7 +122,8 @@ def plan_text(plan: Json) -> str:
         f"Considered for cluster {plan['cluster']} ({nodes} node{'s' if nodes > 1 else ''}), "
         f"the best first:\n{show.candidates(offers, nodes)}\n"
         f"{first['instance_type']} at {price} an hour{each}: {first['reason']}; "
-        f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour"
+        f"about ${first['expected_micro_usd'] / 1_000_000:.2f} for a run of an hour, "
+        f"{usd(nodes * first['most_micro_usd_per_hour'])} an hour at most, as budgets count"
         f"{_beside(first['notes'])}."
     )
 

@@ -1,6 +1,7 @@
 """Accounts changed by sacctmgr as a process, against a running service that is started again."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -112,13 +113,16 @@ def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Ser
     said(limited, "-i", "add", "user", user, "account=lab")
     assert "account:lab" in spz(limited, "budget", "set", "account:lab", "0.001").out
     estimate = limited.run("sbatch", "--test-only", "-p", "ec2", "-t", "60", "--wrap", "true").err
-    assert "sbatch: it costs $0." in estimate
+    assert re.search(r"sbatch: it costs \$0\.\d+ until its limit.*, \$0\.\d+ at most", estimate)
     job = limited.wrap("true", "-p", "ec2", "-t", "60")
     reason = ["squeue", "-h", "-o", "%r", "-j", str(job)]
     until(lambda: limited.run(*reason).out == "AssocBudgetLimit\n", "that it waits for the budget")
     limited.kill()
     limited.start()
     until(lambda: limited.run(*reason).out == "AssocBudgetLimit\n", "that it waits still")
+    names_it = "the budget of account:lab does not pay for it"
+    assert names_it in spz(limited, "why", str(job)).out
+    assert names_it in limited.run("scontrol", "show", "job", str(job)).out
     spz(limited, "budget", "set", "account:lab", "100", "--window", "day", "--zone", "Asia/Tokyo")
     limited.wait(job, "COMPLETED")
     (shown,) = spz(limited, "budget", "show").out.splitlines()[1:]
@@ -127,6 +131,24 @@ def test_a_budget_that_is_set_keeps_jobs_waiting_until_it_is_raised(limited: Ser
     named = ("scope", "name", "micro_usd", "window", "zone", "action", "standing")
     wanted = ["account", "lab", 100_000_000, "day", "Asia/Tokyo", "hold", "ok"]
     assert [told[key] for key in named] == wanted
+
+
+def test_what_a_used_up_budget_does_to_running_jobs_is_done_after_a_kill_too(
+    limited: Service,
+) -> None:
+    said(limited, "-i", "add", "account", "lab")
+    said(limited, "-i", "add", "user", limited.user.name, "account=lab")
+    job = limited.wrap("sleep 600", "-p", "ec2", "-t", "60")
+    limited.wait(job, "RUNNING")
+    stop = ("budget", "set", f"user:{limited.user.name}", "0", "--action", "stop", "--running")
+    assert "stop" in spz(limited, *stop, "never").out
+    limited.kill()
+    limited.start()
+    assert limited.state(job) == "RUNNING"
+    assert "stop (now)" in spz(limited, *stop, "now").out
+    limited.kill()
+    limited.start()
+    limited.wait(job, "CANCELLED")
 
 
 def test_what_is_young_stays_and_use_is_reset_by_commands_as_processes(

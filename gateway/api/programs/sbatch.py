@@ -123,9 +123,9 @@ async def _owner(desk: Desk, call: Call, said: Submission) -> Owner:
 
 def _estimated(estimate: StartEstimate, zone: Zone) -> str:
     """Slurm's line, and what it costs where that is anything."""
-    cost = usd(estimate.micro_usd)
-    old = beside(estimate.old_price)
-    money = f"sbatch: it costs {cost} at most{old}\n" if estimate.micro_usd else ""
+    cost, most = usd(estimate.micro_usd), usd(estimate.most_micro_usd)
+    told = f"{cost} until its limit{beside(estimate.old_price)}, {most} at most, as budgets count"
+    money = f"sbatch: it costs {told}\n" if estimate.micro_usd else ""
     return (
         f"sbatch: Job {estimate.job} to start at {show_instant(estimate.start, zone)} using "
         f"{estimate.cpus} processors on nodes {estimate.nodes} "

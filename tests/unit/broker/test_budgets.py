@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from accounting.assoc import Book, book
 from accounting.budget import Action, Budget, Running, Scope, Window
 from accounting.change import Change, changed
 from broker.model import commands as cmd
 from broker.model.offer import BuyPolicy
 from broker.model.site import Elastic, Site
-from broker.model.spec import StepSpec, TaskSpec
+from broker.model.spec import Resources, StepSpec, TaskSpec
 from broker.schedule.budgets import REASON, Ahead
 from tests.unit.broker.test_engine import ALICE, BOB, DECLARED, ELASTIC, ROOT, Bench
 
@@ -188,3 +190,21 @@ def test_a_budget_holds_from_the_step_in_which_it_is_set() -> None:
     submitted = cmd.Submit(spec=spec, owner=ALICE, request="r1")
     _, job = bench.step(asked, submitted)
     assert bench.world.jobs[job].reason == REASON  # type: ignore[index]
+
+
+MOVED = Resources(data_gib=10, data_region="eu-west-1")
+
+
+@pytest.mark.parametrize("site", [ELASTIC, priced()])
+@pytest.mark.parametrize("resources", [Resources(), Resources(exclusive=True), MOVED])
+def test_what_a_test_tells_at_most_is_what_a_budget_promises(
+    site: Site, resources: Resources
+) -> None:
+    bench = Bench(site)
+    batch = StepSpec(name="batch")
+    spec = TaskSpec(name="job", batch=batch, time_limit=900, resources=resources)
+    (told,) = bench.step(cmd.TestSubmit(spec=spec, owner=ALICE))
+    assert isinstance(told, cmd.StartEstimate)
+    job = bench.world.jobs[bench.submit(time_limit=900, resources=resources)]
+    ahead = Ahead.of(bench.world.site, [job], bench.world.nodes, now=bench.now)
+    assert told.most_micro_usd == ahead.promised(dollars(1000)) > told.micro_usd > 0

@@ -323,6 +323,7 @@ OFFER = {
     "gpus": "a10g:1",
     "micro_usd_per_hour": 1_006_000,
     "expected_micro_usd": 1_039_534,
+    "most_micro_usd_per_hour": 1_100_000,
     "reason": "least expected cost",
     "old_price": "price of 2025-04-04, 604 days old: `spz catalog refresh`",
     "notes": ["price of 2025-04-04, 604 days old: `spz catalog refresh`"],
@@ -367,7 +368,7 @@ def test_a_launch_shows_what_it_would_buy_and_asks_first(tmp_path: Path) -> None
         in text
     )
     assert "AWS (us-east-1/use1-az1)  g5.xlarge[spot]  4      16       a10g:1  1.006     ✔" in text
-    assert "about $1.04 for a run of an hour" in text
+    assert "about $1.04 for a run of an hour, $1.100 an hour at most, as budgets count" in text
     assert said == ["note: x: ignored"]
     assert asked == ["Launch dev?"]
     assert [body.get("dry_run") for _, body in service.posted] == [True]
