@@ -13,6 +13,7 @@ from broker.decide.booking import with_changes
 from broker.decide.budgeting import Budgets
 from broker.decide.dispatch import decide
 from broker.decide.gang import shared_fate
+from broker.decide.instants import happened
 from broker.decide.overrunning import Overrunning
 from broker.decide.passing import (
     configured_nodes,
@@ -321,7 +322,7 @@ class Engine:
             self.market.taken_back(node.machine, now)
         self.world.next_job_id = max(self.world.next_job_id, 1 + told_of(message.records))
         for record in message.records:
-            at = min(now, int(float(str(record.get("at", now)))))
+            at = happened(self.world, record, now)
             self._apply_each(journal_record(self.world, record, node=node.name, now=at), now)
         place = message.position
         if place != message.start:
