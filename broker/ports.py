@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from accounting.ids import JobId
@@ -320,6 +320,19 @@ class Opens(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Push:
+    """Where a node's agent posts its journal over HTTPS, and by what each knows the other."""
+
+    url: str
+    pin: str
+    """SHA-256 of the service's certificate, in hexadecimal; empty where `ca` says who may be it."""
+    ca: str
+    """Certificates of authorities, as PEM."""
+    token: str = field(repr=False)
+    """Signed for this launch of the node, and good for its reports alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a node's agent lives: the way there, its folder, the Python to run it with."""
 
@@ -331,6 +344,8 @@ class Place:
     shared: bool = True
     """Whether the node sees the login node's own files; else they are brought and fetched."""
 
+    push: Push | None = None
+    """Where its agent posts its journal; None: that is read over the channel alone."""
     stream: Callable[[Sequence[str]], list[str] | None] = lambda argv: None
     """A command of this host that runs another there, with its streams; None where there is no
     quicker way than the channel."""

@@ -13,13 +13,14 @@ from broker.model import effects as ef
 from broker.model.errors import Refused, SpzError
 from broker.model.ids import NodeName, step_key
 from broker.model.node import Node
-from broker.model.reports import Journal, Report, StepRefused
+from broker.model.reports import Booted, Journal, Report, StepRefused
 from broker.ports import EndSeen, Files, Provider, Reach, Volumes
 from broker.provision import power
 from broker.provision.failover import launch
 from broker.provision.reconcile import terminate
 from broker.run import disks, steps
 from broker.run.bootstrap import prepare
+from broker.run.pushed import Pushes
 from broker.run.steps import Orders
 
 THREADS = 32
@@ -52,6 +53,8 @@ class Outside:
     """None: every node shares the login node's, and nothing else travels."""
     volumes: Mapping[str, Volumes] = field(default_factory=dict)
     """By provider."""
+    pushes: Pushes = field(default_factory=Pushes)
+    """What agents posted; nothing where none does."""
 
 
 def perform(effect: ef.Effect, outside: Outside) -> Report | None:
@@ -69,7 +72,7 @@ def perform(effect: ef.Effect, outside: Outside) -> Report | None:
         case ef.StartMachine():
             return power.start(effect, outside.providers)
         case ef.Prepare():
-            return prepare(effect.node, outside.reach, outside.providers.values())
+            return _prepare(effect, outside)
         case ef.MakeVolume() | ef.DropVolume() | ef.AttachVolume() | ef.DetachVolume():
             return _perform_on_volume(effect, outside)
         case _:
@@ -108,6 +111,14 @@ def _perform_on_node(effect: ef.OnNode, outside: Outside) -> Report | None:
             return _follow(effect, outside)
 
 
+def _prepare(effect: ef.Prepare, outside: Outside) -> Report | None:
+    """An agent that was told where to post is given a moment for it."""
+    found = prepare(effect.node, outside.reach, outside.providers.values())
+    if isinstance(found, Booted) and outside.reach.place(effect.node).push is not None:
+        outside.pushes.expect(effect.node)
+    return found
+
+
 def _start(effect: ef.StartStep, outside: Outside) -> Report:
     """What the node does not have of the job's files is brought first."""
     job, node = effect.job, effect.node
@@ -124,7 +135,7 @@ def _start(effect: ef.StartStep, outside: Outside) -> Report:
 
 def _follow(effect: ef.Follow, outside: Outside) -> Report | None:
     """An end is told of once its results are here: until then the journal is read again."""
-    found, node = steps.follow(effect, outside.reach), effect.node
+    found, node = steps.follow(effect, outside.reach, outside.pushes), effect.node
     place = outside.reach.place(node)
     if outside.files is None:
         return found

@@ -69,13 +69,20 @@ class Cloud:
     """When what is done now and then is due again, in monotonic seconds."""
 
     def attended(
-        self, report: Callable[[Report], None], wake: Callable[[NodeName], None]
+        self,
+        report: Callable[[Report], None],
+        wake: Callable[[NodeName], None],
+        *,
+        posts: Callable[[Node], bool],
     ) -> Callable[[], None]:
-        """What is to be called now and then; from now on the end of a connection wakes its node."""
-        self.reach.connections.ended = partial(self._lost_touch, wake)
-        return partial(self.tidy, report)
+        """What is to be called now and then; from now on the end of a connection wakes its node.
 
-    def tidy(self, report: Callable[[Report], None]) -> None:
+        Who `posts` is answered, and so need not be spoken to.
+        """
+        self.reach.connections.ended = partial(self._lost_touch, wake)
+        return partial(self.tidy, report, posts)
+
+    def tidy(self, report: Callable[[Report], None], posts: Callable[[Node], bool]) -> None:
         """Called now and then: lets go of leftovers, speaks to idle machines, reads notices."""
         if self._due("leftovers", LEFTOVER_SECONDS):
             for one in self.provider.sweep():
@@ -87,7 +94,7 @@ class Cloud:
             self.quotas.read(self.regions())
         if self.lease and self._due("lease", self.lease / 4):
             for node in self.nodes().values():
-                if node.state is NodeState.UP and not node.declared:
+                if node.state is NodeState.UP and not node.declared and not posts(node):
                     self._speak(node)
         self._pass_on(report)
 

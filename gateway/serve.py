@@ -12,17 +12,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
 import uvicorn
+from uvicorn.server import ServerState
 
 from broker.model.errors import Refused
 from gateway.api.back import Ways
 from gateway.api.crowd import crowd
 from gateway.api.knock import knocking
+from gateway.api.push import NodeProtocol
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.observe.processes import lives
@@ -39,6 +42,11 @@ LOCK_PATIENCE = 3.0
 ALIVE_PATIENCE = 0.5
 """Seconds: one that was just told to end may not know it yet."""
 LOCK_PAUSE = 0.02
+HANDSHAKE_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 75
+"""Nodes that have nothing to tell say so every ten."""
+MOST_NODES = 4096
+"""Connections of nodes at a time."""
 COLLECTED = (50_000, 20, 20)
 """How many new objects are looked at for cycles at a time, how many such lots before older ones.
 
@@ -139,17 +147,70 @@ def listen(path: Path) -> socket.socket:
     return made
 
 
-class Server(uvicorn.Server):
-    """Uvicorn's, which also serves those who come by ways back."""
+@dataclass(frozen=True, slots=True)
+class NodesListener:
+    """The TLS listener for what nodes post: an application and connections of its own."""
 
-    def __init__(self, config: uvicorn.Config, ways: Ways | None) -> None:
+    config: uvicorn.Config
+    socket: socket.socket
+    state: ServerState = field(default_factory=ServerState)
+
+    async def begin(self) -> asyncio.Server:
+        """Raises nothing that its making would not have raised."""
+        make = partial(NodeProtocol, config=self.config, server_state=self.state, app_state={})
+        return await asyncio.get_running_loop().create_server(
+            make, sock=self.socket, ssl=self.config.ssl, ssl_handshake_timeout=HANDSHAKE_SECONDS
+        )
+
+
+def nodes_listener(service: Service, config: Config) -> NodesListener | None:
+    """None where no node may post. Raises Refused where the address is taken."""
+    shown, told = service.hearing, config.push
+    if shown is None or service.push_door is None:
+        return None
+    made = uvicorn.Config(
+        service.push_door,
+        http=NodeProtocol,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        ssl_certfile=shown.certificate,
+        ssl_keyfile=shown.key,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        limit_concurrency=MOST_NODES,
+    )
+    made.load()
+    family = socket.AF_INET6 if ":" in told.host else socket.AF_INET
+    try:
+        return NodesListener(
+            made, socket.create_server((told.host, told.port), family=family, backlog=BACKLOG)
+        )
+    except OSError as error:
+        raise Refused(
+            f"push: cannot listen on {told.host} port {told.port}: {error.strerror or error}",
+            hint="another push.host or push.port",
+        ) from error
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's, which also serves those who come by ways back, and nodes that post."""
+
+    def __init__(
+        self, config: uvicorn.Config, ways: Ways | None, nodes: NodesListener | None
+    ) -> None:
         super().__init__(config)
         self.ways = ways
+        self.nodes = nodes
         self.guests: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As Uvicorn's, then the ways are opened."""
         await super().startup(sockets)
+        if self.nodes is not None:
+            self.servers.append(await self.nodes.begin())
         if self.ways is not None:
             protocol: Any = self.config.http_protocol_class
             make = partial(
@@ -185,6 +246,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
             timeout_graceful_shutdown=5,
         ),
         service.ways,
+        nodes_listener(service, config),
     )
     broken: list[BaseException] = []
     thread = threading.Thread(target=_beat, args=(service, server, broken), name="engine")

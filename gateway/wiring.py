@@ -1,6 +1,7 @@
 """The only place that builds adapters and joins them."""
 
 import grp
+import hashlib
 import os
 import platform
 import pwd
@@ -26,6 +27,9 @@ from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
 from broker.ports import Provider
 from broker.quotes import Quotes
+from broker.run.launch import agent_zipapp
+from broker.run.pushed import Pushes
+from broker.run.reach import PostingReach
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.account import explorer, reserved_words, uses_ec2
@@ -40,6 +44,7 @@ from gateway.api.money import money
 from gateway.api.offers import offers
 from gateway.api.plugins import plugins
 from gateway.api.programs.table import programs
+from gateway.api.push import PushDoor
 from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.api.volumes import volumes
@@ -50,6 +55,7 @@ from gateway.config.load import reread
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import site as site_of
+from gateway.hearing import Hearing, hearing
 from gateway.local import local_outside, local_provider
 from gateway.neighbour import Neighbour, neighbour
 from gateway.observe.chronicle import chronicle
@@ -74,6 +80,7 @@ AT_START = (
     "database",
     "log",
     "http",
+    "push",
     "passthrough",
 )
 """Settings that only a start takes."""
@@ -106,6 +113,10 @@ class Service:
     reread: "Rereading"
     ways: Ways | None
     """By which commands on machines elsewhere come; None where there are no such machines."""
+    hearing: Hearing | None
+    """What nodes may post; None where they cannot."""
+    push_door: PushDoor | None
+    """What takes it."""
     stop: Callable[[], None]
     """Lets go of what reaches out: connections to machines, what watches a provider."""
 
@@ -183,6 +194,7 @@ class Inside:
     outside: Outside
     orders: OrderBook
     tidy: Sequence[Callable[[], None]]
+    hearing: Hearing | None
     stop: Callable[[], None]
 
 
@@ -229,6 +241,8 @@ def build(paths: Paths, config: Config) -> Service:
         providers=providers,
         reread=reread,
         ways=ways(desk, inside.orders.seal, log),
+        hearing=inside.hearing,
+        push_door=_push_door(desk, inside),
         stop=inside.stop,
     )
 
@@ -246,7 +260,9 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
     heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
     staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
     outside = local_outside(paths, config, local=local, orders=orders, files=staged.files)
-    heart.tell = both(heart.tell, staged.hear)
+    pushes = Pushes(tell=lambda event, node: log.warning(event, node=node))
+    heard = hearing(paths, config)
+    heart.tell = both(both(heart.tell, staged.hear), pushes.committed)
     tidy = [local.sweep, staged.tidy]
     ends = ExitStack()
     if uses_ec2(config):
@@ -255,8 +271,10 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
         market.allow("ec2", ec2.quotas)
         outside = ec2.joined(outside)
         heart.tell = both(heart.tell, ec2.hear)
-        tidy.append(ec2.attended(heart.report, heart.wake))
+        tidy.append(ec2.attended(heart.report, heart.wake, posts=pushes.lately))
         ends.callback(ec2.stop)
+    if heard is not None:
+        outside = replace(outside, reach=PostingReach(outside.reach, heard.push), pushes=pushes)
     return Inside(
         heart=heart,
         site=site,
@@ -266,6 +284,7 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
         outside=outside,
         orders=orders,
         tidy=tidy,
+        hearing=heard,
         stop=ends.close,
     )
 
@@ -282,11 +301,25 @@ def _desk(config: Config, inside: Inside) -> Desk:
         clock=clock,
         wake=heart.wake,
         reach=inside.outside.reach,
+        pushes=inside.outside.pushes,
         host=config.submit_host or host(),
         gpu_types=tuple(gres_type(name) for name in inside.catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
         mails=usable(config.mail_prog),
         cooling=lambda: market.cooling(clock.now()),
+    )
+
+
+def _push_door(desk: Desk, inside: Inside) -> PushDoor | None:
+    """Where nodes post to, and get the agent."""
+    if inside.hearing is None:
+        return None
+    archive = agent_zipapp()
+    return PushDoor(
+        desk=desk,
+        seal=inside.hearing.seal,
+        digest=hashlib.sha256(archive).hexdigest(),
+        archive=archive,
     )
 
 

@@ -1,12 +1,14 @@
 """Brings a node's agent up: the archive put there, started, asked whether it lives."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 
 from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.model.reports import Booted, NotBooted
 from broker.ports import Done, Place, Provider, Reach
-from broker.run.launch import agent_package, agent_zipapp, leave, ping, reply, serve_argv
+from broker.run.agent import version
+from broker.run.launch import agent_package, agent_zipapp, leave, ping, push, reply, serve_argv
 
 START_SECONDS = 20.0
 """How long the start of an agent may take."""
@@ -65,7 +67,7 @@ def bring_up(node: Node, place: Place) -> Mapping[str, object]:
     """
     said = _hello(place)
     if said is not None and not _gave_way(said, place):
-        return said
+        return _told(said, place)
     place.channel.put(agent_zipapp(), place.archive, 0o755)
     done = _serve(node, place)
     if done.code != 0:
@@ -73,6 +75,17 @@ def bring_up(node: Node, place: Place) -> Mapping[str, object]:
     said = _hello(place)
     if said is None:
         raise OSError(f"the agent of {node.name} does not answer")
+    return _told(said, place)
+
+
+def _told(said: Mapping[str, object], place: Place) -> Mapping[str, object]:
+    """It hears where to post, unless it knows; one of before that could be asked goes on as it was.
+
+    Raises OSError.
+    """
+    known = said.get("push")
+    if place.push is not None and known not in (None, version.told(asdict(place.push))):
+        _ask(place, push(place.push))
     return said
 
 

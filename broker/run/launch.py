@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from broker.model import octets
+from broker.ports import Push
 from broker.run.agent import commands, version
 from sbatch_shim.parts import MODULES, PROGRAMS
 
@@ -330,10 +331,9 @@ def reply(line: bytes) -> Mapping[str, object]:
     return value
 
 
-def records(data: bytes) -> tuple[tuple[Mapping[str, object], ...], int]:
-    """The journal's whole lines and how many bytes they take; half a line is left for later."""
-    whole = data[: data.rfind(b"\n") + 1]
-    return tuple(json.loads(line) for line in whole.splitlines()), len(whole)
+def push(told: Push) -> bytes:
+    """Where its journal is posted from now on; kept on the node, for its agent alone."""
+    return _line(do="push", to=asdict(told))
 
 
 def serve_argv(python: str, archive: str, *, folder: str, node: str) -> list[str]:

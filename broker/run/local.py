@@ -12,6 +12,7 @@ from broker.ports import Done
 from broker.run import launch
 from broker.run.agent import wire
 from broker.run.agent.daemon import HALTED
+from broker.run.records import records
 
 FOLDER_MODE = 0o711
 """Users pass through to their own spool; what lies beside it they cannot list."""
@@ -124,7 +125,7 @@ def _unfinished(journal: Path) -> bool:
     """Whether steps were accepted whose end is not written: their processes may live."""
     data = journal.read_bytes() if journal.exists() else b""
     keys: dict[object, set[object]] = {"accepted": set(), "exited": set()}
-    for record in launch.records(data)[0]:
+    for record in records(data)[0]:
         keys.setdefault(record["kind"], set()).add(record.get("key"))
     return not keys["accepted"] <= keys["exited"]
 

@@ -1,12 +1,12 @@
 """From a node to its place: over SSH for machines of a cloud, else as this host has it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.model.errors import Unknown
 from broker.model.node import Node
 from broker.model.offer import Machine
-from broker.ports import Place, Reach
+from broker.ports import Place, Push, Reach
 from broker.run.openssh import OpenSsh
 from broker.run.ssh import Connections, Target
 
@@ -55,3 +55,15 @@ class AnyReach:
         """Raises Unknown, OSError."""
         local = node.declared or (node.machine is not None and "/" in node.machine.address)
         return (self.here if local else self.elsewhere).place(node)
+
+
+@dataclass(frozen=True, slots=True)
+class PostingReach:
+    """The same nodes, of which some post what happens there."""
+
+    reach: Reach
+    push: Callable[[Node], Push | None]
+
+    def place(self, node: Node) -> Place:
+        """Raises Unknown, OSError."""
+        return replace(self.reach.place(node), push=self.push(node))

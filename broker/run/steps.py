@@ -25,6 +25,8 @@ from broker.ports import Place, Reach
 from broker.run import launch
 from broker.run.bootstrap import bring_up
 from broker.run.health import is_ours, same, trouble
+from broker.run.pushed import Pushes
+from broker.run.records import records
 
 ASK_SECONDS = 10.0
 SIGKILL, SIGTERM = 9, 15
@@ -144,22 +146,38 @@ def _step_limit(effect: ef.TellLimit, step: Step) -> bytes:
     return launch.limit(key, serial=effect.serial, seconds=seconds)
 
 
-def follow(effect: ef.Follow, reach: Reach) -> Journal | JournalLost | NodeTrouble | None:
+def follow(
+    effect: ef.Follow, reach: Reach, pushes: Pushes
+) -> Journal | JournalLost | NodeTrouble | None:
     """What the node's journal says beyond what the store has; None if nothing new.
 
-    In place of nothing new, what has come to be wrong with the node, or is not any more.
+    In place of nothing new, what has come to be wrong with the node, or is not any more. What it
+    posted is taken as it is; one that posts is not asked.
     """
     node = effect.node
+    posted = pushes.letter(node)
+    if posted is not None or pushes.lately(node):
+        return posted
     place = reach.place(node)
     said = bring_up(node, place) if effect.check else None
+    if place.push is not None:
+        pushes.swept(node)
     path = f"{place.folder}/journal"
-    if said is not None and _began_anew(said, node):
-        lines, _ = launch.records(place.channel.read(path, 0))
+    if said is not None and began_anew(said, node):
+        lines, _ = records(place.channel.read(path, 0))
         return JournalLost(node=node.name, launch=node.launch, records=lines)
-    data = place.channel.read(path, node.journal)
-    found, length = launch.records(data)
+    found = news(node, place.channel.read(path, node.journal))
+    if found is not None:
+        pushes.ways["ssh"] += 1
+        return found
+    return None if said is None else trouble_of(node, said)
+
+
+def news(node: Node, data: bytes) -> Journal | None:
+    """Lines of its journal from where the store stands. Raises ValueError if they are none."""
+    found, length = records(data)
     if not found:
-        return None if said is None else _trouble(node, said)
+        return None
     return Journal(
         node=node.name,
         launch=node.launch,
@@ -169,13 +187,14 @@ def follow(effect: ef.Follow, reach: Reach) -> Journal | JournalLost | NodeTroub
     )
 
 
-def _began_anew(said: Mapping[str, object], node: Node) -> bool:
+def began_anew(said: Mapping[str, object], node: Node) -> bool:
     """A journal is only ever added to: of a shorter one the files were lost, or all of the host."""
     size = said.get("journal")
     return isinstance(size, int) and size < node.journal
 
 
-def _trouble(node: Node, said: Mapping[str, object]) -> NodeTrouble | None:
+def trouble_of(node: Node, said: Mapping[str, object]) -> NodeTrouble | None:
+    """What is wrong with it by what its agent says, where that is news."""
     text = trouble(said, time.time())
     known = node.reason if node.drain and is_ours(node.reason) else ""
     drained = node.drain and not known

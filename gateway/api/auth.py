@@ -73,10 +73,11 @@ def caller(scope: Scope, *, key: bytes | None, now: int) -> Peer:
         return peer
     if key is None:
         raise Denied("this address takes no tokens", hint="use the service's Unix socket")
-    return Peer(uid=verify(key, _token(scope), now=now), gid=-1)
+    return Peer(uid=verify(key, bearer(scope), now=now), gid=-1)
 
 
-def _token(scope: Scope) -> str:
+def bearer(scope: Scope) -> str:
+    """The token that a request shows. Raises Denied."""
     headers: Mapping[bytes, bytes] = dict(scope.get("headers", ()))
     value = headers.get(b"authorization", b"").decode("latin-1")
     if not value.lower().startswith(SCHEME):

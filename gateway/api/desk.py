@@ -20,6 +20,7 @@ from broker.model.job import Owner
 from broker.model.site import Site
 from broker.optimize.cooldown import Cooling
 from broker.ports import Clock, History, Reach
+from broker.run.pushed import Pushes
 from broker.schedule.accrued import accrued
 from broker.schedule.gates import in_its_groups
 from broker.world import Snapshot
@@ -165,6 +166,8 @@ class Desk:
     """The way to nodes, for what tasks write and read; None where nothing interactive runs."""
     bells: Bells = field(default_factory=Bells)
     """Rung when a node, or a step's io file, has news."""
+    pushes: Pushes = field(default_factory=Pushes)
+    """What agents post."""
     holders: Holders = field(default_factory=Holders)
     """Which allocations are held by a command that is connected."""
     relayed: dict[str, int] = field(default_factory=dict)

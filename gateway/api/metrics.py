@@ -32,7 +32,8 @@ def metrics() -> APIRouter:
         desk = desk_of(request)
         times: RequestTimes = request.app.state.times
         stored = await desk.read(_stored, desk)
-        text = "".join([*stored, *_live(desk.snapshot()), _refused(desk.cooling()), _took(times)])
+        live = [*_live(desk.snapshot()), _refused(desk.cooling()), *_reported(desk)]
+        text = "".join([*stored, *live, _took(times)])
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     return routes
@@ -128,6 +129,23 @@ def _refused(cooling: Iterable[Cooling]) -> str:
             ({"reason": reason, "provider": provider}, count)
             for (reason, provider), count in sorted(kinds.items())
         ),
+    )
+
+
+def _reported(desk: Desk) -> Iterator[str]:
+    """How what happens on nodes is heard of."""
+    nodes, pushes = desk.snapshot().nodes.values(), desk.pushes
+    yield metric(
+        "skypurza_reports_total",
+        "counter",
+        about="Times that something new of a node's journal came: posted, or read over SSH.",
+        values=(({"way": way}, pushes.ways[way]) for way in ("push", "ssh")),
+    )
+    yield metric(
+        "skypurza_nodes_swept",
+        "gauge",
+        about="Nodes that should post and do not, so that their journals are read over SSH.",
+        values=[({}, sum(map(pushes.fallen_back, nodes)))],
     )
 
 

@@ -236,6 +236,31 @@ def _tcp(config: Config) -> Found:
         yield Problem("http.token", "", "too short", f"at least {SHORTEST_TOKEN} characters")
 
 
+def _push(config: Config) -> Found:
+    """Who is to post needs to be told where, and each node only one way."""
+    push, named = config.push, [part for part in config.partitions if part.reports == "push"]
+    if named and push.url is None:
+        path, hint = f"partitions[{named[0].name}].reports", "set push.url, or reports: ssh"
+        yield Problem(path, "push", "push.url does not say where", hint)
+    if (push.certificate is None) != (push.key is None):
+        missing = "certificate" if push.certificate is None else "key"
+        yield Problem(f"push.{missing}", "", "missing", "certificate and key go together")
+    ways: dict[str, str] = {}
+    for part in config.partitions:
+        for nodes in _groups_of_nodes(config, part):
+            if ways.setdefault(nodes, part.reports) != part.reports:
+                path, hint = f"partitions[{part.name}].reports", "the same in each partition"
+                yield Problem(path, part.reports, f"{nodes} report otherwise", hint)
+
+
+def _groups_of_nodes(config: Config, partition: Partition) -> Iterator[str]:
+    """Names of its declared nodes, and how those begin that are bought for it."""
+    declared = [name for node in config.nodes for name in node.names]
+    yield from declared if partition.nodes == ALL_NODES else partition.nodes or ()
+    if partition.elastic:
+        yield f"nodes {partition.elastic.name_prefix}N"
+
+
 CHECKS: tuple[Callable[[Config], Found], ...] = (
     _unique,
     _job_ids,
@@ -247,4 +272,5 @@ CHECKS: tuple[Callable[[Config], Found], ...] = (
     _preemption,
     _passed_through,
     _tcp,
+    _push,
 )

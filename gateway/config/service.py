@@ -55,6 +55,27 @@ class HttpSettings(Settings):
         return self.token.get_secret_value().encode()
 
 
+class PushSettings(Settings):
+    """Where nodes post what happens on them, over HTTPS; off while no partition says `push`."""
+
+    url: str | None = Field(
+        None,
+        pattern=r"^https://[^/?#@\s]+(/[^?#\s]*)?$",
+        description="The service as nodes reach it, such as https://gateway.example.org:8443.",
+    )
+    host: str = Field("0.0.0.0", description="Address to listen on.")
+    port: int = Field(8443, ge=1, le=65535, description="Port to listen on.")
+    certificate: str | None = Field(
+        None, description="Certificate chain as PEM; absent: one of the service's own is made."
+    )
+    key: str | None = Field(None, description="Its key as PEM, without a passphrase.")
+    ca: str | None = Field(
+        None,
+        description="Authorities as PEM by which nodes know the host of `url`, such as those of a "
+        "proxy before the service; absent: by the certificate itself.",
+    )
+
+
 class LocalRefusal(Settings):
     """Launches that the local provider refuses, to try out what happens then; absent means any."""
 

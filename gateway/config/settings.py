@@ -38,6 +38,7 @@ from gateway.config.service import (
     LogSettings,
     PassthroughSettings,
     ProviderSettings,
+    PushSettings,
 )
 from sbatch_shim.grammar.hostlist import MOST_NAMES
 
@@ -157,6 +158,11 @@ class Partition(Settings):
     )
     nodes: Hosts | None = Field(None, description="Declared nodes in it, or ALL.")
     elastic: Elastic | None = Field(None, description="Nodes that are bought for it.")
+    reports: Annotated[str, one_of("ssh", "push")] = Field(
+        "ssh",
+        description="push: agents of its nodes post over HTTPS what happens there, as `push` says; "
+        "ssh: that is read over their connections, as it is where nothing is posted for a while.",
+    )
     containers: bool | None = Field(
         None,
         description="Whether its jobs may use --container-image and its kin; absent: as the "
@@ -342,6 +348,7 @@ class Config(Settings):
     database: DatabaseSettings = Field(DatabaseSettings(), description="The database.")
     log: LogSettings = Field(LogSettings(), description="The log.")
     http: HttpSettings = Field(HttpSettings(), description="TCP, beside the socket.")
+    push: PushSettings = Field(PushSettings(), description="What nodes post.")
     passthrough: PassthroughSettings | None = Field(
         None, description="A Slurm of the site's own; absent: there is none."
     )

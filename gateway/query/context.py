@@ -1,6 +1,6 @@
 """What a reader brings along: the moment, the time zone, how values are to be written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from accounting.ids import JobId
@@ -87,6 +87,8 @@ class Context:
     """This host's load of the last minute, where it was asked."""
     free_mib: int | None = None
     """MiB that nothing uses on this host, where it was asked."""
+    swept: Container[NodeName] = ()
+    """Nodes that should post their reports and do not, where it was asked."""
     parts: Mapping[str, PartFacts] = field(init=False)
     """Facts of the site's partitions, by name."""
 

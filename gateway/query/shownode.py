@@ -26,6 +26,10 @@ def _record(lines: list[str | None], *, oneliner: bool) -> str:
     return " ".join(shown) + "\n" if oneliner else INDENT.join(shown) + "\n\n"
 
 
+SWEPT = "posts nothing: its journal is read over SSH"
+"""Of a node that should post."""
+
+
 def _yes(value: bool) -> str:
     return "YES" if value else "NO"
 
@@ -66,6 +70,7 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
         f"InstanceId={machine.id} InstanceType={machine.instance_type}" if machine else None,
         f"ReservationName={view.reservation}" if view.reservation else None,
         _reason(view, ctx),
+        f"Comment={SWEPT}" if node is not None and node.name in ctx.swept else None,
     ]
     return _record(lines, oneliner=oneliner)
 

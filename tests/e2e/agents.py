@@ -13,6 +13,7 @@ from typing import TypeVar
 from broker.run import launch
 from broker.run.agent import procs, wire
 from broker.run.launch import Phase, StepOrder
+from broker.run.records import records
 
 PYTHON = "/usr/bin/python3"
 PATIENCE = 20.0
@@ -82,7 +83,7 @@ class RunningAgent:
         return reply
 
     def journal(self) -> tuple[Record, ...]:
-        return launch.records((self.home / "journal").read_bytes())[0]
+        return records((self.home / "journal").read_bytes())[0]
 
     def find(self, kind: str, name: str) -> Record | None:
         """The record of this kind about a step or an attempt."""

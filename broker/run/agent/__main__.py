@@ -15,6 +15,7 @@ USAGE = """usage: agent serve --dir DIR --node NAME [--wake SOCKET] [--slots DIR
                    [--notices ec2] [--commands VERSION] [--ours yes] [--foreground]
        agent ask --dir DIR [--timeout SECONDS] < one line of JSON
        agent back --dir DIR
+       agent push DIR
        agent call UID GID GROUPS SECONDS FOLDER LOG < script and variables
        agent disk VERB PATH UID GID DEVICE...
        agent carry VERB UID GID GROUPS UMASK FOLDER < what is asked
@@ -178,7 +179,19 @@ def ask(options: Arguments) -> int:
     return 0 if answer else 1
 
 
-APART = {"call": call.main, "carry": carry.main, "disk": disk.main, "keep": keeper.main}
+def push(argv: "list[str]") -> int:
+    from . import push as posts  # noqa: PLC0415 - `ssl` takes as long to load as all the rest
+
+    return posts.main(argv)
+
+
+APART = {
+    "call": call.main,
+    "carry": carry.main,
+    "disk": disk.main,
+    "keep": keeper.main,
+    "push": push,
+}
 COMMANDS = {"serve": serve, "ask": ask, "back": back.main}
 
 if __name__ == "__main__":

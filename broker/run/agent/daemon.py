@@ -5,7 +5,20 @@ import selectors
 import signal
 import time
 
-from . import apart, clock, hooks, identity, procs, spool, supervisor, talk, trouble, version, wire
+from . import (
+    apart,
+    clock,
+    hooks,
+    identity,
+    posting,
+    procs,
+    spool,
+    supervisor,
+    talk,
+    trouble,
+    version,
+    wire,
+)
 from .journal import Journal, load, save
 from .order import Options, order_for
 
@@ -60,6 +73,7 @@ class Agent:
         self.selector.register(self.wake, selectors.EVENT_READ, None)
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.adopt()
+        posting.begin()
 
     def close(self) -> None:
         os.unlink(SOCKET)
@@ -151,23 +165,6 @@ class Agent:
         except OSError as error:
             trouble.tell()
             return {"ok": False, "error": str(error)}
-
-    def ping(self, _request: "dict[str, Any]") -> "dict[str, Any]":
-        return {
-            "ok": True,
-            "version": version.PROTOCOL,
-            "package": self.package,
-            "pid": os.getpid(),
-            "live": sorted(self.live),
-            "journal": self.journal.size,
-            "time": time.time(),
-            "free": spool.free(),
-        }
-
-    def leave(self, _request: "dict[str, Any]") -> "dict[str, Any]":
-        """Makes room for a successor, once nothing lives here; unlike `halt` not for good."""
-        self.leaving = True
-        return {"ok": True, "live": sorted(self.live)}
 
     def poke(self, request: "dict[str, Any]") -> None:
         self.changed.add(request["key"])
@@ -337,8 +334,10 @@ class Agent:
             self.fork(place, step)
         for record in records:
             self.clean_up(record)
-        if self.options.wake and any(record["kind"] in TOLD for record in records):
-            wire.shout(self.options.wake, wire.about_node(self.options.node))
+        if any(record["kind"] in TOLD for record in records):
+            posting.nudge()
+            if self.options.wake:
+                wire.shout(self.options.wake, wire.about_node(self.options.node))
         return None
 
     def clean_up(self, record: "dict[str, Any]") -> None:
@@ -422,8 +421,11 @@ class Agent:
 
 
 REQUESTS: "dict[str, Act]" = {
-    "ping": Agent.ping,
-    "leave": Agent.leave,
+    "ping": lambda agent, request: talk.ping(agent),
+    "pulse": lambda agent, request: talk.ping(agent),
+    "heard": lambda agent, request: {"ok": True},
+    "push": lambda agent, request: posting.tell(request),
+    "leave": lambda agent, request: talk.leave(agent),
     "poke": Agent.poke,
     "start": Agent.start,
     "signal": Agent.signal,
@@ -439,5 +441,5 @@ REQUESTS: "dict[str, Act]" = {
     "idle": lambda agent, request: talk.idle(agent),
     "notice": talk.notice,
 }
-UNSPOKEN = {"poke", "idle", "notice"}
+UNSPOKEN = {"poke", "pulse", "idle", "notice"}
 TOLD = {"started", "exited", "gone", "notice", "unkillable"}

@@ -9,6 +9,7 @@ import sys
 import time
 
 from . import spool, wire
+from .posting import held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Keeper:
             said = json.loads(wire.ask(SOCKET, wire.encode({"do": "idle"}), 5.0).decode())
             return float(said["idle"]), bool(said["live"])
         except (OSError, ValueError, KeyError):
-            return None, any(held(spool.Place(key)) for key in spool.step_keys())
+            return None, any(held(spool.Place(key).file("lock")) for key in spool.step_keys())
 
     def prolong(self) -> None:
         """Steps that live end at their own limits: until then their machine is wanted."""
@@ -133,18 +134,6 @@ def fetch(path: str, method: str, headers: "dict[str, str]") -> str:
     with build_opener(ProxyHandler({})).open(asked, timeout=2.0) as answer:
         text: str = answer.read().decode("utf-8", "replace")
         return text
-
-
-def held(place: "spool.Place") -> bool:
-    """Whether the step's supervisor lives."""
-    try:
-        fd = os.open(place.file("lock"), os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        return not spool.lock(fd)
-    finally:
-        os.close(fd)
 
 
 def power_off(when: str) -> None:

@@ -1,13 +1,16 @@
 """What is asked about live steps: input, window sizes, how much was read, what they use."""
 
 import base64
+import os
 import time
 
-from . import feed, gpus, spool, usage, wire
+from . import feed, gpus, posting, spool, usage, version, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
+
+    from .journal import Journal
 
     Live = dict[str, spool.Place]
     Request = dict[str, Any]
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
         """What is asked of the agent itself."""
 
         spoken: float
+        leaving: bool
         live: Live
+        package: str
+        journal: Journal
 
         def note(self, kind: str, key: str | None = None, **facts: Any) -> None: ...
 
@@ -71,6 +77,27 @@ def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
     job = int(request["job"])
     devices = gpus.of_job(agent.live.values(), job)
     return dict(usage.of_job(job), gpus=devices, ok=True)
+
+
+def ping(agent: "Agent") -> "dict[str, Any]":
+    """Which agent it is, and how its node stands."""
+    return {
+        "ok": True,
+        "version": version.PROTOCOL,
+        "package": agent.package,
+        "pid": os.getpid(),
+        "live": sorted(agent.live),
+        "journal": agent.journal.size,
+        "time": time.time(),
+        "free": spool.free(),
+        "push": posting.known(),
+    }
+
+
+def leave(agent: "Agent") -> "dict[str, Any]":
+    """Makes room for a successor, once nothing lives here; unlike `halt` not for good."""
+    agent.leaving = True
+    return {"ok": True, "live": sorted(agent.live)}
 
 
 def idle(agent: "Agent") -> "dict[str, Any]":

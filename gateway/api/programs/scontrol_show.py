@@ -236,7 +236,9 @@ def _batch_first(pair: JobStep) -> tuple[int, bool]:
 
 async def _nodes(asked: Asked) -> Answer:
     views = {str(view.name): view for view in node_views(asked.snap)}
-    ctx = measured(await _with_names(asked))
+    pushes = asked.desk.pushes
+    swept = {name for name, node in asked.snap.nodes.items() if pushes.fallen_back(node)}
+    ctx = replace(measured(await _with_names(asked)), swept=swept)
     names = list(views)
     if asked.words:
         try:

@@ -16,6 +16,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.ports import Done, Place
 from broker.run import steps
+from broker.run.pushed import Pushes
 from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench
 from tests.unit.broker.test_engine_lost import bring_up_all
 
@@ -126,6 +127,6 @@ NODE = Node(NAME, 0, NodeState.UP, Tres(cpu=1), ("ec2",))
 def test_a_journal_that_is_shorter_than_what_was_read_is_another(more: int, anew: bool) -> None:
     host = Host()
     node = replace(NODE, journal=len(host.line) + more)
-    found = steps.follow(ef.Follow(node, check=True), host)
+    found = steps.follow(ef.Follow(node, check=True), host, Pushes())
     told = ({"seq": 1, "kind": "accepted", "attempt": "7/1"},)
     assert found == (rep.JournalLost(node=NAME, launch=0, records=told) if anew else None)

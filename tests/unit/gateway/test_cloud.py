@@ -48,13 +48,13 @@ def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> N
         next={"leftovers": far, "reserved": far, "quotas": far},
     )
     for _ in range(2):
-        cloud.tidy(told.append)
+        cloud.tidy(told.append, lambda node: False)
     record = {"kind": "notice", "action": "terminate", "when": "2026-11-29T21:00:00Z"}
     journal = Journal(node=NODE.name, launch=7, start=120, position=120, records=(record,))
     assert told == [journal, journal]
     assert list(queue.bodies) == ["r1"]
     nodes[NODE.name] = replace(NODE, drain=True)
-    cloud.tidy(told.append)
+    cloud.tidy(told.append, lambda node: False)
     assert (len(told), queue.bodies) == (2, {})
 
 

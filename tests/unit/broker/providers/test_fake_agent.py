@@ -14,6 +14,7 @@ from broker.providers.fake import Delays, FakeCloud
 from broker.providers.fake_agent import FakeAgent, Fate
 from broker.run import launch
 from broker.run.launch import Phase, StepOrder
+from broker.run.records import records
 
 STEP = StepOrder(uid=1, gid=1, user="u", cwd=b"/", phases=(Phase("run", (b"x",)),))
 KEY = "1/1/batch"
@@ -38,7 +39,7 @@ def order(time_limit: int | None = None, hold: bool = False) -> StepOrder:
 
 def told(agent: FakeAgent) -> list[tuple[object, ...]]:
     names = ("kind", "at", "code", "signal", "cause")
-    found = launch.records(bytes(agent.journal))[0]
+    found = records(bytes(agent.journal))[0]
     return [tuple(record[name] for name in names if name in record) for record in found]
 
 

@@ -51,14 +51,6 @@ def test_an_order_says_all_there_is_to_say() -> None:
     assert step["warn"] == {"signal": 10, "before": 60, "batch": True, "own": False}
 
 
-def test_half_a_line_of_the_journal_is_left_for_later() -> None:
-    data = b'{"seq":1}\n{"seq":2}\n{"se'
-    found, taken = launch.records(data)
-    assert [record["seq"] for record in found] == [1, 2]
-    assert data[taken:] == b'{"se'
-    assert launch.records(b'{"se') == ((), 0)
-
-
 @pytest.mark.parametrize("line", [b"", b'{"ok":true}', b"[]\n", b"nonsense\n"])
 def test_an_answer_that_is_none_is_an_error(line: bytes) -> None:
     with pytest.raises(ValueError):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.run import launch
 from broker.run.agent import journal as journals
 from broker.run.agent.journal import Journal
+from broker.run.records import records
 
 
 def test_records_are_numbered_through_restarts(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_records_are_numbered_through_restarts(tmp_path: Path) -> None:
     )
     again = Journal(path)
     again.append([{"kind": "exited", "key": "1/1/batch"}])
-    found, size = launch.records(Path(path).read_bytes())
+    found, size = records(Path(path).read_bytes())
     assert [record["seq"] for record in found] == [1, 2, 3]
     assert size == again.size
     assert again.says("1/1/batch", "accepted")
@@ -28,22 +28,22 @@ def test_records_are_numbered_through_restarts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("torn", [b"{", b'{"seq":2,"kind":"gone"}', b"\xff\xff"])
 def test_what_was_half_written_is_cut_off(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "journal"
-    Journal(str(path)).append([{"kind": "accepted", "key": "k"}])
+    Journal(str(path)).append([{"kind": "accepted", "key": "1/1/batch"}])
     whole = path.read_bytes()
     path.write_bytes(whole + torn)
-    Journal(str(path)).append([{"kind": "exited", "key": "k"}])
+    Journal(str(path)).append([{"kind": "exited", "key": "1/1/batch"}])
     assert path.read_bytes().startswith(whole)
-    assert [r["seq"] for r in launch.records(path.read_bytes())[0]] == [1, 2]
+    assert [r["seq"] for r in records(path.read_bytes())[0]] == [1, 2]
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = Journal(str(path))
-    journal.append([{"kind": "accepted", "key": "k"}])
+    journal.append([{"kind": "accepted", "key": "1/1/batch"}])
     whole, fd = path.read_bytes(), journal.fd
     journal.fd = os.open(path, os.O_RDONLY)
     with pytest.raises(OSError):
-        journal.append([{"kind": "exited", "key": "k"}])
+        journal.append([{"kind": "exited", "key": "1/1/batch"}])
     journal.fd = fd
     assert path.read_bytes() == whole
     assert (journal.seq, journal.says("k", "exited")) == (1, False)
