@@ -1,5 +1,6 @@
 """What accounting says of a job and its steps: getters of sacct's columns. None means blank."""
 
+from signal import SIGTERM
 from typing import Any
 
 from accounting.tres import Tres
@@ -163,12 +164,16 @@ def step_raw_id(job: Job, step: Step, _: Context) -> str:
 
 def step_state(job: Job, step: Step, _: Context) -> str:
     """A step that its job left behind was cancelled."""
-    left = JobFlag.REQUEUED in job.flags and not step.state.final
-    return (StepState.CANCELLED if left else step.state).value
+    return (StepState.CANCELLED if _left(job, step) else step.state).value
 
 
-def step_exit(_job: Job, step: Step, _: Context) -> ExitCode:
-    return step.exit
+def _left(job: Job, step: Step) -> bool:
+    return JobFlag.REQUEUED in job.flags and not step.state.final
+
+
+def step_exit(job: Job, step: Step, _: Context) -> ExitCode:
+    """A step that its job left behind was told to end."""
+    return ExitCode(0, int(SIGTERM)) if _left(job, step) else step.exit
 
 
 def step_start(job: Job, step: Step, _: Context) -> int | None:

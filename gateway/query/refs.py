@@ -19,7 +19,8 @@ def read_ref(text: str) -> tuple[JobRef, ...] | None:
     found = _elements(tasks) if underscore else (None,)
     if found is None:
         return None
-    return tuple(JobRef(JobId(number + further), task, step or None) for task in found)
+    part = further if plus else None
+    return tuple(JobRef(JobId(number + further), task, step or None, part) for task in found)
 
 
 def _elements(text: str) -> tuple[int | None, ...] | None:

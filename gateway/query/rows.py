@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from broker.model.job import Job, Step
 from gateway.query.accounts import COLUMNS
@@ -59,12 +60,12 @@ class Field:
 def read_fields(text: str) -> list[Field]:
     """The columns of a format; names in any case, cut short as one likes.
 
-    A width holds for every mention of its column (25.11).
-    Raises UnknownFieldError, RemovedFieldError.
+    A width holds for every mention of its column (25.11). What stands behind an empty name is not
+    looked at (22.05). Raises UnknownFieldError, RemovedFieldError.
     """
     found: list[Account] = []
     widths: dict[str, int] = {}
-    for word in [word for word in text.split(",") if word]:
+    for word in takewhile(bool, text.split(",")):
         name, percent, size = word.partition("%")
         named = [a for a in COLUMNS if a.help] if name.lower() == ALL else [find(name)]
         found += named
@@ -90,9 +91,12 @@ def _field(account: Account, width: int) -> Field:
 
 
 def _width(size: str) -> int:
-    """As C's atoi: what is no number is 0."""
-    number = width_of(size.removeprefix("-"))
-    return -number if size.startswith("-") else number
+    """As C's atoi: digits behind blanks and a sign; 0 where there are none."""
+    size = size.lstrip()
+    sign = size[:1] if size[:1] in ("+", "-") else ""
+    digits = size.removeprefix(sign)
+    number = width_of(digits[: len(digits) - len(digits.lstrip("0123456789"))])
+    return -number if sign == "-" else number
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,10 @@ def _is_named(job: Job, refs: tuple[JobRef, ...]) -> bool:
     base = array.base if array else job.het.base if job.het else job.id
     tasks = {None} if array is None else {None, array.task, *array.waiting}
     return any(
-        (ref.job in {base, job.id}) and (ref.task is None or ref.task in tasks) for ref in refs
+        (ref.job in {base, job.id})
+        and (ref.task is None or ref.task in tasks)
+        and ref.means_part(job)
+        for ref in refs
     )
 
 

@@ -23,11 +23,22 @@ class SortError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """A job as named on a command line: `12`, `12_3`, `12.0`."""
+    """A job as named on a command line: `12`, `12_3`, `12.0`, `12+1`."""
 
     job: JobId
+    """Of `12+1` the component's own, 13."""
     task: int | None = None
     step: str | None = None
+    part: int | None = None
+    """Which component of a heterogeneous job is meant alone."""
+
+    @property
+    def leader(self) -> JobId:
+        return JobId(self.job - (self.part or 0))
+
+    def means_part(self, job: Job) -> bool:
+        """Whether no component is named, or the job is that one."""
+        return self.part is None or self.part == (job.het.offset if job.het else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +100,14 @@ def _who_tests(wanted: Wanted) -> Iterator[Test]:
 
 
 def _is_one_of(refs: tuple[JobRef, ...]) -> Test:
-    whole = {ref.job for ref in refs if ref.task is None}
+    whole = {ref.job for ref in refs if ref.task is None and ref.part is None}
+    parts = {(ref.leader, ref.part) for ref in refs if ref.part is not None}
     elements = {(ref.job, ref.task) for ref in refs if ref.task is not None}
 
     def test(job: Job) -> bool:
         array = job.array
-        if job.id in whole or (job.het is not None and job.het.base in whole):
+        leader, offset = (job.het.base, job.het.offset) if job.het else (job.id, 0)
+        if job.id in whole or leader in whole or (leader, offset) in parts:
             return True
         if array is not None and array.base in whole:
             return True

@@ -61,6 +61,10 @@ from gateway.translate.submitted import submitted
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES
 
+LONG_AND_FORMAT = (
+    "sacct: fatal: Options -o(--format) and -l(--long) are mutually exclusive."
+    " Please remove one and retry.\n"
+)
 BAD_FIELD = 'sacct: error: Invalid field requested: "{}"\n'
 BAD_UNIT = (
     "sacct: error: Invalid unit type '{}'. Possible options are 'KMGTP'\n"
@@ -167,12 +171,13 @@ def _reader(desk: Desk, call: Call, *, snap: Snapshot, options: Options) -> Cont
 
 
 def _fields(options: Options) -> list[Field]:
-    """The columns: of every -o together, else of the environment, -l, -b, or the usual ones."""
+    """The columns: of every -o, of -b and -l, else of the environment, or the usual ones."""
     said = options.repeated("format")
-    text = ",".join(said) if said else options.text("format")
-    if text is None:
-        usual = (("brief", BRIEF), ("long", LONG))
-        text = ",".join(names for long, names in usual if options.has(long)) or DEFAULT
+    if said and options.has("long"):
+        raise fail(LONG_AND_FORMAT)
+    usual = (("brief", BRIEF), ("long", LONG))
+    said += [names for long, names in usual if options.has(long)]
+    text = ",".join(said) or options.text("format") or DEFAULT
     try:
         return read_fields(text)
     except UnknownFieldError as error:
@@ -341,7 +346,7 @@ class _Listing:
         check_size(self.fields, rows, self.style)
 
         def make(job: Job) -> str:
-            rows = _rows_of(job, [] if alone else steps_of(job), named)
+            rows = [(job, None)] if alone else _rows_of(job, steps_of(job), named)
             return body(self.fields, rows, self.ctx, style=self.style)
 
         top = head(self.fields, self.style)

@@ -1,5 +1,8 @@
 """What sacct's filters are given: names, numbers and lists, with Slurm's words for bad ones."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from broker.world import Snapshot
 from gateway.api.programs.reading import Options, fail, limit_of, lower, states_in
 from gateway.query.refs import cut_list, read_ref
@@ -41,7 +44,16 @@ def refs_of(options: Options) -> tuple[JobRef, ...] | None:
         ):
             raise fail(BAD_STEP.format(base.partition(".")[0]))
         refs += found
-    return tuple(refs) or None
+    return tuple(map(_wholly(options.text("whole-hetjob")), refs)) or None
+
+
+def _wholly(whole: str | None) -> Callable[[JobRef], JobRef]:
+    """What a word means with --whole-hetjob: all components, or the first where none is named."""
+    if whole is None:
+        return lambda ref: ref
+    if whole.lower() == "no":
+        return lambda ref: replace(ref, part=ref.part or 0)
+    return lambda ref: replace(ref, job=ref.leader, part=None)
 
 
 def states(options: Options) -> frozenset[str] | None:

@@ -56,7 +56,8 @@ class Past:
         self.asked.append(query)
         wanted = set(query.jobs)
         for job in self.records:
-            base = job.array.base if job.array else job.id
+            whole = job.array or job.het
+            base = whole.base if whole else job.id
             if not wanted or job.id in wanted or base in wanted:
                 yield job
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from accounting.assoc import Qos
+from accounting.ids import JobId
 from broker.model.ids import Digest
-from broker.model.job import ExitCode, Job, JobFlag, JobState, Run
+from broker.model.job import ExitCode, HetPlace, Job, JobFlag, JobState, Run
 from broker.model.spec import Phase, StepSpec
 from gateway.api.programs.sacct import Sacct
 from gateway.api.programs.sacct import sacct as program
@@ -91,6 +92,38 @@ def test_options_choose_jobs(words: tuple[str, ...], found: str) -> None:
 
 def test_root_sees_everybodys_jobs() -> None:
     assert "04" in ids(uid=0).split()
+
+
+def het() -> Past:
+    """Two components, and a job of the next id that is none."""
+    group = [
+        replace(ended(700020 + offset), het=HetPlace(JobId(700020), offset, 2)) for offset in (0, 1)
+    ]
+    return Past([*group, ended(700022)])
+
+
+COMPONENTS = [
+    (("-j", "700020"), "20+0 20+1"),
+    (("-j", "700020+0"), "20+0"),
+    (("-j", "700020+1"), "20+1"),
+    (("-j", "700021"), "20+1"),
+    (("-j", "700020+2"), ""),
+    (("-j", "700022"), "22"),
+    (("-j", "700020", "--whole-hetjob=no"), "20+0"),
+    (("-j", "700020+1", "--whole-hetjob=yes"), "20+0 20+1"),
+    (("-j", "700022", "--whole-hetjob=no"), "22"),
+    (("-j", "700022", "--whole-hetjob=yes"), "22"),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), COMPONENTS)
+def test_components_are_named_alone_or_all_together(words: tuple[str, ...], found: str) -> None:
+    assert ids(*words, past=het()) == found
+
+
+@pytest.mark.parametrize("step", ["batch", "0", "7"])
+def test_of_steps_that_are_named_the_job_alone_is_listed_where_no_steps_are(step: str) -> None:
+    assert ids("-j", f"700001.{step}") == "01"
 
 
 def test_steps_follow_their_job_and_can_be_named_alone() -> None:
@@ -191,6 +224,10 @@ LAYOUTS = [
     (("-X", "-n", "-P", "-o", "qos,qosraw"), "normal|1\n"),
     (("-n", "-P", "-o", "TRESUsageInAve,TRESUsageInMin,TRESUsageOutTot,TRESUsageOutMax"), "|||\nenergy=0||energy=0|\n"),
     (("-b", "-n", "-X"), "700002           FAILED      3:0 \n"),
+    (("-b", "-n", "-X", "-P", "-o", "user"), "alice|700002|FAILED|3:0\n"),
+    (("-X", "-n", "-o", "jobname%5.5,user%-6x,uid%+5,gid% 5"), " bad3 alice   2001  2001 \n"),
+    (("-X", "-n", "-P", "-o", "jobid,,state"), "700002\n"),
+    (("-X", "-n", "-P", "-o", "jobid,", "-o", "state"), "700002\n"),
 ]  # fmt: skip
 
 
@@ -202,10 +239,14 @@ def test_columns_and_widths(words: tuple[str, ...], out: str) -> None:
 def test_the_environment_may_name_the_columns() -> None:
     environ = {"SACCT_FORMAT": "jobid,user"}
     assert text(sacct("-nXP", "-j", "700002", environ=environ).out) == "700002|alice\n"
+    assert text(sacct("-nXPb", "-j", "700002", environ=environ).out) == "700002|FAILED|3:0\n"
 
 
 ERRORS = [
     (("foo",), "sacct: error: Unknown arguments:\nsacct: error:  foo\n"),
+    (("-l", "-o", "jobid"), "sacct: fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.\n"),
+    (("--st=R",), "sacct: option '--st=R' is ambiguous; possibilities: '--state' '--starttime'\n"),
+    (("--no",), "sacct: option '--no' is ambiguous; possibilities: '--nodelist' '--noconvert' '--noheader'\n"),
     (("-o", "jobid,nosuch"), 'sacct: error: Invalid field requested: "nosuch"\n'),
     (("-o", "ReqGRES"), "sacct: fatal: ReqGRES has been removed, please use ReqTRES\n"),
     (("-s", "XX"), "sacct: fatal: unrecognized job state value 'XX'\n"),
