@@ -177,9 +177,9 @@ def _fields(options: Options) -> list[Field]:
         raise fail(LONG_AND_FORMAT)
     usual = (("brief", BRIEF), ("long", LONG))
     said += [names for long, names in usual if options.has(long)]
-    text = ",".join(said) or options.text("format") or DEFAULT
+    variable = options.text("format")
     try:
-        return read_fields(text)
+        return read_fields(",".join(said or [DEFAULT if variable is None else variable]))
     except UnknownFieldError as error:
         raise fail(BAD_FIELD.format(error)) from None
     except RemovedFieldError as error:
