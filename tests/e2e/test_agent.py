@@ -49,6 +49,19 @@ def test_a_step_runs_and_its_journal_tells_its_life(agent: RunningAgent, work: P
     assert record["started"] <= record["ended"]  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("off", [-3600, 3600])
+def test_instants_of_the_journal_are_the_services(
+    agent: RunningAgent, work: Path, off: int
+) -> None:
+    """Its own clock is an hour behind, or ahead."""
+    start = launch.dated(launch.start(KEY, order(work, "sleep 0.2")), time.time() + off)
+    assert agent.ask(start)["ok"]
+    agent.wait("exited", KEY)
+    instants = [float(str(record["at"])) for record in agent.journal()]
+    assert instants == sorted(instants)
+    assert all(abs(at - time.time() - off) < 10 for at in instants)
+
+
 def test_peak_memory_is_that_of_the_step(agent: RunningAgent, work: Path) -> None:
     fill = "exec python3 -c 'x = bytearray(60 << 20)'"
     agent.run(KEY, order(work, fill))

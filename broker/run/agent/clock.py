@@ -90,6 +90,27 @@ class Clock:
             self.paused_at = None
 
 
+CLOSE = 5
+"""Seconds by which this node's clock and the service's may differ and count as the same."""
+
+
+class Told:
+    """Instants for the journal: from what the service said last, by a clock that never jumps."""
+
+    def __init__(self) -> None:
+        self.since = None  # type: Optional[float]
+
+    def hear(self, request: "dict[str, Any]") -> None:
+        """A request may bear the service's time, which took a while to come here."""
+        now = request.get("now")
+        if now is not None:
+            own = time.time()
+            self.since = (own if abs(own - now) <= CLOSE else now) - time.monotonic()
+
+    def now(self) -> float:
+        return time.time() if self.since is None else self.since + time.monotonic()
+
+
 def tell(live: "dict[str, Place]", request: "dict[str, Any]") -> "dict[str, Any]":
     """Passes a limit on: of one step, by `key`, or of an attempt and all of its steps."""
     whole = "attempt" in request

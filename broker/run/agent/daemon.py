@@ -50,6 +50,7 @@ class Agent:
         self.kills = {}  # type: dict[str, dict[str, Any]]
         self.halting = []  # type: list[wire.Caller]
         self.epilogs = hooks.Epilogs()
+        self.told = clock.Told()
         self.halted = self.leaving = False
         self.package = version.own()
         self.spoken = time.monotonic()
@@ -154,6 +155,7 @@ class Agent:
             if request.get("do") == "halt":
                 self.halt(caller)
                 return None
+            self.told.hear(request)
             act: "Act" = REQUESTS[request["do"]]
             if request["do"] not in UNSPOKEN:
                 self.spoken = time.monotonic()
@@ -317,7 +319,7 @@ class Agent:
     # ---------------------------------------------------------------- acting
 
     def note(self, kind: str, key: "Optional[str]" = None, **facts: "Any") -> None:
-        record = {"at": time.time(), "kind": kind}
+        record = {"at": self.told.now(), "kind": kind}
         if key is not None:
             record.update(key=key, attempt=spool.attempt_of(key))
         record.update(facts)

@@ -2,11 +2,12 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
+import time
 from typing import Any
 
 import pytest
 
-from broker.run.agent.clock import Clock
+from broker.run.agent.clock import Clock, Told
 from broker.run.agent.loop import Loop
 
 
@@ -52,3 +53,17 @@ MOMENTS: dict[str, tuple[dict[str, Any], float | None]] = {
 def test_a_warning_counts_back_from_the_end_that_it_is_about(what: str) -> None:
     step, moment = MOMENTS[what]
     assert Clock(Step(step, 1000)).warning() == moment
+
+
+@pytest.mark.parametrize(
+    ("off", "told"), [(0, 0), (3, 0), (-3, 0), (3600, 3600), (-3600, -3600), (1e9, 1e9)]
+)
+def test_instants_for_the_journal_are_the_services_where_the_clock_is_far_off(
+    off: float, told: float
+) -> None:
+    clock = Told()
+    assert abs(clock.now() - time.time()) < 1, "nobody said anything yet"
+    clock.hear({"do": "ping"})
+    assert clock.since is None
+    clock.hear({"do": "start", "now": time.time() + off})
+    assert abs(clock.now() - time.time() - told) < 1
