@@ -322,8 +322,17 @@ class StubEc2:
             if missing:
                 raise AwsError("InvalidInstanceID.NotFound", str(missing))
             seen = [one for one in seen if one.id in params["InstanceIds"]]
+        for wanted in params.get("Filters", ()):
+            if wanted["Name"] == "placement-group-name":
+                seen = [
+                    one
+                    for one in seen
+                    if one.params.get("Placement", {}).get("GroupName") in wanted["Values"]
+                ]
+            elif wanted["Name"] == "instance-state-name":
+                seen = [one for one in seen if one.state(now) in wanted["Values"]]
         told = [one.told(now, steady=self.steady) for one in seen]
-        return {"Reservations": [{"Instances": told}]}
+        return {"Reservations": [{"Instances": told}] if told else []}
 
     def _get_caller_identity(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         date = formatdate(self.now(), usegmt=True)

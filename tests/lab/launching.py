@@ -9,6 +9,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.instances import Reservation
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
+from moto.ec2.utils import filter_dict_attribute_mapping
 
 from tests.lab.bill import beside
 from tests.lab.box import Box
@@ -20,6 +21,8 @@ from tests.lab.stock import Pool
 from tests.lab.tokens import fingerprint
 from tests.lab.wares import ON_DEMAND, SPOT
 
+filter_dict_attribute_mapping["placement-group-name"] = "placement.group_name"
+"""moto knows no such filter."""
 BLOCK = "capacity-block"
 USER_DATA_BYTES = 16 * 1024
 FLEET_DEFAULTS = {ON_DEMAND: "lowest-price", SPOT: "lowest-price"}

@@ -419,6 +419,9 @@ def test_placement_groups_are_made_used_and_not_deleted_in_use(box: Ways, time: 
     with pytest.raises(ClientError, match="in use"):
         ec2.delete_placement_group(GroupName="ring")
     time.now += 20
+    users = [{"Name": "placement-group-name", "Values": ["ring"]}]
+    (found,) = ec2.describe_instances(Filters=users)["Reservations"]
+    assert [one["InstanceId"] for one in found["Instances"]] == [made["InstanceId"]]
     ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
     time.now += 40
     ec2.delete_placement_group(GroupName="ring")

@@ -1,6 +1,6 @@
 """What machines leave behind: volumes, addresses, cards, templates, groups of our own site."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,6 +16,20 @@ PATIENCE = 900.0
 
 
 @dataclass(frozen=True, slots=True)
+class Users:
+    """The call that lists who uses a thing, its key, the filter by the thing's id, and others."""
+
+    call: str
+    key: str
+    by: str
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def filters(self, id: str) -> list[dict[str, object]]:
+        asked = {self.by: [id], **self.more}
+        return [{"Name": name, "Values": [*values]} for name, values in asked.items()]
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """How things of a kind are listed, told to be unused, and let go."""
 
@@ -26,10 +40,14 @@ class Kind:
     delete: str
     argument: str
     unused: Callable[[Mapping[str, Any]], bool] = lambda _thing: True
-    users: tuple[str, str, str] | None = None
-    """Where the thing does not tell: the call that lists its users, its key, the filter by id."""
+    users: Users | None = None
+    """Where the thing does not tell itself."""
 
 
+NOT_OVER = {
+    "instance-state-name": ("pending", "running", "shutting-down", "stopping", "stopped"),
+}
+"""States of machines that use things still."""
 KINDS = (
     Kind(
         "volume",
@@ -76,6 +94,7 @@ KINDS = (
         "delete_placement_group",
         "GroupName",
         lambda group: group.get("State", "available") == "available",
+        users=Users("describe_instances", "Reservations", "placement-group-name", NOT_OVER),
     ),
     Kind(
         "security group",
@@ -85,7 +104,7 @@ KINDS = (
         "delete_security_group",
         "GroupId",
         lambda group: f"-{naming.PORTS}-" in group.get("GroupName", ""),
-        users=("describe_network_interfaces", "NetworkInterfaces", "group-id"),
+        users=Users("describe_network_interfaces", "NetworkInterfaces", "group-id"),
     ),
 )
 
@@ -146,10 +165,10 @@ class Leftovers:
     def _used(self, region: str, kind: Kind, thing: Mapping[str, Any]) -> bool:
         if kind.users is None:
             return False
-        call, key, by = kind.users
-        which = [{"Name": by, "Values": [str(thing[kind.id])]}]
+        users, which = kind.users, kind.users.filters(str(thing[kind.id]))
+        found = pages(self.api, region, users.call, key=users.key, Filters=which)
         try:
-            return any(True for _ in pages(self.api, region, call, key=key, Filters=which))
+            return any(True for _ in found)
         except AwsError as error:
             raise NoAnswerError(f"users of {thing[kind.id]} in {region}: {error}") from error
 

@@ -703,6 +703,18 @@ def test_leftovers_of_machines_are_let_go_once_they_have_been_unused_for_a_while
     assert {one.id for one in bench.provider.leftovers()} == {"g"}
 
 
+def test_a_placement_group_is_left_over_once_its_last_machine_is_gone(bench: Bench) -> None:
+    offer = replace(OFFER, features=("efa",), zones=("use1-az1",))
+    gang = bench.provider.launch(offer, [A, B], token="t")
+    name = bench.params("create_placement_group")["GroupName"]
+    left(bench, "PlacementGroups", GroupName=name, State="available")
+    assert bench.provider.leftovers() == []
+    bench.time += 60
+    bench.provider.terminate(gang)
+    bench.time += 60
+    assert [one.id for one in bench.provider.leftovers()] == [name]
+
+
 def test_a_region_that_does_not_answer_keeps_no_others_leftovers(bench: Bench) -> None:
     for region in ("us-east-1", "eu-west-1"):
         bench.provider._book.add(region)
