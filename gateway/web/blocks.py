@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from itertools import repeat
+from typing import ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from gateway.query.listed import Listed
 
+R = TypeVar("R")
 PAGE_ROWS = 100
 TONES = {
     **dict.fromkeys(("RUNNING", "UP", "ALLOCATED", "MIXED", "COMPLETING", "IN_USE"), "busy"),
@@ -140,17 +142,19 @@ def table(
     query: Mapping[str, str] | None = None,
 ) -> Table:
     """`links` are where the first cells of rows lead; `query` says which page is shown."""
-    heads = [Head(text) for text in made.head]
-    rows: list[list[Cell]] = [list(map(cell, made.head, row)) for row in made.rows]
-    for row, href in zip(rows, links, strict=False):
-        row[0] = row[0]._replace(href=href)
-    shown, pager = paged(rows, query or {})
-    return Table(title, heads, shown, empty, pager)
+    lines = [*zip(made.rows, links or repeat("", len(made.rows)), strict=True)]
+    shown, pager = paged(lines, query or {})
+    rows = [_linked_row(made.head, row, href) for row, href in shown]
+    return Table(title, [Head(text) for text in made.head], rows, empty, pager)
 
 
-def paged(
-    rows: Sequence[Sequence[Cell]], query: Mapping[str, str]
-) -> tuple[Sequence[Sequence[Cell]], Pager | None]:
+def _linked_row(head: Sequence[str], row: Sequence[object], href: str) -> list[Cell]:
+    cells = list(map(cell, head, row))
+    cells[0] = cells[0]._replace(href=href)
+    return cells
+
+
+def paged(rows: Sequence[R], query: Mapping[str, str]) -> tuple[Sequence[R], Pager | None]:
     """The rows of the page that is asked for, and the way to others where there are some."""
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     asked = query.get("page", "1")

@@ -54,11 +54,14 @@ async def jobs(asked: Asked) -> Sequence[Block]:
     order = asked.given("sort")
     argv += [f"--sort={order}"] if order else []
     found, said = await asked.table("squeue", COLUMNS, *argv)
-    made = [_row(one) for one in found[1:]]
-    shown, pager = paged(made, asked.query)
+    shown, pager = paged(found[1:], asked.query)
     heads = [_head(*pair, asked) for pair in zip(found[0] if found else (), COLUMNS, strict=False)]
     empty = "No jobs." if not said.code else "Nothing is shown."
-    return [_filters(asked), *complaints(said), Table("Queue", heads[:-1], shown, empty, pager)]
+    return [
+        _filters(asked),
+        *complaints(said),
+        Table("Queue", heads[:-1], list(map(_row, shown)), empty, pager),
+    ]
 
 
 def _filters(asked: Asked) -> Form:
