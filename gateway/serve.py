@@ -22,7 +22,6 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from broker.model.errors import Refused
-from gateway.api.back import Ways
 from gateway.api.crowd import crowd
 from gateway.api.knock import knocking
 from gateway.api.push import NodeProtocol
@@ -199,10 +198,11 @@ class Server(uvicorn.Server):
     """Uvicorn's, which also serves those who come by ways back, and nodes that post."""
 
     def __init__(
-        self, config: uvicorn.Config, ways: Ways | None, nodes: NodesListener | None
+        self, config: uvicorn.Config, service: Service, nodes: NodesListener | None
     ) -> None:
         super().__init__(config)
-        self.ways = ways
+        self.ways = service.ways
+        self.loopback = service.loopback
         self.nodes = nodes
         self.guests: asyncio.Task[None] | None = None
 
@@ -223,6 +223,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """The ways are closed first: who comes by them asks again."""
+        self.loopback.close()
         if self.guests is not None:
             self.guests.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -245,7 +246,7 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
             date_header=False,
             timeout_graceful_shutdown=5,
         ),
-        service.ways,
+        service,
         nodes_listener(service, config),
     )
     broken: list[BaseException] = []

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import entry_points
-from typing import Any, cast
+from secrets import token_bytes, token_hex
+from typing import Any
 
 import structlog
 
@@ -25,7 +26,7 @@ from broker.model.site import Site
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
 from broker.optimize.gpus import gres_type
-from broker.ports import Provider
+from broker.ports import Clock, Provider
 from broker.quotes import Quotes
 from broker.run.launch import agent_zipapp
 from broker.run.pushed import Pushes
@@ -33,27 +34,31 @@ from broker.run.reach import PostingReach
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.account import explorer, reserved_words, uses_ec2
-from gateway.api.app import build_app
+from gateway.api.app import App, build_app
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
+from gateway.api.dashboard import dashboard
 from gateway.api.desk import Desk
+from gateway.api.errors import status_of
 from gateway.api.exports import exports
+from gateway.api.infra import infra
+from gateway.api.inner import Inner
 from gateway.api.jobs import router
+from gateway.api.loopback import Loopback
 from gateway.api.metrics import metrics
 from gateway.api.money import money
 from gateway.api.offers import offers
 from gateway.api.plugins import plugins
-from gateway.api.programs.table import programs
+from gateway.api.programs.standing import Commands
 from gateway.api.push import PushDoor
-from gateway.api.stream import Interactive
 from gateway.api.text import Program
 from gateway.api.volumes import volumes
-from gateway.api.wire import Answer, Call
 from gateway.cloud import cloud
 from gateway.config.catalogs import Shelf
 from gateway.config.load import reread
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
+from gateway.config.site import limits_of
 from gateway.config.site import site as site_of
 from gateway.hearing import Hearing, hearing
 from gateway.local import local_outside, local_provider
@@ -67,6 +72,8 @@ from gateway.store.feed import Feeders, loaded
 from gateway.store.sql import SqlStore, open_store
 from gateway.sweep import Sweep
 from gateway.translate.orders import OrderBook
+from gateway.web.app import Pages
+from gateway.web.sessions import Sessions
 
 AT_START = (
     "cluster",
@@ -113,32 +120,14 @@ class Service:
     reread: "Rereading"
     ways: Ways | None
     """By which commands on machines elsewhere come; None where there are no such machines."""
+    loopback: Loopback
+    """Where browsers come."""
     hearing: Hearing | None
     """What nodes may post; None where they cannot."""
     push_door: PushDoor | None
     """What takes it."""
     stop: Callable[[], None]
     """Lets go of what reaches out: connections to machines, what watches a provider."""
-
-
-class Commands:
-    """The commands as the present configuration has them, behind names that stay."""
-
-    def __init__(self, now: Mapping[str, Program | Interactive]) -> None:
-        self.now = dict(now)
-
-    def standing(self) -> dict[str, Program | Interactive]:
-        """Programs that ask the present ones; what is interactive depends on no configuration."""
-        return {
-            name: one if isinstance(one, Interactive) else self._standing(name)
-            for name, one in self.now.items()
-        }
-
-    def _standing(self, name: str) -> Program:
-        async def run(desk: Desk, call: Call) -> Answer:
-            return await cast("Program", self.now[name])(desk, call)
-
-        return run
 
 
 @dataclass(slots=True)
@@ -164,10 +153,9 @@ class Rereading:
         later = [name for name, value in kept.items() if getattr(config, name) != value]
         config = config.model_copy(update=kept)
         site = _site(config, self.shelf.get("local"))
-        programs = _programs(config, self.beside)
         self.heart.ask(Reconfigure(site=site, by=by)).result(REREAD_SECONDS)
         self.config, self.orders.site = config, site
-        self.commands.now.update(programs)
+        self.commands.take(config)
         if self.beside is not None:
             self.beside.learnt.expire()
         return later
@@ -221,22 +209,26 @@ def build(paths: Paths, config: Config) -> Service:
         aging=old,
     )
     heart.workers, heart.sweep, workers.missed = workers, sweep, sweep.doubt
-    commands = Commands(_programs(config, beside))
+    commands = Commands(config) if beside is None else Commands(config, beside.around)
     desk.reread = reread = Rereading(
         paths, config, shelf, heart=heart, orders=inside.orders, commands=commands, beside=beside
     )
     routers = _routers(paths, config, shelf, market=inside.market, providers=providers)
+    loopback, sessions = Loopback(), _sessions(heart.clock)
+    app = build_app(
+        desk,
+        commands.standing(),
+        log=log,
+        routers=[*routers, plugins(feeders), dashboard(loopback, sessions.ticket)],
+        key=config.http.key(),
+    )
+    loopback.app = _pages(desk, app, commands.ours(), sessions=sessions)
     return Service(
         heart=heart,
         workers=workers,
         store=store,
-        app=build_app(
-            desk,
-            commands.standing(),
-            log=log,
-            routers=[*routers, plugins(feeders)],
-            key=config.http.key(),
-        ),
+        app=app,
+        loopback=loopback,
         site=inside.site,
         providers=providers,
         reread=reread,
@@ -344,7 +336,8 @@ def _routers(
         backup=lambda target: backup_store(paths.database(config.database.url), target),
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
-    return [own, metrics(), money(explorer(config)), exports(), budgets(), buyable, volumes(market)]
+    limits, spent = infra(limits_of(config.ceiling)), money(explorer(config))
+    return [own, metrics(), spent, exports(), budgets(), buyable, volumes(market), limits]
 
 
 def _taken_up(shelf: Shelf, market: Quotes) -> set[str]:
@@ -362,10 +355,19 @@ def _site(config: Config, catalog: Catalog) -> Site:
     return replace(site, offered_features=words, rates=catalog.rates)
 
 
-def _programs(config: Config, beside: Neighbour | None) -> Mapping[str, Program | Interactive]:
-    """Every command, with the site's own behind them where it has a Slurm."""
-    known = programs(config)
-    return known if beside is None else beside.around(known)
+def _sessions(clock: Clock) -> Sessions:
+    return Sessions(key=token_bytes(32), now=clock.now, nonce=lambda: token_hex(16))
+
+
+def _pages(desk: Desk, app: App, ours: Mapping[str, Program], *, sessions: Sessions) -> App:
+    """The pages, each made from what their user may ask of the service."""
+    return Pages(
+        sessions=sessions,
+        doors=lambda uid, zone: Inner(desk, app, ours, uid, zone),
+        status_of=status_of,
+        mark=f"#{token_hex(8)}#",
+        now=desk.now,
+    ).application()
 
 
 def _attended(beside: Neighbour | None, engine: Engine) -> list[Callable[[], None]]:

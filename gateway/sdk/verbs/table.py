@@ -223,6 +223,7 @@ VOLUMES = (
         ),
     ),
 )
+NO_BROWSER = (Opt("--no-browser", FLAG, "Only print the address that lets you in, once."),)
 REST = (
     Verb("api info", "service:info", "Where the service is, and who asks.", "", LISTED),
     Verb(
@@ -249,7 +250,7 @@ REST = (
             YES,
         ),
     ),
-    Verb("dashboard", "service:dashboard", "Where the pages are.", "", ()),
+    Verb("dashboard", "dashboard:overview", "The pages, in a browser.", "", NO_BROWSER),
     Verb(
         "storage ls",
         "storage:ls",
@@ -280,7 +281,7 @@ REST = (
             "gpus label",
         )
     ),
-    Verb("jobs dashboard", "service:dashboard", "Where the pages are.", "", ()),
+    Verb("jobs dashboard", "dashboard:jobs", "That of managed jobs.", "", NO_BROWSER),
 )
 GPUS = (
     Opt("-a --all", FLAG, "All of them; that is usual."),
