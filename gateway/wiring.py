@@ -214,7 +214,7 @@ def build(paths: Paths, config: Config) -> Service:
         paths, config, shelf, heart=heart, orders=inside.orders, commands=commands, beside=beside
     )
     routers = _routers(paths, config, shelf, market=inside.market, providers=providers)
-    loopback, sessions = Loopback(), _sessions(heart.clock)
+    loopback, sessions = Loopback(config.http.dashboard_port), _sessions(heart.clock)
     app = build_app(
         desk,
         commands.standing(),

@@ -42,6 +42,12 @@ class HttpSettings(Settings):
     token: SecretStr | None = Field(
         None, description="What callers sign with, at least 16 characters; needed with a port."
     )
+    dashboard_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="Port of the pages on 127.0.0.1, which `spz dashboard` opens; 0: any free one.",
+    )
 
     def key(self) -> bytes | None:
         """What callers sign with; None without a port. Raises Refused for a port without it."""

@@ -1,8 +1,8 @@
 """The way into the pages: an address that is good once, and a browser for it where there is one."""
 
 import os
-import webbrowser
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from broker.model.errors import Refused
@@ -22,13 +22,18 @@ LEADS_ON = """\
 """
 
 
+def in_browser(address: str) -> bool:
+    """Whether one was started. What starts it takes long to load."""
+    return bool(import_module("webbrowser").open(address))
+
+
 def enter(
     service: Client,
     page: str,
     environ: Mapping[str, str],
     *,
     say: Say,
-    browser: Callable[[str], bool] | None = webbrowser.open,
+    browser: Callable[[str], bool] | None = in_browser,
 ) -> str:
     """The address, opened by `browser` where there is a display.
 

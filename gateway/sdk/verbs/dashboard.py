@@ -1,8 +1,6 @@
 """spz dashboard, spz jobs dashboard: the pages in a browser."""
 
-import webbrowser
-
-from gateway.sdk.pages import enter
+from gateway.sdk.pages import enter, in_browser
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 
@@ -17,6 +15,6 @@ def jobs(given: Values, counter: Counter) -> int:
 
 def _opened(page: str, given: Values, counter: Counter) -> int:
     """Prints the address alone on standard output."""
-    browser = None if given["no_browser"] else webbrowser.open
+    browser = None if given["no_browser"] else in_browser
     print(enter(counter.service, page, counter.environ, say=counter.say, browser=browser))
     return 0
