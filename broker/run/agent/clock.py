@@ -34,6 +34,11 @@ class Clock:
         self.warned = False
         self.paused_at = None  # type: Optional[float]
         self.heard = {}  # type: dict[bool, int]
+        self.steady = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """As this node's clock went when the step came: where it jumps later nothing changes."""
+        return self.steady + time.monotonic()
 
     def set(self) -> None:
         """Sets the moments of a step that has begun, in place of those set before."""
@@ -46,17 +51,20 @@ class Clock:
         limit = self.step.get("time_limit")
         if limit is not None:
             late = self.step.get("over_time", 0)
-            one.loop.after("limit", _until(one.started + limit + late), one.out_of_time)
+            one.loop.after("limit", self.until(one.started + limit + late), one.out_of_time)
         moment = self.warning()
         if moment is not None and not self.warned:
-            one.loop.after("warn", _until(moment), self.warn)
+            one.loop.after("warn", self.until(moment), self.warn)
+
+    def until(self, moment: float) -> float:
+        return max(0.0, moment - self.now())
 
     def warning(self) -> "Optional[float]":
         """The instant of the warning, if there is one."""
         limit, ends = self.step.get("time_limit"), self.step.get("job_ends")
         asked = self.step.get("warn")
         if limit is not None and (ends is None or (asked and asked.get("own"))):
-            own = (self.one.started or time.time()) + limit
+            own = (self.one.started or self.now()) + limit
             ends = own if ends is None else min(own, ends)
         return ends - asked["before"] if asked and ends is not None else None
 
@@ -74,19 +82,22 @@ class Clock:
             self.step["time_limit"] = order["time_limit"]
         else:
             self.pause(order["paused"])
-            name = "time_limit" if self.one.is_batch() else "job_ends"
-            self.step[name] = order[name]
-        self.warned = self.warned and (self.warning() or 0) <= time.time()
+            left = order["job_left"]
+            if self.one.is_batch():
+                self.step["time_limit"] = order["time_limit"]
+            else:
+                self.step["job_ends"] = None if left is None else self.now() + left
+        self.warned = self.warned and (self.warning() or 0) <= self.now()
         self.set()
 
     def pause(self, paused: bool) -> None:
         """Time that the job is suspended does not count for limits of its steps either."""
         if paused:
-            self.paused_at = self.paused_at or time.time()
+            self.paused_at = self.paused_at or self.now()
         elif self.paused_at is not None:
             limit = self.step.get("time_limit")
             if limit is not None:  # the batch step's is told anew, with this time in it
-                self.step["time_limit"] = limit + time.time() - self.paused_at
+                self.step["time_limit"] = limit + self.now() - self.paused_at
             self.paused_at = None
 
 
@@ -119,7 +130,7 @@ def tell(live: "dict[str, Place]", request: "dict[str, Any]") -> "dict[str, Any]
         "whole": whole,
         "serial": int(request["serial"]),
         "time_limit": _seconds(request["time_limit"]),
-        "job_ends": ours(_seconds(request.get("job_ends")), request.get("now")),
+        "job_left": _left(_seconds(request.get("job_ends")), request.get("now")),
         "paused": bool(request.get("paused")),
     }
     return {"ok": True, "steps": pass_on(live, request["attempt" if whole else "key"], order)}
@@ -144,8 +155,9 @@ def ours(moment: "Optional[float]", now: "Optional[float]") -> "Optional[float]"
     return moment if moment is None or now is None else moment + time.time() - now
 
 
-def _until(moment: float) -> float:
-    return max(0.0, moment - time.time())
+def _left(moment: "Optional[float]", now: "Optional[float]") -> "Optional[float]":
+    """Seconds until an instant of the service's."""
+    return None if moment is None else moment - (time.time() if now is None else now)
 
 
 def _seconds(value: "Any") -> "Optional[float]":

@@ -67,3 +67,23 @@ def test_instants_for_the_journal_are_the_services_where_the_clock_is_far_off(
     assert clock.since is None
     clock.hear({"do": "start", "now": time.time() + off})
     assert abs(clock.now() - time.time() - told) < 1
+
+
+@pytest.mark.parametrize("jump", [-3600, 3600])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_changed_limit_counts_right_after_the_nodes_clock_jumped(jump: int, whole: bool) -> None:
+    """By the clock as it went when the step began; the service's instants come as what is left."""
+    step = Step(
+        {"warn": told(False), "job_ends": time.time() + 100, "time_limit": 100}, time.time()
+    )
+    clock = Clock(step)
+    clock.steady -= jump  # as if the node's clock had jumped since
+    assert step.started is not None
+    step.started -= jump
+    order = {"serial": 1, "whole": whole, "paused": False, "job_left": 500.0, "time_limit": 500.0}
+    clock.obey(order)
+    due = {name: at - time.monotonic() for name, (at, _act) in step.loop.due.items()}
+    if whole:
+        assert (round(due["limit"]), round(due["warn"])) == (100, 470)
+    else:
+        assert round(due["limit"]) == 500
