@@ -12,6 +12,7 @@ from broker.model.reservation import Reservation, Reservations
 from broker.model.site import Partition, Site
 from broker.world import Snapshot
 from gateway.query.context import Context
+from sbatch_shim.grammar.arrays import show_indexes
 
 
 class Flag(IntFlag):
@@ -75,6 +76,8 @@ class NodeView:
     flags: Flag
     reservation: str = ""
     """One that is active on it."""
+    gpu_ids: tuple[int, ...] = ()
+    """Its GPUs that jobs hold."""
 
     @property
     def whole(self) -> Tres:
@@ -153,6 +156,18 @@ def free_of(view: NodeView, ctx: Context) -> int | None:
     return ctx.free_mib if is_here(view) else None
 
 
+def used_gres(node: NodeView) -> str:
+    """`gpu:a10g:1(IDX:0)`: how many of each kind a node's jobs hold, and which."""
+    if node.record is None or not node.record.gres_text:
+        return "(null)"
+    used = dict(node.used.gres)
+    kinds = [item.rpartition(":")[0] for item in node.record.gres_text.split(",")]
+    ids = show_indexes(node.gpu_ids) or "N/A"
+    return ",".join(
+        f"{kind}:{used.get(kind, 0)}(IDX:{ids if used.get(kind) else 'N/A'})" for kind in kinds
+    )
+
+
 def node_views(snap: Snapshot) -> list[NodeView]:
     """Every node of the site, declared ones first, then elastic names by number."""
     used, completing = _usage(snap.jobs.values())
@@ -163,7 +178,20 @@ def node_views(snap: Snapshot) -> list[NodeView]:
         _view(name, snap.nodes.get(name), used.get(name, Tres()), homes=homes, busy=completing)
         for name in names
     ]
+    gpus = _gpu_ids(snap.jobs.values())
+    views = [
+        replace(view, gpu_ids=gpus[view.name]) if view.name in gpus else view for view in views
+    ]
     return [_reserved(view, held[view.name]) if view.name in held else view for view in views]
+
+
+def _gpu_ids(jobs: Iterable[Job]) -> dict[NodeName, tuple[int, ...]]:
+    found: dict[NodeName, tuple[int, ...]] = {}
+    for job in jobs:
+        for share in job.shares:
+            if share.gpu_ids:
+                found[share.node] = (*found.get(share.node, ()), *share.gpu_ids)
+    return found
 
 
 def holding(known: Reservations, now: int) -> dict[NodeName, list[Reservation]]:

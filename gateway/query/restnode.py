@@ -7,7 +7,15 @@ from broker.model.site import Partition
 from gateway.query import sinfo
 from gateway.query.context import Context
 from gateway.query.documents import Kind
-from gateway.query.nodes import SHOWN_FLAGS, NodeView, free_of, host_of, load_of, part_nodes
+from gateway.query.nodes import (
+    SHOWN_FLAGS,
+    NodeView,
+    free_of,
+    host_of,
+    load_of,
+    part_nodes,
+    used_gres,
+)
 from gateway.query.shape import ANY, COUNT, TEXT, ZERO, Leaf, number, unset
 from gateway.query.shownode import node_address, node_tres, partition_tres, used_tres
 from gateway.query.sinfo import Group
@@ -159,7 +167,7 @@ def _features(view: NodeView, _: Context) -> list[str]:
 
 
 def _gres_used(view: NodeView, ctx: Context) -> str:
-    return _or_empty(sinfo.used_gres(view))
+    return _or_empty(used_gres(view))
 
 
 def _reason(view: NodeView, _: Context) -> str:

@@ -5,7 +5,7 @@ from broker.model.ids import NodeName
 from broker.model.site import Partition, Site
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView, free_of, host_of, load_of, part_nodes
+from gateway.query.nodes import NodeView, free_of, host_of, load_of, part_nodes, used_gres
 from gateway.query.partwords import (
     groups,
     most_cpus,
@@ -41,7 +41,9 @@ def _or_null(text: str) -> str:
 # ---------------------------------------------------------------- nodes
 
 
-def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
+def show_node(
+    view: NodeView, ctx: Context, *, details: bool = False, oneliner: bool = False
+) -> str:
     """The record of a node; what the machine has is 0 while there is none."""
     node, whole, used = view.record, view.whole, view.used
     features = _or_null(",".join(node.features) if node else "")
@@ -54,6 +56,8 @@ def show_node(view: NodeView, ctx: Context, *, oneliner: bool = False) -> str:
         f"AvailableFeatures={features}",
         f"ActiveFeatures={features}",
         f"Gres={_or_null(node.gres_text if node else '')}",
+        "GresDrain=N/A" if details else None,
+        f"GresUsed={used_gres(view)}" if details else None,
         f"NodeAddr={node_address(view)} NodeHostName={host_of(view, ctx)} Port=0 "
         f"Version={ctx.site.version}",
         "OS=Linux",

@@ -11,7 +11,7 @@ from gateway.query.context import Context
 from gateway.query.fits import SINFO_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
 from gateway.query.moments import show_moment
-from gateway.query.nodes import NodeView, free_of, host_of, load_of
+from gateway.query.nodes import NodeView, free_of, host_of, load_of, used_gres
 from gateway.query.shownode import node_address
 from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_short
@@ -168,15 +168,6 @@ def gres_used(group: Group, _: Context) -> str:
     return "(null)" if group.first is None else used_gres(group.first)
 
 
-def used_gres(node: NodeView) -> str:
-    """`gpu:a10g:1(IDX:N/A)`: how many of each kind a node's jobs hold."""
-    if node.record is None or not node.record.gres_text:
-        return "(null)"
-    used = dict(node.used.gres)
-    kinds = [item.rpartition(":")[0] for item in node.record.gres_text.split(",")]
-    return ",".join(f"{kind}:{used.get(kind, 0)}(IDX:N/A)" for kind in kinds)
-
-
 def host_names(group: Group, ctx: Context) -> str:
     return fold({host_of(node, ctx) for node in group.nodes})
 
@@ -264,7 +255,7 @@ threads = _lowest(_from_record("threads_per_core", 1))
 
 # fmt: off
 COLUMNS = (
-    Column("",  "AllocMem",          "ALLOCMEM",          used_memory),
+    Column("",  "AllocMem",          "ALLOCMEM",          used_memory,  apart=used_memory),
     Column("S", "AllocNodes",        "ALLOCNODES",        always("all")),
     Column("a", "Available",         "AVAIL",             available),
     Column("V", "Cluster",           "CLUSTER",           always("N/A")),

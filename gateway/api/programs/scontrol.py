@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from broker.model.commands import Command, Requeue, SetHold, Suspend, Target
-from broker.model.errors import Denied, SpzError
+from broker.model.errors import ACCESS_DENIED, Denied, SpzError
 from broker.model.job import Hold, Job, JobState, Owner
 from gateway.api.desk import Desk
 from gateway.api.programs.early import early
@@ -229,9 +229,10 @@ async def suspend(asked: Asked) -> Answer:
     """Operators only, as in Slurm."""
     if not asked.words:
         return Answer(err=TOO_FEW.format(asked.keyword), code=1)
-    if not asked.operator:
-        words = [word for text in asked.words for word in text.split(",")]
-        return Answer(err="".join(f"Access/permission denied for job {w}\n" for w in words), code=1)
+    named, wrong = find_jobs(asked, asked.words)
+    if not asked.operator and not wrong:
+        denied = (f"{ACCESS_DENIED} for job {one.text}\n" for one in named)
+        return Answer(err="".join(denied), code=1)
     resume = asked.keyword == "resume"
     return await each_job(asked, lambda one: Suspend(target=one.target, by=asked.by, resume=resume))
 

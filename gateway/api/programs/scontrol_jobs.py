@@ -8,12 +8,11 @@ from broker.model.errors import SpzError
 from broker.model.job import Job
 from gateway.api.programs.scontrol import NO_JOB, TOO_FEW, Asked, Verb, find_jobs, told
 from gateway.api.wire import Answer
-from sbatch_shim.grammar.hostlist import fold
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two looks at a job that is waited for."""
 WAITING = "scontrol: Waiting for nodes to boot\n"
-READY = "scontrol: Nodes {} are ready for use\n"
+READY = "scontrol: Nodes are ready for job {}\n"
 PROBLEM = "scontrol: Problem running job {}\n"
 
 
@@ -82,7 +81,7 @@ def _settled(job: Job) -> bool:
 def _ready(job: Job | None, job_id: JobId) -> Answer:
     if job is None or job.state.final:
         return Answer(err=PROBLEM.format(job_id), code=1)
-    return Answer(err=READY.format(fold(sorted(share.node for share in job.shares))))
+    return Answer(err=READY.format(job_id))
 
 
 VERBS: Mapping[str, Verb] = {"notify": notify, "top": top, "wait_job": wait_job}

@@ -483,6 +483,8 @@ def test_a_priority_of_nothing_holds_and_the_rest_is_changed(office: Counter) ->
         ("release 1_9", "1_9: Invalid job id specified"),
         ("requeue ARRAY", "ARRAY_1-3: Job is pending execution"),
         ("suspend ARRAY_2", "Access/permission denied for job ARRAY_2"),
+        ("suspend x", "Invalid job id specified for job x"),
+        ("resume x", "Invalid job id specified for job x"),
         (
             "update job=ARRAY NumNodes=2",
             "scontrol: error: Job resizing not supported for job arrays",

@@ -74,7 +74,7 @@ def test_top_puts_jobs_before_ones_own_others(office: Office) -> None:
 
 def test_waiting_for_a_job_ends_when_its_nodes_are_up(office: Office) -> None:
     assert say(office, "wait_job", str(running(office))).err == (
-        "scontrol: Nodes ec2-1 are ready for use\n"
+        "scontrol: Nodes are ready for job 7\n"
     )
     waiting = say(office, "wait_job", str(office.submit(begin=START + 3600, hold=False)))
     assert waiting.err == "scontrol: Waiting for nodes to boot\n"
