@@ -6,12 +6,16 @@ Its protocol as told at chromedevtools.github.io/devtools-protocol; messages end
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -19,6 +23,39 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
     *("--remote-debugging-pipe", "about:blank"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a browser has that was let in: the address of the pages, and the cookie."""
+
+    root: str
+    cookie: str
+
+
+def fetched(url: str, **headers: str) -> tuple[int, str, str]:
+    """Status, cookie and text, without a browser."""
+    parts = urlsplit(url)
+    with closing(HTTPConnection(parts.netloc, timeout=30)) as connection:
+        connection.request("GET", f"{parts.path}?{parts.query}", headers=headers)
+        answer = connection.getresponse()
+        cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
+        return answer.status, cookie, answer.read().decode()
+
+
+def entered(url: str) -> Visit:
+    """By an address that lets in once."""
+    status, cookie, text = fetched(url)
+    folder = re.search(r"url=(/\w+/)", text)
+    assert status == 200, text
+    assert folder is not None
+    return Visit(url.partition("/enter")[0] + folder[1], cookie)
+
+
+def visited(visit: Visit, path: str) -> tuple[int, str]:
+    """Status and text of a page."""
+    status, _, text = fetched(visit.root + path, Cookie=visit.cookie)
+    return status, text
 
 
 def program() -> str | None:

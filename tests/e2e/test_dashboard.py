@@ -4,15 +4,13 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.e2e.agents import until
-from tests.e2e.browser import Browser, browser, program
+from tests.e2e.browser import Browser, browser, entered, fetched, program, visited
 from tests.e2e.service import Service
 from tests.e2e.terminal import Terminal
 
@@ -33,16 +31,6 @@ def chromium(short_tmp: Path) -> Iterator[Browser]:
         yield made
 
 
-def fetched(url: str, **headers: str) -> tuple[int, str, str]:
-    """Status, cookie and text."""
-    parts = urlsplit(url)
-    with closing(HTTPConnection(parts.netloc, timeout=30)) as connection:
-        connection.request("GET", f"{parts.path}?{parts.query}", headers=headers)
-        answer = connection.getresponse()
-        cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
-        return answer.status, cookie, answer.read().decode()
-
-
 def test_the_address_lets_one_browser_in_and_shows_what_squeue_shows(
     served: Service, spz: Terminal
 ) -> None:
@@ -54,20 +42,13 @@ def test_the_address_lets_one_browser_in_and_shows_what_squeue_shows(
     assert done.code == 0, done
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter/\S+", url)
     assert "ssh -L" in done.err
-    status, cookie, text = fetched(url)
-    folder = re.search(r"url=(/\w+/)", text)
-    assert folder is not None
-    assert (status, fetched(url)[0]) == (200, 403)
-    origin = url.partition("/enter")[0]
-    page = f"{origin}{folder[1]}"
-    assert fetched(f"{page}jobs")[0] == 403
-    assert fetched(f"{page}jobs", Cookie=cookie, Host="evil.example")[0] == 421
-    for path, shown in (
-        ("jobs", f"jobs/{job}"),
-        (f"jobs/{job}", "seen by nobody else"),
-        ("", "own"),
-    ):
-        status, _, text = fetched(f"{page}{path}", Cookie=cookie)
+    visit = entered(url)
+    assert fetched(url)[0] == 403
+    assert fetched(f"{visit.root}jobs")[0] == 403
+    assert fetched(f"{visit.root}jobs", Cookie=visit.cookie, Host="evil.example")[0] == 421
+    shows = (("jobs", f"jobs/{job}"), (f"jobs/{job}", "seen by nobody else"), ("", "own"))
+    for path, shown in shows:
+        status, text = visited(visit, path)
         assert (status, shown in text, "<script>alert" in text) == (200, True, False), path
     assert url.rpartition(".")[2] not in served.out.read_text()
     served.run("scancel", str(job))

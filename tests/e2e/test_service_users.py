@@ -14,6 +14,7 @@ import pytest
 
 from tests.conformance.run import USERS, make_user
 from tests.e2e.agents import alive, until
+from tests.e2e.browser import Visit, entered, visited
 from tests.e2e.service import ROOT, Preloaded, Ran, Service, User, service
 
 pytestmark = pytest.mark.root
@@ -107,6 +108,31 @@ def test_a_job_cannot_touch_what_watches_it(
     assert sum(told.count(words) for words in refusals) == 4, told
 
 
+def test_pages_are_those_of_who_was_let_in(
+    roots: Service, users: tuple[User, User], place: Path
+) -> None:
+    """A log in a folder that its owner alone may enter is read with that user's rights."""
+    alice, bob = users
+    script = b"#!/bin/sh\necho for alice alone\n"
+    job = roots.submit("-o", "out", cwd=place, user=alice, stdin=script)
+    roots.wait(job, "COMPLETED")
+    his, hers = _let_in(roots, bob), _let_in(roots, alice)
+    assert "for alice alone" in visited(hers, f"jobs/{job}")[1]
+    status, text = visited(his, f"jobs/{job}")
+    assert (status, "echo for alice" in text, "for alice alone" in text) == (200, False, False)
+    assert f"job {job} is {alice.name}&#39;s" in text
+    assert "for alice alone" in visited(_let_in(roots, User.present()), f"jobs/{job}")[1]
+    mixed = Visit(hers.root, his.cookie)
+    assert visited(mixed, f"jobs/{job}")[0] == 403
+
+
+def _let_in(served: Service, user: User) -> Visit:
+    """As `spz dashboard` does for that user."""
+    status, told = _post(served, user, "/v1/dashboard", "{}")
+    assert status == 200, told
+    return entered(json.loads(told)["url"])
+
+
 def _asked(served: Service) -> dict[str, int]:
     """What requests leave behind; nodes go on with their own lives meanwhile."""
     counts = served.counts()
@@ -118,7 +144,7 @@ def _denied(told: Ran) -> bool:
     return told.code != 0 and any(words in told.err for words in ("denied", "Invalid user id"))
 
 
-def _post(served: Service, user: User, path: str) -> tuple[int, str]:
+def _post(served: Service, user: User, path: str, body: str | None = None) -> tuple[int, str]:
     """As that user, by our own routes."""
     read, write = os.pipe()
     pid = os.fork()
@@ -130,7 +156,7 @@ def _post(served: Service, user: User, path: str) -> tuple[int, str]:
             connection = http.client.HTTPConnection("localhost")
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.connect(str(served.socket))
-            connection.request("POST", path)
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
             reply = connection.getresponse()
             os.write(write, json.dumps([reply.status, reply.read().decode()]).encode())
         finally:
