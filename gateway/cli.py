@@ -253,6 +253,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except SpzError as error:
         tell(error)
+        status = UsageError.status if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:

@@ -58,7 +58,8 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         await caller(request)
         task = one_task(asked)
         spec = translate(task, origin(asked, desk.site, task), cluster="offers").spec
-        partition, elastic = _elastic(desk.site, asked.partition)
+        named = asked.partition or next(iter(spec.partitions or ()), None)
+        partition, elastic = _elastic(desk.site, named)
         need = need_of(spec, demand(spec, partition), asked.seconds)
         found = market.at(desk.now())(need, elastic)
         if found.first is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from broker.model.errors import Refused, Unknown
-from gateway.sdk import clusters, managed, pools
+from gateway.sdk import api, clusters, managed, pools
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
 from gateway.sdk.follow import LOOK_AGAIN, UNFINISHED, Follower, Which, logs_status
@@ -23,7 +23,6 @@ from gateway.translate.skypilot_yaml import written
 
 Launched = tuple[list[int], None]
 ABSENT = {
-    "dashboard": "this service has no pages yet: queue() tells of the jobs",
     "download_logs_streaming": "download_logs copies them",
     "queue_v2": "queue() gives all records",
 }
@@ -221,6 +220,11 @@ def pool_apply(
         raise Refused("a pool needs a task, or a number of workers", hint="workers=2")
     pools.scale(service(), pool_name, count, body=body, say=lambda _: None)
     return RequestId.done(None)
+
+
+def dashboard() -> None:
+    """Opens the page of managed jobs in a browser, or prints its address."""
+    api.dashboard("jobs")
 
 
 def pool_status(pool_names: str | Sequence[str] | None = None) -> RequestId[list[Json]]:

@@ -1,6 +1,6 @@
 """Tables and small texts that the command line prints."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -44,7 +44,9 @@ def wide(given: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None or value == "" else str(value)
+    """What a terminal would obey, or would break the line, is written out: names may hold it."""
+    text = "-" if value is None or value == "" else str(value)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def candidates(offers: Sequence[Json], nodes: int) -> str:
@@ -88,16 +90,21 @@ def matching(
     *,
     what: str = "cluster",
     lists: str = "status",
+    say: Callable[[str], None] | None = None,
 ) -> list[Json]:
-    """Those of these names; all without names. Raises Unknown for a name that is none.
+    """Those of these names; all without names.
 
-    `lists` is the verb that shows what there is.
+    `lists` is the verb that shows what there is. Raises Unknown for a name that is none, unless
+    that can be said: then it goes on with the others, as SkyPilot does.
     """
     if not names:
         return list(found)
     for name in names:
         if not any(fnmatchcase(one["name"], name) for one in found):
-            raise Unknown(f"no {what} {name!r}", hint=f"`spz {lists}` lists those there are")
+            error = Unknown(f"no {what} {name!r}", hint=f"`spz {lists}` lists those there are")
+            if say is None:
+                raise error
+            say(error.message)
     return [one for one in found if any(fnmatchcase(one["name"], name) for name in names)]
 
 

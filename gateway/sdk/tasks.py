@@ -8,33 +8,39 @@ from typing import Any
 from broker.model.errors import BadSpec, Refused
 from gateway.sdk import dags
 from gateway.translate.skypilot import read_file
+from gateway.translate.skypilot_documents import Given, merged
 from gateway.translate.skypilot_yaml import written
 
 Json = dict[str, Any]
 Accelerators = str | Mapping[str, float | None] | Iterable[str]
+Variables = Mapping[str, str] | Iterable[tuple[str, str]]
+Mounts = Mapping[str, str | Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Resources:
-    """What each node has to give; every field is a key of `resources` and None is not asked."""
+    """What each node has to give; every field is a key of `resources` and None is not asked.
 
-    infra: str | None = None
+    They stand in SkyPilot's order: `Resources(sdk.AWS(), "p4d.24xlarge")`.
+    """
+
     cloud: str | None = None
-    region: str | None = None
-    zone: str | None = None
     instance_type: str | None = None
     cpus: int | float | str | None = None
     memory: int | float | str | None = None
     accelerators: Accelerators | None = None
     accelerator_args: Mapping[str, Any] | None = None
+    infra: str | None = None
     use_spot: bool | None = None
     job_recovery: str | Mapping[str, Any] | None = None
+    region: str | None = None
+    zone: str | None = None
+    image_id: str | Mapping[str, str] | None = None
     disk_size: int | str | None = None
     disk_tier: str | None = None
     network_tier: str | None = None
     local_disk: str | None = None
     max_hourly_cost: float | None = None
-    image_id: str | Mapping[str, str] | None = None
     ports: int | str | list[int | str] | None = None
     labels: Mapping[str, str] | None = None
     autostop: bool | int | str | Mapping[str, Any] | None = None
@@ -44,6 +50,10 @@ class Resources:
     volumes: list[Mapping[str, Any]] | None = None
     any_of: "tuple[Resources, ...]" = ()
     ordered: "tuple[Resources, ...]" = ()
+
+    def __hash__(self) -> int:
+        """Equal ones have equal places; maps and lists in the other fields have no hash."""
+        return hash((self.infra, self.cloud, self.region, self.zone, self.instance_type))
 
     def copy(self, **override: Any) -> "Resources":
         """The same with other values. Raises TypeError for a key that is none."""
@@ -95,6 +105,8 @@ class Task:
     api_server_access: bool = True
     others: Json = field(default_factory=dict)
     """Keys of the file that have no field here, as written."""
+    best_resources: Resources | None = field(default=None, init=False)
+    """What `optimize` chose."""
     storage_mounts: InitVar[Mapping[str, Mapping[str, Any]] | None] = None
     """They stand in `file_mounts`."""
     docker_image: InitVar[str | None] = None
@@ -110,7 +122,9 @@ class Task:
         """Takes every form that SkyPilot's constructor takes. Raises Refused."""
         if blocked_resources is not None:
             raise Refused("blocked_resources: what is refused is remembered by the service")
-        self.file_mounts = {**self.file_mounts, **(storage_mounts or {})}
+        self.envs, self.secrets = dict(self.envs or {}), dict(self.secrets or {})
+        self.volumes, self.num_nodes = self.volumes or {}, self.num_nodes or 1
+        self.file_mounts = {**(self.file_mounts or {}), **(storage_mounts or {})}
         self.setup, self.run = _script(self.setup), _script(self.run)
         asked: object = self.resources
         if isinstance(asked, set | frozenset | list | tuple):
@@ -137,9 +151,9 @@ class Task:
         return cls.from_yaml_str(text)
 
     @classmethod
-    def from_yaml_str(cls, text: str) -> "Task":
+    def from_yaml_str(cls, yaml_str: str) -> "Task":
         """Of a text. Raises BadSpec."""
-        file = read_file(text)
+        file = read_file(yaml_str)
         if len(file.tasks) > 1:
             raise BadSpec("", "", f"{len(file.tasks)} tasks, not one")
         tree = dict(file.trees[0])
@@ -148,9 +162,16 @@ class Task:
         return cls.from_yaml_config(tree)
 
     @classmethod
-    def from_yaml_config(cls, config: Mapping[str, Any]) -> "Task":
-        """Of a tree. Raises BadSpec."""
-        read_file(written([dict(config)]))
+    def from_yaml_config(
+        cls,
+        config: Mapping[str, Any],
+        env_overrides: Variables | None = None,
+        secrets_overrides: Variables | None = None,
+    ) -> "Task":
+        """Of a tree, with values of variables that go before its own. Raises BadSpec."""
+        over = Given(dict(env_overrides or {}), dict(secrets_overrides or {}), {})
+        config = merged(dict(config), over)
+        read_file(written([config]))
         known = {one.name for one in fields(cls)} - APART
         given = {key: value for key, value in config.items() if key in known and value is not None}
         asked = config.get("resources")
@@ -192,32 +213,85 @@ class Task:
             self.resources = Resources(ordered=tuple(resources))
         return self
 
-    def update_envs(self, envs: Mapping[str, str]) -> "Task":
+    def set_resources_override(self, override_params: Mapping[str, Any]) -> "Task":
+        """Goes before what is asked for, in each alternative too. Raises TypeError."""
+        asked = self.resources or Resources()
+        inner = {
+            key: tuple(one.copy(**override_params) for one in getattr(asked, key))
+            for key in ("any_of", "ordered")
+        }
+        self.resources = asked.copy(**override_params, **inner)
+        return self
+
+    def update_envs(self, envs: Variables | None) -> "Task":
         """Adds variables."""
-        self.envs.update(envs)
+        self.envs.update(dict(envs or {}))
         return self
 
-    def update_secrets(self, secrets: Mapping[str, str]) -> "Task":
+    def update_secrets(self, secrets: Variables | None) -> "Task":
         """Adds variables that are never shown."""
-        self.secrets.update(secrets)
+        self.secrets.update(dict(secrets or {}))
         return self
 
-    def set_file_mounts(self, mounts: Mapping[str, str | Mapping[str, Any]] | None) -> "Task":
+    def set_file_mounts(self, file_mounts: Mounts | None) -> "Task":
         """What is brought, by where it goes."""
-        self.file_mounts = dict(mounts or {})
+        self.file_mounts = dict(file_mounts or {})
         return self
 
-    def update_file_mounts(self, mounts: Mapping[str, str | Mapping[str, Any]]) -> "Task":
+    def update_file_mounts(self, file_mounts: Mounts) -> "Task":
         """Adds what is brought."""
-        self.file_mounts.update(mounts)
+        self.file_mounts.update(file_mounts)
         return self
 
-    def set_storage_mounts(self, mounts: Mapping[str, Mapping[str, Any]] | None) -> "Task":
+    def set_storage_mounts(self, storage_mounts: Mapping[str, Json] | None) -> "Task":
         """Adds buckets by where they go."""
-        return self.update_file_mounts(dict(mounts or {}))
+        return self.update_file_mounts(dict(storage_mounts or {}))
+
+    update_storage_mounts = set_storage_mounts
+
+    def set_volumes(self, volumes: Mapping[str, Any]) -> "Task":
+        """Disks that outlive machines, by where they go."""
+        self.volumes = dict(volumes)
+        return self
+
+    def update_volumes(self, volumes: Mapping[str, Any]) -> "Task":
+        """Adds such disks."""
+        self.volumes.update(volumes)
+        return self
+
+    def update_workdir(
+        self, workdir: str | None, git_url: str | None, git_ref: str | None
+    ) -> "Task":
+        """Another folder, or another repository, or only another ref of it."""
+        before = self.workdir if isinstance(self.workdir, Mapping) else {}
+        told = {"url": git_url, "ref": git_ref}
+        given = {key: value for key, value in told.items() if value is not None}
+        if workdir is not None or (given and (before or git_url is not None)):
+            self.workdir = {**before, **given} if workdir is None else workdir
+        return self
+
+    def set_inputs(self, inputs: str, estimated_size_gigabytes: float) -> "Task":
+        """Where data comes from; it changes nothing here."""
+        self.others["inputs"] = {inputs: estimated_size_gigabytes}
+        return self
+
+    def set_outputs(self, outputs: str, estimated_size_gigabytes: float) -> "Task":
+        """Where data goes; it changes nothing here."""
+        self.others["outputs"] = {outputs: estimated_size_gigabytes}
+        return self
+
+    def validate(self) -> None:
+        """Raises BadSpec for what no task file may say."""
+        read_file(self.to_yaml_str())
+
+    @property
+    def use_spot(self) -> bool:
+        """Whether any of what it asks for is spot."""
+        asked = self.resources or Resources()
+        return any(one.use_spot for one in (asked, *asked.any_of, *asked.ordered))
 
 
-APART = frozenset({"others", "resources", "api_server_access"})
+APART = frozenset({"others", "resources", "api_server_access", "best_resources"})
 """Fields that are no plain keys of a file."""
 
 
@@ -228,8 +302,3 @@ def _plain(source: str | Mapping[str, Any]) -> str | Json:
 def _script(text: str | list[str] | None) -> str | None:
     """Lines may be given as a list."""
     return "\n".join(text) if isinstance(text, list) else text
-
-
-def AWS() -> str:  # noqa: N802 - SkyPilot's name of the cloud
-    """For `Resources(cloud=sdk.AWS())`."""
-    return "aws"

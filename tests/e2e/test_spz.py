@@ -56,7 +56,7 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
         spz("launch", "-y", "-c", "one", "--fast", task, "--env=WHO=x", "--secret=KEY=y").code == 0
     )
     assert spz("down", "one", "-y").out.startswith("Terminating cluster one")
-    assert spz("status", "one").code == 1
+    assert "no cluster 'one'" in spz("status", "one").err
     assert "one" in [row["cluster"] for row in spz.json("cost-report")["clusters"]]
 
 
@@ -103,13 +103,13 @@ def test_runs_wait_for_gpus_and_smaller_ones_overtake(spz: Terminal) -> None:
 
 def test_an_idle_cluster_is_let_go(spz: Terminal) -> None:
     assert spz("launch", "-y", "-d", "-c", "idle", "--down", "--cpus", "2+", "echo x").code == 0
-    until(lambda: spz("status", "idle").code == 1, "the cluster's end", 40)
+    until(lambda: "no cluster" in spz("status", "idle").err, "the cluster's end", 40)
 
 
 def test_a_name_asked_for_and_refused_launches_nothing(spz: Terminal) -> None:
     done = spz("launch", "-c", "no", "--cpus", "2+", "echo x", text="n\n")
     assert (done.code, "nothing was launched" in done.err) == (1, True)
-    assert spz("status", "no").code == 1
+    assert "no cluster 'no'" in spz("status", "no").err
 
 
 def test_a_managed_job_a_pipeline_and_an_array(spz: Terminal) -> None:
@@ -247,6 +247,10 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         "steps, _ = sdk.get(sdk.jobs.launch(dag, 'ab'))\n"
         "print(len(steps), sdk.get(sdk.jobs.wait(job_id=steps[0], timeout=60)))\n"
         "sdk.get(sdk.down('api'))\n"
+        "best = sdk.get(sdk.optimize(task)).tasks[0].best_resources\n"
+        "print(best.infra.split('/')[0], best.use_spot, 0 < best.get_cost(3600) < 1)\n"
+        "task.set_resources(best)\n"
+        "print(sdk.get(sdk.optimize(dag)) is dag, sdk.get(sdk.optimize(task)).tasks == [task])\n"
         "print(sdk.api_info()['status'], sdk.api_status([asked])[0]['cluster'])\n"
     )
     done = subprocess.run(
@@ -262,8 +266,47 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     said = done.stdout.splitlines()
     assert said == [
         *("from here", "0 api SUCCEEDED", "('api', 'UP')", "from here", "", "x", "100", "True"),
-        *("from here", " []", "2 0", "ok api"),
+        *("from here", " []", "2 0"),
+        *("aws False True", "True True", "ok api"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("lunch", 2, "error: no such command: lunch"),
+        ("jobs que", 2, "error: no such command: jobs que"),
+        ("launch --nosuch x", 2, "error: No such option: --nosuch"),
+        ("exec", 2, "error: CLUSTER is missing"),
+        ("status -o xml", 2, "error: option -o: 'xml' is neither table nor json"),
+        ("stop -y", 2, "error: no cluster named"),
+        ("autostop none --wait-for ever", 2, "error: option --wait-for: 'ever' is none of"),
+        ("jobs cancel -y", 2, "error: no job named"),
+        ("jobs queue -s LOST", 2, "error: option -s: 'LOST' is no status"),
+        ("launch -y missing.yaml", 1, "error: missing.yaml: No such file or directory"),
+        ("exec none true", 1, "error: you have no cluster 'none'"),
+        ("cancel -y none", 1, "error: no cluster 'none'"),
+        ("status none", 0, "no cluster 'none'"),
+        ("queue none", 0, "no cluster 'none'"),
+        ("down -y none", 0, "no cluster 'none'"),
+        ("stop -y none", 0, "no cluster 'none'"),
+        ("start -y none", 0, "no cluster 'none'"),
+        ("autostop -y none", 0, "no cluster 'none'"),
+        ("logs none", 102, "error: no cluster 'none'"),
+        ("jobs logs 4711", 102, "error: no managed job 4711"),
+    ],
+)
+def test_mistakes_end_as_sky_pilots_do(spz: Terminal, line: str, code: int, told: str) -> None:
+    done = spz(*line.split())
+    assert done.code == code
+    assert done.err.startswith(f"spz: {told}")
+
+
+def test_a_cluster_that_is_not_there_keeps_no_other_one(spz: Terminal) -> None:
+    assert spz("launch", "-y", "-d", "-c", "there", "--cpus", "1+", "true").code == 0
+    done = spz("down", "-y", "none", "there")
+    assert (done.code, done.out.split(" (")[0]) == (0, "Terminating cluster there")
+    assert done.err == "spz: no cluster 'none'\n"
 
 
 def test_what_is_not_offered_says_why(spz: Terminal) -> None:

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from broker.model.errors import Refused
 from gateway.sdk import buckets, clusters, show
-from gateway.sdk.client import Client, Json
+from gateway.sdk.client import Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
 from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
 from gateway.translate.skypilot_values import WAITS
 
@@ -78,7 +78,7 @@ DOWN, STOP = Way("down", "Terminating", "goes"), Way("stop", "Stopping", "stops"
 
 def _end(way: Way, given: Values, counter: Counter) -> list[Json] | None:
     """Asks first; None where the answer is no. With --graceful they end after their runs."""
-    found = _chosen(given, counter.service)
+    found = _chosen(given, counter)
     if not _agreed(way.doing, found, given=given, counter=counter):
         return None
     for one in found:
@@ -121,8 +121,8 @@ def autostop(given: Values, counter: Counter) -> int:
     """Asks first; exits 1 where the answer is no."""
     asked = USUAL_MINUTES if given["idle_minutes"] is None else given["idle_minutes"]
     minutes = -1 if given["cancel"] else asked
-    found = _chosen(given, counter.service)
     waits = _waits(given)
+    found = _chosen(given, counter)
     verb = "Keeping" if minutes < 0 else "Setting autostop of"
     if not _agreed(verb, found, given=given, counter=counter):
         return 1
@@ -141,7 +141,7 @@ def _waits(given: Values) -> str | None:
     try:
         return None if given["wait_for"] is None else WAITS(given["wait_for"])
     except ValueError as error:
-        raise Refused(f"option --wait-for: {error}") from None
+        raise UsageError(f"option --wait-for: {error}") from None
 
 
 def start(given: Values, counter: Counter) -> int:
@@ -151,10 +151,10 @@ def start(given: Values, counter: Counter) -> int:
             "option --retry-until-up: who comes back at once cannot ask again",
             hint="leave out --async: `spz start -y -r CLUSTER &`",
         )
-    found = [one for one in _chosen(given, counter.service) if _to_start(one)]
+    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
+    found = [one for one in _chosen(given, counter) if _to_start(one)]
     if not _agreed("Starting", found, given=given, counter=counter):
         return 1
-    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
     for one in found:
         if one["status"] == "STOPPING":
             clusters.until(counter.service, one["job"], {"STOPPED"})
@@ -185,19 +185,21 @@ def _came_up(one: Json, given: Values, counter: Counter) -> int:
     return 0 if now["status"] == "UP" else 1
 
 
-def _chosen(given: Values, service: Client) -> list[Any]:
-    """Clusters by name, or all of the user's. Raises Refused, Unknown."""
+def _chosen(given: Values, counter: Counter) -> list[Any]:
+    """Clusters by name, or all of the user's; a name that is none is told. Raises UsageError."""
     names, everything = given["words"], given["all"] or given.get("all_users")
     if not names and not everything:
-        raise Refused("no cluster named", hint="name some, or --all")
+        raise UsageError("no cluster named", hint="name some, or --all")
     anybody = bool(names or given.get("all_users"))
-    return show.matching(clusters.listed(service, all_users=anybody), names)
+    every = clusters.listed(counter.service, all_users=anybody)
+    return show.matching(every, names, say=counter.say)
 
 
 def _agreed(verb: str, found: Iterable[Json], *, given: Values, counter: Counter) -> bool:
     names = ", ".join(one["name"] for one in found)
     if not names:
-        counter.say("there is no such cluster of yours")
+        if not given["words"]:
+            counter.say("there is no such cluster of yours")
         return True
     if given["yes"]:
         return True

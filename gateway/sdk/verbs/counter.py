@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.model.errors import Refused, SpzError
+from broker.model.errors import SpzError
 from gateway.config.paths import Paths
 from gateway.sdk.client import Client
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 
 FORMS = ("table", "json")
 
@@ -62,7 +62,7 @@ def as_json(given: Values) -> bool:
     """Raises Refused for a form that is none."""
     form = given.get("output") or "table"
     if form not in FORMS:
-        raise Refused(f"option -o: {form!r} is neither table nor json")
+        raise UsageError(f"option -o: {form!r} is neither table nor json")
     return bool(given.get("json")) or form == "json"
 
 

@@ -36,4 +36,7 @@ class Verb(NamedTuple):
 
 
 class UsageError(Refused):
-    """The line does not fit the table."""
+    """The line is not one that the verb takes."""
+
+    status = 2
+    """With which `spz` ends then, as SkyPilot does."""

@@ -27,7 +27,7 @@ def status(given: Values, counter: Counter) -> int:
     service = counter.service
     shown = _shown(given, service)
     ssh.tell(counter, shown)
-    found = show.matching(shown, given["words"])
+    found = show.matching(shown, given["words"], say=counter.say)
     if given["endpoints"] or given["endpoint"] is not None:
         return _endpoints(found, given["endpoint"])
     if given["ip"]:
@@ -63,7 +63,7 @@ def _endpoints(found: Sequence[listed.Json], port: int | None) -> int:
 def queue(given: Values, counter: Counter) -> int:
     service = counter.service
     now = service.get("/v1/health")["at"]
-    found = show.matching(_shown(given, service), given["words"])
+    found = show.matching(_shown(given, service), given["words"], say=counter.say)
     hidden = given["skip_finished"]
     queues = {
         one["name"]: [run for run in one["runs"] if not (hidden and run["over"])] for one in found

@@ -7,14 +7,14 @@ import sys
 from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
-from gateway.sdk.follow import Follower, Which, logs_status, own_status, part_of
+from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status, own_status, part_of
 from gateway.sdk.launching import job_number, plan_text
 from gateway.sdk.managed import must_join_none
 from gateway.sdk.sending import make_folders
 from gateway.sdk.texts import copied
 from gateway.sdk.verbs import pools
-from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.counter import Counter, as_json, tell
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.listing import tell_why, text_of
 from gateway.sdk.verbs.sent import body_of
 
@@ -88,7 +88,7 @@ def _chosen(given: Values, service: Client) -> list[Json]:
     ids = [_number(service, text) for text in given["words"]]
     names = {"name": given["name"], "pool": given["pool"]}
     if not ids and not (any(names.values()) or given["all"] or given["all_users"]):
-        raise Refused("no job named", hint="spz jobs cancel ID, --name NAME, or --all")
+        raise UsageError("no job named", hint="spz jobs cancel ID, --name NAME, or --all")
     if given["pool"]:
         raise Refused("jobs of pools are runs of their workers", hint="`spz cancel POOL-pool-1`")
     jobs = sorted(service.get("/v1/managed", all=True)["jobs"], key=lambda one: int(one["id"]))
@@ -103,7 +103,11 @@ def _chosen(given: Values, service: Client) -> list[Json]:
 def logs(given: Values, counter: Counter) -> int:
     """As `spz logs` exits."""
     service = counter.service
-    job = _job_of(given, service)
+    try:
+        job = _job_of(given, service)
+    except Unknown as error:
+        tell(error)
+        return NOT_FOUND
     if given["controller"]:
         return tell_why(service, job)
     wanted = Which(job)

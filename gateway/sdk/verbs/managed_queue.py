@@ -11,7 +11,7 @@ from gateway.sdk.records import ManagedJobStatus
 from gateway.sdk.show import wide
 from gateway.sdk.show_managed import managed
 from gateway.sdk.verbs.counter import Counter
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.translate.skypilot_values import duration
 
 USUAL_LIMIT = 50
@@ -37,7 +37,7 @@ def queue(given: Values, counter: Counter) -> int:
 def _filters(given: Values, now: int) -> Iterable[Callable[[Json], bool]]:
     statuses = {one.strip().upper() for text in given["status"] for one in text.split(",")}
     for status in statuses - set(STATUSES):
-        raise Refused(f"option -s: {status!r} is no status", hint=near(status, STATUSES))
+        raise UsageError(f"option -s: {status!r} is no status", hint=near(status, STATUSES))
     if statuses:
         yield lambda one: one["status"] in statuses
     if given["skip_finished"]:
@@ -56,7 +56,7 @@ def _window(given: Values, now: int) -> tuple[float, float]:
         try:
             after = now - duration(given["since"], bare=1)
         except ValueError as error:
-            raise Refused(f"option --since: {error}") from error
+            raise UsageError(f"option --since: {error}") from error
     return after, _instant(given["before"], "--before") if given["before"] else float("inf")
 
 
@@ -68,7 +68,7 @@ def _instant(text: str, option: str) -> float:
         except ValueError:
             continue
     hint = f"{option} 2026-11-30 or {option} '2026-11-30 15:30:00'"
-    raise Refused(f"option {option}: {text!r} is no time", hint=hint)
+    raise UsageError(f"option {option}: {text!r} is no time", hint=hint)
 
 
 def _is_in(one: Json, infra: str) -> bool:

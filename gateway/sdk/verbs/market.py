@@ -7,7 +7,7 @@ from gateway.query import gpulist
 from gateway.sdk.client import Json
 from gateway.sdk.show import below, drawn, table
 from gateway.sdk.verbs.counter import Counter
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
 
 SIZES = "+"
@@ -28,7 +28,7 @@ def _regions(infra: str | None) -> list[str]:
     """Of `aws/us-east-1`. Raises Refused for another cloud."""
     cloud, _, place = (infra or "aws").lower().partition("/")
     if cloud != "aws":
-        raise Refused(f"option --infra: {infra!r}: only aws is served")
+        raise UsageError(f"option --infra: {infra!r}: only aws is served")
     region = place.split("/")[0]
     return [region] if region not in {"", "*"} else []
 

@@ -15,7 +15,7 @@ from gateway.query.dollars import usd
 from gateway.sdk.client import Json
 from gateway.sdk.show import below, table
 from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 
 DAYS = 30
 EXPLORER_DAYS = 13
@@ -69,7 +69,7 @@ def _zone(given: Values, environ: Mapping[str, str]) -> str:
     if asked is None:
         return usual if is_zone(usual) else "UTC"
     if not is_zone(asked):
-        raise Refused(f"option --zone: no time zone {asked!r}", hint="such as Europe/Berlin")
+        raise UsageError(f"option --zone: no time zone {asked!r}", hint="such as Europe/Berlin")
     return str(asked)
 
 
@@ -143,7 +143,7 @@ def _moment(name: str, text: str, zone: tzinfo) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise Refused(
+        raise UsageError(
             f"option --{name}: {text!r} is no moment", hint="as 2026-11-01 or 2026-11-01T12:00"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=zone)

@@ -7,7 +7,7 @@ from gateway.sdk import pools, show
 from gateway.sdk.client import Json
 from gateway.sdk.launching import Launch, state_of
 from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.listing import tell_why, text_of
 from gateway.sdk.verbs.sent import body_of
 from gateway.sdk.verbs.tasks import text_of as file_text
@@ -89,7 +89,7 @@ def _said(given: Values, counter: Counter, name: str, *, number: int) -> int:
 def down(given: Values, counter: Counter) -> int:
     names = given["words"] or (list(pools.workers(counter.service)) if given["all"] else [])
     if not names and not given["all"]:
-        raise Refused("no pool named", hint="spz jobs pool down POOL, or --all")
+        raise UsageError("no pool named", hint="spz jobs pool down POOL, or --all")
     for name in names:
         pools.must_have(counter.service, name)
     question = f"End pool {', '.join(names)}?"

@@ -4,10 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.model.errors import Refused
 from gateway.sdk.client import Json
 from gateway.sdk.sending import request, task_text, variables
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 
 DIRECT = (
     *("name", "workdir", "infra", "cloud", "region", "zone", "cpus", "memory", "instance_type"),
@@ -67,7 +66,7 @@ def _settings(texts: Sequence[str]) -> Json:
     for text in (one for given in texts for one in given.split(",")):
         path, equals, value = text.partition("=")
         if not equals:
-            raise Refused(f"option --config: {text!r} is not KEY=VALUE")
+            raise UsageError(f"option --config: {text!r} is not KEY=VALUE")
         *groups, last = path.split(".")
         place = tree
         for group in groups:

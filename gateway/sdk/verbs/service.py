@@ -1,4 +1,4 @@
-"""api info, login and requests by id; dashboard; what is not offered, and why."""
+"""api info, login and requests by id; what is not offered, and why."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from gateway.sdk.client import Json
 from gateway.sdk.follow import Which, part_of
 from gateway.sdk.show import service_text
 from gateway.sdk.verbs.counter import Counter
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.listing import text_of
 
 USUAL_LINES = 50
@@ -82,17 +82,13 @@ def log(given: Values, counter: Counter) -> int:
 def cancel(given: Values, counter: Counter) -> int:
     """Raises Refused where nothing is named."""
     if not given["words"] and not (given["all"] or given["all_users"]):
-        raise Refused("no request named", hint="`spz jobs queue` and `spz queue` list what runs")
+        raise UsageError("no request named", hint="`spz jobs queue` and `spz queue` list what runs")
     if not given["words"]:
         print("No request waits.")
     for request in given["words"]:
         told = requested.cancel(counter.service, request)
         print(f"Cancelling request {request} (job {told['job']})")
     return 0
-
-
-def dashboard(given: Values, counter: Counter) -> int:
-    raise Refused("dashboard: this service has no pages yet", hint="`spz status`, `spz queue`")
 
 
 ABSENT = "this is SkyPilot's alone: accounts part users' work, machines come from EC2 only"

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from broker.model.errors import Refused
 from gateway.query.listed import Column, listed
 from gateway.query.listed import Json as Record
 from gateway.query.skylists import STORAGES
 from gateway.sdk import buckets, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.verbs.counter import Counter
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 
 
 def ls(given: Values, counter: Counter) -> int:
@@ -39,5 +38,5 @@ def delete(given: Values, counter: Counter) -> int:
 
 def _chosen(given: Values, service: Client) -> Sequence[Record]:
     if not given["words"] and not given["all"]:
-        raise Refused("no storage named", hint="name some, or --all")
+        raise UsageError("no storage named", hint="name some, or --all")
     return buckets.named(service, given["words"])

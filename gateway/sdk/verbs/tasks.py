@@ -11,7 +11,7 @@ from broker.optimize.bundled import packaged
 from gateway.sdk.client import Json
 from gateway.sdk.sending import variables
 from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import Values
+from gateway.sdk.verbs.line import UsageError, Values
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch, unsaid
@@ -80,7 +80,7 @@ def show(given: Values, counter: Counter) -> int:
     script = text.startswith("#!")
     form = given["as"] or ("yaml" if script else "sbatch")
     if form not in FORMS:
-        raise Refused(f"option --as: {form!r} is neither yaml nor sbatch")
+        raise UsageError(f"option --as: {form!r} is neither yaml nor sbatch")
     trees: Sequence[Json]
     if script:
         trees = (from_sbatch(text, Path(path).name),)

@@ -413,6 +413,14 @@ def test_names_of_clusters_may_hold_wildcards() -> None:
     assert show.matching(found, None) == found
     with pytest.raises(Unknown, match="no cluster 'c'"):
         show.matching(found, ["a*", "c"])
+    told: list[str] = []
+    assert show.matching(found, ["c", "b"], say=told.append) == found[2:]
+    assert told == ["no cluster 'c'"]
+
+
+def test_a_name_breaks_no_table_and_paints_no_terminal() -> None:
+    table = show.table(("ID", "NAME"), [(1, "a\nb"), (2, "\x1b[31mred\u202e"), (3, "ü")])
+    assert table.splitlines() == ["ID  NAME", "1   a\\nb", "2   \\x1b[31mred\\u202e", "3   ü"]
 
 
 def test_stopping_says_what_goes_on() -> None:

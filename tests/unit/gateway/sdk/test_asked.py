@@ -8,8 +8,9 @@ from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, sky
 from gateway.sdk.asked import RequestId, stream_of
 from gateway.sdk.client import Told
+from gateway.sdk.clouds import AWS
 from gateway.sdk.records import JobStatus, ManagedJobStatus, cluster_record, managed_record
-from gateway.sdk.tasks import AWS, Resources, Task
+from gateway.sdk.tasks import Resources, Task
 
 JOBS = [
     {"id": 7, "root": 7, "whole": "fit", "name": "fit", "task": 0},

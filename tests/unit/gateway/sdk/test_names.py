@@ -19,6 +19,7 @@ FUNCTIONS = {
     "autostop": "cluster_name idle_minutes wait_for down hook hook_timeout",
     "cancel": "cluster_name all all_users job_ids",
     "cost_report": "days",
+    "dashboard": "starting_page",
     "down": "cluster_name purge graceful graceful_timeout",
     "download_logs": "cluster_name job_ids",
     "endpoints": "cluster port",
@@ -27,6 +28,7 @@ FUNCTIONS = {
     "job_status": "cluster_name job_ids",
     "launch": "task cluster_name retry_until_up idle_minutes_to_autostop wait_for dryrun down "
     "backend optimize_target no_setup clone_disk_from fast resize",
+    "optimize": "dag minimize",
     "list_accelerators": "gpus_only name_filter region_filter quantity_filter clouds "
     "case_sensitive all_regions require_price",
     "queue": "cluster_name skip_finished all_users",
@@ -37,7 +39,9 @@ FUNCTIONS = {
     "storage_ls": "",
     "stream_and_get": "request_id log_path tail follow output_stream relay_rich_status",
     "tail_logs": "cluster_name job_id follow tail output_stream preload_content",
-    "Storage": "name source stores persistent mode",
+    "Storage": "name source stores persistent mode sync_on_reconstruction mount_cached_config "
+    "file_mount_type mount_config",
+    **dict.fromkeys(sdk.CLOUDS, ""),
     "Dag": "",
 }
 OF_JOBS = {
@@ -55,16 +59,13 @@ OF_JOBS = {
     "wait": "name job_id timeout poll_interval task",
 }
 VALUES = (
-    "AWS ClusterStatus DagExecution JobStatus ManagedJobStatus Resources StatusRefreshMode "
-    "StorageMode StoreType Task"
+    "ClusterStatus DagExecution FileMountType JobStatus ManagedJobStatus OptimizeTarget Resources "
+    "StatusRefreshMode StorageMode StoreType Task"
 )
 REFUSED = (
-    "AdminPolicy AdminPolicyRequestName Azure CLOUD_REGISTRY Config Cudo FileMountType Fluidstack "
-    "GCP Hyperbolic IBM JOBS_RECOVERY_STRATEGY_REGISTRY K8s Kubernetes Lambda Mithril "
-    "MutatedUserRequest Nebius OCI OptimizeTarget Optimizer Paperspace PrimeIntellect RunPod SCP "
-    "SSH Seeweb Shadeform Slurm UserRequest Vast Vsphere Yotta api_login backends batch "
-    "create_debug_dump download_debug_dump get_user_workspace optimize reload_config "
-    "set_preferred_workspace"
+    "AdminPolicy AdminPolicyRequestName CLOUD_REGISTRY Config JOBS_RECOVERY_STRATEGY_REGISTRY "
+    "MutatedUserRequest Optimizer UserRequest api_login backends batch create_debug_dump "
+    "download_debug_dump get_user_workspace reload_config set_preferred_workspace"
 )
 
 
@@ -96,7 +97,7 @@ def test_what_is_not_here_says_what_is_in_its_place(name: str) -> None:
         getattr(sdk, name)
 
 
-@pytest.mark.parametrize("name", ["dashboard", "queue_v2", "download_logs_streaming"])
+@pytest.mark.parametrize("name", ["queue_v2", "download_logs_streaming"])
 def test_so_do_names_of_managed_jobs(name: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': ."):
         getattr(jobs, name)
@@ -131,3 +132,26 @@ def test_a_bucket_stands_in_a_task_as_in_its_file() -> None:
         "/data": {"name": "mine", "source": "./in", "persistent": True, "mode": "COPY"}
     }
     assert sdk.Storage.from_yaml_config({"name": "mine", "store": "s3"})["mode"] == "MOUNT"
+
+
+def test_settings_of_a_bucket_are_those_of_its_file() -> None:
+    told = {
+        "name": "mine",
+        "persistent": True,
+        "mode": "MOUNT_CACHED",
+        "type": "DATASET_RW",
+        "config": {"mount_cached": {"transfers": 2}, "mount": {"read_only": True}},
+    }
+    made = sdk.Storage(
+        "mine",
+        mode="mount_cached",
+        file_mount_type=sdk.FileMountType.DATASET_RW,
+        mount_cached_config={"transfers": 2},
+        mount_config={"read_only": True},
+    )
+    assert made == told == sdk.Storage.from_yaml_config(told)
+
+
+def test_an_alternative_on_another_cloud_is_one_of_the_task() -> None:
+    task = sdk.Task(run="x").set_resources([sdk.Resources(sdk.GCP()), sdk.Resources(sdk.AWS())])
+    assert task.to_yaml_config()["resources"] == {"ordered": [{"cloud": "gcp"}, {"cloud": "aws"}]}

@@ -36,6 +36,46 @@ def test_alternatives_are_a_set_or_a_list_of_resources() -> None:
     }
 
 
+def test_resources_take_sky_pilots_order_and_lie_in_sets() -> None:
+    spot = Resources("aws", "g5.xlarge", 4, labels={"a": "b"}, accelerators={"A10G": 1})
+    assert (spot.cloud, spot.instance_type, spot.cpus) == ("aws", "g5.xlarge", 4)
+    assert len({spot, spot.copy(), spot.copy(use_spot=True)}) == 2
+
+
+def test_nothing_given_is_nothing_asked() -> None:
+    empty = Task(envs=None, secrets=None, num_nodes=None, file_mounts=None, volumes=None)  # type: ignore[arg-type]
+    assert empty.update_envs([("A", "1")]).update_secrets(None).to_yaml_config() == {
+        "envs": {"A": "1"}
+    }
+
+
+def test_a_task_is_changed_by_sky_pilots_names() -> None:
+    task = Task(run="x", resources=Resources(cpus=2, any_of=(Resources(use_spot=True),)))
+    task.set_resources_override({"memory": 8}).set_inputs("s3://in", 2).set_outputs("s3://out", 1)
+    task.set_volumes({"/v": "data"}).update_volumes({"/w": "more"})
+    task.set_file_mounts({"/a": "a"}).update_file_mounts({"/b": "b"})
+    task.update_storage_mounts({"/c": {"name": "c"}})
+    task.update_workdir(None, "https://example.org/r.git", "v1").update_workdir(None, None, "v2")
+    assert task.use_spot
+    task.validate()
+    assert task.to_yaml_config() == {
+        "run": "x",
+        "inputs": {"s3://in": 2},
+        "outputs": {"s3://out": 1},
+        "volumes": {"/v": "data", "/w": "more"},
+        "workdir": {"url": "https://example.org/r.git", "ref": "v2"},
+        "file_mounts": {"/a": "a", "/b": "b", "/c": {"name": "c"}},
+        "resources": {"cpus": 2, "memory": 8, "any_of": [{"use_spot": True, "memory": 8}]},
+    }
+    assert task.update_workdir(".", None, None).workdir == "."
+
+
+def test_values_of_variables_go_before_those_of_a_tree() -> None:
+    tree = {"run": "x", "envs": {"A": None, "B": "b"}, "secrets": {"T": None}}
+    task = Task.from_yaml_config(tree, env_overrides=[("A", "a")], secrets_overrides={"T": "t"})
+    assert (task.envs, task.secrets) == ({"A": "a", "B": "b"}, {"T": "t"})
+
+
 def test_what_is_wrong_is_told() -> None:
     with pytest.raises(BadSpec, match=r"resources\.cpus"):
         Task.from_yaml_config({"resources": {"cpus": "lots"}})
