@@ -41,7 +41,7 @@ class Limits:
     def value(self, name: str, tres: str | None = None) -> int | None:
         """The limit of that name, of one TRES where it has several; None if it is not set."""
         found: int | TresLimit | None = getattr(self, name)
-        return found.get(tres or "") if isinstance(found, Mapping) else found
+        return found if found is None or isinstance(found, int) else found.get(tres or "")
 
 
 NO_LIMITS = Limits()

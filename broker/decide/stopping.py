@@ -29,7 +29,7 @@ from broker.model.stopping import (
 )
 from broker.schedule import priority
 from broker.schedule.accrued import payer_of
-from broker.schedule.limits import Keeper
+from broker.schedule.limits import Keeper, Place
 from broker.world import World
 
 USUAL_BOOT_SECONDS = 600
@@ -139,7 +139,8 @@ def started(
     Raises Conflict while one of them still stops, and where a limit or budget is in the way.
     """
     nodes = _nodes(world, job)
-    barred = keeper.reason(job, job.partitions[0])
+    place = Place(names=[share.node for share in job.kept])
+    barred = keeper.reason(job, job.partitions[0], place)
     if barred is not None:
         raise Conflict(
             f"cluster {job.spec.cluster!r} cannot be started now: {barred}",

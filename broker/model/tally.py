@@ -1,6 +1,6 @@
 """What users' live jobs come to, and what was used before, by party: for limits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -44,6 +44,8 @@ class Used:
     ends: Counts = field(default_factory=dict)
     """What is going, times the instant at which its limit is reached, and what is left to those
     who stand still."""
+    nodes: Counts = field(default_factory=dict)
+    """How many of the running ones are on each node: limits count it once."""
 
     def add(self, other: "Used", sign: int = 1) -> None:
         """Counts more, or with a sign of -1 less."""
@@ -55,6 +57,11 @@ class Used:
             _merge(self.going, other.going, sign)
             _merge(self.begins, other.begins, sign)
             _merge(self.ends, other.ends, sign)
+            for name, count in other.nodes.items():
+                left = self.nodes.get(name, 0) + sign * count
+                self.nodes[name] = left
+                if not left:
+                    del self.nodes[name]
 
     def seconds(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs have used so far."""
@@ -133,20 +140,25 @@ def counts_of(tres: Tres, billing: int) -> Counts:
 def used_by(job: Job, billing: int = 0) -> Used:
     """What one live record adds to its party; `billing` in units, as it runs."""
     if job.shares:
-        return _holding(job, counts_of(job.alloc, billing))
+        used = _holding(job, counts_of(job.alloc, billing))
+        used.nodes = {share.node: 1 for share in job.shares}
+        return used
     if job.array is not None and job.array.task is None:
         return Used(queued=len(job.array.waiting))
     return Used(queued=1)
 
 
-def starting(job: Job, tres: Tres, *, billing: int) -> Used:
-    """What it adds when it starts, beside its being queued."""
-    return replace(_standing(counts_of(tres, billing), used=0, left=_limit(job)), queued=0)
+def starting(job: Job, tres: Tres, *, billing: int, names: Iterable[str]) -> Used:
+    """What it adds when it starts on these nodes, beside its being queued."""
+    used = _standing(counts_of(tres, billing), used=0, left=_limit(job))
+    return replace(used, queued=0, nodes=dict.fromkeys(names, 1))
 
 
 def _holding(job: Job, held: Counts) -> Used:
-    """Its time stands still while its machines are made ready, and while it is suspended."""
+    """Time stands still while its machines are made ready, while it is suspended, at its end."""
     limit = _limit(job)
+    if job.ended is not None:
+        return _standing(held, used=job.ran(job.ended), left=0)
     if job.configuring or job.started is None:
         return _standing(held, used=0, left=limit)
     if job.suspended_at is not None:

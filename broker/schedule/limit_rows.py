@@ -47,6 +47,8 @@ class Asking:
     """Jobs that it makes in all: the tasks of an array."""
     nodes: tuple[Mapping[str, int], ...] = ()
     """What it would hold of each of its nodes, once they are found."""
+    names: tuple[str, ...] = ()
+    """Those nodes, as far as it is known which."""
     factor: float = 1.0
     """What its own use counts where it has to be safe (UsageFactorSafe)."""
 
@@ -124,7 +126,20 @@ def _per_node(_: Past, ask: Asking, tres: str) -> int:
 
 
 def _sum(past: Past, ask: Asking, tres: str) -> int:
+    if tres == NODE:
+        return _nodes_in_all(past, ask)
     return past.used.held.get(tres, 0) + ask.want.get(tres, 0)
+
+
+def _nodes_in_all(past: Past, ask: Asking) -> int:
+    """A node that several jobs share counts once (22.05); until it has nodes: those at least."""
+    there = past.used.nodes
+    return len(there.keys() | ask.names) if ask.names else max(len(there), ask.want.get(NODE, 0))
+
+
+def counts_nodes(row: "Row") -> bool:
+    """Whether it matters which nodes a job would get."""
+    return row.measure is _sum and row.tres == NODE
 
 
 def _seconds(_: Past, ask: Asking, tres: str) -> int:
@@ -161,8 +176,8 @@ def _spent_wall(past: Past, ask: Asking, _: str) -> int:
 
 USER, ACCOUNT, GROUP = Whose
 SUBMIT, ACCRUE, START, NODES, HELD = When
-GPUS = "gres/gpu"
-TRES = ("cpu", "mem", "node", "billing", GPUS)
+GPUS, NODE = "gres/gpu", "node"
+TRES = ("cpu", "mem", NODE, "billing", GPUS)
 """In Slurm's order."""
 
 # limit, whose, reasons where a QOS and where an association sets it; `*` in the order of TRES
@@ -247,7 +262,7 @@ def _rows(
 
 def _nodes(limit: str) -> Iterator[Row]:
     """Of the TRES that are limited its nodes: the job's own have to be within, whoever else runs."""
-    return (row for row in _rows(limit, NODES, _one) if row.tres == "node")
+    return (row for row in _rows(limit, NODES, _one) if row.tres == NODE)
 
 
 ALONE = frozenset({_one, _per_node, _seconds, _wall})

@@ -28,7 +28,17 @@ from broker.model.job import Job
 from broker.model.site import Site, units
 from broker.model.tally import Charges, Counts, Party, Tally, Used, counts_of, party_of, starting
 from broker.schedule.budgets import REASON, Outlay, Purse
-from broker.schedule.limit_rows import GPUS, ROWS, Asking, Past, Row, When, Whose, may_set
+from broker.schedule.limit_rows import (
+    GPUS,
+    ROWS,
+    Asking,
+    Past,
+    Row,
+    When,
+    Whose,
+    counts_nodes,
+    may_set,
+)
 from broker.schedule.priority import Ranks
 from broker.schedule.sums import Family, Key, Known, association_key, known_of
 
@@ -155,6 +165,17 @@ def is_set(book: Book, names: Collection[str]) -> bool:
     return any(getattr(limits, name) not in (None, {}) for limits in found for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a job would hold of each of its nodes, and which they are, as far as that is known."""
+
+    each: Sequence[Tres] = ()
+    """More than it asks for where it takes them whole."""
+    names: Sequence[str] = ()
+
+
+NOT_FOUND = Place()
+"""As long as no nodes were looked for."""
 KEEPS_WAITING = frozenset({When.START, When.NODES, When.HELD})
 ENFORCED_SHARE = "EnforceUsageThreshold"
 
@@ -174,19 +195,18 @@ class Keeper:
         self._site = site
         self._about = known_of(site, tally, charges or {}, now=now)
         self._known: dict[tuple[Party, str], tuple[Bound, ...] | str] = {}
-        self._begun: list[tuple[Job, Tres, int, str]] = []
-        self._started: dict[JobId, list[tuple[str, Tres, Outlay | None]]] = {}
+        self._begun: list[tuple[_Begun, int]] = []
+        self._started: dict[JobId, list[_Begun]] = {}
         """Where the pass has started jobs, what they hold, and what that costs."""
 
     def reason(
-        self, job: Job, partition: str, each: Sequence[Tres] = (), *, outlay: Outlay | None = None
+        self, job: Job, partition: str, place: Place = NOT_FOUND, *, outlay: Outlay | None = None
     ) -> str | None:
         """Slurm's reason why a limit keeps the job waiting, or a budget's; None if none does.
 
-        `each` is what it would hold of its nodes, once they are found: more than it asks for
-        where it takes them whole. `outlay` is what they cost then.
+        `outlay` is what the place costs, once there is one.
         """
-        limit = self._limit(job, partition, each) or self._below_share(job)
+        limit = self._limit(job, partition, place) or self._below_share(job)
         return self.purse.reason(job, partition, outlay) if limit is None and self.purse else limit
 
     def named(self, job: Job, reason: str) -> str:
@@ -229,19 +249,27 @@ class Keeper:
         low = shares.get((job.account, job.owner.user), 1.0) < grade.usage_threshold
         return "QOSUsageThreshold" if low else None
 
-    def _limit(self, job: Job, partition: str, each: Sequence[Tres]) -> str | None:
-        key = party_of(job), partition
-        if key not in self._known:
-            self._known[key] = self._bounds(job, partition)
-        found = self._known[key]
+    def counts_nodes(self, job: Job, partition: str) -> bool:
+        """Whether a limit makes a difference between nodes that others of its have already."""
+        found = self._ruling(job, partition)
+        return not isinstance(found, str) and any(counts_nodes(one.row) for one in found)
+
+    def _limit(self, job: Job, partition: str, place: Place) -> str | None:
+        found = self._ruling(job, partition)
         if isinstance(found, str):
             return found
         if not found:
             return None
         self._count()
-        ask = asking(self._site, job, partition, each=each)
+        ask = asking(self._site, job, partition, place=place)
         broken = first_broken(found, self._about, ask=ask)
         return broken.reason if broken else None
+
+    def _ruling(self, job: Job, partition: str) -> tuple[Bound, ...] | str:
+        key = party_of(job), partition
+        if key not in self._known:
+            self._known[key] = self._bounds(job, partition)
+        return self._known[key]
 
     def _bounds(self, job: Job, partition: str) -> tuple[Bound, ...] | str:
         try:
@@ -255,40 +283,52 @@ class Keeper:
         return tuple(bound for bound in bounds(stands) if bound.row.when in KEEPS_WAITING)
 
     def started(
-        self, job: Job, partition: str, each: Sequence[Tres] = (), *, outlay: Outlay | None = None
+        self, job: Job, partition: str, place: Place = NOT_FOUND, *, outlay: Outlay | None = None
     ) -> None:
-        """The job, or one task of it, runs there from now and holds so much of its nodes."""
-        tres = sum_of(each) if each else job.want
-        begun = partition, tres, outlay
-        self._started.setdefault(job.id, []).append(begun)
-        self._note(job, begun, sign=1)
+        """The job, or one task of it, runs there from now; whose node is not known has its own."""
+        tres = sum_of(place.each) if place.each else job.want
+        begun = self._started.setdefault(job.id, [])
+        names = place.names or [f"{job.id} {len(begun)} {number}" for number in range(tres.node)]
+        begun.append(_Begun(job, partition, tres, tuple(names), outlay))
+        self._note(begun[-1], sign=1)
 
     def taken_back(self, job: Job, partition: str | None = None) -> None:
         """It does not run there after all, or where it was last said to."""
         begun = self._started[job.id]
-        last = next(one for one in reversed(begun) if partition in {None, one[0]})
+        last = next(one for one in reversed(begun) if partition in {None, one.partition})
         begun.remove(last)
-        self._note(job, last, sign=-1)
+        self._note(last, sign=-1)
 
-    def _note(self, job: Job, begun: tuple[str, Tres, Outlay | None], *, sign: int) -> None:
-        partition, tres, outlay = begun
+    def _note(self, begun: "_Begun", *, sign: int) -> None:
         if self.purse is not None:
-            self.purse.started(job, partition, outlay=outlay, sign=sign)
-        self._begun.append((job, tres, sign, partition))
+            self.purse.started(begun.job, begun.partition, outlay=begun.outlay, sign=sign)
+        self._begun.append((begun, sign))
 
     def _count(self) -> None:
         """Adds what was started: only where a limit is looked at, for most sites have none."""
-        for job, tres, sign, where in self._begun:
-            party = party_of(job)._replace(partition=where)
-            more = starting(job, tres, billing=units(self._site, tres, where))
+        for one, sign in self._begun:
+            party = party_of(one.job)._replace(partition=one.partition)
+            billing = units(self._site, one.tres, one.partition)
+            more = starting(one.job, one.tres, billing=billing, names=one.names)
             self._about.add(party, more, sign)
         self._begun.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A job that the pass has started: where, what it holds, and what that costs."""
+
+    job: Job
+    partition: str
+    tres: Tres
+    names: tuple[str, ...]
+    outlay: Outlay | None
+
+
 def asking(
-    site: Site, job: Job, partition: str, *, tasks: int = 1, each: Sequence[Tres] = ()
+    site: Site, job: Job, partition: str, *, tasks: int = 1, place: Place = NOT_FOUND
 ) -> Asking:
-    """The job as limits see it in one of its partitions; `each` as `Keeper.reason` has it."""
+    """The job as limits see it in one of its partitions."""
 
     def counts(tres: Tres) -> Counts:
         return counts_of(tres, units(site, tres, partition))
@@ -298,10 +338,11 @@ def asking(
     return Asking(
         party=party_of(job)._replace(partition=partition),
         factor=grade.usage_factor if grade is not None and weighed else 1.0,
-        want=counts(sum_of(each) if each else job.want),
+        want=counts(sum_of(place.each) if place.each else job.want),
         time_limit=job.time_limit,
         tasks=tasks,
-        nodes=tuple(map(counts, each)),
+        nodes=tuple(map(counts, place.each)),
+        names=tuple(place.names),
     )
 
 

@@ -19,6 +19,7 @@ from broker.schedule.eligible import Ask, too_many
 from broker.schedule.fit import Room
 from broker.schedule.gates import begin_of, gate
 from broker.schedule.holding import Purchase, Rungs, takes_all, within
+from broker.schedule.limits import Place
 from broker.schedule.lots import Lot, Wish, shares_a_machine
 from broker.schedule.names import Names
 from broker.schedule.pool import Pool, State, chosen
@@ -230,15 +231,21 @@ class _Pass:
     ) -> Wait | None:
         """On these nodes, unless what it would hold of them is beyond a limit."""
         name, limits = ask.partition.name, self.view.limits
-        each, outlay = [share.tres for share in shares], self.pool.outlay(shares, job)
-        if sum_of(each) != job.want or limits.pays(job, name):
-            barred = limits.reason(job, name, each, outlay=outlay)
+        place = Place([share.tres for share in shares], [share.node for share in shares])
+        outlay = self.pool.outlay(shares, job)
+        if sum_of(place.each) != job.want or self._minds(job, name):
+            barred = limits.reason(job, name, place, outlay=outlay)
             if barred is not None:
                 return self._barred(job, barred)
         self.pool.take(shares, job, name)
-        limits.started(job, name, each, outlay=outlay)
+        limits.started(job, name, place, outlay=outlay)
         self.start.append(Start(job.id, task, name, shares))
         return None
+
+    def _minds(self, job: Job, partition: str) -> bool:
+        """Whether it matters to a limit or a budget which nodes it gets."""
+        limits = self.view.limits
+        return limits.pays(job, partition) or limits.counts_nodes(job, partition)
 
     def _barred(self, job: Job, reason: str) -> Wait:
         """A limit or a budget is in the way."""
@@ -280,7 +287,7 @@ class _Pass:
             return self.names.in_use(elastic, ask.partition, missing=made.nodes - len(names))
         if made.lacking is not None:
             return Wait(made.lacking.reason, made.lacking.explain)
-        rungs, barred = self._within_limits(job, ask, made)
+        rungs, barred = self._within_limits(job, ask, made, names=names)
         if barred:
             return self._barred(job, barred)
         self.pool.names.update(names)
@@ -292,21 +299,25 @@ class _Pass:
         self.buy.append(Buy(ask.partition.name, batches, (rider,)))
         return None
 
-    def _within_limits(self, job: Job, ask: Ask, made: Shape) -> tuple[list[Rungs], str]:
+    def _within_limits(
+        self, job: Job, ask: Ask, made: Shape, *, names: Sequence[NodeName]
+    ) -> tuple[list[Rungs], str]:
         """Offers of which it may hold all that it would, which is noted; else why it waits."""
         name, limits, elastic = ask.partition.name, self.view.limits, ask.partition.elastic
-        if elastic is None or not (takes_all(ask.demand) or limits.pays(job, name)):
-            limits.started(job, name)
+        if elastic is None or not (takes_all(ask.demand) or self._minds(job, name)):
+            limits.started(job, name, Place(names=names))
             return [part.quote.rungs for part in made.parts], ""
         rates = self.view.site.rates
         whole = Purchase(
             ask.demand, elastic, made.nodes, lambda region: data_cost(job, (region,), rates)
         )
         rungs, most, barred = within(
-            whole, made.parts, lambda one: limits.reason(job, name, one.each, outlay=one.outlay)
+            whole,
+            made.parts,
+            lambda one: limits.reason(job, name, Place(one.each, names), outlay=one.outlay),
         )
         if barred is None:
-            limits.started(job, name, most.each, outlay=most.outlay)
+            limits.started(job, name, Place(most.each, names), outlay=most.outlay)
         return rungs, barred or ""
 
     def _shape(self, job: Job, ask: Ask) -> Shape:
@@ -329,7 +340,7 @@ class _Pass:
         apart = job.spec.reservation or ask.demand.most_cpus is not None
         if elastic is None or apart or not shares_a_machine(job, ask.demand):
             return False
-        if self.view.limits.pays(job, ask.partition.name):
+        if self._minds(job, ask.partition.name):
             return False  # what its machine costs at worst is known only where it is its alone
         return self._shape(job, ask).nodes == 1
 

@@ -224,6 +224,8 @@ def _wall(_: Name, text: str, __: Vocabulary) -> int | None:
     found, seconds = read_time_limit(text), read_seconds(text)
     if found is None or (isinstance(seconds, int) and seconds // 60 > MOST):
         raise BadSettingError("")
+    if seconds == 0:
+        return 0  # of a job's own limit it would be none
     return found if isinstance(found, int) else None
 
 

@@ -1,10 +1,11 @@
 """Draws limits and jobs, and compares what a real Slurm and this service do with the jobs.
 
-limits.py --conf FILE [--scenes N] [--seed N]
+limits.py --conf FILE [--scenes N] [--orders N] [--seed N]
 
 As root, beside a Slurm 22.05 that answers. In each scene some limits are set on a QOS, accounts
 and a user of both, jobs are submitted one after the other, and what becomes of each is put
-side by side: the refusal's limit, or its state and the reason why it waits.
+side by side: the refusal's limit, or its state and the reason why it waits. In other scenes one
+job breaks many limits, which are taken away one by one: in which order they are named.
 """
 
 import argparse
@@ -13,10 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from run import HERE, service, spz, state_directory
+import side as sides
+from side import Side
 
 USER, ACCOUNT, GRADE = "alice", "chem", "high"
 SECONDS = 30
@@ -103,75 +106,57 @@ def _value(luck: random.Random, name: str) -> str:
     return f"{tres}={most * (1024 if tres == 'mem' else 1)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One Slurm: its commands and variables."""
+def limit(side: Side, scene: Scene, *, taken_away: bool = False) -> None:
+    for whose, name, value in scene.limits:
+        tres = value.partition("=")[0]
+        none = f"{tres}=-1" if "TRES" in name else "-1"
+        kind, *which = WHERE[whose]
+        setting = f"{name}={none if taken_away else value}"
+        side.run("sacctmgr", "-i", "modify", kind, *which, "set", setting)
+    if scene.denies:
+        sign = "-=" if taken_away else "+="
+        side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", f"flags{sign}DenyOnLimit")
 
-    bin: str
-    environ: Mapping[str, str]
 
-    def run(self, *words: str, user: str | None = None) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [f"{self.bin}/{words[0]}", *words[1:]],
-            env={"PATH": "/usr/bin:/bin", **self.environ},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            user=user,
-            group=user,
-            extra_groups=[] if user else None,
-        )
+def unlimited(side: Side) -> None:
+    """What an earlier run may have left behind is taken away."""
+    for whose, names in LIMITS.items():
+        kind, *which = WHERE[whose]
+        each = [(name, TRES if "TRES" in name else ("",)) for name in names]
+        words = [f"{n}={f'{one}=' if one else ''}-1" for n, many in each for one in many]
+        side.run("sacctmgr", "-i", "modify", kind, *which, "set", *words)
+    side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", "flags-=DenyOnLimit")
 
-    def limit(self, scene: Scene, *, taken_away: bool = False) -> None:
-        for whose, name, value in scene.limits:
-            tres = value.partition("=")[0]
-            none = f"{tres}=-1" if "TRES" in name else "-1"
-            kind, *which = WHERE[whose]
-            setting = f"{name}={none if taken_away else value}"
-            self.run("sacctmgr", "-i", "modify", kind, *which, "set", setting)
-        if scene.denies:
-            sign = "-=" if taken_away else "+="
-            self.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", f"flags{sign}DenyOnLimit")
 
-    def unlimited(self) -> None:
-        """What an earlier run may have left behind is taken away."""
-        for whose, names in LIMITS.items():
-            kind, *which = WHERE[whose]
-            each = [(name, TRES if "TRES" in name else ("",)) for name in names]
-            words = [f"{n}={f'{one}=' if one else ''}-1" for n, many in each for one in many]
-            self.run("sacctmgr", "-i", "modify", kind, *which, "set", *words)
-        self.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", "flags-=DenyOnLimit")
+def submit(side: Side, scene: Scene) -> list[str]:
+    """Ids, or what was refused."""
+    usual = ("sbatch", "--parsable", "-A", ACCOUNT, f"--qos={GRADE}", "-o/dev/null")
+    each = (side.run(*usual, *job, "--wrap", "sleep 99", user=USER) for job in scene.jobs)
+    return [_id_or_refusal(done) for done in each]
 
-    def submit(self, scene: Scene) -> list[str]:
-        """Ids, or what was refused."""
-        usual = ("sbatch", "--parsable", "-A", ACCOUNT, f"--qos={GRADE}", "-o/dev/null")
-        return [
-            self._one(self.run(*usual, *job, "--wrap", "sleep 99", user=USER)) for job in scene.jobs
-        ]
 
-    def _one(self, done: "subprocess.CompletedProcess[str]") -> str:
-        if done.returncode == 0:
-            return done.stdout.strip()
-        return " ".join(line.rpartition("error: ")[2] for line in done.stderr.splitlines()[:1])
+def _id_or_refusal(done: "subprocess.CompletedProcess[str]") -> str:
+    if done.returncode == 0:
+        return done.stdout.strip()
+    return " ".join(line.rpartition("error: ")[2] for line in done.stderr.splitlines()[:1])
 
-    def became(self, submitted: Sequence[str]) -> list[str]:
-        """State and reason of each, and refusals as they are."""
-        listed = self.run("squeue", "-h", "-o", "%i %T %r").stdout.splitlines()
-        known = dict(line.split(" ", 1) for line in listed if " " in line)
-        found = [known.get(one, f"gone {one}") if one.isdecimal() else one for one in submitted]
-        return [_even(one) for one in found]
 
-    def clear(self, scene: Scene) -> None:
-        self.run("scancel", "-u", USER)
-        self.limit(scene, taken_away=True)
-        for kind, *which in WHERE.values():  # what was used counts no more
-            self.run("sacctmgr", "-i", "modify", kind, *which, "set", "RawUsage=0")
-        end = time.monotonic() + SECONDS
-        while self.run("squeue", "-h").stdout and time.monotonic() < end:
-            time.sleep(0.2)
+def became(side: Side, submitted: Sequence[str]) -> list[str]:
+    """State and reason of each, and refusals as they are."""
+    listed = side.run("squeue", "-h", "-o", "%i %T %r").stdout.splitlines()
+    known = dict(line.split(" ", 1) for line in listed if " " in line)
+    found = [known.get(one, f"gone {one}") if one.isdecimal() else one for one in submitted]
+    return [_even(one) for one in found]
+
+
+def clear(side: Side, scene: Scene) -> None:
+    side.run("scancel", "-u", USER)
+    limit(side, scene, taken_away=True)
+    for kind, *which in WHERE.values():  # what was used counts no more
+        side.run("sacctmgr", "-i", "modify", kind, *which, "set", "RawUsage=0")
+    end = time.monotonic() + SECONDS
+    while side.run("squeue", "-h").stdout and time.monotonic() < end:
+        time.sleep(0.2)
 
 
 def _even(told: str) -> str:
@@ -184,19 +169,60 @@ def _even(told: str) -> str:
 
 def differences(real: Side, ours: Side, *, scenes: int, seed: int) -> Iterator[str]:
     luck = random.Random(seed)
-    real.unlimited()
+    unlimited(real)
     for _ in range(scenes):
         scene = drawn(luck)
-        for side in (real, ours):
-            side.limit(scene)
-        time.sleep(1)
-        submitted = [side.submit(scene) for side in (real, ours)]
-        time.sleep(SETTLES)
-        there, here = (s.became(ids) for s, ids in zip((real, ours), submitted, strict=True))
-        for side in (real, ours):
-            side.clear(scene)
+        there, here = outcomes(real, ours, scene)
         if there != here:
             yield f"{scene}\n    real {there}\n    ours {here}"
+
+
+def outcomes(real: Side, ours: Side, scene: Scene) -> tuple[list[str], list[str]]:
+    """What becomes of its jobs there and here."""
+    for side in (real, ours):
+        limit(side, scene)
+    time.sleep(1)
+    submitted = [submit(side, scene) for side in (real, ours)]
+    time.sleep(SETTLES)
+    there, here = (became(s, ids) for s, ids in zip((real, ours), submitted, strict=True))
+    for side in (real, ours):
+        clear(side, scene)
+    return there, here
+
+
+MANY = 7
+
+
+def many(luck: random.Random) -> Scene:
+    """Limits that one job breaks all together."""
+    places = [luck.choice(tuple(WHERE)) for _ in range(MANY)]
+    limits = dict.fromkeys((whose, luck.choice(LIMITS[whose])) for whose in places)
+    job = (*luck.choice(SHAPES[:5]), "-t10")
+    return Scene(
+        tuple((whose, name, _nothing(luck, name)) for whose, name in limits),
+        luck.random() < 0.5,
+        (job,),
+    )
+
+
+def _nothing(luck: random.Random, name: str) -> str:
+    """No job is within it."""
+    if "TRES" not in name:
+        return "0"
+    tres = luck.choice(("cpu", "node", "billing", "mem"))
+    return f"{tres}={10**6 if name.startswith('Min') else 0}"
+
+
+def orders(real: Side, ours: Side, *, scenes: int, seed: int) -> Iterator[str]:
+    """Scenes in which another limit is named, at first or when others are taken away."""
+    luck = random.Random(seed)
+    for _ in range(scenes):
+        scene = many(luck)
+        while scene.limits:
+            there, here = outcomes(real, ours, scene)
+            if there != here:
+                yield f"{scene}\n    real {there}\n    ours {here}"
+            scene = replace(scene, limits=scene.limits[1:])
 
 
 def main(argv: Sequence[str]) -> int:
@@ -204,20 +230,18 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Compare limits with a real Slurm's.")
     parser.add_argument("--conf", type=Path, required=True)
     parser.add_argument("--scenes", type=int, default=10)
+    parser.add_argument("--orders", type=int, default=2, help="scenes of many limits")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(argv)
     count = 0
-    with state_directory(keep=False) as home:
-        (home / "site.yaml").write_text((HERE / "site.yaml").read_text())
-        with service(home) as environ:
-            commands = home / "commands"
-            spz("shims", "install", "--prefix", str(commands), environ=environ)
-            real = Side("/usr/bin", {"SLURM_CONF": str(asked.conf)})
-            ours = Side(f"{commands}/bin", {})
-            for line in differences(real, ours, scenes=asked.scenes, seed=asked.seed):
-                print(line, flush=True)
-                count += 1
-    print(f"limits: {asked.scenes} scenes, {count} differences")
+    with sides.ours() as ours:
+        real = sides.real(asked.conf)
+        found = differences(real, ours, scenes=asked.scenes, seed=asked.seed)
+        ordered = orders(real, ours, scenes=asked.orders, seed=asked.seed)
+        for line in chain(found, ordered):
+            print(line, flush=True)
+            count += 1
+    print(f"limits: {asked.scenes} scenes, {asked.orders} orders, {count} differences")
     return 1 if count else 0
 
 

@@ -24,11 +24,13 @@ from pathlib import Path
 
 import limits
 import shares
+import side as sides
 from answered import COLUMNS, Answer, columns, differences, named, records
 from asking import SCENE, Order, changing, listing
 from drawing import AFTER, Line, lines
 from hypothesis import HealthCheck, given, seed, settings
-from run import HERE, USERS, make_user, service, spz, state_directory
+from run import HERE, USERS, make_user
+from side import Side
 
 PACKAGES = ("slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge", "mariadb-server")
 USER = "alice"
@@ -37,7 +39,6 @@ PORTS = 40
 FIRST_JOB = "700001"
 """As the served site begins: a short one would be found in names of nodes."""
 LATER = "--begin=now+1hour"
-SECONDS = 20
 HEARD = 8
 """Seconds until sacct has heard of jobs."""
 FOLDER = "oracle"
@@ -45,28 +46,15 @@ SCRIPT = "line.sh"
 
 
 @dataclass(slots=True)
-class Side:
-    """One Slurm: its folder of commands, its variables and the ids of jobs that lines refer to."""
+class Client:
+    """The drawn user of one Slurm, and the ids of jobs that lines refer to."""
 
-    name: str
-    bin: str
-    environ: Mapping[str, str]
+    side: Side
     ids: dict[str, str] = field(default_factory=dict)
 
-    def run(self, program: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
-        """As the drawn user, in a folder of theirs."""
-        return subprocess.run(
-            [program, *words],
-            executable=f"{self.bin}/{program}",
-            env={"PATH": "/usr/bin:/bin", "HOME": f"/home/{USER}", "USER": USER, **self.environ},
-            cwd=f"/home/{USER}/{FOLDER}",
-            user=USER,
-            group=USER,
-            extra_groups=[],
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """In a folder of theirs."""
+        return self.side.run(*words, user=USER, cwd=f"/home/{USER}/{FOLDER}")
 
     def prepare(self, scene: Mapping[str, Sequence[str]]) -> None:
         """Submits the jobs that names stand for; those of before are cancelled."""
@@ -74,7 +62,7 @@ class Side:
         for name, words in scene.items():
             told = (self.told(word) for word in words)
             done = self.run("sbatch", "--parsable", *told, "--wrap", "true")
-            self.ids[name] = done.stdout.decode().strip()
+            self.ids[name] = done.stdout.strip()
 
     def clear(self) -> None:
         """Cancels them."""
@@ -86,12 +74,12 @@ class Side:
         """What is said to a command; of one that changes something also what jobs then show."""
         done = self.run(order.program, *map(self.told, order.words))
         names = {number: name for name, number in self.ids.items()}
-        said = named((done.stdout + done.stderr).decode(errors="replace"), names)
+        said = named(done.stdout + done.stderr, names)
         if not order.changes:
             return Answer(True, (), (), said, done.returncode)
-        shown = self.run("scontrol", "show", "job", "-o").stdout.decode(errors="replace")
+        shown = self.run("scontrol", "show", "job", "-o").stdout
         live = "".join(f"{line}\n" for line in shown.splitlines() if " JobState=PENDING " in line)
-        listed = self.run("squeue", "-h", "-r", "-S", "i", "-O", COLUMNS).stdout.decode()
+        listed = self.run("squeue", "-h", "-r", "-S", "i", "-O", COLUMNS).stdout
         self.prepare(SCENE)
         return Answer(True, records(live, names), columns(listed, names), said, done.returncode)
 
@@ -110,15 +98,15 @@ class Side:
         script.write_text(self.told(line.script()))
         words = [self.told(word) for word in line.arguments()]
         done = self.run("sbatch", "--parsable", LATER, *words, SCRIPT)
-        said = done.stderr.decode(errors="replace")
+        said = done.stderr
         if "Unable to contact slurm controller" in said:
-            raise SystemExit(f"the {self.name} one does not answer any more")
+            raise SystemExit(f"the {self.side.name} one does not answer any more")
         if done.returncode:
             return Answer(False, (), (), said, done.returncode)
-        job = done.stdout.decode().strip().partition(";")[0]
+        job = done.stdout.strip().partition(";")[0]
         names = {number: name for name, number in self.ids.items()} | {job: "@job"}
-        shown = self.run("scontrol", "show", "job", "-o", job).stdout.decode(errors="replace")
-        listed = self.run("squeue", "-h", "-S", "i", "-j", job, "-O", COLUMNS).stdout.decode()
+        shown = self.run("scontrol", "show", "job", "-o", job).stdout
+        listed = self.run("squeue", "-h", "-S", "i", "-j", job, "-O", COLUMNS).stdout
         self.run("scancel", job)
         return Answer(True, records(shown, names), columns(listed, names), said, 0)
 
@@ -139,7 +127,7 @@ class Tally:
             self.found.append("\n".join([str(line), *found]))
 
 
-def ordered(real: Side, ours: Side, asked: argparse.Namespace) -> Tally:
+def ordered(real: Client, ours: Client, asked: argparse.Namespace) -> Tally:
     """So many commands put to both: half of them change jobs."""
     tally = Tally()
     for side in (real, ours):
@@ -164,7 +152,7 @@ def drawing(examples: int) -> settings:
     )
 
 
-def compared(real: Side, ours: Side, asked: argparse.Namespace) -> Tally:
+def compared(real: Client, ours: Client, asked: argparse.Namespace) -> Tally:
     """So many lines put to both."""
     tally = Tally()
     for side in (real, ours):
@@ -250,16 +238,12 @@ def main(argv: Sequence[str]) -> int:
 
 def side_by_side(asked: argparse.Namespace, conf: str) -> int:
     """Compares and tells; the exit status."""
-    real = Side("real", "/usr/bin", {"SLURM_CONF": conf})
-    with state_directory(keep=asked.keep) as home:
-        (home / "site.yaml").write_text((HERE / "site.yaml").read_text())
-        with service(home) as environ:
-            commands = home / "commands"
-            spz("shims", "install", "--prefix", str(commands), environ=environ)
-            ours = Side("ours", f"{commands}/bin", {})
-            tallies = {"lines": compared(real, ours, asked), "commands": ordered(real, ours, asked)}
-            for side in (real, ours):
-                side.clear()
+    real = Client(sides.real(conf))
+    with sides.ours(keep=asked.keep) as served:
+        ours = Client(served)
+        tallies = {"lines": compared(real, ours, asked), "commands": ordered(real, ours, asked)}
+        for client in (real, ours):
+            client.clear()
     for kind, tally in tallies.items():
         for difference in tally.found:
             print(difference)

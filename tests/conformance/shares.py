@@ -13,12 +13,13 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from side import real
 
 from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, book
 from accounting.fairshare import Key, Standing, fill, stand, tree
@@ -105,18 +106,7 @@ class Slurm:
     conf: Path
 
     def run(self, *words: str, user: str | None = None) -> str:
-        done = subprocess.run(
-            words,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF": str(self.conf)},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            user=user,
-        )
-        return done.stdout
+        return real(self.conf).run(*words, user=user).stdout
 
     def setting(self, name: str) -> str:
         found = re.search(rf"^{name}=(\S+)", self.conf.read_text(), re.MULTILINE)

@@ -247,8 +247,12 @@ def _jobs(_: Scene, __: Job, mine: list[Job], ___: Rule) -> float:
     return len(mine)
 
 
-def _sum(scene: Scene, _: Job, mine: list[Job], rule: Rule) -> float:
-    return total(scene.site, mine, rule.tres)
+def _sum(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
+    """A node that several share counts once; one that waits may get any of them."""
+    if rule.tres != "node":
+        return total(scene.site, mine, rule.tres)
+    names = {share.node for one in mine for share in one.shares}
+    return len(names) if job.shares else max(len(names), job.alloc.node)
 
 
 def _ahead(scene: Scene, _: Job, mine: list[Job], rule: Rule) -> float:

@@ -199,6 +199,21 @@ def test_a_job_waits_while_others_use_its_limit_up(
     assert bench.state(third) == "CONFIGURING"
 
 
+@pytest.mark.parametrize("limits", [{"grp_tres": {"node": 1}}, {"max_tres_per_user": {"node": 1}}])
+def test_a_node_that_several_jobs_share_counts_once(limits: dict[str, object]) -> None:
+    bench = Bench(with_limits(qos=Limits(**limits)))  # type: ignore[arg-type]
+    shared = [bench.submit(resources=Resources(cpus_per_task=2)) for _ in range(2)]
+    assert {share.node for job in shared for share in bench.world.jobs[job].shares} == {"n1"}
+    full = bench.submit(resources=Resources(cpus_per_task=2))
+    bench.step()
+    assert bench.state(full) == "PENDING"
+    assert "Node" in bench.world.jobs[full].reason
+    bench.run(shared[0])
+    bench.journal("n1", {"kind": "gone", "attempt": f"{shared[0]}/1"})
+    bench.step()
+    assert [share.node for share in bench.world.jobs[full].shares] == ["n1"]
+
+
 def test_a_job_that_waits_for_a_limit_keeps_nobody_else_waiting() -> None:
     bench = Bench(with_limits(qos=Limits(max_jobs=1)))
     bench.submit()
