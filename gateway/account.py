@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from broker.model.errors import Refused
+from broker.model.finding import Finding
 from broker.model.offer import BLOCK, RESERVED, TARGETED, Market
 from broker.optimize.catalog import Region
 from broker.optimize.figures import RegionFigures
@@ -13,7 +14,6 @@ from broker.providers.ec2.errors import GPUS, QUOTAS, STANDARD, AwsError, quota_
 from broker.providers.ec2.explorer import Billed, billed
 from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.keys import site_id
-from broker.providers.ec2.lines import Line
 from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.settings import Ec2Settings
 from gateway.config.paths import Paths
@@ -63,7 +63,7 @@ def reserved_words(config: Config) -> frozenset[str]:
     return frozenset((RESERVED, TARGETED, BLOCK, *ids)) if bought else frozenset()
 
 
-def aws_lines(paths: Paths, config: Config) -> Iterator[Line]:
+def aws_findings(paths: Paths, config: Config) -> Iterator[Finding]:
     """What is right and wrong with the account, for `spz check`."""
     aws, bought = config.aws, ec2_parts(config)
     groups = _groups(bought)

@@ -4,10 +4,10 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from broker.model.errors import SpzError
+from broker.model.finding import Finding
 from broker.optimize.bundled import bundled
 from gateway.config.load import config_file, read
 from gateway.config.paths import Paths
@@ -21,16 +21,6 @@ COMMANDS_PYTHON = Path("/usr/bin/python3")
 OLDEST = (3, 9)
 LEAST_FREE = 200 << 20
 """Bytes on the disk of the state directory, below which submissions will soon be refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    good: bool
-    text: str
-    hint: str = ""
 
 
 def findings(paths: Paths, python: Path = COMMANDS_PYTHON) -> Iterator[Finding]:
@@ -113,10 +103,9 @@ def _aws(paths: Paths, config: Config) -> Iterator[Finding]:
     """The account, where any partition's machines come from there."""
     if not any(p.elastic and p.elastic.provider == "ec2" for p in config.partitions):
         return
-    from gateway.account import aws_lines  # noqa: PLC0415 (boto3 takes 0.2 s)
+    from gateway.account import aws_findings  # noqa: PLC0415 (boto3 takes 0.2 s)
 
-    for line in aws_lines(paths, config):
-        yield Finding(line.name, line.good, line.text, line.hint)
+    yield from aws_findings(paths, config)
 
 
 def _site_slurm(config: Config) -> Iterator[Finding]:

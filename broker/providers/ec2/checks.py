@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 
+from broker.model.finding import Finding
 from broker.model.offer import Market
 from broker.providers.ec2 import naming
 from broker.providers.ec2.clients import HOME_REGION, Api, Reply, region_names
 from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError, NoAnswerError
 from broker.providers.ec2.images import Images, named
-from broker.providers.ec2.lines import POLICY, Line, failed, guarded, way_out
+from broker.providers.ec2.lines import POLICY, failed, guarded, way_out
 from broker.providers.ec2.network import Networks
 from broker.providers.ec2.permissions import (
     DELETES,
@@ -65,7 +66,7 @@ class Checks:
     wish: Wish
     now: Callable[[], float] = time.time
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[Finding]:
         """Credentials first; without them nothing else can be looked at."""
         home = next(iter(self.wish.regions), HOME_REGION)
         try:
@@ -85,7 +86,7 @@ class Checks:
         if self.settings.public and not self.settings.ssh_from:
             hint = "set aws.ssh_from to this gateway's public address, such as 203.0.113.7/32"
             text = "only from within the VPC, but machines are reached by public addresses"
-            yield Line("aws ssh", False, text, hint)
+            yield Finding("aws ssh", False, text, hint)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for found in pool.map(lambda region: self._region(region, ours), regions):
                 yield from found
@@ -93,39 +94,39 @@ class Checks:
             look = partial(queue_line, self.api, region, url)
             yield from guarded(f"{region} interruptions", look)
 
-    def _credentials(self, who: Reply) -> Iterator[Line]:
-        yield Line("aws credentials", True, f"{who['Arn']} of account {who['Account']}")
+    def _credentials(self, who: Reply) -> Iterator[Finding]:
+        yield Finding("aws credentials", True, f"{who['Arn']} of account {who['Account']}")
         told = who.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if told is not None:
             yield _clock(round(self.now() - parsedate_to_datetime(told).timestamp()))
 
-    def _prices(self) -> Iterator[Line]:
+    def _prices(self) -> Iterator[Finding]:
         """Of the price list one entry."""
         match = {"Type": "TERM_MATCH", "Field": "instanceType", "Value": TRIED_TYPE}
         ask = {"ServiceCode": "AmazonEC2", "Filters": [match], "MaxResults": 1}
         self.api.call("pricing", PRICE_LIST_REGION, "get_products", **ask)
-        yield Line("aws prices", True, "the price list answers")
+        yield Finding("aws prices", True, "the price list answers")
 
-    def _region(self, region: str, ours: Simulated) -> list[Line]:
-        looks: Sequence[tuple[str, Callable[[str], Iterable[Line]]]] = (
+    def _region(self, region: str, ours: Simulated) -> list[Finding]:
+        looks: Sequence[tuple[str, Callable[[str], Iterable[Finding]]]] = (
             ("network", self._network),
             ("images", self._images),
             ("permissions", lambda region: self._permissions(region, ours)),
             ("quotas", self._quotas),
         )
-        found: list[Line] = []
+        found: list[Finding] = []
         for name, look in looks:
             found += guarded(f"{region} {name}", partial(look, region))
         return found
 
-    def _network(self, region: str) -> Iterator[Line]:
+    def _network(self, region: str) -> Iterator[Finding]:
         vpc, subnets = Networks(self.api, self.site, self.settings).look(region)
         zones = sorted({subnet.zone for subnet in subnets})
         hint = "" if zones else "make a subnet in each zone, or name some in aws.subnets"
         text = f"{vpc}, subnets in {', '.join(zones) or 'no zone'}"
-        yield Line(f"{region} network", bool(zones), text, hint)
+        yield Finding(f"{region} network", bool(zones), text, hint)
 
-    def _images(self, region: str) -> Iterator[Line]:
+    def _images(self, region: str) -> Iterator[Finding]:
         """Of each architecture, with GPUs and without; what is missing by its name."""
         images = Images(self.api, lambda: 0.0)
         found: dict[str, str] = {}
@@ -144,18 +145,18 @@ class Checks:
                 told = f"is for {image.arch}" if image.known else "is no image here"
                 wrong[f"{kind}: {image.id} {told}"] = ANOTHER_IMAGE
         hint = "; ".join(dict.fromkeys(wrong.values()))
-        yield Line(f"{region} images", not wrong, ", ".join([*wrong, *found]), hint)
+        yield Finding(f"{region} images", not wrong, ", ".join([*wrong, *found]), hint)
 
-    def _permissions(self, region: str, ours: Simulated) -> Iterator[Line]:
+    def _permissions(self, region: str, ours: Simulated) -> Iterator[Finding]:
         asks = {**LOOKS, **made(self.site, f"{region}a"), **DONE_TO_OURS}
         found = tried(self.api, region, asks, ours=ours)
         text = f"denied: {', '.join(found.denied)}" if found.denied else "all calls are allowed"
         if found.doubtful:
             text += f"; for things of ours EC2 does not say: {', '.join(found.doubtful)}"
         hint = f"allow {', '.join(found.denied)} to these credentials; {POLICY}"
-        yield Line(f"{region} permissions", not found.denied, text, hint if found.denied else "")
+        yield Finding(f"{region} permissions", not found.denied, text, hint if found.denied else "")
 
-    def _quotas(self, region: str) -> Iterator[Line]:
+    def _quotas(self, region: str) -> Iterator[Finding]:
         """None of what partitions may buy is to be zero."""
         markets = (Market.ON_DEMAND, Market.SPOT) if self.wish.spot else (Market.ON_DEMAND,)
         known = limits(self.api, region)
@@ -169,13 +170,13 @@ class Checks:
         asks = "; ".join(f"{MORE} --region {region} --quota-code {code}" for code in none)
         out = "leave such types, or spot, out of what partitions may buy"
         text = "vCPUs: " + (", ".join(told.values()) or "nothing is told")
-        yield Line(f"{region} quotas", not none, text, f"{asks}; or {out}" if none else "")
+        yield Finding(f"{region} quotas", not none, text, f"{asks}; or {out}" if none else "")
 
 
 ANOTHER_IMAGE = "name an image in aws.images, or in the partition's elastic.image"
 
 
-def _simulated_line(ours: Simulated, actions: Sequence[str]) -> Line:
+def _simulated_line(ours: Simulated, actions: Sequence[str]) -> Finding:
     """What has no dry run."""
     denied = [one for one in actions if one in ours.denied]
     known = [one for one in actions if one in ours.told and one not in denied]
@@ -183,12 +184,12 @@ def _simulated_line(ours: Simulated, actions: Sequence[str]) -> Line:
     parts = {"denied": denied, "allowed": known, "cannot be tried": rest}
     text = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts.items() if names)
     hint = f"allow {', '.join(denied)}; {POLICY}" if denied else ""
-    return Line("aws permissions", not denied, text, hint)
+    return Finding("aws permissions", not denied, text, hint)
 
 
-def _clock(ahead: int) -> Line:
+def _clock(ahead: int) -> Finding:
     """How this host's clock goes beside AWS's, by which machines are billed."""
     way = "ahead of" if ahead > 0 else "behind"
     text = f"{abs(ahead)} s {way} AWS's" if ahead else "as AWS's"
     hint = "" if abs(ahead) <= MOST_SKEW else f"set it (chrony, ntpd); {CLOCK_MATTERS}"
-    return Line("aws clock", not hint, text, hint)
+    return Finding("aws clock", not hint, text, hint)

@@ -1,8 +1,8 @@
 """Lines of `spz check` about AWS: what was looked at, whether it is right, and the way out."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from broker.model.finding import Finding
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 
 POLICY = "docs/aws-policy.json has all that is needed"
@@ -20,17 +20,7 @@ WAYS_OUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One thing that was looked at."""
-
-    name: str
-    good: bool
-    text: str
-    hint: str = ""
-
-
-def guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
+def guarded(name: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """What AWS says no to is a finding."""
     try:
         return list(look())
@@ -38,10 +28,10 @@ def guarded(name: str, look: Callable[[], Iterable[Line]]) -> list[Line]:
         return [failed(name, error)]
 
 
-def failed(name: str, error: AwsError | NoAnswerError) -> Line:
+def failed(name: str, error: AwsError | NoAnswerError) -> Finding:
     """It is wrong, as AWS says or does not."""
     hint = "look at the network, and at aws.endpoint_url"
-    return Line(name, False, str(error), way_out(error) if isinstance(error, AwsError) else hint)
+    return Finding(name, False, str(error), way_out(error) if isinstance(error, AwsError) else hint)
 
 
 def way_out(error: AwsError) -> str:

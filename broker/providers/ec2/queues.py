@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from broker.model.finding import Finding
 from broker.providers.ec2.clients import Api
 from broker.providers.ec2.interruptions import WARNING
-from broker.providers.ec2.lines import Line
 
 SENDER = "events.amazonaws.com"
 PATTERN = json.dumps({"source": ["aws.ec2"], "detail-type": [WARNING]})
@@ -18,7 +18,7 @@ def arn_of(url: str, region: str, *, partition: str) -> str:
     return f"arn:{partition}:sqs:{region}:{account}:{name}"
 
 
-def queue_line(api: Api, region: str, url: str) -> Iterator[Line]:
+def queue_line(api: Api, region: str, url: str) -> Iterator[Finding]:
     """Raises AwsError, NoAnswerError. What is read here comes again at once."""
     told = api.call(
         "sqs", region, "get_queue_attributes", QueueUrl=url, AttributeNames=["QueueArn", "Policy"]
@@ -36,7 +36,7 @@ def queue_line(api: Api, region: str, url: str) -> Iterator[Line]:
     name = f"{region} interruptions"
     if not takes_events(str(found.get("Policy") or "{}")):
         hint = f"let {SENDER} do sqs:SendMessage on {arn} in the queue's policy"
-        yield Line(name, False, f"{arn} takes no events: its policy does not let {SENDER}", hint)
+        yield Finding(name, False, f"{arn} takes no events: its policy does not let {SENDER}", hint)
         return
     rules = list(_rules(api, region, arn))
     good = [rule["Name"] for rule in rules if fills(rule)]
@@ -44,9 +44,9 @@ def queue_line(api: Api, region: str, url: str) -> Iterator[Line]:
     listed = ", ".join(str(rule["Name"]) for rule in rules)
     lacking = f"no rule that is on tells {arn} of interruptions" + (listed and f" (not {listed})")
     if good:
-        yield Line(name, True, f"{arn}, filled by rule {', '.join(good)}")
+        yield Finding(name, True, f"{arn}, filled by rule {', '.join(good)}")
     else:
-        yield Line(name, False, lacking, hint)
+        yield Finding(name, False, lacking, hint)
 
 
 def _rules(api: Api, region: str, arn: str) -> Iterator[dict[str, Any]]:

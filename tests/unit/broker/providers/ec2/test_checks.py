@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from broker.model.finding import Finding
 from broker.providers.ec2.checks import Checks, Wish
 from broker.providers.ec2.errors import GPUS, STANDARD, AwsError, NoAnswerError
-from broker.providers.ec2.lines import Line
 from broker.providers.ec2.naming import Site
 from broker.providers.ec2.permissions import (
     DELETES,
@@ -29,7 +29,7 @@ REACHED = Ec2Settings(ssh_from=("203.0.113.7/32",))
 
 def lines(
     ec2: StubEc2, *, settings: Ec2Settings = REACHED, wish: Wish = WISH, ahead: int = 0
-) -> dict[str, Line]:
+) -> dict[str, Finding]:
     site = Site("0123456789ab", "skypurza")
     checks = Checks(ec2, site, settings, wish, now=lambda: ec2.now() + ahead)
     return {line.name: line for line in checks.lines()}
