@@ -428,7 +428,7 @@ class Engine:
         with self.store.transaction(epoch=self.epoch) as tx:
             tx.append(world.facts)
             tx.put_blobs(batch.blobs)
-            tx.save_jobs(world.changed_jobs())
+            tx.save_jobs(world.changed_jobs(), was=world.jobs_before)
             tx.save_runs(world.runs)
             tx.save_nodes(
                 [*world.changed_nodes(), *world.gone], [node.identity for node in world.gone]

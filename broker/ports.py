@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from accounting.ids import JobId
@@ -52,6 +53,10 @@ class Counters:
     last_event: int
 
 
+UNKNOWN: Mapping[JobId, Job | None] = MappingProxyType({})
+"""Nothing is known of what the store has."""
+
+
 class Tx(Protocol):
     """Writes of one step; they stand together or not at all."""
 
@@ -59,7 +64,11 @@ class Tx(Protocol):
         """Adds facts under their numbers, which the engine gives out and which never repeat."""
         ...
 
-    def save_jobs(self, jobs: Iterable[Job]) -> None: ...
+    def save_jobs(self, jobs: Iterable[Job], *, was: Mapping[JobId, Job | None] = UNKNOWN) -> None:
+        """Makes or replaces them; `was`: the records that the store has, as far as that is known,
+        None for what it has not."""
+        ...
+
     def save_runs(self, runs: Iterable[Run]) -> None:
         """Attempts that a requeue left behind, for `sacct -D`."""
         ...

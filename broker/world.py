@@ -198,6 +198,11 @@ class World:
     def changed_jobs(self) -> Iterator[Job]:
         return (self.jobs[job] for job in self._undo.jobs if job in self.jobs)
 
+    @property
+    def jobs_before(self) -> Mapping[JobId, Job | None]:
+        """The changed ones as they were at `begin`; None for new ones."""
+        return self._undo.jobs
+
     def changed_nodes(self) -> Iterator[Node]:
         return (self.nodes[name] for name in self._undo.nodes if name in self.nodes)
 
@@ -299,7 +304,10 @@ class World:
     def _count(self, job: Job, sign: int) -> None:
         if not job.over:
             billed = units(self.site, job.alloc, job.partition) if job.shares else 0
-            self.tally.setdefault(party_of(job), Used()).add(used_by(job, billed), sign)
+            party = party_of(job)
+            if party not in self.tally:
+                self.tally[party] = Used()
+            self.tally[party].add(used_by(job, billed), sign)
 
     def _keys(self, job: Job) -> Iterator[tuple[object, dict[object, set[JobId]]]]:
         """Every (key, index) under which this record stands."""

@@ -15,7 +15,7 @@ from broker.decide.submit import fresh_ids
 from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, SpzError, Unknown
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import SIGCONT, SIGKILL, SIGSTOP, Life, life
@@ -36,8 +36,9 @@ def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
     found = _named(world, target)
     if not found:
         raise Unknown(UNKNOWN_JOB)
-    if not all(may_change(by, job, world.site) for job in found):
-        raise Denied(ACCESS_DENIED)
+    for job in found:
+        if not may_change(by, job, world.site):
+            raise Denied(ACCESS_DENIED)
     return found
 
 
@@ -45,17 +46,12 @@ def _named(world: World, target: cmd.Target) -> list[Job]:
     one = world.jobs.get(target.job)
     if one is not None and one.het is not None and target.tasks is None:
         return members(world, one) if one.het.offset == 0 else [one]
+    if target.job not in world.elements:
+        return [one] if one is not None and target.tasks is None else []
     whole = world.array_jobs(target.job)
-    if whole and target.tasks is not None:
-        return [job for job in whole if _touches(job, target.tasks)]
-    if whole and _is_base(world, target.job):
+    if target.tasks is None:
         return whole
-    return [one] if one is not None and target.tasks is None else []
-
-
-def _is_base(world: World, job_id: JobId) -> bool:
-    """Whether the id stands for the whole array."""
-    return any(job.array and job.array.base == job_id for job in world.array_jobs(job_id))
+    return [job for job in whole if _touches(job, target.tasks)]
 
 
 def _touches(job: Job, tasks: tuple[int, ...]) -> bool:
@@ -85,21 +81,45 @@ def each(
 
 def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
     """Ends jobs. Raises Conflict when all of them are over already."""
+    return Decision(_ends(world, records(world, asked.target, asked.by), asked=asked, now=now))
+
+
+def decide_cancel_all(world: World, asked: cmd.CancelAll, now: int) -> Decision:
+    """What an earlier id ends is over for the later ones."""
     facts: list[ev.Event] = []
-    for job in records(world, asked.target, asked.by):
-        if life(job) in (Life.OVER, Life.COMPLETING):
+    replies: list[SpzError | None] = []
+    ended: set[JobId] = set()
+    for job_id in asked.jobs:
+        one = cmd.Cancel(target=cmd.Target(job_id), by=asked.by)
+        try:
+            found = [j for j in records(world, one.target, one.by) if j.id not in ended]
+            ends = _ends(world, found, asked=one, now=now)
+        except SpzError as error:
+            replies.append(error)
+            continue
+        facts += ends
+        ended.update(end.job for end in ends)
+        replies.append(None)
+    return Decision(facts, replies)
+
+
+def _ends(world: World, jobs: list[Job], *, asked: cmd.Cancel, now: int) -> list[ev.JobEvent]:
+    facts: list[ev.JobEvent] = []
+    for job in jobs:
+        stands = life(job)
+        if stands in (Life.OVER, Life.COMPLETING):
             continue
         if asked.alone and job.id != asked.target.job:
             continue
         part = job.het is not None and (asked.alone or asked.target.job != job.het.base)
-        if part and life(job) is Life.PENDING:
+        if part and stands is Life.PENDING:
             raise Conflict(NOT_WHOLE, slurm_errno=2108)
         facts.append(_cancelled(job, asked, now))
         if never_ran(world, job):
             facts.append(ev.Released(job=job.id, at=now))
     if not facts:
         raise Conflict(OVER)
-    return Decision(facts)
+    return facts
 
 
 def _cancelled(job: Job, asked: cmd.Cancel, now: int) -> ev.JobEvent:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, assert_never, get_args
+from typing import Any, get_args
 
 from broker.decide import commands as done_by_command
 from broker.decide import reports as seen_in_report
@@ -46,9 +46,20 @@ OfTheSite = (
     | cmd.TakeFigures
 )
 """What is asked, or seen, of no job."""
-OfJobs = cmd.Cancel | cmd.Signal | cmd.Notify | cmd.ToTop | cmd.SetHold | cmd.Suspend | cmd.Requeue
-"""What is asked of jobs that exist, `update` aside."""
-OfSteps = cmd.AddStep | cmd.UpdateStep | cmd.CancelStep | cmd.FinishAllocation
+OfJobs = (
+    cmd.Cancel
+    | cmd.CancelAll
+    | cmd.Signal
+    | cmd.Notify
+    | cmd.ToTop
+    | cmd.Suspend
+    | cmd.Requeue
+    | cmd.AddStep
+    | cmd.UpdateStep
+    | cmd.CancelStep
+    | cmd.FinishAllocation
+)
+"""What is asked of jobs that exist, or of their steps, and needs no more than the world."""
 Decide = Callable[[World, Any, int], Decision]
 
 OF_THE_SITE: Mapping[type, Decide] = {
@@ -64,6 +75,19 @@ OF_THE_SITE: Mapping[type, Decide] = {
     SetPartition: decide_partition,
     cmd.Reconfigure: lambda world, _, now: decide_reconfigured(world, now),
     cmd.TakeFigures: lambda *_: NOTHING,
+}
+OF_JOBS: Mapping[type, Decide] = {
+    cmd.Cancel: done_by_command.decide_cancel,
+    cmd.CancelAll: done_by_command.decide_cancel_all,
+    cmd.Signal: done_by_command.decide_signal,
+    cmd.Notify: decide_notify,
+    cmd.ToTop: decide_top,
+    cmd.Suspend: done_by_command.decide_suspend,
+    cmd.Requeue: done_by_command.decide_requeue,
+    cmd.AddStep: stepping.decide_add_step,
+    cmd.UpdateStep: stepping.decide_step_limit,
+    cmd.CancelStep: stepping.decide_cancel_step,
+    cmd.FinishAllocation: stepping.decide_finish,
 }
 OF_REPORTS: Mapping[type, Decide] = {
     rep.Launched: seen_in_report.decide_launched,
@@ -94,9 +118,7 @@ def decide(
 ) -> Decision:
     """What follows from the message. Raises SpzError where it is refused."""
     if isinstance(message, OfJobs):
-        return _of_jobs(world, message, now, quote=quote, keeper=keeper)
-    if isinstance(message, OfSteps):
-        return _of_steps(world, message, now)
+        return OF_JOBS[type(message)](world, message, now)
     if isinstance(message, OfTheSite):
         return OF_THE_SITE[type(message)](world, message, now)
     match message:
@@ -106,44 +128,10 @@ def decide(
             return decide_test(world, message, now, quote=quote)
         case cmd.Update():
             return decide_update(world, message, now, quote=quote)
+        case cmd.SetHold():
+            return done_by_command.decide_hold(world, message, now, quote=quote, keeper=keeper)
         case StopCluster() | StartCluster():
             return decide_power(world, message, now, keeper=keeper)
         case _:
             seen = OF_REPORTS[type(message)](world, message, now)
             return replace(seen, facts=judged(world, seen.facts, now))
-
-
-def _of_jobs(
-    world: World, message: OfJobs, now: int, *, quote: QuoteFor, keeper: KeeperNow
-) -> Decision:
-    match message:
-        case cmd.Cancel():
-            return done_by_command.decide_cancel(world, message, now)
-        case cmd.Signal():
-            return done_by_command.decide_signal(world, message, now)
-        case cmd.Notify():
-            return decide_notify(world, message, now)
-        case cmd.ToTop():
-            return decide_top(world, message, now)
-        case cmd.SetHold():
-            return done_by_command.decide_hold(world, message, now, quote=quote, keeper=keeper)
-        case cmd.Suspend():
-            return done_by_command.decide_suspend(world, message, now)
-        case cmd.Requeue():
-            return done_by_command.decide_requeue(world, message, now)
-        case _:
-            assert_never(message)
-
-
-def _of_steps(world: World, message: OfSteps, now: int) -> Decision:
-    match message:
-        case cmd.AddStep():
-            return stepping.decide_add_step(world, message, now)
-        case cmd.UpdateStep():
-            return stepping.decide_step_limit(world, message, now)
-        case cmd.CancelStep():
-            return stepping.decide_cancel_step(world, message, now)
-        case cmd.FinishAllocation():
-            return stepping.decide_finish(world, message, now)
-        case _:
-            assert_never(message)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from accounting.assoc import Book
 from accounting.change import Change
@@ -19,8 +20,7 @@ from broker.model.stopping import ClusterPower
 from broker.model.volume import VolumeOrder
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A job as commands name it: `123`, `123_4`, `123_[1-3]`."""
 
     job: JobId
@@ -74,6 +74,17 @@ class Cancel:
     by: Owner
     alone: bool = False
     """A component of a heterogeneous job by itself, which has to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAll:
+    """Ends jobs, each as `Cancel` of its id would in turn, all by one decision.
+
+    Reply: for each the SpzError that refused it, or None.
+    """
+
+    jobs: tuple[JobId, ...]
+    by: Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +296,7 @@ Order = (
     | Submit
     | TestSubmit
     | Cancel
+    | CancelAll
     | AddStep
     | CancelStep
     | FinishAllocation

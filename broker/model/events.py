@@ -9,6 +9,7 @@ from broker.model.boots import BootsGone, BootsSet
 from broker.model.facts import JobFact
 from broker.model.ids import NodeName, StepId
 from broker.model.job import (
+    SUCCESS,
     ExitCode,
     Hold,
     Job,
@@ -159,7 +160,7 @@ class Ended(JobFact):
 
     state: JobState
     reason: str
-    exit: ExitCode = ExitCode()
+    exit: ExitCode = SUCCESS
     kill_cause: str = ""
     """Not empty: the node has to end the attempt."""
     by: int | None = None

@@ -15,15 +15,13 @@ def evolved(record: T, **changes: Any) -> T:
     A job has over forty fields, and every event makes a new one: here each is copied from slot to
     slot, without a look at its definition. Raises KeyError for a field that there is not.
     """
-    fresh: T = _copier(type(record))(record)  # type: ignore[arg-type]
-    return finish(fresh, **changes)
+    fresh: T = _copier(type(record), tuple(changes))(record, *changes.values())  # type: ignore[arg-type]
+    return fresh
 
 
 def finish(fresh: T, **changes: Any) -> T:
     """The same record with some of its fields set; only for one that nobody else has seen yet."""
-    puts = _puts(type(fresh))  # type: ignore[arg-type]
-    for name, value in changes.items():
-        puts[name](fresh, value)
+    _setter(type(fresh), tuple(changes))(fresh, *changes.values())  # type: ignore[arg-type]
     return fresh
 
 
@@ -51,19 +49,37 @@ def written(name: str, lines: list[str], **known: Any) -> Callable[..., Any]:
 
 
 @cache
-def _copier(kind: type) -> Callable[[Any], Any]:
-    """What makes another record with the same values. Raises TypeError for a type with no twin."""
-    if twin(kind) is kind:
-        raise TypeError(f"{kind.__name__} cannot be copied slot by slot")
-    puts = [f"    new.{field.name} = old.{field.name}" for field in fields(kind)]
-    lines = ["def copied(old):", "    new = make(twin)", *puts, "    new.__class__ = kind"]
-    return written(
-        "copied", [*lines, "    return new"], make=object.__new__, twin=twin(kind), kind=kind
-    )
+def _copier(kind: type, names: tuple[str, ...]) -> Callable[..., Any]:
+    """What makes another record with the same values but for these. Raises as `_puts`."""
+    kept = [each.name for each in fields(kind) if each.name not in names]
+    copies = [f"    new.{name} = old.{name}" for name in kept]
+    lines = ["    new = make(twin)", *copies, *_puts(kind, names), "    return new"]
+    head = f"def copied({', '.join(('old', *_values(names)))}):"
+    return written("copied", [head, *lines], make=object.__new__, twin=twin(kind), kind=kind)
 
 
 @cache
-def _puts(kind: type) -> dict[str, Any]:
-    """What writes each slot of a type."""
-    names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
-    return {name: getattr(kind, name).__set__ for name in names}
+def _setter(kind: type, names: tuple[str, ...]) -> Callable[..., None]:
+    """What sets these fields of a record. Raises as `_puts`."""
+    head = f"def put({', '.join(('new', *_values(names)))}):"
+    lines = [head, "    put_any(new, '__class__', twin)", *_puts(kind, names)]
+    return written("put", lines, put_any=object.__setattr__, twin=twin(kind), kind=kind)
+
+
+def _puts(kind: type, names: tuple[str, ...]) -> list[str]:
+    """Lines that set fields of a twin, and make it what it is.
+
+    Raises TypeError for a type with no twin, KeyError for a field that there is not.
+    """
+    if twin(kind) is kind:
+        raise TypeError(f"{kind.__name__} cannot be copied slot by slot")
+    unknown = set(names) - {each.name for each in fields(kind)}
+    if unknown:
+        raise KeyError(*unknown)
+    puts = (f"    new.{name} = {value}" for name, value in zip(names, _values(names), strict=True))
+    return [*puts, "    new.__class__ = kind"]
+
+
+def _values(names: tuple[str, ...]) -> list[str]:
+    """Parameters for the fields: a field may be called as anything else here is."""
+    return [f"value{place}" for place in range(len(names))]

@@ -92,6 +92,10 @@ class ExitCode:
         return 128 + self.signal if self.signal else self.code
 
 
+SUCCESS = ExitCode()
+"""Of all that has not failed: the same object, which is known at a look."""
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """What an attempt holds of one node."""
@@ -177,7 +181,7 @@ class Part:
     ended: bool = False
     cause: str = ""
     """Why it ended there, as the node's journal has it."""
-    exit: ExitCode = ExitCode()
+    exit: ExitCode = SUCCESS
     usage: Usage = Usage()
     tasks: tuple[ExitCode, ...] = ()
     """By place among the node's tasks; empty where all ended as the part did."""
@@ -195,7 +199,7 @@ class Step:
     asked: int = 0
     started: int | None = None
     ended: int | None = None
-    exit: ExitCode = ExitCode()
+    exit: ExitCode = SUCCESS
     usage: Usage = Usage()
     phase: str = ""
     """The phase it ended in (`setup`, `run`)."""
@@ -289,8 +293,8 @@ class Job:
     """When nodes were given to it (Slurm's StartTime)."""
     ended: int | None = None
     steps: tuple[Step, ...] = ()
-    exit: ExitCode = ExitCode()
-    derived: ExitCode = ExitCode()
+    exit: ExitCode = SUCCESS
+    derived: ExitCode = SUCCESS
     ended_by: int | None = None
     """uid of who cancelled it."""
     kill_cause: str = ""

@@ -12,7 +12,7 @@ from broker.model.evolve import evolved, finish
 from broker.model.job import (
     OF_HELD,
     REQUEUED_HELD,
-    ExitCode,
+    SUCCESS,
     Job,
     JobFlag,
     JobState,
@@ -194,8 +194,8 @@ def _placed(job: Job, event: ev.Placed) -> Job:
         choice=event.choice,
         steps=job.past_runs,
         kept=(),
-        exit=ExitCode(),
-        derived=ExitCode(),
+        exit=SUCCESS,
+        derived=SUCCESS,
         ended_by=None,
         kill_cause="",
         cleared=(),
@@ -260,7 +260,7 @@ def _ended(job: Job, event: ev.Ended) -> Job:
         exit=event.exit,
         ended_by=event.by,
         kill_cause=event.kill_cause,
-        steps=tuple(_closed(step, event) for step in job.steps),
+        steps=tuple(_closed(step, event) for step in job.steps) if job.steps else (),
     )
 
 
@@ -311,8 +311,8 @@ def _clean(job: Job) -> dict[str, Any]:
         "partitions": job.spec.partitions or job.partitions,
         "started": None,
         "ended": None,
-        "exit": ExitCode(),
-        "derived": ExitCode(),
+        "exit": SUCCESS,
+        "derived": SUCCESS,
         "steps": job.past_runs,
         "idles": False,
         "ages_since": None,

@@ -82,6 +82,8 @@ def _merge(into: Counts, other: Counts, sign: int) -> None:
         into[name] = into.get(name, 0) + sign * count
 
 
+WAITS = Used(queued=1)
+"""What a job that waits comes to. Shared: never to be added to."""
 Tally = Mapping[Party, Used]
 
 
@@ -145,7 +147,7 @@ def used_by(job: Job, billing: int = 0) -> Used:
         return used
     if job.array is not None and job.array.task is None:
         return Used(queued=len(job.array.waiting))
-    return Used(queued=1)
+    return WAITS
 
 
 def starting(job: Job, tres: Tres, *, billing: int, names: Iterable[str]) -> Used:

@@ -1,8 +1,7 @@
 """What the engine's facts say in the log: one line for what an operator would ask about."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from broker.model import events as ev
 from broker.model import nodeevents as nev
@@ -155,8 +154,7 @@ def chronicle(log: Log, *, verbose: bool = False) -> Callable[[Iterable[ev.Event
     return tell
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A line to be: where it goes, its event, what it is about and what it says of that."""
 
     write: Callable[..., object]

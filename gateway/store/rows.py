@@ -69,7 +69,7 @@ class Shared:
 def job(record: Job, shared: Shared) -> NewRow:
     array = record.array
     return {
-        "job_id": record.id,
+        **standing(record),
         "array_base": array.base if array else None,
         "array_task": array.task if array else None,
         "user": record.owner.user,
@@ -77,16 +77,37 @@ def job(record: Job, shared: Shared) -> NewRow:
         "account": record.account,
         "partition": record.partition,
         "name": record.spec.name,
+        "submitted": record.submitted,
+        "spec": shared.digest(record.spec),
+    }
+
+
+def standing(record: Job) -> NewRow:
+    """What a job's row says of how it stands."""
+    return {
+        "job_id": record.id,
         "state": record.state.label,
         "over": int(record.over),
-        "submitted": record.submitted,
         "eligible": record.eligible,
         "started": record.started,
         "ended": record.ended,
         "version": record.version,
-        "spec": shared.digest(record.spec),
         "doc": records.job_text(record),
     }
+
+
+def goes_on(was: Job | None, record: Job) -> bool:
+    """Whether the row of a live job stays the same but for `standing`; what is over may be purged,
+    and would have no row."""
+    return (
+        was is not None
+        and not was.over
+        and was.spec is record.spec
+        and was.array is record.array
+        and was.owner is record.owner
+        and was.partitions == record.partitions
+        and was.account == record.account
+    )
 
 
 def run(record: Job, shared: Shared) -> NewRow:

@@ -21,7 +21,7 @@ from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.model.volume import VolumeEvent
-from broker.ports import Clock, Counters, HistoryQuery
+from broker.ports import UNKNOWN, Clock, Counters, HistoryQuery
 from gateway.store import lease, purge, records, rollup, rows
 from gateway.store import statements as do
 from gateway.store.faults import told
@@ -238,9 +238,17 @@ class SqlTx:
             [rows.event(seq, event, shared=self._shared) for seq, event in events],
         )
 
-    def save_jobs(self, jobs: Iterable[Job]) -> None:
-        """Makes or replaces the rows."""
-        self._write(self._do.put_jobs, [rows.job(job, self._shared) for job in jobs])
+    def save_jobs(self, jobs: Iterable[Job], *, was: Mapping[JobId, Job | None] = UNKNOWN) -> None:
+        """Makes or replaces the rows; of one that only goes on, just the columns that say so."""
+        whole: list[rows.NewRow] = []
+        moved: list[rows.NewRow] = []
+        for job in jobs:
+            if rows.goes_on(was.get(job.id), job):
+                moved.append(rows.standing(job))
+            else:
+                whole.append(rows.job(job, self._shared))
+        self._write(self._do.put_jobs, whole)
+        self._write(self._do.move_jobs, moved)
 
     def save_runs(self, runs: Iterable[Run]) -> None:
         """Attempts that a requeue left behind."""

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Delete,
     Insert,
+    Integer,
     Select,
     Table,
     Update,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    literal_column,
     or_,
     select,
     update,
@@ -90,6 +92,10 @@ def _repeated(sql: str, count: int) -> str:
 
 OF_ITS_SUBMISSION = ("array_base", "user", "uid", "submitted")
 """What of a job never changes."""
+EMPTY = ("''", "0")
+"""What a column may have, by whether it holds numbers."""
+OF_ITS_STANDING = ("state", "over", "eligible", "started", "ended", "version", "doc")
+"""What changes as it goes on."""
 PURGED = (t.jobs, t.runs, t.events, t.ledger)
 
 
@@ -105,6 +111,7 @@ class Writes:
         self.add_entries = self._once(t.ledger)
         self.add_requests = self._once(t.requests)
         self.put_jobs = self._upsert(t.jobs, fixed=OF_ITS_SUBMISSION)
+        self.move_jobs = self._moved(t.jobs, OF_ITS_STANDING)
         self.put_runs = self._upsert(t.runs)
         self.put_nodes = self._upsert(t.nodes)
         self.put_counters = self._upsert(t.counters)
@@ -138,6 +145,23 @@ class Writes:
             set_={c.name: statement.excluded[c.name] for c in table.c if c.name not in kept},
         )
         return self._ready(statement, table)
+
+    def _moved(self, table: Table, columns: Collection[str]) -> Write:
+        """Sets these columns of rows that are there, many in one statement on both databases.
+
+        An insert that always meets its row; the others of its values are never looked at.
+        """
+        statement = self._insert(table)
+        keys = [column.name for column in table.primary_key]
+        given: dict[str, Any] = {name: bindparam(name) for name in (*keys, *columns)}
+        missing = (c for c in table.c if not c.nullable and c.name not in given)
+        empty: dict[str, Any] = {
+            c.name: literal_column(EMPTY[isinstance(c.type, Integer)]) for c in missing
+        }
+        statement = statement.values({**given, **empty}).on_conflict_do_update(
+            index_elements=keys, set_={name: statement.excluded[name] for name in columns}
+        )
+        return self._ready(statement, table, {name: name for name in given})
 
     def _summed(self, table: Table) -> Write:
         """Adds to the amount that stands."""

@@ -207,6 +207,42 @@ def test_a_store_that_is_opened_again_has_everything(home: Home) -> None:
 
 
 @everywhere
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"priority": 5},
+        {"state": JobState.CANCELLED, "ended": START + 9, "ended_by": 1000},
+        {"started": START + 2, "eligible": START + 1, "state": JobState.RUNNING},
+        {"account": "chem"},
+        {"partitions": ("gpu", "ec2")},
+        {"spec": TaskSpec(name="another")},
+        {"array": ArrayPlace(base=JobId(1), task=7)},
+    ],
+    ids=str,
+)
+def test_a_job_that_goes_on_is_found_as_it_is_now(store: SqlStore, later: dict[str, Any]) -> None:
+    was = job(1)
+    save(store, was, job(2))
+    now = replace(was, version=8, **later)
+    with store.transaction(epoch=1) as tx:
+        tx.save_jobs([now], was={was.id: was})
+    assert list(store.history.jobs(HistoryQuery())) == [now, job(2)]
+    of_now = HistoryQuery(
+        accounts=(now.account,), names=(now.spec.name,), states=(now.state.label,)
+    )
+    assert now in list(store.history.jobs(of_now))
+
+
+@everywhere
+def test_a_job_that_was_over_and_has_no_row_any_more_gets_one(store: SqlStore) -> None:
+    was = job(1, state=JobState.FAILED, ended=START)
+    again = replace(was, state=JobState.PENDING, ended=None, version=9)
+    with store.transaction(epoch=1) as tx:
+        tx.save_jobs([again], was={was.id: was})
+    assert store.live_jobs(ended_after=0) == [again]
+
+
+@everywhere
 @SHARES_THE_STORE
 @given(record=any_of(Job))
 def test_any_job_comes_back_as_it_was(store: SqlStore, record: Job) -> None:

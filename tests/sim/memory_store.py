@@ -17,7 +17,7 @@ from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
 from broker.model.tally import Party
 from broker.model.volume import VolumeEvent
-from broker.ports import Counters
+from broker.ports import UNKNOWN, Counters
 
 
 @dataclass
@@ -119,7 +119,10 @@ class MemoryTx:
     def append(self, events: Sequence[tuple[int, ev.Event]]) -> None:
         self._events = list(events)
 
-    def save_jobs(self, jobs: Iterable[Job]) -> None:
+    def save_jobs(self, jobs: Iterable[Job], *, was: Mapping[JobId, Job | None] = UNKNOWN) -> None:
+        has = self._store.jobs
+        wrong = {number for number, job in was.items() if has.get(number, job) is not job}
+        assert not wrong, f"the store has other records of {wrong}"
         self._jobs = list(jobs)
 
     def save_runs(self, runs: Iterable[Run]) -> None:

@@ -1,11 +1,20 @@
 """scancel: ends jobs or signals them, by id or by what they are."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accounting.ids import JobId
-from broker.model.commands import Cancel, CancelStep, Command, Many, Signal, Target, Update
+from broker.model.commands import (
+    Cancel,
+    CancelAll,
+    CancelStep,
+    Command,
+    Many,
+    Signal,
+    Target,
+    Update,
+)
 from broker.model.errors import Denied, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job, Owner
@@ -25,7 +34,7 @@ from sbatch_shim.grammar.values import read_signal_number
 KILL = 9
 IGNORED_WHEN_KILLING = (2017, 2021)
 """Unknown and finished jobs: passed over when they were to be ended (25.11)."""
-TOGETHER = 2500
+TOGETHER = 5000
 """Jobs that are ended by one commit."""
 INVALID_USER = 2010
 NOT_FEDERATED = "Not a valid federated job"
@@ -229,37 +238,54 @@ def _status_number(number: int, wish: Wish) -> int:
 
 async def _done(desk: Desk, wish: Wish, chosen: list[Named]) -> list[SpzError | None]:
     """What stood in the way of each, None if nothing did."""
+    ends = [wish.ends and named.plain for named in chosen]
     asks = [
-        wish.command(named) if named.step is None else _of_step(desk, wish, named)
-        for named in chosen
+        None if end else _order(desk, wish, named) for named, end in zip(chosen, ends, strict=True)
     ]
     errors = await _ask(desk, wish.call, asks)
+    for some in _parts([place for place, end in enumerate(ends) if end]):
+        jobs = tuple(chosen[place].target.job for place in some)
+        await _tell(desk, CancelAll(jobs=jobs, by=wish.by), errors=errors, places=some)
     if wish.comment is None:
         return errors
     notes = [
         Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
-        if error is None and ask is not None
+        if error is None and (end or ask is not None)
         else None
-        for named, ask, error in zip(chosen, asks, errors, strict=True)
+        for named, end, ask, error in zip(chosen, ends, asks, errors, strict=True)
     ]
     told = await _ask(desk, wish.call, notes)
     return [error or later for error, later in zip(errors, told, strict=True)]
 
 
+def _order(desk: Desk, wish: Wish, named: Named) -> Command | None:
+    return wish.command(named) if named.step is None else _of_step(desk, wish, named)
+
+
+def _parts(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    """So many at a time share a commit, and others get their turn between."""
+    return (places[first : first + TOGETHER] for first in range(0, len(places), TOGETHER))
+
+
 async def _ask(desk: Desk, call: Call, asks: Sequence[Command | None]) -> list[SpzError | None]:
-    """What refused each; so many at a time share a commit, and others get their turn between."""
+    """What refused each."""
     errors: list[SpzError | None] = [None] * len(asks)
-    places = [place for place, ask in enumerate(asks) if ask is not None]
-    for first in range(0, len(places), TOGETHER):
-        some = places[first : first + TOGETHER]
+    for some in _parts([place for place, ask in enumerate(asks) if ask is not None]):
         commands = tuple(once(call, ask) for place in some if (ask := asks[place]) is not None)
-        try:
-            replies = await desk.ask(Many(commands))
-        except SpzError as error:
-            replies = [error] * len(some)
-        for place, reply in zip(some, replies, strict=True):
-            errors[place] = reply if isinstance(reply, SpzError) else None
+        await _tell(desk, Many(commands), errors=errors, places=some)
     return errors
+
+
+async def _tell(
+    desk: Desk, command: CancelAll | Many, *, errors: list[SpzError | None], places: Sequence[int]
+) -> None:
+    """Notes at these places what is refused."""
+    try:
+        replies = await desk.ask(command)
+    except SpzError as error:
+        replies = [error] * len(places)
+    for place, reply in zip(places, replies, strict=True):
+        errors[place] = reply if isinstance(reply, SpzError) else None
 
 
 def _of_step(desk: Desk, wish: Wish, named: Named) -> Command | None:
@@ -395,7 +421,8 @@ def _as_named(job: Job) -> Named:
     if place is None:
         return Named(str(job.id), Target(job.id))
     if place.task is not None:
-        return Named(f"{place.base}_{place.task}", Target(job.id))
+        alone = Target(job.id) if job.id != place.base else Target(place.base, (place.task,))
+        return Named(f"{place.base}_{place.task}", alone)
     return Named(f"{place.base}_[{show_indexes(place.waiting)}]", Target(place.base, place.waiting))
 
 

@@ -1,7 +1,7 @@
 """Jobs as typed: `123`, `123_4`, `123_[1-3]`, `123.0`, `123+1`."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from accounting.ids import JobId
 from broker.model.commands import Target
@@ -15,8 +15,7 @@ MOST = 2**32 - 3
 """Slurm's ids have 32 bits, the highest of which mean something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """One job word; `text` as typed."""
 
     text: str
@@ -24,6 +23,11 @@ class Named:
     part: int | None = None
     """Component of a heterogeneous job."""
     step: str | None = None
+
+    @property
+    def plain(self) -> bool:
+        """A job's id and nothing more."""
+        return self.part is None and self.step is None and self.target.tasks is None
 
 
 def read_job(text: str, max_array_size: int) -> Named | None:

@@ -606,6 +606,19 @@ def test_many_commands_are_done_in_turn_and_committed_together(bench: Bench) -> 
     assert [bench.state(job) for job in jobs] == ["CANCELLED", "CANCELLED", "PENDING"]
 
 
+def test_many_jobs_are_ended_by_one_decision_each_as_if_asked_for_alone(bench: Bench) -> None:
+    plain, done, others = (bench.submit(begin=START + 1000) for _ in range(3))
+    theirs = bench.submit(begin=START + 1000, owner=BOB)
+    array = bench.submit(array=ArraySpec(tasks=(1, 2)), hold=True)
+    bench.step(cmd.Cancel(target=cmd.Target(done), by=ALICE))
+    asked = (plain, done, JobId(99), theirs, array, plain)
+    (replies,) = bench.step(cmd.CancelAll(jobs=asked, by=ALICE), full=False)
+    kinds = [type(None), Conflict, Unknown, Denied, type(None), Conflict]
+    assert [type(reply) for reply in replies] == kinds  # type: ignore[union-attr]
+    assert [bench.state(job) for job in (plain, array)] == ["CANCELLED", "CANCELLED"]
+    assert [bench.state(job) for job in (others, theirs)] == ["PENDING", "PENDING"]
+
+
 def test_nothing_of_many_commands_stands_where_the_disk_is_full(bench: Bench) -> None:
     job = bench.submit(begin=START + 1000)
     bench.store.full = True

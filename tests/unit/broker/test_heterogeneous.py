@@ -85,6 +85,13 @@ def test_the_whole_is_cancelled_and_held_but_no_waiting_part_of_it(bench: Bench)
     )
 
 
+def test_a_component_is_ended_once_where_its_whole_is_named_before_it(bench: Bench) -> None:
+    first, second = submit(bench, component(tasks=1), component(tasks=2), hold=True)
+    (replies,) = bench.step(cmd.CancelAll(jobs=(first, second), by=ALICE))
+    assert [type(reply) for reply in replies] == [type(None), Conflict]  # type: ignore[union-attr]
+    assert [bench.state(job) for job in (first, second)] == ["CANCELLED", "CANCELLED"]
+
+
 def test_one_component_that_no_node_could_run_refuses_the_whole(bench: Bench) -> None:
     with pytest.raises(BadOption):
         submit(bench, component(tasks=1), component(cpus_per_task=9))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from broker.model.evolve import evolved
+from broker.model.evolve import evolved, finish
 from broker.model.job import Job
 from tests.unit.gateway.query.records import pending, running
 
@@ -23,6 +23,19 @@ def test_every_field_of_a_job_is_carried_over() -> None:
 def test_a_field_that_there_is_not_is_an_error() -> None:
     with pytest.raises(KeyError, match="endde"):
         evolved(pending(), endde=5)
+
+
+def test_a_field_may_have_any_name() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd:
+        kind: int = 1
+        new: int = 2
+        old: int = 3
+        make: int = 4
+        twin: int = 5
+
+    assert evolved(Odd(), kind=6, old=7) == Odd(6, 2, 7)
+    assert finish(evolved(Odd()), new=8, make=9, twin=10) == Odd(1, 8, 3, 9, 10)
 
 
 def test_a_type_that_stands_on_another_is_refused_by_name() -> None:

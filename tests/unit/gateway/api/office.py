@@ -127,6 +127,7 @@ class Office:
     def change(self, job: JobId, **fields: Any) -> None:
         """Puts a record as if something had happened to it."""
         changed = replace(self.job(job), **fields)
+        self.store.jobs[changed.id] = changed
         self.engine.world.load([changed], [])
         self.engine.publish(self.clock.at)
 

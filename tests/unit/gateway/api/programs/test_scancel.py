@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.commands import Cancel, CancelStep, Signal
+from broker.model.commands import CancelAll, CancelStep, Signal
 from broker.model.job import JobState, Share
 from broker.model.spec import ArraySpec
 from gateway.api.programs.scancel import run
@@ -81,6 +82,20 @@ def test_elements_of_an_array_are_cancelled_alone(
     place = office.job(job).array
     assert place is not None
     assert place.waiting == left
+
+
+def test_of_an_array_only_the_elements_that_a_filter_leaves_are_cancelled(office: Office) -> None:
+    base = office.submit(array=ArraySpec(tasks=(1, 2)))
+    place = office.job(base).array
+    assert place is not None
+    other = JobId(base + 1)
+    share = Share(NODES[0].name, 0, Tres(cpu=1, node=1))
+    for job, task in ((base, 2), (other, 1)):
+        array = replace(place, task=task, waiting=())
+        office.change(base, id=job, array=array, state=JobState.RUNNING, hold=None, shares=(share,))
+    office.change(base, spec=office.job(base).spec.model_copy(update={"name": "last"}))
+    assert office.run(run, "-n", "last").code == 0
+    assert office.states() == {base: "COMPLETING", other: "RUNNING"}
 
 
 @pytest.mark.parametrize("word", ["abc", "0", "-5", "4294967295", "1.x.y", "٣"])
@@ -188,7 +203,7 @@ def test_signals_go_where_they_are_meant_to(
     assert office.run(run, *argv, str(job)).code == 0
     (command,) = office.asked
     if asked is None:
-        assert isinstance(command, Cancel)
+        assert isinstance(command, CancelAll)
     else:
         assert isinstance(command, Signal)
         assert (command.number, command.scope) == asked
