@@ -11,7 +11,7 @@ from typing import BinaryIO
 from broker.model.errors import Refused, SpzError, Unknown
 from gateway.query.dollars import beside, usd
 from gateway.sdk import show
-from gateway.sdk.client import Client, Json
+from gateway.sdk.client import Client, Json, NoService
 from gateway.sdk.follow import Follower, Which, own_status, part_of
 from gateway.sdk.sending import make_folders
 from sbatch_shim.grammar.values import read_digits
@@ -55,27 +55,26 @@ class Launch:
         for note in self.made["notes"]:
             self.say(f"note: {note}")
 
-    def finish(self, *, detach: bool, down: bool) -> int:
-        """Follows the run if there is one; the exit status of the command."""
+    def finish(self, *, detach: bool, goes: bool) -> int:
+        """Follows the run if there is one; the exit status of the command.
+
+        Whether the cluster goes with its last run is only told.
+        """
         job, run, cluster = self.made["job"], self.made["run"], self.made["cluster"]
         self.say(f"cluster {cluster}, job {job}" + (f", run {run}" if run is not None else ""))
         if detach or run is None:
-            return self._leave(down)
+            return self._leave()
         ended = self._follow(Which(job, run))
         if ended is None:
             return INTERRUPTED
-        if down:
-            self.service.persist(f"/v1/clusters/{cluster}/down")
-        stays = "is let go" if down else f"stays: `spz down {cluster}`"
+        stays = "goes when its runs are over" if goes else f"stays: `spz down {cluster}`"
         self.say(f"run {run} {ended['status']}; cluster {cluster} {stays}")
         if self.as_json:
             self._print(json.dumps({**self.made, "ended": ended}, indent=2))
         return own_status(ended)
 
-    def _leave(self, down: bool) -> int:
+    def _leave(self) -> int:
         cluster, run = self.made["cluster"], self.made["run"]
-        if down:
-            self.say(f"note: --down needs a run to wait for; `spz down {cluster}` does it")
         if run is not None:
             self.say(f"`spz logs {cluster} {run}` follows it")
         if self.as_json:
@@ -88,12 +87,18 @@ class Launch:
         try:
             return Follower(self.service, text, say=self.say).follow(which)
         except KeyboardInterrupt:
-            cluster = self.made["cluster"]
-            self.say(
-                f"it goes on: `spz logs {cluster} {which.run}` follows it again, "
-                f"`spz cancel {cluster}` ends it"
-            )
+            self._goes_on(which)
             return None
+        except NoService:
+            self._goes_on(which)
+            raise
+
+    def _goes_on(self, which: Which) -> None:
+        cluster = self.made["cluster"]
+        self.say(
+            f"it goes on: `spz logs {cluster} {which.run}` follows it again, "
+            f"`spz cancel {cluster}` ends it"
+        )
 
     def _print(self, text: str) -> None:
         self.out.write(text.encode("utf-8", "backslashreplace") + b"\n")

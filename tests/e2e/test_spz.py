@@ -106,6 +106,15 @@ def test_an_idle_cluster_is_let_go(spz: Terminal) -> None:
     until(lambda: "no cluster" in spz("status", "idle").err, "the cluster's end", 40)
 
 
+def test_a_cluster_that_is_to_go_waits_for_its_other_runs(spz: Terminal) -> None:
+    kept = "sleep 2; echo over > other"
+    assert spz("launch", "-y", "-d", "-c", "busy", "--cpus", "1+", kept).code == 0
+    done = spz("launch", "-y", "-c", "busy", "--down", "--cpus", "1+", "echo mine")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "mine"), done
+    until(lambda: "no cluster" in spz("status", "busy").err, "the cluster's end", 40)
+    assert (spz.home / "sky_workdir" / "other").read_text() == "over\n"
+
+
 def test_a_name_asked_for_and_refused_launches_nothing(spz: Terminal) -> None:
     done = spz("launch", "-c", "no", "--cpus", "2+", "echo x", text="n\n")
     assert (done.code, "nothing was launched" in done.err) == (1, True)

@@ -20,7 +20,6 @@ USUAL_MINUTES = 5
 def launch(given: Values, counter: Counter) -> int:
     """Exits as the run does; 103 if it was cancelled."""
     detached = given["detach_run"] or given["async"]
-    given["detach_down"] = given["down"] and detached
     body = body_of(given, given["words"])
     body |= {"cluster": given["cluster"], "setup": not given["no_setup"]}
     if given["fast"]:
@@ -31,8 +30,8 @@ def launch(given: Values, counter: Counter) -> int:
         return 0
     if given["async"]:
         return _requested(counter, body, made.made)
-    down = given["down"] and not detached and given["idle_minutes_to_autostop"] is None
-    status = made.finish(detach=detached, down=down)
+    goes = given["down"] and given["idle_minutes_to_autostop"] is None
+    status = made.finish(detach=detached, goes=goes)
     ssh.anew(counter)
     return status
 
@@ -50,7 +49,7 @@ def execute(given: Values, counter: Counter) -> int:
     made.execute(cluster, body)
     if given["async"]:
         return _requested(counter, body, made.made)
-    return made.finish(detach=given["detach_run"], down=False)
+    return made.finish(detach=given["detach_run"], goes=False)
 
 
 def cancel(given: Values, counter: Counter) -> int:

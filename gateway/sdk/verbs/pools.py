@@ -56,7 +56,7 @@ def run_on(given: Values, counter: Counter, body: Json) -> int:
         made = Launch(service, counter.say, as_json=as_json(given))
         made.execute(least["name"], {**body, "request": os.urandom(16).hex()})
         detached = given["detach_run"] or given["async"] or (given["num_jobs"] or 1) > 1
-        status = status or made.finish(detach=detached, down=False)
+        status = status or made.finish(detach=detached, goes=False)
     return status
 
 

@@ -52,7 +52,7 @@ def _partition(given: Values) -> list[str]:
 
 def _autostop(given: Values) -> Json | None:
     minutes = given.get("idle_minutes_to_autostop")
-    if minutes is None and not given.get("detach_down"):
+    if minutes is None and not given.get("down"):
         return None
     if minutes is not None and minutes < 0:
         return None

@@ -374,20 +374,34 @@ def test_a_launch_shows_what_it_would_buy_and_asks_first(tmp_path: Path) -> None
     assert [body.get("dry_run") for _, body in service.posted] == [True]
 
 
-def test_a_launch_ends_as_its_run_does_and_lets_go_when_asked(tmp_path: Path) -> None:
+def test_a_launch_ends_as_its_run_does(tmp_path: Path) -> None:
     service, said = planned(tmp_path), []  # type: ignore[var-annotated]
     made, _ = launched(service, said)
     assert made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
-    assert made.finish(detach=False, down=True) == 4
-    assert [route for route, _ in service.posted][-1] == "/v1/clusters/dev/down"
-    assert said[-1] == "run 1 FAILED; cluster dev is let go"
+    assert made.finish(detach=False, goes=True) == 4
+    assert [route for route, _ in service.posted] == ["/v1/launch", "/v1/launch"]
+    assert said[-1] == "run 1 FAILED; cluster dev goes when its runs are over"
+
+
+def test_who_follows_a_run_is_told_how_to_go_on_where_the_service_ends(tmp_path: Path) -> None:
+    service, said = planned(tmp_path), []  # type: ignore[var-annotated]
+    made, _ = launched(service, said)
+    made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
+
+    def gone(*_: object, **__: object) -> None:
+        raise NoService("no service answers")
+
+    service.get = gone  # type: ignore[method-assign]
+    with pytest.raises(NoService):
+        made.finish(detach=False, goes=False)
+    assert said[-1].startswith("it goes on: `spz logs dev 1` follows it again")
 
 
 def test_a_detached_launch_says_how_to_follow_it(tmp_path: Path) -> None:
     service, said = planned(tmp_path), []  # type: ignore[var-annotated]
     made, out = launched(service, said, as_json=True)
     made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
-    assert made.finish(detach=True, down=False) == 0
+    assert made.finish(detach=True, goes=False) == 0
     assert json.loads(out.getvalue())["job"] == 5
     assert said[-1] == "`spz logs dev 1` follows it"
 
