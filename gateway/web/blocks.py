@@ -191,9 +191,9 @@ def text(title: str, shown: str) -> Text:
     return Text(title, CONTROLS.sub("", shown.strip("\n")))
 
 
-def notes(lines: Iterable[str], tone: str = "wait") -> Sequence[Notes]:
+def notes(lines: Iterable[str | None], tone: str = "wait") -> Sequence[Notes]:
     """One block of them, or none where there are none."""
-    told = [plain(line) for line in lines]
+    told = [plain(line) for line in lines if line]
     return [Notes(told, tone)] if told else []
 
 

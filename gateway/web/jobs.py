@@ -1,10 +1,11 @@
 """Jobs as squeue lists them, and one of them with all that is known of it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from broker.model.errors import SpzError
+from broker.model.errors import SpzError, Unknown
 from gateway.query.dollars import beside
 from gateway.query.listed import Listed, duration, lasted, money
 from gateway.web.asked import Asked, complaints
@@ -40,9 +41,10 @@ SORTED = {
     **{"TimeUsed": "M", "TimeLimit": "l", "NumNodes": "D", "NumCPUs": "C"},
 }
 """Letters of squeue's --sort."""
-FILTERS = ("user", "states", "partition", "account", "name")
+FILTERS = ("user", "states", "partition", "account", "name", "jobs")
 STEPS = "JobID,JobName,State,ExitCode,Start,End,Elapsed,MaxRSS,AllocTRES,NodeList"
 STATE = COLUMNS.index("State")
+ID = re.compile(r"\AJobId=(\d+) ")
 TAIL = 1 << 16
 """Bytes of a log that are shown."""
 ENDED = "all"
@@ -73,6 +75,7 @@ def _filters(asked: Asked) -> Form:
         Entry("partition", "Partition", asked.given("partition")),
         Entry("account", "Account", asked.given("account")),
         Entry("name", "Name", asked.given("name")),
+        Entry("jobs", "Ids", asked.given("jobs")),
     ]
     return Form("Which jobs", "jobs", entries)
 
@@ -94,9 +97,17 @@ def _row(found: list[str]) -> list[Cell]:
 
 
 async def job(asked: Asked) -> Sequence[Block]:
-    """All of one: what it is, why it is where it is, what it did, cost and wrote."""
-    found = await asked.get(f"/v1/jobs/{below(asked.word)}")
-    return await of_job(asked, found)
+    """All of one: what it is, why it is where it is, what it did, cost and wrote.
+
+    Named by its id, or as squeue shows it (`5_3`, `12+1`). Raises Unknown.
+    """
+    number: str | None = asked.word
+    if not asked.word.isdigit():
+        said = await asked.doors.run("scontrol", "show", "job", asked.word)
+        number = next(iter(ID.findall(said.out)), None)
+    if number is None:
+        raise Unknown(f"no job {asked.word}", hint="`squeue` lists them")
+    return await of_job(asked, await asked.get(f"/v1/jobs/{below(number)}"))
 
 
 async def of_job(asked: Asked, found: Json) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from broker.model.errors import Refused
 from gateway.query.costpicture import labelled, picture
 from gateway.query.costwords import COLUMNS, FILTERS
 from gateway.query.dollars import oldest, usd
@@ -18,16 +19,19 @@ SHOWN_FILTERS = ("user", "account", "partition")
 
 async def costs(asked: Asked) -> Sequence[Block]:
     """As `spz cost` tells them, and the picture that it draws."""
-    by, span = asked.given("by", "account"), asked.given("days", USUAL_SPAN)
-    days = int(span) if span in SPANS else int(USUAL_SPAN)
+    by, days = asked.given("by", "account"), int(USUAL_SPAN)
+    if asked.given("days") in SPANS:
+        days = int(asked.given("days"))
     until = (await asked.get("/v1/health"))["at"] // HOUR * HOUR + HOUR
     filters = {name: asked.given(name) or None for name in FILTERS}
-    told = await asked.get(
-        "/v1/cost", since=until - days * DAY, until=until, by=by, zone=asked.doors.zone, **filters
-    )
+    span_of = {"since": until - days * DAY, "until": until}
+    try:
+        told = await asked.get("/v1/cost", **span_of, by=by, zone=asked.doors.zone, **filters)
+    except Refused as error:
+        return [_choice(asked, by, str(days)), *notes([error.message, error.hint], "bad")]
     made: list[list[object]] = [[*labels, usd(amount)] for labels, amount in labelled(told)]
     head = [*(word.upper() for word in told["by"]), "USD"]
-    old = notes(filter(None, [told["old_price"]]))
+    old = notes([told["old_price"]])
     drawn = [Picture("Picture", picture(told))] if made else []
     total = usd(told["micro_usd"])
     title = f"Costs of {days} days: {total}"
@@ -63,7 +67,7 @@ async def storage(asked: Asked) -> Sequence[Block]:
     named = listed(STORAGES, buckets["storages"], buckets["at"], also=EVERYTHING)
     old = oldest(one["old_price"] for one in told["volumes"])
     return [
-        *notes(filter(None, [old])),
+        *notes([old]),
         table("Volumes", volumes, empty="No volumes.", query=asked.query),
         table("Buckets that tasks name", named, empty="No buckets."),
     ]

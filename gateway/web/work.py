@@ -7,7 +7,7 @@ from gateway.query.listed import EVERYTHING, USERS, listed
 from gateway.query.managedlist import MANAGED, lines
 from gateway.query.skylists import CLUSTERS, RUNS
 from gateway.web.asked import Asked
-from gateway.web.blocks import Block, Entry, Form, below, facts, state, table
+from gateway.web.blocks import Block, Entry, Form, below, facts, notes, state, table
 from gateway.web.jobs import of_job
 
 
@@ -67,7 +67,10 @@ async def requests(asked: Asked) -> Sequence[Block]:
     form = Form("A request", "requests", [Entry("id", "Id of the request", word)])
     if not word:
         return [form]
-    told = await asked.get(f"/v1/requests/{below(word)}")
+    try:
+        told = await asked.get(f"/v1/requests/{below(word)}")
+    except Unknown as error:
+        return [form, *notes([error.message, error.hint], "bad")]
     return [
         form,
         facts(

@@ -1,12 +1,12 @@
 """Each page in each state: nothing there, one thing, hostile names, more than fits on a page."""
 
 import re
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 import pytest
 
-from broker.model.errors import Denied
+from broker.model.errors import Denied, Refused, SpzError, Unknown
 from gateway.web.app import PAGES
 from gateway.web.blocks import CONTROLS, PAGE_ROWS, TONES, paged, readable, state
 from gateway.web.doors import rows
@@ -274,6 +274,22 @@ def test_a_part_of_a_job(part: str, changed: Any, shown: str, hidden: str) -> No
     assert hidden not in page.text
 
 
+@pytest.mark.parametrize(
+    ("word", "said", "status"),
+    [
+        ("5_3", "JobId=7 ArrayJobId=5 ArrayTaskId=3 JobName=JobId=9 \n", 200),
+        ("99_1", "", 404),
+        ("x", "slurm_load_jobs error: Invalid job id specified\n", 404),
+    ],
+)
+def test_a_job_is_found_as_squeue_names_it(word: str, said: str, status: int) -> None:
+    doors = full("alpha")
+    doors.said = {f"scontrol show job {word}": Said(said)}
+    page = Browser(doors).page(f"jobs/{word}")
+    assert page.status_code == status
+    assert ("/v1/jobs/7?" in doors.asked) == (status == 200)
+
+
 def test_a_script_that_slurm_does_not_write_to_this_user_is_not_shown() -> None:
     doors = full("alpha")
     doors.said = {"scontrol write": Said("", "job script retrieval failed: Access denied\n", 1)}
@@ -338,6 +354,21 @@ def test_costs_are_asked_for_as_the_form_says(query: dict[str, str], asked: str)
     page = browser.page("costs", **query)
     assert any(asked in one for one in browser.doors.asked)
     assert page.text.count("<svg ") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "error"),
+    [
+        ("costs?user=zed", "/v1/cost", Refused("nothing was spent by user 'zed'", hint="ann")),
+        ("requests?id=abc", "/v1/requests/abc", Unknown("no request abc", hint="a launch")),
+    ],
+)
+def test_what_cannot_be_told_leaves_the_form(path: str, route: str, error: SpzError) -> None:
+    page = Browser(Doors(routes={route: error})).page(path)
+    assert page.status_code == 200
+    assert "<form" in page.text
+    assert error.message in unescape(page.text)
+    assert error.hint in page.text
 
 
 # --- states
