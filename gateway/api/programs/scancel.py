@@ -86,9 +86,9 @@ class Wish:
         return self.number == KILL and self.scope != "batch"
 
     def command(self, named: Named) -> Command:
-        target = _target(named)
+        target = named.own
         if self.ends:
-            return Cancel(target=target, by=self.by, alone=named.part is not None)
+            return Cancel(target=target, by=self.by, alone=bool(named.part))
         return Signal(target=target, by=self.by, number=self.number, scope=self.scope or "steps")
 
     def verbose(self, named: Named) -> str:
@@ -96,10 +96,6 @@ class Wish:
         if self.ends:
             return f"scancel: Terminating {what} {named.text}\n"
         return f"scancel: Signal {self.number} to {what} {named.text}\n"
-
-
-def _target(named: Named) -> Target:
-    return named.target if named.part is None else Target(JobId(named.target.job + named.part))
 
 
 async def run(desk: Desk, call: Call) -> Answer:
@@ -249,7 +245,7 @@ async def _done(desk: Desk, wish: Wish, chosen: list[Named]) -> list[SpzError | 
     if wish.comment is None:
         return errors
     notes = [
-        Update(target=_target(named), by=wish.by, admin_comment=wish.comment)
+        Update(target=named.own, by=wish.by, admin_comment=wish.comment)
         if error is None and (end or ask is not None)
         else None
         for named, end, ask, error in zip(chosen, ends, asks, errors, strict=True)
@@ -291,7 +287,7 @@ async def _tell(
 def _of_step(desk: Desk, wish: Wish, named: Named) -> Command | None:
     """For one step; one that does not exist is passed over."""
     jobs = desk.snapshot().jobs
-    target = _target(named)
+    target = named.own
     job = jobs.get(target.job)
     if target.tasks is not None:
         job = next((one for one in jobs.values() if _names(target, one)), None)
@@ -412,7 +408,7 @@ def _by_id(jobs: Iterable[Job]) -> Mapping[JobId, list[Job]]:
 
 
 def _is_among(named: Named, jobs: Mapping[JobId, list[Job]]) -> bool:
-    target = _target(named)
+    target = named.own
     return any(_names(target, job) for job in jobs.get(target.job, ()))
 
 

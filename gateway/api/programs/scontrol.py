@@ -137,7 +137,7 @@ def find_jobs(asked: Asked, words: tuple[str, ...]) -> tuple[list[Named], str]:
             named += by_name(asked, value)
             continue
         more, wrong = read_jobs((value if equals else word,), site.max_array_size)
-        named += more
+        named += [one._replace(target=one.own) for one in more]
         if wrong is not None:
             return named, f"{NO_JOB} for job {wrong}\n"
     return named, ""

@@ -25,6 +25,11 @@ class Named(NamedTuple):
     step: str | None = None
 
     @property
+    def own(self) -> Target:
+        """The record meant: of `123+1` the component's own."""
+        return self.target if self.part is None else Target(JobId(self.target.job + self.part))
+
+    @property
     def plain(self) -> bool:
         """A job's id and nothing more."""
         return self.part is None and self.step is None and self.target.tasks is None

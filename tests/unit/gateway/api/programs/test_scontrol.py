@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.commands import SetNode, Update
+from broker.model.commands import SetNode, Submit, Update
 from broker.model.ids import NodeName
 from broker.model.job import Hold, Job, JobState, Owner, Share
 from broker.model.site import Site
-from broker.model.spec import UNLIMITED, ArraySpec, Gres
+from broker.model.spec import UNLIMITED, ArraySpec, Gres, StepSpec, TaskSpec
 from gateway.api.desk import Desk
 from gateway.api.programs.scontrol import VERBS, program
 from gateway.api.programs.scontrol_nodes import VERBS as OF_NODES
@@ -534,6 +535,29 @@ def test_priority_zero_is_a_hold(office: Counter) -> None:
     assert office.scontrol("release JOB").code == 0
     assert office.scontrol("update job=JOB Priority=0").code == 0
     assert office.record.hold is Hold.USER
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ("update job=JOB+1 Nice=7", {1}),
+        ("update job=JOB Nice=7", {0, 1}),
+        ("release JOB+1", {1}),
+        ("release JOB", {0, 1}),
+        ("hold JOB+1", set()),
+    ],
+)
+def test_a_component_is_steered_by_its_offset(words: str, changed: set[int]) -> None:
+    office = Counter()
+    first, second = (TaskSpec(name="a", batch=StepSpec(name="batch"), hold=True) for _ in "ab")
+    asked = Submit(spec=first, more=(second,), owner=ALICE, request="gang")
+    office.id = office.ask(asked).result()
+    before = [office.job(JobId(office.id + n)) for n in (0, 1)]
+    assert office.scontrol(words).code == 0
+    after = [office.job(one.id) for one in before]
+    looks = [[(one.hold, one.spec.nice) for one in both] for both in (before, after)]
+    assert {n for n, (was, now) in enumerate(zip(*looks, strict=True)) if was != now} == changed
+    assert office.scontrol(words.replace("+1", "").replace("JOB", "JOB+2")).code == 1
 
 
 def test_nodes_are_drained_with_a_reason_and_resumed(office: Counter) -> None:
