@@ -11,15 +11,17 @@ from typing import Any
 import structlog
 
 from broker.engine import Engine
+from broker.model.build import Build
 from broker.model.errors import Unknown
 from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.model.nodeevents import MachineBought, NodeGone
-from broker.model.offer import Machine, Market
+from broker.model.offer import BuyPolicy, Machine, Market
 from broker.model.purpose import Purpose
 from broker.model.reports import Journal, Report
 from broker.model.stopping import NodeStopping
+from broker.optimize.costs import parts
 from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
@@ -177,7 +179,7 @@ def cloud(
     api = api_of(config)
     clocks = Clocks()
     quotas = Quotas(api, keys.id, catalog=lambda: shelf.get("ec2"), clocks=clocks)
-    guard = Guard(_ceilings(config), whose, time.monotonic, quotas.over)
+    guard = Guard(_ceilings(config), whose, time.monotonic, quotas.over, _beside(config, engine))
     provider = Ec2Provider(
         Aws(
             api=Paced(api, time.monotonic, time.sleep),
@@ -257,6 +259,18 @@ def _ceilings(config: Config) -> Ceilings:
     most = config.ceiling
     limits = (most.usd_per_hour, most.account_usd_per_hour, most.user_usd_per_hour)
     return Ceilings(*(None if limit is None else micro_usd(limit) for limit in limits))
+
+
+def _beside(config: Config, engine: Engine) -> Callable[[str, Build], int]:
+    """What counts against ceilings beside the price of a machine."""
+    aws = config.aws
+    policy = BuyPolicy(root_gib=aws.root_gb, public_address=aws.address == "public")
+
+    def cost(region: str, build: Build) -> int:
+        known = engine.snapshot.site.rates
+        return sum(parts(policy, region, known, build=build).values())
+
+    return cost
 
 
 def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, ...]]:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from accounting.rates import dollars
+from broker.model.build import Build
 from broker.model.errors import CEILING, ProviderError, Refusal, Width
 from broker.model.offer import Machine, Offer
 from broker.model.purpose import Purpose
@@ -22,6 +23,14 @@ Over = Callable[[Purchase, Iterable[Machine], Iterable[Purchase]], str | None]
 
 def _not_known(_bought: Purchase, _there: object, _coming: object) -> None:
     """Nobody has read quotas: any launch may work."""
+
+
+Beside = Callable[[str, Build], int]
+
+
+def _nothing(_region: str, _build: Build) -> int:
+    """Machines have nothing beside them that is billed."""
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,8 @@ class Guard:
     purpose: Callable[[Sequence[Identity], str], Purpose]
     clock: Callable[[], float]
     over: Over = _not_known
+    beside: Beside = _nothing
+    """Micro-dollars an hour of a machine's volume and address, in a region."""
     _under_way: dict[str, Purchase] = field(default_factory=dict)
     _quotas: dict[Quota, tuple[float, int, str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -88,7 +99,7 @@ class Guard:
             raise ProviderError(Refusal.QUOTA, Width.NOTHING, told)
 
     def _check_money(self, bought: Purchase, there: Sequence[Machine]) -> None:
-        wanted = _price(bought)
+        wanted = self._price(bought)
         for name, whose, most in self._limits(bought.purpose):
             spent = self._spent(whose, there)
             if most is not None and spent + wanted > most:
@@ -113,18 +124,20 @@ class Guard:
 
     def _spent(self, whose: Callable[[Purpose], bool], there: Sequence[Machine]) -> int:
         """Micro-dollars an hour of what is there and what is being bought."""
+        standing = (one for one in there if one.token not in self._under_way)
+        known = ((one, self.purpose([one.identity], one.token)) for one in standing)
         now = sum(
-            machine.micro_usd_per_hour
-            for machine in there
-            if machine.token not in self._under_way
-            and whose(self.purpose([machine.identity], machine.token))
+            one.micro_usd_per_hour + self.beside(one.region, purpose.build)
+            for one, purpose in known
+            if whose(purpose)
         )
         coming = (one for one in self._under_way.values() if whose(one.purpose))
-        return now + sum(map(_price, coming))
+        return now + sum(map(self._price, coming))
 
-
-def _price(bought: Purchase) -> int:
-    return bought.offer.micro_usd_per_hour * len(bought.nodes)
+    def _price(self, bought: Purchase) -> int:
+        offer = bought.offer
+        each = offer.micro_usd_per_hour + self.beside(offer.region, bought.purpose.build)
+        return each * len(bought.nodes)
 
 
 def _cpus(bought: Purchase) -> int:

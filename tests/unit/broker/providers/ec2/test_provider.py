@@ -1,5 +1,6 @@
 """What the EC2 provider does beyond the common contract: calls, tokens, lost replies, sweeps."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from broker.model.offer import Machine, MachineState, Market, Offer
 from broker.model.purpose import Purpose
 from broker.providers.ec2 import naming
 from broker.providers.ec2.errors import AwsError, NoAnswerError
-from broker.providers.ec2.guard import Ceilings
+from broker.providers.ec2.guard import Ceilings, Guard
 from broker.providers.ec2.holdings import UNSEEN_SECONDS
 from broker.providers.ec2.provider import ANSWERED_SECONDS, ASKED_SECONDS
 from broker.providers.ec2.reserved import READ_SECONDS
@@ -21,6 +22,7 @@ from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.refusals import Rule
 from tests.contract.cloud import StubEc2
 from tests.contract.made import FOR, ec2_provider
+from tests.unit.broker.made import machine
 
 OFFER = Offer(
     provider="ec2",
@@ -648,6 +650,22 @@ def kept(bench: Bench) -> Machine:
     (there,) = bench.provider.machines()
     assert there.state is MachineState.STOPPED
     return there
+
+
+@pytest.mark.parametrize(("beside", "told"), [(0, None), (25_000, None), (26_000, "0.126000")])
+def test_what_is_billed_beside_machines_counts_against_ceilings(
+    beside: int, told: str | None
+) -> None:
+    """Volumes and addresses: of what is there, and of what is wanted."""
+    there = machine(token="before", micro_usd_per_hour=100_000)
+    guard = Guard(
+        Ceilings(site=375_000), lambda *_: FOR, lambda: 0.0, beside=lambda _region, _build: beside
+    )
+    offer = replace(OFFER, micro_usd_per_hour=100_000)
+    bought = naming.Purchase(offer=offer, nodes=(A, B), token="t", purpose=FOR, at=0)
+    refused = pytest.raises(ProviderError, match=f"the site: {told} of 0.375000 USD an hour in use")
+    with refused if told else contextlib.nullcontext(), guard.admitted(bought, lambda: [there]):
+        assert told is None
 
 
 def test_a_stopped_machine_starts_within_the_ceilings_alone(tmp_path: Path) -> None:
