@@ -4,6 +4,7 @@ from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
+    AT_ONCE,
     DETACH,
     EVERYBODY,
     LISTED,
@@ -44,7 +45,7 @@ ENDED = (
     PURGE,
     Opt("--graceful", FLAG, "Wait for its runs first."),
     TIMEOUT,
-    ASYNC,
+    AT_ONCE,
     YES,
 )
 CLUSTERS = (
@@ -100,7 +101,7 @@ CLUSTERS = (
         "clusters:cancel",
         "End runs of a cluster, which stays up; or a job.",
         "CLUSTER|JOB [ID...]",
-        (Opt("-a --all", FLAG, "All its runs."), EVERYBODY, ASYNC, YES),
+        (Opt("-a --all", FLAG, "All its runs."), EVERYBODY, AT_ONCE, YES),
     ),
     Verb(
         "down",
@@ -132,7 +133,7 @@ CLUSTERS = (
                 "Ask again for ever, after 30 s at first; not with --async.",
             ),
             Opt("-f --force", FLAG, "Whatever it is said to be; no difference here."),
-            ASYNC,
+            AT_ONCE,
             YES,
         ),
     ),
@@ -148,7 +149,7 @@ CLUSTERS = (
             Opt("--wait-for", TEXT, "What holds it off: jobs_and_ssh, jobs, none.", "WHAT"),
             ALL_OF_MINE,
             EVERYBODY,
-            ASYNC,
+            AT_ONCE,
             YES,
         ),
     ),
@@ -194,7 +195,7 @@ VOLUMES = (
             Opt("--type", TEXT, "ebs; others of SkyPilot's are refused.", "TYPE"),
             Opt("--size", TEXT, "100Gi.", "SIZE"),
             Opt("--use-existing", PAIR, "A disk that was not made here: refused."),
-            ASYNC,
+            AT_ONCE,
             YES,
         ),
     ),
@@ -218,7 +219,7 @@ VOLUMES = (
         (
             ALL_OF_MINE,
             Opt("-p --purge", FLAG, "Forget them, whatever the provider says."),
-            ASYNC,
+            AT_ONCE,
             YES,
         ),
     ),

@@ -4,6 +4,7 @@ from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
+    AT_ONCE,
     DETACH,
     EVERYBODY,
     LISTED,
@@ -102,7 +103,7 @@ JOBS = (
             Opt("--workers", NUMBER, "How many."),
             Opt("--mode", TEXT, "rolling or blue_green.", "MODE", "workers that are up stay"),
             *OVERRIDES,
-            ASYNC,
+            AT_ONCE,
             YES,
         ),
     ),
@@ -119,6 +120,6 @@ JOBS = (
         "pools:down",
         "Let pools go.",
         "[POOL...]",
-        (ALL_OF_MINE, PURGE, ASYNC, YES),
+        (ALL_OF_MINE, PURGE, AT_ONCE, YES),
     ),
 )
