@@ -13,7 +13,7 @@ from broker.model.errors import BadOption, Refusal, Width
 from broker.model.job import Job
 from broker.model.node import NodeState
 from broker.model.site import Site
-from broker.model.spec import Resources
+from broker.model.spec import Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
 
 OTHER = "others that its job needs beside it cannot be had"
@@ -156,3 +156,15 @@ def test_a_sort_that_nobody_sells_is_refused_by_its_name() -> None:
     with pytest.raises(BadOption) as said:
         Sorts("[c7i*1&h999*1]")
     assert "h999" in str(said.value.hint)
+
+
+def test_what_they_would_cost_together_is_told_before() -> None:
+    def cost(constraint: str) -> int:
+        resources = Resources(constraint=constraint)
+        batch = StepSpec(name="batch")
+        spec = TaskSpec(name="job", batch=batch, resources=resources, time_limit=3600)
+        (reply,) = Bench(ELASTIC).step(cmd.TestSubmit(spec=spec, owner=ALICE))
+        assert isinstance(reply, cmd.StartEstimate)
+        return reply.micro_usd
+
+    assert cost("[c7i*2&m7i*1]") == 2 * cost("c7i&us-east-1") + cost("m7i&us-east-1")
