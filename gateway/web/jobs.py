@@ -1,7 +1,7 @@
 """Jobs as squeue lists them, and one of them with all that is known of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,6 +45,7 @@ FILTERS = ("user", "states", "partition", "account", "name", "jobs")
 STEPS = "JobID,JobName,State,ExitCode,Start,End,Elapsed,MaxRSS,AllocTRES,NodeList"
 STATE = COLUMNS.index("State")
 ID = re.compile(r"\AJobId=(\d+) ")
+WHICH = ("run", "attempt", "rank")
 TAIL = 1 << 16
 """Bytes of a log that are shown."""
 ENDED = "all"
@@ -113,7 +114,7 @@ async def job(asked: Asked) -> Sequence[Block]:
 async def of_job(asked: Asked, found: Json) -> list[Block]:
     """Its blocks; a part that this user may not see says so."""
     blocks: list[Block] = [_about(asked, found)]
-    parts = (_why, _steps, _attempts, _log, _events, _script, _record)
+    parts = (_why, _steps, _logs, _log, _events, _script, _record)
     for part in parts:
         blocks += await part(asked, found)
     return blocks
@@ -170,17 +171,36 @@ async def _steps(asked: Asked, one: Json) -> Sequence[Block]:
     return [table("Steps", made._replace(head=heads), empty="It has not run yet.")]
 
 
-async def _attempts(asked: Asked, one: Json) -> Sequence[Block]:
-    """Of a managed job: what each wrote into."""
-    made = [[number, *texts[:1]] for number, texts in enumerate(one["attempts"], 1)]
-    listed = Listed(["ATTEMPT", "LOG"], made)
-    return [table("Attempts", listed, empty="")] if len(made) > 1 else []
+def _written(one: Json) -> Iterator[tuple[str, object, int, str]]:
+    """What a text is of (an attempt, a run), its number, the node's rank, and the file."""
+    for number, texts in enumerate(one["attempts"], 1):
+        yield from (("attempt", number, rank, path) for rank, path in enumerate(texts))
+    for run in one["runs"]:
+        yield from (("run", run["id"], rank, path) for rank, path in enumerate(run["texts"]))
+    if not one["attempts"] and not one["runs"]:
+        yield from (("job", None, rank, path) for rank, path in enumerate(one["texts"]))
+
+
+async def _logs(asked: Asked, one: Json) -> Sequence[Block]:
+    """Where there are several, each leads to its text."""
+    found = list(_written(one))
+    links = [
+        below("jobs", one["id"]) + linked({}, **{what: number or ""}, rank=rank)
+        for what, number, rank, _ in found
+    ]
+    made = [[path, what, number, rank] for what, number, rank, path in found]
+    listed = Listed(["LOG", "OF", "NUMBER", "RANK"], made)
+    return [table("Logs", listed, empty="", links=links)] if len(found) > 1 else []
 
 
 async def _log(asked: Asked, one: Json) -> Sequence[Block]:
-    runs = [run["id"] for run in one["runs"]][-1:] or [None]
+    """The one that the address names, else that of the latest run or attempt."""
+    wanted = {name: asked.query[name] for name in WHICH if name in asked.query}
+    latest = {"run": one["runs"][-1]["id"]} if one["runs"] else {}
     try:
-        data = await asked.doors.read(f"/v1/jobs/{one['id']}/log", tail=TAIL, run=runs[0])
+        data = await asked.doors.read(
+            f"/v1/jobs/{one['id']}/log", tail=TAIL, **{**latest, **wanted}
+        )
     except SpzError as error:
         return notes([f"Log: {error.message}"], "quiet")
     title = f"Log, its last {TAIL >> 10} KiB" if len(data) >= TAIL else "Log"

@@ -50,7 +50,7 @@ def cluster(name: str = "dev") -> dict[str, Any]:
     run = {
         **{"id": 1, "step": "7.0", "name": name, "user": "ann", "resources": "1x[CPU:1]"},
         **{"commit": None, "status": "SUCCEEDED", "over": True, "submitted": NOW - 9},
-        **{"started": NOW - 8, "ended": NOW - 7, "log": "/home/ann/dev-1.log"},
+        **{"started": NOW - 8, "ended": NOW - 7, "log": "/home/ann/dev-1.log", "texts": []},
     }
     return {
         **{"name": name, "job": 7, "status": "UP", "infra": "AWS (us-east-1)", "nodes": ["ec2-1"]},
@@ -262,7 +262,7 @@ def test_cells_are_parted_by_the_mark_alone() -> None:
         ("/v1/jobs/7/log", b"12%\r100%\r\ndone\n", "100%\ndone", "12%"),
         ("/v1/jobs/7/log", b"x" * (1 << 16), "Log, its last 64 KiB", "<h2>Log</h2>"),
         ("/v1/jobs/7", job(attempts=[["/a/1"], ["/a/2"]], restarts=1), "/a/2", "<none>"),
-        ("/v1/jobs/7", job(attempts=[["/a/1"]]), "Steps", "Attempts"),
+        ("/v1/jobs/7", job(attempts=[["/a/1"]]), "Steps", "<h2>Logs"),
     ],
 )
 def test_a_part_of_a_job(part: str, changed: Any, shown: str, hidden: str) -> None:
@@ -299,9 +299,21 @@ def test_a_script_that_slurm_does_not_write_to_this_user_is_not_shown() -> None:
 
 def test_the_log_is_that_of_the_latest_run_of_a_cluster() -> None:
     doors = full("alpha")
-    doors.routes = {**doors.routes, "/v1/jobs/7": job(runs=[{"id": 1}, {"id": 2}])}
-    Browser(doors).page("jobs/7")
+    runs = [{"id": number, "texts": [f"/r/{number}"]} for number in (1, 2)]
+    doors.routes = {**doors.routes, "/v1/jobs/7": job(runs=runs)}
+    browser = Browser(doors)
+    page = browser.page("jobs/7")
     assert "/v1/jobs/7/log?tail=65536&run=2" in doors.asked
+    assert f'href="/{browser.folder}/jobs/7?run=1&amp;rank=0">/r/1</a>' in page.text
+
+
+def test_each_attempt_and_node_of_a_managed_job_has_a_log_of_its_own() -> None:
+    doors = full("alpha")
+    doors.routes = {**doors.routes, "/v1/jobs/7": job(attempts=[["/a/1"], ["/a/2", "/a/2-1"]])}
+    browser = Browser(doors)
+    page = browser.page("jobs/7", attempt="2", rank="1")
+    assert "/v1/jobs/7/log?tail=65536&attempt=2&rank=1" in doors.asked
+    assert f'href="/{browser.folder}/jobs/7?attempt=2&amp;rank=1">/a/2-1</a>' in page.text
 
 
 def test_a_pipeline_stands_before_its_tasks_and_each_leads_to_its_job() -> None:
