@@ -170,6 +170,8 @@ class Site:
     """uids that may change every job and the book, and make no administrators."""
     service_uid: int | None = None
     """In a user's own service: the only uid (beside root's) that may submit."""
+    private: frozenset[str] = frozenset()
+    """What is hidden from those whose it is not (PrivateData)."""
     requeue_delay: int = 120
     """Seconds that a requeued job waits before it may start again (Slurm 25.11)."""
     keep_refused_jobs: bool = False

@@ -10,8 +10,10 @@ from accounting.ids import JobId
 from broker.model.errors import Denied, Unknown
 from broker.model.job import Job, Owner
 from broker.ports import HistoryQuery
+from broker.world import Snapshot
 from gateway.api.app import peer
 from gateway.api.desk import Desk
+from gateway.query.privacy import Viewer
 
 
 class AsciiJson(JSONResponse):
@@ -48,13 +50,22 @@ async def operator(request: Request) -> Owner:
     return owner
 
 
-async def find_job(desk: Desk, job_id: int) -> Job:
-    """Of memory, else of history. Raises Unknown."""
+async def viewer_of(request: Request) -> Viewer:
+    """What PrivateData lets the caller see. Raises Denied."""
+    return await desk_of(request).viewer(peer(request).uid)
+
+
+async def seen_by(request: Request) -> Snapshot:
+    """What the caller may see of the jobs there are. Raises Denied."""
+    return await desk_of(request).seen(peer(request).uid)
+
+
+async def find_job(desk: Desk, job_id: int, by: Viewer) -> Job:
+    """Of memory, else of history. Raises Unknown, also where they may not see it."""
     live = desk.snapshot().jobs.get(JobId(job_id))
-    if live is not None:
-        return live
     query = HistoryQuery(jobs=(JobId(job_id),))
-    for job in await desk.read(lambda: list(desk.history.jobs(query))):
-        if job.id == job_id:
+    kept = [] if live else await desk.read(lambda: list(desk.history.jobs(query)))
+    for job in [live] if live else kept:
+        if job.id == job_id and by.job(job):
             return job
     raise Unknown(f"no job {job_id}", hint="`squeue` lists jobs of now, `sacct` those of the past")

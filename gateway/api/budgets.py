@@ -14,8 +14,9 @@ from accounting.ids import AccountName
 from broker.model.commands import ChangeBook
 from broker.model.errors import BadOption, Unknown
 from broker.schedule.budgets import Ahead
-from gateway.api.asking import AsciiJson, caller, desk_of, writer
+from gateway.api.asking import AsciiJson, caller, desk_of, viewer_of, writer
 from gateway.api.desk import Desk
+from gateway.query.privacy import Viewer
 from gateway.store.rollup import FOREVER
 
 Json = dict[str, Any]
@@ -46,7 +47,7 @@ def budgets() -> APIRouter:
         """Every budget with what was spent and what running jobs may still cost."""
         desk = desk_of(request)
         await caller(request)
-        return {"budgets": await desk.read(_views, desk)}
+        return {"budgets": await desk.read(_views, desk, await viewer_of(request))}
 
     @routes.post("")
     async def put(request: Request, asked: BudgetRequest) -> Json:
@@ -72,7 +73,7 @@ def budgets() -> APIRouter:
                 info="" if made is None else f"usd={made.micro_usd / MICRO:.2f}",
             )
         )
-        return {"budgets": await desk.read(_views, desk)}
+        return {"budgets": await desk.read(_views, desk, await viewer_of(request))}
 
     return routes
 
@@ -120,9 +121,9 @@ def _must_exist(asked: BudgetRequest, desk: Desk) -> None:
         raise Unknown(f"no {asked.scope} {asked.name!r}")
 
 
-def _views(desk: Desk) -> list[Json]:
+def _views(desk: Desk, by: Viewer) -> list[Json]:
     """Blocks."""
-    return [_view(budget, desk) for budget in desk.site.book.budgets.values()]
+    return [_view(one, desk) for one in desk.site.book.budgets.values() if by.budget(one)]
 
 
 def _view(budget: Budget, desk: Desk) -> Json:

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from accounting.ids import JobId
 from broker.model.commands import Command, Many, Once, Repeated
+from broker.model.cycles import Cycles
 from broker.model.errors import Denied
 from broker.model.ids import Digest, NodeName, digest_of
 from broker.model.job import Owner
@@ -28,6 +29,8 @@ from gateway.api.auth import may_write, someone_elses
 from gateway.api.holders import Bells, Holders
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
+from gateway.observe.times import RequestTimes
+from gateway.query.privacy import SEES_ALL, Viewer, seen, viewer
 from sbatch_shim.grammar.instants import Zone
 from sbatch_shim.grammar.values import read_digits
 
@@ -177,6 +180,10 @@ class Desk:
     gids: Callable[[str], int | None] = gid_named
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    times: RequestTimes = field(default_factory=RequestTimes)
+    """How long requests took."""
+    cycles: Cycles = field(default_factory=Cycles)
+    """What planning has cost."""
     cooling: Callable[[], Sequence[Cooling]] = tuple
     """What is not bought for a while because it was refused."""
     host: str = field(default_factory=_host)
@@ -245,6 +252,15 @@ class Desk:
             by = await self.owner(uid)
             out |= {part.name for part in parts if not in_its_groups(self.site, part, by)}
         return frozenset(out)
+
+    async def viewer(self, uid: int) -> Viewer:
+        """What PrivateData lets this uid see. Raises Denied if the host does not know it."""
+        return viewer(self.site, await self.owner(uid)) if self.site.private else SEES_ALL
+
+    async def seen(self, uid: int) -> Snapshot:
+        """The latest snapshot, with the jobs and reservations that this uid may see."""
+        snap = self.snapshot()
+        return seen(snap, await self.viewer(uid)) if snap.site.private else snap
 
     async def barred(self, uid: int) -> Denied | None:
         """Why this uid may not submit or change anything here: it is somebody's own service."""

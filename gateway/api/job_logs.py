@@ -13,7 +13,8 @@ from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner
 from gateway.api.asking import find_job
 from gateway.api.desk import Desk
-from gateway.api.job_views import texts_of
+from gateway.api.job_views import attempts_of, texts_of
+from gateway.query.privacy import SEES_ALL
 
 CHUNK = 1 << 16
 LOOK_AGAIN = 0.2
@@ -29,6 +30,8 @@ class Part:
     job: Job
     step: StepId
     rank: int = 0
+    attempt: int | None = None
+    """Of a managed job, counted from 1; None: the latest."""
 
 
 def readable_log(part: Part, *, caller: Owner, desk: Desk) -> Path:
@@ -55,12 +58,20 @@ def _path(part: Part) -> Path:
     job, step = part.job, part.step
     if step != BATCH and job.step(step) is None:
         raise Unknown(f"job {job.id} has no run {int(step) + 1}")
-    paths = texts_of(job, step)
+    paths = texts_of(job, step) if part.attempt is None else _of_attempt(job, part.attempt)
     if not paths:
         raise Conflict(f"job {job.id} has not started, it has no log yet")
     if part.rank >= len(paths):
         raise Unknown(f"job {job.id} has no text of a node {part.rank}", hint="0 is the head")
     return Path(paths[part.rank])
+
+
+def _of_attempt(job: Job, number: int) -> list[str]:
+    """What its nodes wrote. Raises Unknown."""
+    known = attempts_of(job)
+    if not 0 < number <= len(known):
+        raise Unknown(f"job {job.id} has no attempt {number}", hint=f"it has {len(known)}")
+    return known[number - 1]
 
 
 def tail(part: Part, caller: Owner, admins: Container[int], *, size: int) -> bytes:
@@ -100,7 +111,7 @@ async def text(desk: Desk, part: Part, path: Path, *, follow: bool) -> AsyncIter
 
 
 async def _is_over(desk: Desk, job: Job, step: StepId) -> bool:
-    now = await find_job(desk, job.id)
+    now = await find_job(desk, job.id, SEES_ALL)
     found = now.step(step)
     return now.over or now.attempt != job.attempt or (found is not None and found.state.final)
 

@@ -16,7 +16,7 @@ from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
 from broker.model.stopping import StartCluster, StopCluster
 from broker.ports import HistoryQuery, Provider
-from gateway.api.asking import AsciiJson, caller, desk_of, find_job, writer
+from gateway.api.asking import AsciiJson, caller, desk_of, find_job, seen_by, viewer_of, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
 from gateway.api.job_logs import Part, readable_log, tail, text
@@ -146,7 +146,7 @@ of_clusters = APIRouter(default_response_class=AsciiJson)
 @of_clusters.get("/clusters")
 async def list_clusters(request: Request) -> Json:
     """Every open cluster."""
-    desk, seen = desk_of(request), desk_of(request).snapshot()
+    desk, seen = desk_of(request), await seen_by(request)
     found = clusters(seen.jobs)
     costs = await desk.costs([job.id for job in found])
     return {"clusters": [cluster_view(job, seen=seen, cost=costs.get(job.id)) for job in found]}
@@ -155,7 +155,7 @@ async def list_clusters(request: Request) -> Json:
 @of_clusters.get("/clusters/{name}/queue")
 async def queue(request: Request, name: str) -> Json:
     """The runs of a cluster, in the order they were asked for."""
-    owner, seen = await caller(request), desk_of(request).snapshot()
+    owner, seen = await caller(request), await seen_by(request)
     job = must_find(seen, owner, name)
     runs = [run_view(job, step) for step in job.steps if step.run]
     return {"cluster": name, "job": job.id, "runs": runs}
@@ -229,10 +229,11 @@ def _ends_in(job: Job, seconds: int | None, now: int) -> int | None:
 @of_clusters.get("/report")
 async def report(request: Request, days: int | None = None) -> Json:
     """Clusters of the last days, those that are gone too, with what they cost."""
-    desk, seen = desk_of(request), desk_of(request).snapshot()
+    desk, seen = desk_of(request), await seen_by(request)
     since = None if days is None else seen.at - days * DAY
     query = HistoryQuery(since=since)
-    past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.cluster])
+    every = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.cluster])
+    past = filter((await viewer_of(request)).job, every)
     live = {job.id: job for job in [*past, *clusters(seen.jobs)]}
     costs = await desk.costs(list(live))
     jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in live.values()]
@@ -246,7 +247,9 @@ async def storages(request: Request, all_users: bool = False) -> Json:
     query = HistoryQuery(uids=() if all_users else (owner.uid,))
     past = await desk.read(lambda: [one for one in desk.history.jobs(query) if one.spec.buckets])
     jobs = {job.id: job for job in [*past, *desk.snapshot().jobs.values()]}
-    mine = [job for _, job in sorted(jobs.items()) if all_users or job.owner.uid == owner.uid]
+    by = await viewer_of(request)
+    shown = filter(by.job, (job for _, job in sorted(jobs.items())))
+    mine = [job for job in shown if all_users or job.owner.uid == owner.uid]
     found = {one.name: storage_view(job, one) for job in mine for one in job.spec.buckets}
     return {"storages": list(found.values()), "at": desk.now()}
 
@@ -291,6 +294,8 @@ class LogQuery(BaseModel):
     run: int | None = None
     rank: Annotated[int, Field(ge=0)] = 0
     """Of the node whose text it is."""
+    attempt: int | None = None
+    """Of a managed job, counted from 1; absent: the latest."""
     follow: bool = False
     tail: Annotated[int | None, Field(ge=0, le=1 << 20)] = None
     """So many bytes of its end; absent: all of it."""
@@ -299,7 +304,7 @@ class LogQuery(BaseModel):
 @of_jobs.get("/jobs")
 async def list_jobs(request: Request) -> Json:
     """Jobs that are not over, and those that ended lately."""
-    desk, seen = desk_of(request), desk_of(request).snapshot()
+    desk, seen = desk_of(request), await seen_by(request)
     costs = await desk.costs(list(seen.jobs))
     jobs = [job_view(job, seen=seen, cost=costs.get(job.id)) for job in seen.jobs.values()]
     return {"jobs": jobs, "at": seen.at}
@@ -309,7 +314,7 @@ async def list_jobs(request: Request) -> Json:
 async def show_job(request: Request, job_id: int) -> Json:
     """A job of now or of the past, with its runs."""
     desk = desk_of(request)
-    job = await find_job(desk, job_id)
+    job = await find_job(desk, job_id, await viewer_of(request))
     costs = await desk.costs([job.id])
     return job_view(job, seen=desk.snapshot(), cost=costs.get(job.id))
 
@@ -326,7 +331,7 @@ async def cancel_job(request: Request, job_id: int) -> Json:
 async def reasons(request: Request, job_id: int) -> Json:
     """Why this type, zone and market, or why it waits; `lines` are for people."""
     desk = desk_of(request)
-    job = await find_job(desk, job_id)
+    job = await find_job(desk, job_id, await viewer_of(request))
     events = await desk.read(desk.history.events, job.id)
     costs = await desk.costs([job.id])
     cost = costs.get(job.id)
@@ -345,7 +350,7 @@ async def reasons(request: Request, job_id: int) -> Json:
 async def history(request: Request, job_id: int) -> Json:
     """What happened to it, in the words of the log; `told` is what each says beside."""
     desk = desk_of(request)
-    job = await find_job(desk, job_id)
+    job = await find_job(desk, job_id, await viewer_of(request))
     facts = await desk.read(desk.history.events, job.id)
     told = [(fact, line) for fact in facts if (line := of_job(fact)) is not None]
     events = [{"at": fact.at, "event": line[0], "told": line[1]} for fact, line in told]
@@ -359,9 +364,9 @@ async def log(request: Request, job_id: int, wanted: Annotated[LogQuery, Query()
     With `tail` only its end, which the service reads with the rights of the job's owner.
     """
     desk, owner = desk_of(request), await caller(request)
-    job = await find_job(desk, job_id)
+    job = await find_job(desk, job_id, await viewer_of(request))
     step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
-    part = Part(job, step, wanted.rank)
+    part = Part(job, step, wanted.rank, wanted.attempt)
     if wanted.tail is not None:
         data = await desk.read(tail, part, owner, desk.site.admins, size=wanted.tail)
         return Response(data, media_type=BYTES)

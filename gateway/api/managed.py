@@ -11,7 +11,7 @@ from broker.model.job import Job, JobState, Owner
 from broker.model.spec import Managed
 from broker.ports import HistoryQuery
 from broker.world import Snapshot
-from gateway.api.asking import AsciiJson, desk_of, writer
+from gateway.api.asking import AsciiJson, desk_of, seen_by, viewer_of, writer
 from gateway.api.desk import Desk
 from gateway.api.job_views import Json, infra, job_view, nodes_of
 from gateway.api.launches import (
@@ -93,11 +93,12 @@ def managed_jobs(market: Market) -> APIRouter:
     @routes.get("/managed")
     async def queue(request: Request, all: bool = False) -> Json:
         """Managed jobs of now; with `all` those of the past too. The newest first."""
-        desk, seen = desk_of(request), desk_of(request).snapshot()
+        desk, seen = desk_of(request), await seen_by(request)
         found = {job.id: job for job in seen.jobs.values() if is_managed(job.spec)}
         if all:
             past = await desk.read(lambda: list(desk.history.jobs(HistoryQuery())))
-            found = {job.id: job for job in past if is_managed(job.spec)} | found
+            by = await viewer_of(request)
+            found = {job.id: job for job in past if is_managed(job.spec) and by.job(job)} | found
         costs = await desk.costs(list(found))
         jobs = [_view(job, seen, costs.get(job.id)) for job in found.values()]
         return {"jobs": sorted(jobs, key=lambda one: -int(one["id"])), "at": seen.at}

@@ -12,7 +12,7 @@ from accounting.rates import MICRO
 from accounting.rollup import HOUR, JOBS
 from broker.optimize.cooldown import Cooling
 from broker.world import Snapshot
-from gateway.api.asking import desk_of
+from gateway.api.asking import desk_of, viewer_of
 from gateway.api.desk import Desk
 from gateway.observe.times import BUCKETS, RequestTimes
 from gateway.query.exposition import MEDIA_TYPE, Labels, histogram, metric
@@ -31,7 +31,8 @@ def metrics() -> APIRouter:
         """What was spent and used ever, and what is there now."""
         desk = desk_of(request)
         times: RequestTimes = request.app.state.times
-        stored = await desk.read(_stored, desk)
+        told = (await viewer_of(request)).may("usage")
+        stored = await desk.read(_stored, desk) if told else ()
         live = [*_live(desk.snapshot()), _refused(desk.cooling()), *_reported(desk)]
         text = "".join([*stored, *live, _took(times)])
         return PlainTextResponse(text, media_type=MEDIA_TYPE)

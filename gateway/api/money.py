@@ -14,12 +14,13 @@ from broker.model.commands import PostEntries
 from broker.model.errors import BadOption, Refused
 from broker.model.job import Owner
 from broker.world import Snapshot
-from gateway.api.asking import AsciiJson, caller, desk_of, operator
+from gateway.api.asking import AsciiJson, caller, desk_of, operator, viewer_of
 from gateway.api.exports import CostFilter, must_be_known
 from gateway.api.zone import is_zone, zone_of
 from gateway.query import spending
 from gateway.query.bills import BillError, by_machine, read_bill
 from gateway.query.prices import old_price
+from gateway.query.privacy import Viewer
 from sbatch_shim.grammar.instants import Zone
 
 Json = dict[str, Any]
@@ -58,11 +59,12 @@ def money(explorer: Explorer | None = None) -> APIRouter:
         """Micro-dollars by what was asked for, the dearest first or by day. Raises BadOption."""
         desk = desk_of(request)
         await caller(request)
+        by = await viewer_of(request)
         words = spending.words_of(asked.by)
         zone = _zone(asked.zone)
-        found = await desk.read(_spent, desk, asked, words, zone=zone)
+        found = await desk.read(_spent, desk, asked, words, zone=zone, by=by)
         rows = spending.told(found, words, asked.filters, zone=zone)
-        if not rows:
+        if not rows and by.may("usage"):
             await desk.read(must_be_known, desk, asked.filters)
         return {
             "since": asked.since,
@@ -142,12 +144,16 @@ def _zone(name: str) -> Zone:
     return zone_of(name)
 
 
-def _spent(desk: Any, asked: CostQuery, words: list[str], *, zone: Zone) -> spending.Spent:
-    window = asked.since, asked.until
+def _spent(
+    desk: Any, asked: CostQuery, words: list[str], *, zone: Zone, by: Viewer
+) -> spending.Spent:
+    """By the columns of the words and filters; where use is private what they may see of it."""
+    window, columns = (asked.since, asked.until), spending.columns_of(words, asked.filters)
+    whose = () if by.may("usage") else ("account", "user")
     found: spending.Spent = desk.history.spent(
         since=asked.since,
         until=asked.until,
-        by=spending.columns_of(words, asked.filters),
+        by=(*columns, *whose),
         span=spending.span_of(words, zone, window),
     )
-    return found
+    return spending.of_theirs(found, by) if whose else found

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request
 from accounting.ids import JobId
 from broker.model.errors import Unknown
 from broker.model.ids import StepId
-from gateway.api.asking import AsciiJson, caller, desk_of, find_job
+from gateway.api.asking import AsciiJson, caller, desk_of, find_job, viewer_of
 from gateway.api.job_views import Json
 
 of_requests = APIRouter(default_response_class=AsciiJson)
@@ -20,7 +20,7 @@ async def what_became(request: Request, request_id: str) -> Json:
     if reply is None:
         raise Unknown(f"no request {request_id}", hint="a launch with --async prints its id")
     number, _, step = reply.partition(".")
-    job = await find_job(desk, JobId(int(number)))
+    job = await find_job(desk, JobId(int(number)), await viewer_of(request))
     found = job.step(StepId(step or "0"))
     return {
         "request": request_id,

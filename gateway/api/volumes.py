@@ -13,7 +13,7 @@ from broker.model.volume import ApplyVolume, DeleteVolume, NamedVolume, VolumeSt
 from broker.optimize.costs import hourly
 from broker.optimize.reasons import old_volume
 from broker.world import Snapshot
-from gateway.api.asking import AsciiJson, caller, desk_of, writer
+from gateway.api.asking import AsciiJson, caller, desk_of, viewer_of, writer
 from gateway.api.job_views import Json
 from gateway.api.launches import Market, need_in
 from gateway.translate.volumes import TYPES, WantedVolume, read_volume
@@ -33,7 +33,8 @@ def volumes(market: Market) -> APIRouter:
     async def show(request: Request, all_users: bool = False) -> Json:
         """Those of the caller, or of everybody."""
         owner, seen = await caller(request), desk_of(request).snapshot()
-        found = [one for one in seen.volumes.values() if all_users or one.owner.uid == owner.uid]
+        everybodys = all_users and (await viewer_of(request)).may("jobs")
+        found = [one for one in seen.volumes.values() if everybodys or one.owner.uid == owner.uid]
         return {"volumes": [view(one, seen) for one in found], "at": seen.at}
 
     @routes.post("")

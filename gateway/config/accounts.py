@@ -146,6 +146,12 @@ class Qos(Limits):
     grace_time: Seconds = Field(0, description="Warning before being pushed out.")
 
 
+PRIVATE_KINDS = (
+    "accounts", "cloud", "events", "jobs", "nodes", "partitions", "reservations", "usage", "users",
+)  # fmt: skip
+"""What `private_data` may name; `cloud` hides nothing: names that no machine has are shown."""
+
+
 class AccountingSettings(Settings):
     """What is counted, kept and enforced."""
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from broker.model.site import MAX_JOB_ID
 from gateway.config.accounts import (
+    PRIVATE_KINDS,
     Account,
     AccountingSettings,
     PrioritySettings,
@@ -29,6 +30,7 @@ from gateway.config.fields import (
     Settings,
     Time,
     TresWeights,
+    any_of,
     one_of,
 )
 from gateway.config.service import (
@@ -326,6 +328,11 @@ class Config(Settings):
     )
     preempt_type: Annotated[str, one_of("none", "partition_prio", "qos")] = Field(
         "none", description="PreemptType."
+    )
+    private_data: Annotated[tuple[str, ...], any_of(*PRIVATE_KINDS)] = Field(
+        (),
+        description="PrivateData, slurmdbd's too: what users see of others only where they "
+        "coordinate the account; operators see all.",
     )
     warn_ignored: bool = Field(
         True, description="Whether sbatch warns of options that have no effect here."

@@ -86,6 +86,7 @@ def site(
         partitions=tuple(_partition(one, config, gid_of) for one in config.partitions),
         nodes=tuple(node for group in config.nodes for node in _nodes(group, price_of)),
         service_uid=service_uid or None,
+        private=frozenset(config.private_data),
         keep_refused_jobs=config.keep_refused_jobs,
         max_bought=config.ceiling.max_nodes,
         pass_interval=config.scheduling.interval,

@@ -4,7 +4,7 @@ from signal import SIGTERM
 from typing import Any
 
 from accounting.tres import Tres
-from broker.model.ids import BATCH
+from broker.model.ids import BATCH, Digest
 from broker.model.job import REQUEUED_HELD, ExitCode, Job, JobFlag, JobState, Step, StepState
 from broker.model.spec import Memory
 from broker.schedule.budgets import rate_now
@@ -274,3 +274,9 @@ def fixed(value: object) -> Any:
 
 def wanted_tres(job: Job, ctx: Context) -> tuple[Tres, int | None] | None:
     return res.wanted_tres(job, ctx)
+
+
+def script_digest(job: Job) -> Digest | None:
+    """The blob of the job's batch script; None where it has none."""
+    phases = job.spec.batch.phases if job.spec.batch else ()
+    return next((phase.script for phase in phases if phase.script), None)

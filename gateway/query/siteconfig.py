@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from broker.world import Snapshot
-from gateway.config.accounts import SchedulingSettings
+from gateway.config.accounts import PRIVATE_KINDS, SchedulingSettings
 from gateway.config.settings import Config
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
@@ -112,7 +112,6 @@ USUAL = {
     "PriorityWeightJobSize": "0",
     "PriorityWeightPartition": "0",
     "PriorityWeightQOS": "0",
-    "PrivateData": "none",
     "ProctrackType": "proctrack/linuxproc",
     "PrologEpilogTimeout": "65534",
     "PropagatePrioProcess": "0",
@@ -170,6 +169,7 @@ def _of_site(snap: Snapshot, ctx: Context, host: str) -> dict[str, str]:
         "MinJobAge": f"{site.min_job_age} sec",
         "NEXT_JOB_ID": str(snap.next_job_id),
         "PriorityFlags": ",".join(site.priority_flags),
+        "PrivateData": ",".join(kind for kind in PRIVATE_KINDS if kind in site.private) or "none",
         "SLURM_VERSION": site.version,
         "SlurmUser": f"{ctx.user_name(site.service_uid or 0)}({site.service_uid or 0})",
         "SlurmctldHost[0]": f"{host}(127.0.0.1)",

@@ -9,6 +9,7 @@ from accounting.rollup import DAY, HOUR
 from broker.model.errors import BadOption
 from broker.model.site import Site
 from gateway.query.costwords import COLUMNS
+from gateway.query.privacy import Viewer
 from sbatch_shim.grammar.instants import Zone
 
 Spent = Mapping[tuple[Any, ...], int]
@@ -26,6 +27,15 @@ def words_of(text: str) -> list[str]:
 def columns_of(words: Iterable[str], filters: Mapping[str, str]) -> tuple[str, ...]:
     """What the sums have to be told apart by."""
     return tuple(dict.fromkeys(COLUMNS[word] for word in (*words, *filters)))
+
+
+def of_theirs(found: Spent, by: Viewer) -> Spent:
+    """Without what others spent; the last two columns, which go, say whose it was."""
+    left: dict[tuple[Any, ...], int] = {}
+    for (*key, account, user), amount in found.items():
+        if by.used(account, user):
+            left[tuple(key)] = left.get(tuple(key), 0) + amount
+    return left
 
 
 def span_of(words: Collection[str], zone: Zone, window: tuple[int, int]) -> int | None:

@@ -28,7 +28,7 @@ from gateway.api.programs.sacct_filters import (
     refs_of,
     states,
 )
-from gateway.api.programs.scontrol_show import replace_names, script_digest, user_names
+from gateway.api.programs.scontrol_show import replace_names, user_names
 from gateway.api.wire import Answer, Call
 from gateway.query.accounts import COST
 from gateway.query.context import Context
@@ -36,6 +36,7 @@ from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptRows
 from gateway.query.keptjson import KeptBlocks
 from gateway.query.moments import show_moment
+from gateway.query.past import script_digest
 from gateway.query.restpast import PAST_KIND
 from gateway.query.rows import (
     BRIEF,
@@ -112,7 +113,7 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     early = _early(options)
     if early is not None:
         return early
-    snap = desk.snapshot()
+    snap, viewer = desk.snapshot(), await desk.viewer(call.peer.uid)
     ctx = _reader(desk, call, snap=snap, options=options)
     by = await structured.asker(desk, call, options)
     fields = _fields(options)
@@ -121,7 +122,7 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     jobs = []
     if not _elsewhere(options, snap):
         found = await desk.read(_found, desk, snap, wanted, ctx=ctx)
-        jobs = [as_stored(job, program.flags) for job in found]
+        jobs = [as_stored(job, program.flags) for job in found if viewer.job(job)]
     if by is not None:
         ctx = replace(ctx, tres_ids=program.tres_ids)
         by = replace(by, kept=program.blocks)

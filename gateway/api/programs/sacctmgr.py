@@ -9,7 +9,12 @@ from gateway.api.programs.reading import fail, finishing, read_options, reader
 from gateway.api.programs.sacctmgr_archive import SURE, archive
 from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order, Talk
 from gateway.api.programs.sacctmgr_rows import RECORDS, Asked
-from gateway.api.programs.sacctmgr_show import DENIED, conditions_of, entity_of
+from gateway.api.programs.sacctmgr_show import (
+    DENIED,
+    conditions_of,
+    entity_of,
+    must_be_shown,
+)
 from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.config.settings import Config
 from gateway.query.documents import values
@@ -93,8 +98,10 @@ async def _archive(desk: Desk, call: Call, asked: Asked) -> Answer:
 
 async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
     words: Sequence[str] = asked.options.words
-    asked = replace(asked, admin=asked.admin or desk.site.operates(call.peer.uid))
+    admin = asked.admin or desk.site.operates(call.peer.uid)
+    asked = replace(asked, admin=admin, viewer=await desk.viewer(call.peer.uid))
     entity = entity_of(words[1:2])
+    must_be_shown(entity.name, asked.viewer)
     asked = conditions_of(asked, words[2:], entity)
     if entity.past:
         asked = asked.with_changes(await desk.read(desk.history.book_changes))

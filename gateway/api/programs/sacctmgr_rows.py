@@ -14,6 +14,7 @@ from gateway.query import managed
 from gateway.query.assocs import Row, qos_ids
 from gateway.query.context import Context
 from gateway.query.managed import Owned, User
+from gateway.query.privacy import SEES_ALL, Viewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Asked:
     settings: Config | None = None
     host: str = ""
     conditions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    viewer: Viewer = SEES_ALL
     names: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
     format: str = ""
@@ -74,7 +76,7 @@ def rows_of(asked: Asked) -> list[Row]:
 
 def _own_rows(asked: Asked) -> list[Row]:
     """All of them, as the flags have them."""
-    rows = managed.rows_of(asked.ctx)
+    rows = [row for row in managed.rows_of(asked.ctx) if _sees(asked, row)]
     if "onlydefaults" in asked.flags:
         owned = asked.book.associations
         rows = [
@@ -88,6 +90,10 @@ def _own_rows(asked: Asked) -> list[Row]:
         own = [(row, managed.holder(row)) for row in rows]
         rows = [replace(row, qos=one.qos or (), limits=one.limits) for row, one in own]
     return rows
+
+
+def _sees(asked: Asked, row: Row) -> bool:
+    return asked.viewer.association(row.account.name, row.user.user if row.user else "")
 
 
 def _wants_account(asked: Asked, row: Row) -> bool:
@@ -114,7 +120,8 @@ def users_of(asked: Asked) -> list[User]:
     return [
         user
         for user in found
-        if (level is None or user.admin.lower() in level)
+        if asked.viewer.user(user.name)
+        and (level is None or user.admin.lower() in level)
         and asked.wants("defaultaccount", user.account)
     ]
 
@@ -123,7 +130,8 @@ def accounts_of(asked: Asked) -> list[Owned]:
     rows = [
         row
         for row in rows_of(asked)
-        if (asked.associated or row.user is None)
+        if asked.viewer.account(row.account.name)
+        and (asked.associated or row.user is None)
         and asked.wants("description", row.account.description)
         and asked.wants("organization", row.account.organization)
     ]

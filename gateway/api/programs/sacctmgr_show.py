@@ -18,6 +18,7 @@ from gateway.api.programs.sacctmgr_rows import (
 )
 from gateway.api.wire import Answer
 from gateway.query import managed, managedelse
+from gateway.query.privacy import Viewer
 from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.translate.bookorder import UNKNOWN_CONDITION
 from sbatch_shim.grammar.instants import InstantError, read_instant
@@ -27,6 +28,7 @@ BAD_CONDITION = " Unknown condition: {}\n"
 BAD_ID = "sacctmgr: error: Invalid value for AssocId ({})\n"
 DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
 REQUEST_DENIED = DENIED + " Error with request: Access/permission denied\n"
+NO_QUERY = "sacctmgr: error: Access/permission denied\n Problem with query.\n"
 PROBLEM_DENIED = (
     "sacctmgr: error: Access/permission denied\n Error with request: Access/permission denied\n"
 )
@@ -77,6 +79,22 @@ def entity_of(words: Sequence[str]) -> Entity:
         if word and (short or word in {entity.name, f"{entity.name}s"}):
             return entity
     raise fail(NO_ENTITY)
+
+
+PRIVATE = {
+    "account": ("accounts", NO_QUERY),
+    "event": ("events", PROBLEM_DENIED),
+    "instance": ("events", PROBLEM_DENIED),
+    "reservation": ("reservations", NO_QUERY),
+}
+"""What is told to operators, or not at all, and what others hear (22.05)."""
+
+
+def must_be_shown(entity: str, viewer: Viewer) -> None:
+    """Raises Finished where they see nothing of it: accounts they do if they coordinate any."""
+    kind, told = PRIVATE.get(entity, ("", ""))
+    if not viewer.may(kind) and not (kind == "accounts" and viewer.accounts):
+        raise fail(told)
 
 
 def conditions_of(asked: Asked, words: Iterable[str], entity: Entity) -> Asked:

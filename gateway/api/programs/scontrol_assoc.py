@@ -90,7 +90,8 @@ class AssocMgr:
                 asked.snap.site.cluster,
             )
             for row in rows
-            if wanted.takes("accounts", row.account.name)
+            if asked.viewer.association(row.account.name, row.user.user if row.user else "")
+            and wanted.takes("accounts", row.account.name)
             and (row.user is None or wanted.takes("users", row.user.user))
             for key in [(str(row.account.name), str(row.user.user) if row.user else "")]
         ]
@@ -147,7 +148,7 @@ def _people(asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
     lines = []
     for name in sorted({*book.associations, *book.people}):
         known = book.people.get(name)
-        if wanted.takes("users", name):
+        if wanted.takes("users", name) and asked.viewer.user(name):
             wckey = known.default_wckey if known else ""
             account = default_of(book, name) or ""
             person = Person(name, _uid_of(book, name), account, wckey, book.level(name))

@@ -17,7 +17,7 @@ async def list_pids(asked: Asked) -> Answer:
     refs = read_ref(word) if word else None
     if word and refs is None:
         raise fail(f"Invalid job id {word}\n")
-    jobs = [job for ref in refs for job in jobs_of(ref, asked.snap)] if refs else _running(asked)
+    jobs = [job for ref in refs for job in jobs_of(ref, asked.seen)] if refs else _running(asked)
     steps = {(job.id, step.id) for job, step in live_steps(jobs) if step.numbered}
     if refs and not steps:
         return Answer(err=f"There are no steps for job {refs[0].job} on node (null).\n")

@@ -343,7 +343,7 @@ VERBS: Mapping[str, Verb] = {"create": create, "delete": delete}
 
 async def show(asked: Showing) -> Answer:
     """`show reservation [NAME]`."""
-    known = asked.snap.reservations
+    known = asked.seen.reservations
     if asked.words and asked.words[0] not in known:
         return Answer(out=NOT_FOUND.format(asked.words[0]), code=1)
     found = [one for one in known.values() if not asked.words or one.name == asked.words[0]]

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker.model.errors import SpzError, Unknown
-from broker.model.ids import BATCH, Digest
+from broker.model.ids import BATCH
 from broker.model.job import Job
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
+from gateway.api.programs.barred import must_see
 from gateway.api.programs.hostload import host_name, measured
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.programs.scontrol_words import is_short_for
@@ -17,6 +18,8 @@ from gateway.query.context import Context
 from gateway.query.documents import Asker, document, pieces, values
 from gateway.query.moments import show_moment
 from gateway.query.nodes import node_views
+from gateway.query.past import script_digest
+from gateway.query.privacy import Viewer
 from gateway.query.refs import read_ref
 from gateway.query.restjob import JOB_KIND
 from gateway.query.restnode import NODE_KIND, PARTITION_KIND
@@ -64,6 +67,9 @@ class Asked:
     desk: Desk
     call: Call
     snap: Snapshot
+    """All that there is; what they may see of it is in `seen`."""
+    seen: Snapshot
+    viewer: Viewer
     ctx: Context
     options: Options
     words: tuple[str, ...] = ()
@@ -110,7 +116,8 @@ class Show:
         if not options.words:
             return Answer(prompt=call.argv)
         words = options.words[1:]
-        asked = Asked(desk, call, snap, ctx, options, words, self.settings, by)
+        seen, viewer = await desk.seen(call.peer.uid), await desk.viewer(call.peer.uid)
+        asked = Asked(desk, call, snap, seen, viewer, ctx, options, words, self.settings, by)
         return await _keyword(options.words, self.keywords)(asked)
 
 
@@ -158,12 +165,12 @@ async def _jobs(asked: Asked) -> Answer:
     refs = read_ref(word)
     if refs is None:
         raise fail(BAD_JOB)
-    found = [job for ref in refs for job in jobs_of(ref, asked.snap)]
+    found = [job for ref in refs for job in jobs_of(ref, asked.seen)]
     if found and asked.by is not None:
         return await _jobs_as(asked, asked.by, _once(found))
     if found:
         return Answer(out="".join(_job_text(job, asked) for job in _once(found)))
-    if refs[0].task is not None and jobs_of(JobRef(refs[0].job), asked.snap):
+    if refs[0].task is not None and jobs_of(JobRef(refs[0].job), asked.seen):
         return Answer(out=f"Job {word} not found\n", code=1)
     raise fail(UNKNOWN_JOB)
 
@@ -182,7 +189,7 @@ def _once(jobs: list[Job]) -> list[Job]:
 
 def _all_text(asked: Asked) -> str:
     """Every job; a second's work where there are ten thousand."""
-    jobs = asked.snap.jobs
+    jobs = asked.seen.jobs
     return "".join(_job_text(jobs[number], asked) for number in sorted(jobs))
 
 
@@ -211,13 +218,13 @@ def _has_task(job: Job, task: int) -> bool:
 
 
 async def _steps(asked: Asked) -> Answer:
-    pairs = sorted(live_steps(asked.snap.jobs.values()), key=_batch_first)
+    pairs = sorted(live_steps(asked.seen.jobs.values()), key=_batch_first)
     if not asked.words:
         text = "".join(show_step(*pair, asked.ctx, oneliner=asked.oneliner) for pair in pairs)
         return Answer(out=text or "No job steps in the system\n")
     word = asked.words[0]
     refs = read_ref(word)
-    jobs = {job.id for ref in refs or () for job in jobs_of(ref, asked.snap)}
+    jobs = {job.id for ref in refs or () for job in jobs_of(ref, asked.seen)}
     step = refs[0].step if refs else None
     chosen = [pair for pair in pairs if pair[0].id in jobs and step in {None, pair[1].id}]
     if not chosen:
@@ -235,6 +242,7 @@ def _batch_first(pair: JobStep) -> tuple[int, bool]:
 
 
 async def _nodes(asked: Asked) -> Answer:
+    await must_see(asked.desk, asked.call, "nodes", told="slurm_load_node error")
     views = {str(view.name): view for view in node_views(asked.snap)}
     pushes = asked.desk.pushes
     swept = {name for name, node in asked.snap.nodes.items() if pushes.fallen_back(node)}
@@ -252,7 +260,8 @@ async def _nodes(asked: Asked) -> Answer:
         return Answer(out=document(NODE_KIND, shown, ctx, asker=asked.by, more=more))
     for name in names:
         if name in views:
-            out += show_node(views[name], ctx, oneliner=asked.oneliner)
+            one = views[name]
+            out += show_node(one, ctx, details=asked.details, oneliner=asked.oneliner)
         else:
             out += f"Node {name} not found\n"
             code = 1
@@ -283,6 +292,7 @@ def replace_names(ctx: Context, names: Mapping[int, str]) -> Context:
 
 
 async def _partitions(asked: Asked) -> Answer:
+    await must_see(asked.desk, asked.call, "partitions", told="slurm_load_partitions error")
     views = {str(view.name): view for view in node_views(asked.snap)}
     every = asked.options.has("all")
     hidden = frozenset() if every else await asked.desk.hidden(asked.call.peer.uid)
@@ -326,7 +336,7 @@ async def _completing(asked: Asked) -> Answer:
     """Jobs that leave their nodes, and the nodes (22.05)."""
     if asked.words:
         raise fail(TOO_MANY.format("completing"))
-    leaving = (job for job in asked.snap.jobs.values() if job.completing)
+    leaving = (job for job in asked.seen.jobs.values() if job.completing)
     lines = []
     for job in sorted(leaving, key=lambda job: job.id):
         end = show_moment(job.ended, asked.ctx) if job.ended is not None else "Unknown"
@@ -407,12 +417,6 @@ def _of_script(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(words) < 2:
         raise fail(TOO_FEW.format("write"))
     return words
-
-
-def script_digest(job: Job) -> Digest | None:
-    """The blob of the job's batch script; None where it has none."""
-    phases = job.spec.batch.phases if job.spec.batch else ()
-    return next((phase.script for phase in phases if phase.script), None)
 
 
 KEYWORDS: Keywords = {

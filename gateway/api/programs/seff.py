@@ -27,8 +27,8 @@ async def seff(desk: Desk, call: Call) -> Answer:
     refs = read_ref(options.words[0]) if options.words else None
     if not refs:
         raise fail(USAGE if not options.words else NOT_FOUND)
-    job = await _job(desk, refs[0])
-    if job is None:
+    job, by = await _job(desk, refs[0]), await desk.viewer(call.peer.uid)
+    if job is None or not by.job(job):
         raise fail(NOT_FOUND)
     return Answer(out=report(job, reader(desk, call, desk.snapshot(), options=options)))
 

@@ -7,6 +7,7 @@ from broker.model.site import Partition
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
+from gateway.api.programs.barred import must_see
 from gateway.api.programs.hostload import measured
 from gateway.api.programs.iterate import iterated, repeated
 from gateway.api.programs.reading import (
@@ -38,6 +39,11 @@ FATAL = "sinfo: fatal: Could not get cluster information\n"
 BAD_LETTER = "Invalid node format specification: {}\n"
 """Without the program's name (22.05)."""
 BAD_COLUMN = "sinfo: error: Invalid job format specification: {}\n"
+FORMATS = ("format", "Format")
+LONG_AND_FORMAT = (
+    "sinfo: fatal: Options -o(--format) and -l(--long) are mutually exclusive."
+    " Please remove one and retry.\n"
+)
 BAD_HOSTS = "sinfo: error: Invalid hostlist: {}\n"
 BAD_SORT = "sinfo: error: Invalid sort specification: {}\n"
 BAD_STATE = (
@@ -126,10 +132,15 @@ class Sinfo:
 async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
     options = read_options(desk, call)
     _check_iterate(options)
+    if options.has("long") and any(one.opt.long in FORMATS for one in options.query.said):
+        raise fail(LONG_AND_FORMAT)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):
+        snap = await desk.seen(call.peer.uid)
         booked = _reservations(options, snap, reader(desk, call, snap, options=options))
         return Answer(out=booked if options.has("noheader") else top + booked), False
+    await must_see(desk, call, "partitions", told="slurm_load_partitions")
+    await must_see(desk, call, "nodes", told="slurm_load_node")
     uids = {node.reason_uid for node in snap.nodes.values() if node.reason}
     ctx = reader(desk, call, snap, options=options)
     ctx = replace_names(ctx, await user_names(desk, uids))
@@ -186,14 +197,16 @@ class _Listing:
 def _listing(options: Options, snap: Snapshot, ctx: Context, *, parts: list[Partition]) -> _Listing:
     each, reasons = options.has("Node"), options.has("list-reasons")
     views = _chosen(options, node_views(snap))
+    if reasons:
+        views = [view for view in views if view.record and view.record.reason]
     if each:
         views = _by_name(views)
     widest = [Group(part, tuple(v for v in views if part.name in v.partitions)) for part in parts]
     layout = _layout(options, formats(widest))
     keys = keys_of(layout, exact=options.has("exact"))
     groups = grouped(parts, views, keys=keys, ctx=ctx, each=each)
-    if reasons:
-        groups = _with_reasons(groups)
+    if reasons and not each and not options.has("summarize"):
+        groups = _once_each(groups)
     sort = options.text("sort") or ("N,#P" if each else DEFAULT_SORT)
     try:
         groups = _in_order(groups, sort, ctx, views=views)
@@ -217,12 +230,12 @@ def _by_name(views: list[NodeView]) -> list[NodeView]:
     return [known[name] for name in sorted_names(known)]
 
 
-def _with_reasons(groups: list[Group]) -> list[Group]:
-    """Only nodes with a reason, each once, whatever partitions they are in."""
+def _once_each(groups: list[Group]) -> list[Group]:
+    """Every node in one line, whatever partitions it is in."""
     seen: set[str] = set()
     found = []
     for group in groups:
-        nodes = [n for n in group.nodes if n.record and n.record.reason and n.name not in seen]
+        nodes = [node for node in group.nodes if node.name not in seen]
         seen |= {node.name for node in nodes}
         if nodes:
             found.append(Group(group.part, tuple(nodes)))
@@ -240,11 +253,11 @@ def _layout(options: Options, usual: dict[str, str]) -> Layout[Group]:
     if letters is not None:
         return sinfo_letters(letters)
     long = " long" if options.has("long") else ""
-    for name in ("list-reasons", "Node"):
-        if options.has(name):
-            return sinfo_letters(usual[name + long])
     if options.has("summarize"):
         return sinfo_letters(usual["summarize"])
+    for name in ("Node", "list-reasons"):
+        if options.has(name):
+            return sinfo_letters(usual[name + long])
     return sinfo_letters(usual["long" if long else "default"])
 
 

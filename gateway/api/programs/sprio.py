@@ -52,7 +52,7 @@ class Sprio:
         options = read_options(desk, call)
         if options.has("format") and options.has("long"):
             raise fail(LONG_AND_FORMAT)
-        snap = desk.snapshot()
+        snap = await desk.seen(call.peer.uid)
         ctx = reader(desk, call, snap, options=options)
         cluster_line(options, call, snap, fatal=FATAL)
         shape = options.text("format") or self._usual(options)

@@ -9,6 +9,7 @@ from broker.schedule.forecast import forecast
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
+from gateway.api.programs.barred import DENIED
 from gateway.api.programs.iterate import iterated, repeated
 from gateway.api.programs.reading import (
     Finished,
@@ -80,6 +81,8 @@ BAD_STATE = (
     "squeue: error: Invalid job state specified: {}\n"
     f"squeue: error: Valid job states include: {','.join(views.job_states())}\n\n"
 )
+NO_PARTITIONS = f"slurm_load_partitions: {DENIED}\n"
+"""What they hear who may not see partitions; their jobs are listed all the same (22.05)."""
 BAD_USER = "squeue: error: Invalid user: {}\n\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 
@@ -99,7 +102,7 @@ class Squeue:
         return await self._once(desk, call)
 
     async def _once(self, desk: Desk, call: Call) -> Answer:
-        snap, asked = desk.snapshot(), asked_by(call)
+        snap, asked = await desk.seen(call.peer.uid), asked_by(call)
         known = self.listings.find(snap.look, asked, (desk.now(), asked))
         if known is not None:
             return known
@@ -125,7 +128,7 @@ class Squeue:
             return Answer(out="\n".join([*views.job_states(), ""])), False
         ctx = reader(desk, call, snap, options=options)
         top = cluster_line(options, call, snap, fatal=FATAL)
-        errors = await _unknown_users(desk, options, call, snap=snap)
+        errors = await _complaints(desk, options, call, snap=snap)
         by = await structured.asker(desk, call, options, taken=_behind(options, call))
         hidden = frozenset() if options.has("all") else await desk.hidden(call.peer.uid)
         wanted = _wanted(options, call, snap, hidden=hidden)
@@ -212,6 +215,12 @@ def _check_iterate(options: Options) -> None:
 
 
 # ---------------------------------------------------------------- what is wanted
+
+
+async def _complaints(desk: Desk, options: Options, call: Call, *, snap: Snapshot) -> str:
+    """What is said beside the listing."""
+    told = "" if (await desk.viewer(call.peer.uid)).may("partitions") else NO_PARTITIONS
+    return told + await _unknown_users(desk, options, call, snap=snap)
 
 
 async def _unknown_users(desk: Desk, options: Options, call: Call, *, snap: Snapshot) -> str:

@@ -28,6 +28,7 @@ from gateway.api.programs.sreport_words import Words, wanted_jobs, words_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
+from gateway.query.privacy import Viewer
 from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.query.reportunits import UNITS
 
@@ -85,7 +86,8 @@ async def sreport(desk: Desk, call: Call) -> Answer:
         raise fail(DENIED + kind.denied)
     words = words_of(options, ctx, takes=kind.takes)
     _must_tell_nodes(kind, words, options)
-    asked = await _asked(desk, ctx, kind, words=words)
+    viewer = await desk.viewer(uid)
+    asked = await _asked(desk, ctx, kind, words=words, viewer=viewer)
     if kind.sized and not groups_of(asked):
         raise fail(words.said + NO_GROUPS)
     top = "" if options.has("noheader") else _top(kind, asked, options, window=words.window)
@@ -134,19 +136,24 @@ def _must_tell_nodes(kind: Report, words: Words, options: Options) -> None:
         raise fail(NO_NODES.format(IN_UTILIZATION))
 
 
-async def _asked(desk: Desk, ctx: Context, kind: Report, *, words: Words) -> Asked:
-    """The report's use, read."""
+async def _asked(
+    desk: Desk, ctx: Context, kind: Report, *, words: Words, viewer: Viewer
+) -> Asked:
+    """The report's use, read; of that what they may see, where it is told whose it is."""
     tres = tuple(name for name in words.tres if name != "node" or not kind.states)
     window = words.window
     held_then = await desk.read(_held, desk, ctx, kind, window=window)
     more = (PLANNED, *(DOWN + name for name in tres)) if kind.states else (JOBS,)
     counted = dict.fromkeys((*tres, ORDER, *more))
     jobs = await wanted_jobs(desk, words)
-    asked = (kind.by, tuple(counted))
+    private = {"account", "user"} & set(kind.by) and not viewer.may("usage")
+    by = (*kind.by, "account", "user") if private else kind.by
+    asked = (by, tuple(counted))
     if jobs is None:
         use = await desk.read(used_by, desk, ctx, window=window, asked=asked)
     else:
         use = await desk.read(used_by_jobs, desk, ctx, jobs, asked=asked)
+    use = use.of_theirs(viewer) if private else use
     parts = {word for word in words.given.get("partitions", "").split(",") if word}
     use = use.within(parts)
     users = {user for (user,) in use.by("user")} if "user" in use.columns else set()

@@ -14,6 +14,7 @@ from broker.ports import HistoryQuery
 from broker.schedule.accrued import payer_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
+from gateway.query.privacy import Viewer
 from gateway.query.sacct import AllOf, Window, matcher
 
 Key = tuple[Any, ...]
@@ -37,6 +38,12 @@ class Use:
             short = tuple(key[place] for place in places)
             total[short] = total.get(short, 0) + amount
         return total
+
+    def of_theirs(self, viewer: Viewer) -> "Use":
+        """Without that of others, where the columns say whose it is."""
+        account, user = (self.columns.index(name) for name in ("account", "user"))
+        found = {k: n for k, n in self.found.items() if viewer.used(k[account], k[user])}
+        return replace(self, found=found)
 
     def within(self, partitions: Collection[str]) -> "Use":
         """Of some partitions alone; of all where none is named."""

@@ -28,6 +28,7 @@ from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.documents import values
 from gateway.query.managed import limit_text, limits_of, shares_text
+from gateway.query.privacy import Viewer
 from gateway.query.reports import Field, UnknownFieldError, fields_of, table
 from gateway.query.shape import number
 
@@ -151,7 +152,8 @@ class Sshare:
         except UnknownFieldError as error:
             raise fail(BAD_FIELD.format(error)) from None
         users = await _users(desk, call, options)
-        rows = await self._rows(desk, options, ctx, users=users)
+        viewer = await desk.viewer(call.peer.uid)
+        rows = await self._rows(desk, options, ctx, users=users, viewer=viewer)
         if by is not None:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
@@ -159,7 +161,13 @@ class Sshare:
         return Answer(out=top + table(shown, rows, style_of(options)), err=err)
 
     async def _rows(
-        self, desk: Desk, options: Options, ctx: Context, *, users: frozenset[str] | None
+        self,
+        desk: Desk,
+        options: Options,
+        ctx: Context,
+        *,
+        users: frozenset[str] | None,
+        viewer: Viewer,
     ) -> list[Share]:
         past = await used(desk, ctx)
         stand = standing(ctx.site.book, past)
@@ -172,6 +180,7 @@ class Sshare:
         for row in tree(ctx.site.book):
             key = row.account.name, row.user.user if row.user else ""
             by_user = row.user is None or users is None or row.user.user in users
+            by_user = by_user and viewer.used(*key)
             alone = row.user is None and options.has("Users")
             if by_user and not alone and (wanted is None or row.account.name in wanted):
                 line = [one.name for one in ctx.site.book.lineage(row.account.name)]

@@ -219,7 +219,7 @@ async def sstat(desk: Desk, call: Call) -> Answer:
     options = read_options(desk, call)
     if options.has("helpformat"):
         return Answer(out=help_grid(list(WIDTHS)))
-    snap = desk.snapshot()
+    snap = await desk.seen(call.peer.uid)
     ctx = reader(desk, call, snap, options=options)
     try:
         shape = PIDS if options.has("pidformat") else USUAL
