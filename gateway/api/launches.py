@@ -29,8 +29,8 @@ from gateway.translate.skypilot_notes import must_be_possible
 from gateway.translate.skypilot_run import LOCAL, Origin, Within, absolute, gpus_asked, run_of
 from gateway.translate.skypilot_slurm import slurm_fields
 from gateway.translate.skypilot_task import (
-    says_size,
     settled,
+    sizes_said,
     translate,
     working_directory,
 )
@@ -133,7 +133,7 @@ def planned(
         command = Submit(spec=made.spec, owner=owner, request=asked.request, blobs=made.blobs)
         workdir = _workdir(task, where)
         return Planned(command, name, made.notes, made.spec.cwd, made.spec, workdir=workdir)
-    must_do(there, made, seen, sized=says_size(task))
+    must_do(there, made, seen, said=sizes_said(task))
     plan = _run_in(there, owner, asked=asked, where=where, notes=made.notes)
     plan = replace(plan, after=_idles(there, owner, made.spec))
     build = _grown(there, made.spec.resources.build or USUAL)

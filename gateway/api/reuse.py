@@ -22,8 +22,8 @@ TOO_SMALL = "too small"
 PLACES = ("region", "zone", "instance_type")
 
 
-def must_do(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> None:
-    """With `sized` in cpus and memory too. Raises Conflict."""
+def must_do(there: Job, made: Translated, seen: Snapshot, *, said: frozenset[str]) -> None:
+    """In cpus and memory only where these were said. Raises Conflict."""
     held = there.shares or there.kept
     if not held:
         raise Conflict(
@@ -36,7 +36,7 @@ def must_do(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Non
     lacks = [
         *other,
         *lacking(there.spec.volumes, made.spec.volumes),
-        *_sizes(there, made, seen, sized=sized),
+        *_sizes(there, made, seen, said=said),
         *_wishes(has, wishes),
     ]
     _must_lack_nothing(there, lacks, what="another" if other else TOO_SMALL)
@@ -63,17 +63,17 @@ def _fewer(*rows: tuple[str, int, int]) -> Iterator[str]:
             yield f"{wanted} {name}, has {got}"
 
 
-def _sizes(there: Job, made: Translated, seen: Snapshot, *, sized: bool) -> Iterator[str]:
+def _sizes(there: Job, made: Translated, seen: Snapshot, *, said: frozenset[str]) -> Iterator[str]:
     ask = demand(made.spec, seen.site.partition(there.partitions[0]))
     need = need_of(made.spec, ask, EXPECTED_SECONDS)
     shares = [share.tres for share in there.shares or there.kept]
-    of_size = (
-        ("cpus", need.cpus, min(share.cpu for share in shares)),
-        ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
-    )
+    of_size = {
+        "cpus": ("cpus", need.cpus, min(share.cpu for share in shares)),
+        "memory": ("MiB of memory", need.mem_mib, min(share.mem_mib for share in shares)),
+    }
     return _fewer(
         ("nodes", made.spec.resources.min_nodes or 1, len(shares)),
-        *(of_size if sized else ()),
+        *(row for name, row in of_size.items() if name in said),
         ("GPUs", need.gpus, min(map(gpus_of, shares))),
     )
 

@@ -263,10 +263,11 @@ def _cpus(candidate: Candidate) -> Cpus | None:
     return USUAL_CPUS if plain and not (candidate.accelerators or candidate.instance_type) else None
 
 
-def says_size(task: Task) -> bool:
-    """Whether the task says what machine it needs; where it does not, any that is there will do."""
+def sizes_said(task: Task) -> frozenset[str]:
+    """Which of cpus and memory the task names; whatever is there will do for the others."""
     asked = task.resources.candidates
-    return any(one.cpus or one.memory or one.accelerators or one.instance_type for one in asked)
+    named = {"cpus": any(one.cpus for one in asked), "memory": any(one.memory for one in asked)}
+    return frozenset(name for name, said in named.items() if said)
 
 
 def _memory(candidate: Candidate, cpus: Cpus | None, *, origin: Origin, notes: list[str]) -> Memory:

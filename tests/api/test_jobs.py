@@ -221,6 +221,15 @@ def test_a_task_that_says_no_size_goes_to_any_cluster_that_is_there(house: House
     assert house.launch("resources: {memory: 64+}\nrun: x")[0] == 409
 
 
+def test_a_task_is_compared_in_what_it_says_alone(house: House) -> None:
+    house.launch("resources: {cpus: 2, memory: 1}\nrun: x")
+    house.wait(60)
+    assert house.launch("resources: {cpus: 2+}\nrun: x")[1]["reused"] is True
+    assert house.launch("resources: {memory: 0.5+}\nrun: x")[1]["reused"] is True
+    status, message, _ = refusal(house.launch("resources: {cpus: 4+, memory: 0.5+}\nrun: x"))
+    assert (status, message) == (409, "cluster 'dev' is too small: asked for 4 cpus, has 2")
+
+
 MADE = "{cpus: 2, disk_size: 300, disk_tier: medium, labels: {a: b}, ports: [80-90], %s}"
 
 

@@ -9,19 +9,31 @@ from gateway.sdk.show import below, drawn, table
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
+from sbatch_shim.grammar.values import read_digits
 
 SIZES = "+"
 
 
 def gpus(given: Values, counter: Counter) -> int:
-    """All accelerators, or one; with --all-regions the price in each region."""
-    name = given["words"][0] if given["words"] else None
+    """All accelerators, or one, or so many of one; with --all-regions the price in each region."""
+    word = given["words"][0] if given["words"] else None
+    name, count = _named(word)
     regions = ",".join([*given["region"], *_regions(given["infra"] or given["cloud"])]) or None
     told = counter.service.get("/v1/gpus", name=name, regions=regions, each=given["all_regions"])
+    told["gpus"] = [one for one in told["gpus"] if count in {None, one["count"]}]
     if not told["gpus"]:
-        raise Refused(f"no type has accelerators {name!r}", hint="`spz gpus list` lists all")
+        raise Refused(f"no type has accelerators {word!r}", hint="`spz gpus list` lists all")
     counter.show(told, given, lambda: gpus_text(told["gpus"]))
     return 0
+
+
+def _named(word: str | None) -> tuple[str | None, int | None]:
+    """`A100:8` as name and count. Raises UsageError for a count that is none."""
+    name, colon, count = (word or "").partition(":")
+    number = read_digits(count)
+    if colon and not number:
+        raise UsageError(f"{word!r}: {count!r} is no number of accelerators", hint="as A100:8")
+    return name or None, number
 
 
 def _regions(infra: str | None) -> list[str]:
