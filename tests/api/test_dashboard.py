@@ -175,6 +175,20 @@ def test_the_end_of_a_log_is_for_its_owner_and_administrators(front: Front, tmp_
     assert (gone.status_code, b"No such file" in gone.content) == (403, True)
 
 
+def test_each_attempt_of_a_managed_job_has_its_own_text(front: Front, tmp_path: Path) -> None:
+    me = replace(ALICE, uid=os.getuid(), gid=os.getgid())
+    asked = {"output": {"stdout": f"{tmp_path}/%r"}, "managed": {"name": "fit"}}
+    job = front.office.submit(me, **asked)
+    front.office.change(job, last_node_names=("ec2-1",), restarts=1)
+    (tmp_path / "0").write_text("the first")
+    route, tail = f"/v1/jobs/{job}/log", {"tail": 99}
+    first = ask(front.app, "GET", route, uid=me.uid, params={**tail, "attempt": 1})
+    assert first.content == b"the first"
+    for number in (0, 3, -1):
+        none = ask(front.app, "GET", route, uid=me.uid, params={**tail, "attempt": number})
+        assert (none.status_code, b"has no attempt" in none.content) == (404, True)
+
+
 @pytest.mark.root
 def test_the_service_of_root_reads_a_log_with_its_owners_rights(
     front: Front, tmp_path: Path

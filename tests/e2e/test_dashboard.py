@@ -1,6 +1,7 @@
 """`spz dashboard` as a process, its pages over a running service, and in Chromium."""
 
 import re
+import shlex
 import struct
 import zlib
 from collections.abc import Iterator
@@ -58,8 +59,16 @@ def test_chromium_shows_the_pages_on_any_screen(
     served: Service, spz: Terminal, chromium: Browser
 ) -> None:
     job = served.submit("--job-name", HOSTILE, "--wrap", "sleep 60")
+    script = spz.home / "browser"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {shlex.quote(str(spz.home))}/opened\n')
+    script.chmod(0o755)
+    spz.environ |= {"DISPLAY": ":0", "BROWSER": str(script)}
+    done = spz("jobs", "dashboard")
+    assert (done.code, "opened in your browser" in done.err) == (0, True), done
+    opened = (spz.home / "opened").read_text()
+    assert opened.startswith("file:///")  # no ticket on a command line
     chromium.look(1280)
-    chromium.open(spz("jobs", "dashboard", "--no-browser").out.strip())
+    chromium.open(opened)
     until(lambda: chromium.run("document.title") == "Managed jobs - SkyPurza", "the page", 20)
     root = chromium.run("location.href").removesuffix("managed")
     seen: list[bytes] = []
