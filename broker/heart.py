@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
 from broker.model.commands import Command, Many
+from broker.model.cycles import Cycles
 from broker.model.errors import Busy, SpzError
 from broker.model.events import Event
 from broker.model.ids import NodeName
@@ -70,6 +71,7 @@ class Heart:
     tell: Callable[[Sequence[Event]], None] = lambda facts: None
     """Hears every committed fact, in the engine's thread, after who asked was answered."""
     workers: Workers | None = None
+    cycles: Cycles = field(default_factory=Cycles)
     _inbox: "queue.SimpleQueue[_Asked | _Woken | _Expected | _Followed | None]" = field(
         default_factory=queue.SimpleQueue
     )
@@ -180,6 +182,7 @@ class Heart:
         outcome = self.engine.step(messages, now, full_pass=full_pass)
         if full_pass:
             cost = time.monotonic() - began
+            self.cycles.note(cost)
             self._next_pass = time.monotonic() + max(LEAST_PAUSE, PASS_SHARE * cost)
         return outcome
 

@@ -292,6 +292,7 @@ def _desk(config: Config, inside: Inside) -> Desk:
         history=inside.store.history,
         clock=clock,
         wake=heart.wake,
+        cycles=heart.cycles,
         reach=inside.outside.reach,
         pushes=inside.outside.pushes,
         host=config.submit_host or host(),

@@ -18,7 +18,6 @@ from gateway.api.errors import body_of, status_of
 from gateway.api.text import PATH, Log, Program, TextDoor
 from gateway.api.wire import Peer
 from gateway.config.problems import shown
-from gateway.observe.times import RequestTimes
 
 OTHER = "other"
 """What is asked that is neither a command nor a route."""
@@ -49,7 +48,7 @@ def build_app(
     api.add_exception_handler(SpzError, _told)
     api.add_exception_handler(RequestValidationError, _misfit)
     api.include_router(own)
-    times = api.state.times = RequestTimes()
+    times = api.state.times = desk.times
     for router in routers:
         api.include_router(router)
 

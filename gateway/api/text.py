@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from time import perf_counter
 from typing import Any, Protocol
 
 from broker.model.errors import Refused, SpzError
@@ -44,9 +45,11 @@ class TextDoor:
         self.held = Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = perf_counter()
         try:
             call = await self._call(scope, receive)
             await self._reply(await self._run(call), call, receive=receive, send=send)
+            self.desk.times.note_user(call.peer.uid, perf_counter() - begun)
         except Gone:
             return
         except SpzError as error:

@@ -15,18 +15,34 @@ class Histogram:
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     seconds: float = 0.0
 
+    def note(self, seconds: float) -> None:
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
 
 class RequestTimes:
     """By what was asked: a command's name, or a route as it is written in the table of routes."""
 
     def __init__(self) -> None:
         self._known: dict[str, Histogram] = {}
+        self._users: dict[int, Histogram] = {}
 
     def note(self, asked: str, seconds: float) -> None:
-        known = self._known.setdefault(asked, Histogram())
-        known.counts[bisect_left(BUCKETS, seconds)] += 1
-        known.seconds += seconds
+        self._known.setdefault(asked, Histogram()).note(seconds)
+
+    def note_user(self, uid: int, seconds: float) -> None:
+        """Of a command, beside `note`."""
+        self._users.setdefault(uid, Histogram()).note(seconds)
 
     @property
     def known(self) -> Mapping[str, Histogram]:
         return self._known
+
+    @property
+    def users(self) -> Mapping[int, Histogram]:
+        """Of commands, by who asked."""
+        return self._users

@@ -52,6 +52,7 @@ SDIAG = (
     ("clusters",        "M", REQ, "SLURM_CLUSTERS",    "cluster to ask",                           ""),
     ("help",            "h", NO,  "",                  "say what options there are",               ""),
     ("json",            "",  OPT, "",                  "all there is as JSON",                     ""),
+    ("no-trunc",        "",  NO,  "",                  "lists at full length",                     ""),
     ("reset",           "r", NO,  "",                  "set the counts to zero",                   ""),
     ("sort-by-id",      "i", NO,  "",                  "calls by their number",                    ""),
     ("sort-by-time",    "t", NO,  "",                  "calls by their whole time",                ""),

@@ -362,9 +362,7 @@ CLASSES = {
     ("scontrol", "uid"): IGNORED,
     ("sdiag", "all"): ACCEPTED,
     ("sdiag", "reset"): REFUSED,
-    ("sdiag", "sort-by-id"): ACCEPTED,
-    ("sdiag", "sort-by-time"): ACCEPTED,
-    ("sdiag", "sort-by-time2"): ACCEPTED,
+    ("sdiag", "no-trunc"): ACCEPTED,
     ("seff", "debug"): ACCEPTED,
     ("sreport", "quiet"): ACCEPTED,
 }

@@ -1,16 +1,15 @@
 """Requests whose values do not fit: told as what does not fit, whatever the value is."""
 
 import json
-from typing import cast
 
 import httpx
 import pytest
 
 from gateway.api.app import build_app
 from gateway.api.budgets import budgets
-from gateway.api.desk import Desk
 from tests.api.asking import ask
 from tests.unit.gateway.api.test_text import Log
+from tests.unit.gateway.query.desk import desk_of, snapshot
 
 ODD = (
     *("NaN", "Infinity", "-Infinity", "1e400", "1e308", "-5", '"x"', '"\\ud800"', "[NaN]"),
@@ -19,7 +18,7 @@ ODD = (
 
 
 def post(content: str) -> httpx.Response:
-    app = build_app(cast(Desk, None), {}, log=Log(), routers=[budgets()])
+    app = build_app(desk_of(snapshot([])), {}, log=Log(), routers=[budgets()])
     kind = {"Content-Type": "application/json"}
     return ask(app, "POST", "/v1/budgets", content=content, headers=kind)
 

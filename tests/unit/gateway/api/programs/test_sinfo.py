@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from accounting.tres import Tres
+from accounting.tres import Tres, gres_counts
 from broker.model.ids import NodeName
-from broker.model.job import Job, JobFlag, Owner
+from broker.model.job import Job, JobFlag, Owner, Share
 from broker.model.node import Node, NodeState
 from broker.model.site import Site
 from gateway.api.programs.scontrol_show import Show
@@ -113,6 +113,39 @@ def test_reasons_are_listed_once_for_each_node() -> None:
     )
 
 
+TOGETHER = [
+    (("-s", "-R"), "NODES(A/I/O/T)", "ec2-1 - - -"),
+    (("-s", "-N", "-p", "ec2"), "NODES(A/I/O/T)", "ec2-1 ec2-2 ec2-3 ec2-4"),
+    (("-R", "-N"), "NODELIST   NODES", "drain drain drain drain"),
+    (("-N", "-R", "-s", "-p", "debug"), "NODES(A/I/O/T)", "ec2-1"),
+]
+
+
+@pytest.mark.parametrize(("words", "head", "ends"), TOGETHER)
+def test_a_summary_goes_before_nodes_and_these_before_reasons(
+    words: tuple[str, ...], head: str, ends: str
+) -> None:
+    nodes = {**NODES, "ec2-1": node("ec2-1", drain=True, reason="bad disk")}
+    first, *rows = text(sinfo(*words, nodes=nodes).out).splitlines()
+    assert head in first
+    last = [row.rstrip().rpartition(" ")[2] for row in rows]
+    shown = ["-" if "/" in word else word for word in last]
+    assert len(shown) >= len(ends.split())
+    assert set(shown) == set(ends.split())
+
+
+def test_which_gpus_jobs_hold_is_shown() -> None:
+    gres = gres_counts({"gpu:a10g": 1})
+    share = Share(NodeName("ec2-1"), 0, Tres(1, 512, 1, gres), cpu_ids=(0,), gpu_ids=(1,))
+    jobs = [running(700001, want=Tres(1, 512, 1, gres), shares=(share,))]
+    rows = text(sinfo("-h", "-p", "ec2", "-O", "gresused:20,nodes:2", jobs=jobs).out).splitlines()
+    assert rows == ["gpu:a10g:1(IDX:1)   1 ", "gpu:a10g:0(IDX:N/A) 3 "]
+    desk = desk_of(snapshot(jobs))
+    shown = text(ask(Show(), desk, ["scontrol", "-d", "show", "node", "ec2-1"]).out)
+    assert "   Gres=gpu:a10g:2\n   GresDrain=N/A\n   GresUsed=gpu:a10g:1(IDX:1)\n" in shown
+    assert "GresUsed" not in text(ask(Show(), desk, ["scontrol", "show", "node", "ec2-1"]).out)
+
+
 def test_lines_of_the_usual_listing() -> None:
     out = text(sinfo(jobs=queue()).out)
     assert out == (
@@ -180,6 +213,10 @@ def test_a_width_puts_no_lines_together(letter: str) -> None:
 
 ERRORS = [
     (("-t", "zz"), 1, 'sinfo: error: Bad state string: "zz"\n'),
+    (("-l", "-o", "%N"), 1, "sinfo: fatal: Options -o(--format) and -l(--long) are mutually "),
+    (("-O", "nodes", "--long"), 1, "sinfo: fatal: Options -o(--format) and -l(--long) are "),
+    (("--no",), 1, "sinfo: option '--no' is ambiguous; possibilities: '--nodes' '--noconvert' "),
+    (("--re",), 1, "sinfo: option '--re' is ambiguous; possibilities: '--responding' '--res"),
     (("-i", "x"), 1, "sinfo: error: Error: invalid entry for --iterate=x\n"),
     (("-S", "?"), 1, "sinfo: error: Invalid sort specification: ?\n"),
     (("-o", "%.3@x"), 0, "Invalid node format specification: @\n"),
