@@ -55,7 +55,6 @@ def _loaded(*argv: str, home: Path) -> set[str]:
         (("launch", "--env", "NOT_SET", "x"), "--env NOT_SET: not set in this shell"),
         (("api", "stop"), "no service runs on"),
         (("api", "logs"), "No such file or directory"),
-        (("down",), "no cluster named"),
         (("db", "check"), "no such file"),
         (("shims", "install", "--prefix", "/proc/no"), "No such file or directory"),
     ],
@@ -66,6 +65,22 @@ def test_a_mistake_is_told_in_words(short_tmp: Path, argv: Sequence[str], told: 
     assert done.stderr.startswith("spz: error: ")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("down",), "no cluster named"),
+        (("launch", "--num-nodes", "x"), "option --num-nodes: 'x' is no whole number"),
+        (("exec",), "CLUSTER is missing"),
+    ],
+)
+def test_a_line_that_no_verb_takes_ends_with_2(
+    short_tmp: Path, argv: Sequence[str], told: str
+) -> None:
+    done = spz(*argv, home=short_tmp)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spz: error: {told}")
 
 
 def test_a_bad_configuration_is_told_with_all_that_is_wrong(short_tmp: Path) -> None:
@@ -156,7 +171,7 @@ def test_what_is_not_carried_over_is_named_in_a_note(short_tmp: Path) -> None:
 
 def test_an_option_that_is_none_gets_the_nearest(short_tmp: Path) -> None:
     done = spz("launch", "--cluser", "x", home=short_tmp)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("spz: error: No such option: --cluser (Possible options: ")
     assert "--cluster" in done.stderr
     assert done.stderr.endswith("\n     `spz launch -h` lists what it takes\n")
