@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import structlog
 
 from broker.engine import Engine
 from broker.model.build import Build
-from broker.model.errors import Unknown
+from broker.model.errors import Refused, Unknown
 from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
@@ -27,23 +29,28 @@ from broker.providers.ec2.holdings import Clocks
 from broker.providers.ec2.images import has_nvidia
 from broker.providers.ec2.interruptions import Interruptions
 from broker.providers.ec2.keys import SiteKeys, site_keys
+from broker.providers.ec2.naming import Purchase
 from broker.providers.ec2.naming import Site as Ec2Site
 from broker.providers.ec2.pace import Paced
 from broker.providers.ec2.provider import Ec2Provider
 from broker.providers.ec2.provider import Outside as Aws
 from broker.providers.ec2.quotas import Quotas
 from broker.provision.purpose import Lifetimes, purpose
+from broker.run.arrival import Arrival
 from broker.run.bootstrap import answers
+from broker.run.launch import agent_zipapp
 from broker.run.reach import AnyReach, SshReach
 from broker.run.ssh import Connections, Login
 from broker.run.ssh import Target as Host
+from broker.stage.s3 import Bucket
 from broker.workers import Outside
 from gateway.account import ec2_parts, ec2_settings, regions_of
 from gateway.config.catalogs import Shelf
 from gateway.config.paths import Paths
 from gateway.config.settings import Config
 from gateway.config.site import micro_usd
-from gateway.staging import api_of
+from gateway.hearing import Hearing
+from gateway.staging import api_of, objects
 from gateway.translate.orders import Keys, OrderBook
 
 Whose = Callable[[Sequence[tuple[NodeName, int]], str], Purpose]
@@ -281,13 +288,65 @@ def _agent_options(config: Config, whose: Whose) -> Callable[[Node], tuple[str, 
         if machine is None:
             return ()
         deadline = machine.launched_at + whose([node.identity], machine.token).seconds
-        notices = ("--notices", "ec2") if machine.market is Market.SPOT else ()
-        lease = ("--lease", str(config.aws.lease_seconds))
-        ours = ("--ours", "yes") if config.aws.write_etc else ()
-        own = ("--commands", f"slurm {config.slurm_version}", *ours)
-        return (*own, *lease, "--deadline", str(deadline), *notices)
+        return _words(config, machine.market, deadline)
 
     return options
+
+
+def _words(config: Config, market: Market, deadline: int) -> tuple[str, ...]:
+    notices = ("--notices", "ec2") if market is Market.SPOT else ()
+    lease = ("--lease", str(config.aws.lease_seconds))
+    ours = ("--ours", "yes") if config.aws.write_etc else ()
+    own = ("--commands", f"slurm {config.slurm_version}", *ours)
+    return (*own, *lease, "--deadline", str(deadline), *notices)
+
+
+def arrives(
+    paths: Paths, config: Config, heard: Hearing | None
+) -> Callable[[Purchase, str], Sequence[str]]:
+    """How the agent comes to what is bought: from the service, if that hears it, or from the site's
+    bucket; else it comes by the first connection.
+    """
+    aws, digest = config.aws, sha256(agent_zipapp()).hexdigest()
+    store = objects(paths, config)
+
+    def where(name: str) -> tuple[str, str]:
+        """The archive's address, and the pin of who is there."""
+        own = None if heard is None else heard.archive(name, digest)
+        if heard is not None and own is not None:
+            return own, heard.pin
+        return _in_bucket(store, digest) if isinstance(store, Bucket) else "", ""
+
+    def arrival(bought: Purchase, user: str) -> Sequence[str]:
+        names = [name for name, _ in bought.nodes]
+        (url, pin), runs_as = where(names[0]), "root" if aws.sudo else aws.ssh_user or user
+        if not url or (aws.sudo and aws.node_folder.startswith("~")):
+            return ()
+        made = Arrival(
+            url=url,
+            digest=digest,
+            pin=pin,
+            names=names,
+            folder=aws.node_folder,
+            python=aws.python,
+            user=runs_as,
+            options=_words(config, bought.offer.market, bought.at + bought.purpose.seconds),
+        )
+        return made.argv()
+
+    return arrival
+
+
+def _in_bucket(store: Bucket, digest: str) -> str:
+    """Its signed address there, for an hour; empty where the bucket takes nothing now."""
+    key = f"agent/{digest}.pyz"
+    try:
+        if store.head(key) is None:
+            store.put(key, BytesIO(agent_zipapp()), digest=digest)
+        return store.url(key, put=False)
+    except (Refused, OSError) as error:
+        structlog.get_logger().warning("agent.not_in_bucket", error=str(error))
+        return ""
 
 
 def _targets(

@@ -43,6 +43,11 @@ class Hearing:
     parts: Sequence[Partition]
     """Partitions whose nodes post."""
 
+    def archive(self, name: str, digest: str) -> str | None:
+        """Where the bought node of that name gets the agent; None where it does not post."""
+        prefixes = tuple(part.elastic.name_prefix for part in self.parts if part.elastic)
+        return f"{self.url.rstrip('/')}/agent/{digest}" if name.startswith(prefixes) else None
+
     def push(self, node: Node) -> Push | None:
         """What its agent is told; None where it does not post."""
         if not any(_is_of(node, part) for part in self.parts):

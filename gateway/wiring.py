@@ -53,7 +53,7 @@ from gateway.api.programs.standing import Commands
 from gateway.api.push import PushDoor
 from gateway.api.text import Program
 from gateway.api.volumes import volumes
-from gateway.cloud import cloud
+from gateway.cloud import arrives, cloud
 from gateway.config.catalogs import Shelf
 from gateway.config.load import reread
 from gateway.config.paths import Paths
@@ -259,6 +259,7 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
     ends = ExitStack()
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
+        ec2.provider.arrives = arrives(paths, config, heard)
         market.reserve("ec2", ec2.provider.reserved.offers)
         market.allow("ec2", ec2.quotas)
         outside = ec2.joined(outside)

@@ -342,7 +342,15 @@ async def reasons(request: Request, job_id: int) -> Json:
         "detail": job.detail,
         "choice": [rung.told() for rung in rungs(job.choice)],
         "cost_micro_usd": cost,
-        "lines": list(why(job, seen=desk.snapshot(), events=events, cost=cost)),
+        "lines": list(
+            why(
+                job,
+                seen=desk.snapshot(),
+                events=events,
+                cost=cost,
+                swept=desk.pushes.fallen_back,
+            )
+        ),
     }
 
 

@@ -1,15 +1,17 @@
 """Why a job runs where it runs, or does not: from its choice, its detail and its events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from broker.model import events as ev
 from broker.model.job import Job, JobState
+from broker.model.node import Node
 from broker.model.offer import Machine
 from broker.model.recovery import ArtifactsStored, Checkpointed, Decided
 from broker.world import Snapshot
 from gateway.query.dollars import beside, usd
 from gateway.query.prices import old_price
+from gateway.query.shownode import SWEPT
 
 SHARED = "room on "
 """How the choice of a job begins that was put on a machine which was there."""
@@ -55,8 +57,18 @@ def _rung(line: str) -> Rung | None:
     return Rung(kind, region, zones, market, int(price), int(expected), reason)
 
 
-def why(job: Job, *, seen: Snapshot, events: Sequence[ev.Event], cost: int | None) -> Iterator[str]:
-    """A few lines for people; every figure is one that was recorded."""
+def why(
+    job: Job,
+    *,
+    seen: Snapshot,
+    events: Sequence[ev.Event],
+    cost: int | None,
+    swept: Callable[[Node], bool],
+) -> Iterator[str]:
+    """A few lines for people; every figure is one that was recorded.
+
+    `swept` says of which nodes reports should come by themselves and do not.
+    """
     yield f"Job {job.id} ({job.spec.name}): {_standing(job)}"
     if job.choice.startswith(SHARED):
         yield from _on_a_machine_there(job, seen, events)
@@ -64,6 +76,10 @@ def why(job: Job, *, seen: Snapshot, events: Sequence[ev.Event], cost: int | Non
         yield from _bought(job, seen)
     if job.state is JobState.PENDING:
         yield f"  waits: {job.reason}{_told(job.detail)}"
+    nodes = (seen.nodes[share.node] for share in job.shares if share.node in seen.nodes)
+    silent = [node.name for node in nodes if swept(node)]
+    if silent:
+        yield f"  {','.join(silent)}: {SWEPT}"
     for event in events:
         if isinstance(event, SHOWN_EVENTS) and (line := _history(event)):
             yield f"  {line}"

@@ -13,7 +13,7 @@ from broker.model.ids import NodeName
 VARIABLE = "SKYPURZA_TOKEN"
 FORM = re.compile(r"([0-9]{1,10})a([0-9]{1,6})x([0-9a-f]{64})")
 
-OF_NODE = re.compile(r"([0-9A-Za-z._-]{1,64})/([0-9]{1,9})/([0-9a-f]{64})")
+OF_NODE = re.compile(r"([0-9A-Za-z_.+-]{1,64})/([0-9]{1,18})/([0-9a-f]{64})")
 REPORTS = "reports of "
 """Before what is signed for a node: no token of an attempt is one of a node."""
 

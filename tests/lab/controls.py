@@ -133,6 +133,7 @@ def metadata(box: Box, id: str, path: str) -> str | None:
         "api/token": "token",
         "meta-data/instance-id": machine.id,
         "meta-data/instance-type": machine.instance_type,
+        "meta-data/ami-launch-index": str(machine.index),
         "meta-data/placement/region": machine.region,
         "meta-data/placement/availability-zone-id": machine.zone,
         "meta-data/local-ipv4": machine.address,

@@ -166,7 +166,8 @@ class Hosts:
         shutdown = SHUTDOWN.replace("POWER", f"{folder}/power")
         _put(folder / "bin" / "shutdown", shutdown, 0o755)
         _put(folder / "bin" / "poweroff", f'#!/bin/sh\nexec "{folder}/bin/shutdown" now\n', 0o755)
-        commands = [c if isinstance(c, str) else shlex.join(c) for c in asked.get("runcmd") or ()]
+        lines = [*(asked.get("bootcmd") or ()), *(asked.get("runcmd") or ())]
+        commands = [c if isinstance(c, str) else shlex.join(c) for c in lines]
         _put(folder / "boot.sh", "\n".join(["#!/bin/sh", *commands, ""]), 0o700)
         keys = asked.get("ssh_authorized_keys") or ()
         _put(folder / "authorized_keys", "".join(f"{key.strip()}\n" for key in keys), 0o644)

@@ -194,6 +194,7 @@ class Launching(EC2Response):
             boots_at=now + box.delays.of("boot"),
             visible_at=now + box.delays.of("visible"),
             user_data=base64.b64decode(str(instance.user_data or "")),
+            index=instance.ami_launch_index,
             beside=beside(params),
             tags={tag["key"]: tag["value"] for tag in instance.get_tags()},
             ends_itself=instance.instance_initiated_shutdown_behavior == "terminate",

@@ -98,6 +98,8 @@ class Machine:
     boots_at: float
     visible_at: float
     user_data: bytes = b""
+    index: int = 0
+    """Among those of its launch."""
     beside: tuple[int, ...] = ()
     """Micro-dollars an hour of its volumes and addresses."""
     tags: dict[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """From a purchase to machines: what the region gives, the calls, what a refusal teaches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from broker.model.build import USUAL
@@ -22,6 +22,8 @@ from broker.providers.ec2.reserved import Reservations
 from broker.providers.ec2.settings import Ec2Settings
 from broker.providers.ec2.userdata import user_data
 
+Arrives = Callable[[naming.Purchase, str], Sequence[str]]
+"""The command by which the agent comes to what is bought, whose image has that user; or none."""
 WALKS_ON = frozenset({Refusal.CAPACITY, Refusal.INVALID})
 """After these the next zone is asked; the others would say the same again."""
 
@@ -43,6 +45,7 @@ class Buying:
     intents: Intents
     book: Regions
     """Where something was ever bought."""
+    arrives: Arrives
 
     def found_out(self, nodes: Sequence[Identity]) -> list[Machine] | None:
         """What became of a call that was made and not answered: it is made again.
@@ -112,9 +115,9 @@ class Buying:
     def ground(self, bought: naming.Purchase) -> Ground:
         """Raises AwsError, NoAnswerError."""
         offer, settings = bought.offer, self.settings
-        keys, build = self.keys, bought.purpose.build
+        keys, build, image = self.keys, bought.purpose.build, self._image(bought)
         return Ground(
-            image=self._image(bought),
+            image=image,
             network=self.networks.opened(offer.region, build.ports),
             settings=settings,
             site=self.site,
@@ -123,6 +126,7 @@ class Buying:
                 host=keys.host(bought.token),
                 login=keys.login().public,
                 minutes=-(-bought.purpose.seconds // 60),
+                arrives=self.arrives(bought, image.user),
             ),
         )
 

@@ -16,7 +16,7 @@ from broker.model.purpose import Purpose
 from broker.optimize.shelf import shelve
 from broker.providers.ec2 import errors, naming
 from broker.providers.ec2.asking import Asking
-from broker.providers.ec2.buying import Buying
+from broker.providers.ec2.buying import Arrives, Buying
 from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import AwsError, NoAnswerError
 from broker.providers.ec2.guard import Guard
@@ -71,6 +71,8 @@ class Ec2Provider:
 
     def __init__(self, outside: Outside) -> None:
         self._with = outside
+        self.arrives: Arrives = lambda bought, user: ()
+        """How the agent comes to machines; not by itself, if nobody says so."""
         self._intents = Intents(outside.folder / "intents")
         self._book = Regions(outside.folder / "regions")
         self._asking = Asking(outside.api, outside.site, outside.clocks.pause)
@@ -104,6 +106,7 @@ class Ec2Provider:
             holdings=self.holdings,
             intents=self._intents,
             book=self._book,
+            arrives=self._arrival,
         )
         self._together = Together(self._buy_together, outside.clocks.pause)
         self._buying: set[str] = set()
@@ -286,6 +289,9 @@ class Ec2Provider:
         self.holdings.stop()
 
     # --- buying
+
+    def _arrival(self, bought: naming.Purchase, user: str) -> Sequence[str]:
+        return self.arrives(bought, user)
 
     def _now(self) -> int:
         return int(self._with.clocks.now())

@@ -53,7 +53,7 @@ def node(name: str, launch: int = 0) -> Node:
         ("n1", 0, True),
         ("n2", 0, True),
         ("n3", 0, False),
-        ("p-1", 5, True),
+        ("p-1", 1796038852002, True),
         ("s-1", 5, False),
         ("other", 5, False),
     ],

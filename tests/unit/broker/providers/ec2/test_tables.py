@@ -362,6 +362,18 @@ def test_user_data_is_cloud_config_with_keys_and_the_timer(tmp_path: Path) -> No
     assert keys.login().private not in text
 
 
+@pytest.mark.parametrize(("size", "told"), [(1000, True), (MOST_BYTES, False)])
+def test_user_data_brings_the_agent_where_there_is_room(
+    tmp_path: Path, size: int, told: bool
+) -> None:
+    keys, words = site_keys(tmp_path), ["/bin/sh", "-c", "x" * size]
+    login = keys.login().public
+    text = user_data(host=keys.host("t"), login=login, minutes=1, arrives=words)
+    config = json.loads(text.partition("\n")[2])
+    assert config.get("bootcmd") == ([words] if told else None)
+    assert len(text) <= MOST_BYTES
+
+
 def test_user_data_that_ec2_would_not_take_is_refused(tmp_path: Path) -> None:
     keys = site_keys(tmp_path)
     with pytest.raises(ValueError, match=str(MOST_BYTES)):
