@@ -14,6 +14,8 @@ from gateway.web.blocks import Block, Choice, Entry, Form, Picture, notes, table
 DAY, HOUR = 86400, 3600
 SPANS = ("1", "7", "30", "90", "365")
 USUAL_SPAN = "30"
+EVERYBODY = "all"
+WHOSE = (Choice("", "yourself"), Choice(EVERYBODY, "everybody"))
 SHOWN_FILTERS = ("user", "account", "partition")
 
 
@@ -60,14 +62,16 @@ async def budgets(asked: Asked) -> Sequence[Block]:
 
 
 async def storage(asked: Asked) -> Sequence[Block]:
-    """Volumes and buckets of everybody."""
+    """Volumes of everybody, and the user's buckets; those of others on demand."""
+    everybody = asked.given("whose") == EVERYBODY
     told = await asked.get("/v1/volumes", all_users=True)
-    buckets = await asked.get("/v1/storage", all_users=True)
+    buckets = await asked.get("/v1/storage", all_users=everybody)
     volumes = listed(VOLUMES, told["volumes"], told["at"], also=EVERYTHING)
     named = listed(STORAGES, buckets["storages"], buckets["at"], also=EVERYTHING)
     old = oldest(one["old_price"] for one in told["volumes"])
     return [
         *notes([old]),
         table("Volumes", volumes, empty="No volumes.", query=asked.query),
+        Form("Whose buckets", "storage", [Entry("whose", "Of", asked.given("whose"), WHOSE)]),
         table("Buckets that tasks name", named, empty="No buckets."),
     ]

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from broker.model.errors import Unknown
-from gateway.query.listed import EVERYTHING, USERS, listed
+from gateway.query.listed import EVERYTHING, listed
 from gateway.query.managedlist import MANAGED, lines
 from gateway.query.skylists import CLUSTERS, RUNS
 from gateway.web.asked import Asked
-from gateway.web.blocks import Block, Entry, Form, below, facts, notes, state, table
+from gateway.web.blocks import Block, Choice, Entry, Form, below, facts, notes, state, table
+from gateway.web.doors import Json
 from gateway.web.jobs import of_job
+
+EVER = "all"
 
 
 async def clusters(asked: Asked) -> Sequence[Block]:
@@ -36,25 +39,38 @@ async def cluster(asked: Asked) -> Sequence[Block]:
 
 
 async def managed(asked: Asked) -> Sequence[Block]:
-    """All of them, the newest first; tasks of a pipeline or group behind their whole."""
-    told = await asked.get("/v1/managed", all=True)
+    """The newest first; tasks of a pipeline or group behind their whole.
+
+    Those that ended long ago are read from the database, and only when they are asked for.
+    """
+    told = await asked.get("/v1/managed", all=asked.given("which") == EVER or None)
     shown = list(lines(told["jobs"]))
     made = listed(MANAGED, shown, told["at"], also=EVERYTHING)
     links = [below("managed", one["root"]) for one in shown]
-    return [table("Managed jobs", made, empty="No managed jobs.", links=links, query=asked.query)]
+    choices = [Choice("", "of now and lately"), Choice(EVER, "all there ever were")]
+    form = Form("Which jobs", "managed", [Entry("which", "Jobs", asked.given("which"), choices)])
+    jobs = table("Managed jobs", made, empty="No managed jobs.", links=links, query=asked.query)
+    return [form, jobs]
 
 
 async def managed_job(asked: Asked) -> Sequence[Block]:
     """One with its tasks, its attempts and what it wrote. Raises Unknown."""
-    told = await asked.get("/v1/managed", all=True)
-    tasks = [one for one in told["jobs"] if str(one["root"]) == asked.word]
+    told = await asked.get("/v1/managed")
+    if not _of(told, asked.word):
+        told = await asked.get("/v1/managed", all=True)
+    tasks = _of(told, asked.word)
     if not tasks:
         raise Unknown(f"no managed job {asked.word}", hint="`spz jobs queue -a` lists them")
-    tasks.sort(key=lambda one: int(one["id"]))
-    made = listed(MANAGED, tasks, told["at"], also=frozenset({USERS, *EVERYTHING}))
+    made = listed(MANAGED, tasks, told["at"], also=EVERYTHING)
     links = [below("jobs", one["id"]) for one in tasks]
     about = table("Tasks", made, empty="", links=links, query=asked.query)
     return [about, *(await of_job(asked, tasks[0]) if len(tasks) == 1 else [])]
+
+
+def _of(told: Json, root: str) -> list[Json]:
+    """The tasks of that whole, by id."""
+    found = (one for one in told["jobs"] if str(one["root"]) == root)
+    return sorted(found, key=lambda one: int(one["id"]))
 
 
 async def _at(asked: Asked) -> int:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from broker.model.errors import Denied, Refused, SpzError, Unknown
+from gateway.query.listed import Column
+from gateway.query.managedlist import MANAGED
+from gateway.query.skylists import BUDGETS, CLUSTERS, RUNS, STORAGES, VOLUMES
 from gateway.web.app import PAGES
 from gateway.web.blocks import CONTROLS, PAGE_ROWS, TONES, paged, readable, state
 from gateway.web.doors import rows
@@ -324,6 +327,36 @@ def test_a_pipeline_stands_before_its_tasks_and_each_leads_to_its_job() -> None:
     page = browser.page("managed/7")
     assert f'href="/{browser.folder}/jobs/8"' in page.text
     assert browser.page("managed/9").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("managed", "/v1/managed?"),
+        ("managed?which=all", "/v1/managed?all=True"),
+        ("storage", "/v1/storage?all_users=False"),
+        ("storage?whose=all", "/v1/storage?all_users=True"),
+    ],
+)
+def test_all_that_ever_was_is_read_only_when_it_is_asked_for(path: str, asked: str) -> None:
+    browser = Browser()
+    browser.page(path)
+    assert asked in browser.doors.asked
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        *(("clusters", CLUSTERS), ("clusters/7", RUNS), ("managed", MANAGED)),
+        *(("budgets", BUDGETS), ("storage", VOLUMES), ("storage", STORAGES)),
+    ],
+)
+def test_every_column_of_the_commands_is_on_the_page(
+    path: str, columns: tuple[Column, ...]
+) -> None:
+    text = Browser(full("alpha")).page(path).text
+    for column in columns:
+        assert f'<th scope="col">{escape(column.heading)}</th>' in text
 
 
 # --- money and warnings
