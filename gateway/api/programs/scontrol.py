@@ -35,7 +35,6 @@ class Asked:
     by: Owner
     keyword: str
     words: tuple[str, ...]
-    quiet: bool = False
 
     @property
     def admin(self) -> bool:
@@ -74,8 +73,10 @@ def program(show: Program, verbs: Mapping[str, Verb]) -> Program:
             return early("scontrol", first, version=desk.site.version)
         keyword = full_keyword(asked.operands[0], known) if asked.operands else None
         if keyword is None:
-            return await show(desk, call)
-        return await _change(desk, call, verbs[keyword], query=asked, keyword=keyword)
+            answer = await show(desk, call)
+        else:
+            answer = await _change(desk, call, verbs[keyword], query=asked, keyword=keyword)
+        return replace(answer, err="") if "quiet" in asked.given else answer
 
     return run
 
@@ -98,10 +99,8 @@ async def _change(desk: Desk, call: Call, verb: Verb, *, query: Query, keyword: 
         by=await desk.owner(call.peer.uid),
         keyword=keyword,
         words=tuple(query.operands[1:]),
-        quiet="quiet" in query.given,
     )
-    answer = await verb(asked)
-    return replace(answer, err="") if asked.quiet else answer
+    return await verb(asked)
 
 
 def told(asked: Asked, error: SpzError, target: Target) -> str:

@@ -56,6 +56,17 @@ def test_what_changes_nothing_is_shown_elsewhere(office: Counter) -> None:
     assert office.scontrol("--version").out == "slurm 25.11.7\n"
 
 
+def test_quiet_tells_what_is_there_and_no_more(office: Counter) -> None:
+    async def unknown(_desk: Desk, _call: Call) -> Answer:
+        return Answer(out="some", err="unknown\n", code=1)
+
+    for words in (("show", "job", "1"), ("hold", "1")):
+        run = program(unknown, VERBS)
+        loud, quiet = (office.run(run, *more, *words, name="scontrol") for more in ((), ("-Q",)))
+        assert loud.err
+        assert (quiet.out, quiet.err, quiet.code) == (loud.out, "", 1)
+
+
 def test_a_hold_is_the_users_and_release_takes_it_away(office: Counter) -> None:
     free = office.submit(begin=START + 3600, hold=False)
     for keyword in ("hold", "uhold", "hol"):
