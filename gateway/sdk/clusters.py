@@ -91,6 +91,13 @@ def came_up(
         service.persist(f"/v1/clusters/{one['name']}/start")
 
 
+def must_copy_no_disk(of: str | None) -> None:
+    """Raises Refused for a cluster whose disk a new one is to begin with: its data would lack."""
+    if of is not None:
+        out = "keep data in a volume or in S3: volumes, file_mounts"
+        raise Refused(f"clone_disk_from {of}: disks are not copied", hint=out)
+
+
 def set_idle(
     service: Client, name: str, minutes: int, *, down: bool, waits: str | None = None
 ) -> None:

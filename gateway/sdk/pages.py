@@ -11,6 +11,7 @@ from gateway.sdk.client import Client
 Say = Callable[[str], None]
 PAGE_OF = {
     **{"": "", "overview": "", "clusters": "clusters", "jobs": "managed", "queue": "jobs"},
+    **{"history": "history"},
     **{"nodes": "nodes", "costs": "costs", "budgets": "budgets", "volumes": "storage"},
     **{"infra": "infra", "requests": "requests"},
 }

@@ -90,8 +90,7 @@ def launch(
 
     `get` waits until the cluster is up. Raises BadSpec and Told for what cannot be.
     """
-    if clone_disk_from is not None:
-        raise Refused("clone_disk_from: disks are not copied", hint="keep data in S3: file_mounts")
+    clusters.must_copy_no_disk(clone_disk_from)
     ignored(backend=backend, optimize_target=optimize_target, resize=resize)
     lets_go = down or idle_minutes_to_autostop is not None
     idle = {"idle_minutes": idle_minutes_to_autostop or 0, "down": down}

@@ -53,6 +53,7 @@ def _loaded(*argv: str, home: Path) -> set[str]:
         (("status",), "no service answers on"),
         (("launch", "x.yaml"), "x.yaml: No such file or directory"),
         (("launch", "--env", "NOT_SET", "x"), "--env NOT_SET: not set in this shell"),
+        (("launch", "--clone-disk-from", "dev", "x"), "disks are not copied"),
         (("api", "stop"), "no service runs on"),
         (("api", "logs"), "No such file or directory"),
         (("db", "check"), "no such file"),

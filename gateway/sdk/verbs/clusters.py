@@ -18,7 +18,8 @@ USUAL_MINUTES = 5
 
 
 def launch(given: Values, counter: Counter) -> int:
-    """Exits as the run does; 103 if it was cancelled."""
+    """Exits as the run does; 103 if it was cancelled. Raises Refused, Told."""
+    clusters.must_copy_no_disk(given["clone_disk_from"])
     detached = given["detach_run"] or given["async"]
     body = body_of(given, given["words"])
     body |= {"cluster": given["cluster"], "setup": not given["no_setup"]}

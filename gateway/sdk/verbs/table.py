@@ -33,7 +33,7 @@ LAUNCHED = (
     Opt("--fast", FLAG, "Leave setup out on a cluster that is up."),
     Opt("-s --detach-setup", FLAG, "Nothing waits for setup alone."),
     Opt("--resize", FLAG, "Of a cluster that is there.", "", "it keeps its machines"),
-    Opt("--clone --clone-disk-from", TEXT, "A cluster.", "NAME", "disks are not copied"),
+    Opt("--clone --clone-disk-from", TEXT, "A cluster with the data: refused.", "NAME"),
     Opt("--docker", FLAG, "Older.", "", "image_id: docker:IMAGE names a container"),
     WORKSPACE,
     ASYNC,
