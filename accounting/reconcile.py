@@ -1,4 +1,5 @@
-"""The provider's bill against the ledger: by machine and hour, and what sets the ledger right."""
+"""The provider's bill against the ledger: by machine (or what is beside it) and hour, and what
+sets the ledger right."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ Bill = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the provider bills for an hour of a machine, and what was posted."""
+    """What the provider bills for an hour of a machine or of a part of it, and what was posted."""
 
     machine: str
     hour: int
@@ -33,13 +34,12 @@ def span(bill: Bill) -> tuple[int, int]:
 
 
 def _posted(entries: Iterable[Entry], bill: Bill) -> dict[tuple[str, int], dict[Entry, int]]:
-    """Entries with money by machine and hour of the bill's time; volumes and addresses are left
-    out, which have ids of their own on the bill that are not known."""
+    """Entries with money by machine and hour of the bill's time."""
     first, last = span(bill)
     found: dict[tuple[str, int], dict[Entry, int]] = {}
     for entry in entries:
         wanted = entry.cost or entry.why is Why.RECONCILED
-        if entry.machine and "/" not in entry.machine and wanted:
+        if entry.machine and wanted:
             within = ((h, cost) for h, cost in _by_hour(entry) if first <= h < last)
             for hour, cost in within:
                 found.setdefault((entry.machine, hour), {})[entry] = cost
@@ -57,6 +57,18 @@ def _by_hour(entry: Entry) -> Iterator[tuple[int, int]]:
         upto = entry.cost * (min(hour + HOUR, entry.at) - entry.since) // seconds
         yield hour, upto - done
         done, hour = upto, hour + HOUR
+
+
+def comparable(names: Iterable[str], bill: Bill) -> set[str]:
+    """Of the names of which a bill might tell those of whose kind it does: some bills have
+    machines alone, and no volumes or addresses.
+    """
+    told = {_kind(name) for name, _ in bill} | {""}
+    return {name for name in names if _kind(name) in told}
+
+
+def _kind(name: str) -> str:
+    return name.partition("/")[2]
 
 
 def differences(entries: Iterable[Entry], bill: Bill) -> list[Difference]:

@@ -188,8 +188,9 @@ class History(Sums, Protocol):
         """What ever became of reservations, in order."""
         ...
 
-    def machines(self) -> Mapping[str, str]:
-        """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
+    def billed(self) -> Mapping[str, str]:
+        """Our names of machines, volumes and addresses (`ec2-17.3/volume`) by the provider's ids;
+        those of the past too."""
         ...
 
     def used(

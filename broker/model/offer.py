@@ -117,6 +117,8 @@ class Machine:
     """How machines beside it reach it; empty where that is the same or not known."""
     price_of: str = ""
     """Day of the price that it was bought at, ISO 8601."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """The provider's ids of what is billed beside it, by part: `volume`, `address`."""
     prices: tuple[Price, ...] = ()
     """What its pool cost since it was launched, as the provider told: of spot machines alone."""
 

@@ -59,7 +59,7 @@ def exports() -> APIRouter:
         desk, filters = desk_of(request), asked.filters
         if filters:
             await desk.read(must_be_known, desk, filters)
-        ids = {name: own for own, name in (await desk.read(desk.history.machines)).items()}
+        ids = {name: own for own, name in (await desk.read(desk.history.billed)).items()}
         every = desk.history.entries(since=asked.since, until=asked.until)
         entries = (entry for entry in every if spending.wanted(entry, filters))
         lines = focus.rows(entries, desk.site.cluster, ids=ids)

@@ -114,7 +114,7 @@ Bill = dict[tuple[str, int], int]
 
 def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> Bill:
     """By machine and hour. Raises BadOption, Refused. Blocks."""
-    machines = desk.history.machines()
+    machines = desk.history.billed()
     if asked.bill is not None:
         try:
             return read_bill(asked.bill.splitlines(), machines)
@@ -129,12 +129,14 @@ def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> Bill
 
 
 def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
-    """The ledger's entries of the bill's time, those that reach into it too. Blocks."""
+    """The ledger's entries of the bill's time, of what it can tell of; those that reach into it
+    too. Blocks."""
     first, last = reconcile.span(bill)
     if first == last:
         return []
+    names = reconcile.comparable(desk.history.billed().values(), bill)
     every = desk.history.entries(since=first, until=desk.now() + 1)
-    return [entry for entry in every if entry.since < last]
+    return [entry for entry in every if entry.since < last and entry.machine in names]
 
 
 def _zone(name: str) -> Zone:

@@ -16,7 +16,7 @@ from broker.model.ids import Digest
 from broker.model.job import Job, Run
 from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
-from broker.model.volume import VolumeEvent
+from broker.model.volume import VolumeEvent, VolumeSet
 from broker.ports import HistoryQuery
 from gateway.store import records
 from gateway.store import statements as do
@@ -109,6 +109,13 @@ class SqlHistory(Sums):
     def volume_facts(self) -> Sequence[VolumeEvent]:
         """What ever became of volumes, in order."""
         return [fact for fact in self._facts(VOLUME_FACTS) if isinstance(fact, VolumeEvent)]
+
+    def billed(self) -> dict[str, str]:
+        """Our names of all that a provider bills, as the ledger has them, by the provider's ids."""
+        facts = (fact for fact in self.volume_facts() if isinstance(fact, VolumeSet))
+        volumes = {one.record.id: one.record.meter for one in facts}
+        own = {id: meter.machine for id, meter in volumes.items() if id and meter is not None}
+        return self.machines() | own
 
     def blob(self, digest: Digest) -> bytes:
         """Raises Unknown."""

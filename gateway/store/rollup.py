@@ -69,9 +69,13 @@ class Sums:
         return self.read(LAST, {})[0][0] or 0
 
     def machines(self: Reader) -> dict[str, str]:
-        """Our names of machines (`ec2-17.3`) by the provider's ids; those of the past too."""
-        nodes = (records.node(doc) for (doc,) in self.read(NODES, {}))
-        return {n.machine.id: n.label for n in nodes if n.machine}
+        """Our names of machines (`ec2-17.3`) and what is beside them (`ec2-17.3/volume`) by the
+        provider's ids; those of the past too.
+        """
+        nodes = [records.node(doc) for (doc,) in self.read(NODES, {})]
+        found = {n.machine.id: n.label for n in nodes if n.machine}
+        parts = ((n.label, part) for n in nodes if n.machine for part in n.machine.parts)
+        return found | {own: f"{label}/{name}" for label, (name, own) in parts}
 
     def position(self: Reader, consumer: str) -> int:
         """The number of the last entry that it has had; 0 where it had none."""

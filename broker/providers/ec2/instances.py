@@ -1,13 +1,15 @@
 """From what EC2 tells of an instance to a machine of ours; pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market, pool_of
+from broker.model.rates import ADDRESS
+from broker.optimize.costs import VOLUME
 from broker.providers.ec2 import naming
 from broker.providers.ec2.errors import AwsError, unstarted
 
@@ -101,9 +103,21 @@ def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> 
         address=address_of(raw, public=public),
         inside=str(raw.get("PrivateIpAddress") or ""),
         price_of=tags.get(naming.PRICE_OF, ""),
+        parts=tuple(_parts(raw)),
     )
     late = unstarted(reason, pool_of(found, EC2))
     return found if late is None else replace(found, running_at=None, unstarted=late)
+
+
+def _parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Its root volume, and the interface by whose id a bill has its public address."""
+    for disk in raw.get("BlockDeviceMappings") or ():
+        volume = (disk.get("Ebs") or {}).get("VolumeId")
+        if volume and disk.get("DeviceName") == raw.get("RootDeviceName"):
+            yield VOLUME, str(volume)
+    cards = raw.get("NetworkInterfaces") or ()
+    if raw.get("PublicIpAddress") and cards:
+        yield ADDRESS, str(cards[0]["NetworkInterfaceId"])
 
 
 def zone_of(raw: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accounting.ids import AccountName, JobId, MicroUsd, UserName
 from accounting.ledger import Entry, Kind, Why
-from accounting.reconcile import Difference, corrections, differences
+from accounting.reconcile import Difference, comparable, corrections, differences
 
 HOUR = 3600
 
@@ -69,10 +69,9 @@ def test_a_bill_that_is_posted_twice_at_once_is_posted_once() -> None:
     assert [one.key for one in both[0]] == [one.key for one in both[1]]
 
 
-def test_an_entry_of_several_hours_counts_in_each_and_parts_of_a_machine_are_left_out() -> None:
+def test_an_entry_of_several_hours_counts_in_each() -> None:
     long = replace(entry(1, 300, HOUR - 60), at=HOUR + 120)
-    volume = entry(2, 70, 5, machine="ec2-1.1/volume")
-    assert differences([long, volume], {("ec2-1.1", 0): 100, ("ec2-1.1", HOUR): 200}) == []
+    assert differences([long], {("ec2-1.1", 0): 100, ("ec2-1.1", HOUR): 200}) == []
 
 
 @pytest.mark.parametrize(("hour", "billed"), [(0, 100), (HOUR, 200)])
@@ -82,3 +81,49 @@ def test_of_an_entry_that_reaches_beyond_the_bill_its_part_of_the_bills_time_cou
     long = replace(entry(1, 300, HOUR - 60), at=HOUR + 120)
     assert differences([long], {("ec2-1.1", hour): billed}) == []
     assert [one.cost for one in corrections([long], {("ec2-1.1", hour): billed}, now=9)] == [0]
+
+
+PARTS = ("ec2-1.1", "ec2-1.1/volume", "ec2-1.1/address", "volume-data.7/volume")
+
+
+@given(
+    posted=st.dictionaries(
+        st.tuples(st.sampled_from(PARTS), st.integers(0, 3)), st.integers(1, 900)
+    ),
+    billed=st.dictionaries(
+        st.tuples(st.sampled_from(PARTS), st.integers(0, 3)), st.integers(0, 900)
+    ),
+)
+def test_machines_volumes_and_addresses_are_each_set_right_hour_by_hour(
+    posted: dict[tuple[str, int], int], billed: dict[tuple[str, int], int]
+) -> None:
+    book = [
+        replace(entry(n, cost, hour * HOUR, machine=name), key=f"k{n}")
+        for n, ((name, hour), cost) in enumerate(posted.items(), 1)
+    ]
+    bill = {(name, hour * HOUR): cost for (name, hour), cost in billed.items()}
+    told = [(one.machine, one.hour // HOUR, one.missing) for one in differences(book, bill)]
+    first, last = (min(h for _, h in billed), max(h for _, h in billed)) if billed else (0, -1)
+    within = {key: cost for key, cost in posted.items() if first <= key[1] <= last}
+    missing = {key: billed.get(key, 0) - within.get(key, 0) for key in {*billed, *within}}
+    assert told == sorted((*key, amount) for key, amount in missing.items() if amount)
+    made = corrections(book, bill, now=9999)
+    assert all(one.machine in {name for name, _ in billed} for one in made)
+    left = differences([*book, *made], bill)
+    assert all((one.machine, one.hour) not in bill for one in left)
+    assert corrections([*book, *made], bill, now=10_000) == []
+
+
+@pytest.mark.parametrize(
+    ("bill", "names"),
+    [
+        ({("ec2-1.1", 0): 1}, {"ec2-1.1"}),
+        ({}, {"ec2-1.1"}),
+        ({("ec2-1.1/volume", 0): 1}, {"ec2-1.1", "ec2-1.1/volume", "volume-data.7/volume"}),
+        ({("ec2-9.1/address", 0): 1}, {"ec2-1.1", "ec2-1.1/address"}),
+    ],
+)
+def test_a_bill_without_a_kind_of_thing_says_nothing_of_it(
+    bill: dict[tuple[str, int], int], names: set[str]
+) -> None:
+    assert comparable(PARTS, bill) == names
