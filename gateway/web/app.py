@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from broker.model.errors import SpzError, Unknown
-from gateway.web import jobs, money, site, work
+from gateway.web import jobs, money, past, site, work
 from gateway.web.asked import Asked
 from gateway.web.blocks import Block, plain
 from gateway.web.doors import Doors
@@ -63,6 +63,7 @@ PAGES = (
     Page("clusters", "Clusters", work.clusters),
     Page("managed", "Managed jobs", work.managed),
     Page("jobs", "Jobs", jobs.jobs),
+    Page("history", "History", past.history),
     Page("nodes", "Nodes", site.nodes),
     Page("costs", "Costs", money.costs),
     Page("budgets", "Budgets", money.budgets),

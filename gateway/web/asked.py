@@ -31,6 +31,12 @@ class Asked:
         said = await self.doors.run(program, *argv, "-O", names(columns, self.mark).rstrip(","))
         return list(rows(said.out, len(columns), self.mark)), said
 
+    async def accounted(self, columns: tuple[str, ...], *argv: str) -> tuple[list[list[str]], Said]:
+        """The same of sacct."""
+        words = ("--parsable", f"--delimiter={self.mark}", f"--format={','.join(columns)}")
+        said = await self.doors.run("sacct", *argv, *words)
+        return list(rows(said.out, len(columns), self.mark)), said
+
 
 def complaints(said: Said) -> Sequence[Notes]:
     """What a command said on its standard error."""

@@ -28,7 +28,7 @@ from gateway.web.blocks import (
     table,
     text,
 )
-from gateway.web.doors import Json, rows
+from gateway.web.doors import Json
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES
 
 COLUMNS = (
@@ -42,7 +42,10 @@ SORTED = {
 }
 """Letters of squeue's --sort."""
 FILTERS = ("user", "states", "partition", "account", "name", "jobs")
-STEPS = "JobID,JobName,State,ExitCode,Start,End,Elapsed,MaxRSS,AllocTRES,NodeList"
+STEPS = (
+    *("JobID", "JobName", "State", "ExitCode", "Start", "End", "Elapsed", "MaxRSS", "AllocTRES"),
+    "NodeList",
+)
 STATE = COLUMNS.index("State")
 ID = re.compile(r"\AJobId=(\d+) ")
 WHICH = ("run", "attempt", "rank")
@@ -163,9 +166,7 @@ async def _why(asked: Asked, one: Json) -> Sequence[Block]:
 
 async def _steps(asked: Asked, one: Json) -> Sequence[Block]:
     """As sacct has them."""
-    argv = ("-j", str(one["id"]), "-p", f"--delimiter={asked.mark}", f"--format={STEPS}")
-    said = await asked.doors.run("sacct", *argv)
-    found = list(rows(said.out, STEPS.count(",") + 1, asked.mark))
+    found, _ = await asked.accounted(STEPS, "-j", str(one["id"]))
     made = Listed(found[0] if found else [], [[*row] for row in found[1:]])
     heads = [text.upper() for text in made.head]
     return [table("Steps", made._replace(head=heads), empty="It has not run yet.")]

@@ -14,6 +14,7 @@ from gateway.web.app import PAGES
 from gateway.web.blocks import CONTROLS, PAGE_ROWS, TONES, paged, readable, state
 from gateway.web.doors import rows
 from gateway.web.jobs import COLUMNS
+from gateway.web.past import COLUMNS as COLUMNS_PAST
 from tests.unit.gateway.web.site import CEILING, HEALTH, HOSTILE, MARK, NOW, Browser, Doors, Said
 
 SHOWN = escape(CONTROLS.sub("", HOSTILE))
@@ -132,6 +133,9 @@ def full(name: str) -> Doors:
             "sinfo -R": Said(f"REASON USER\n{name} root\n"),
             "scontrol show": Said(f"JobId=7 JobName={name}\n"),
             "scontrol write": Said(f"#!/bin/sh\n# {name}\n"),
+            "sacct --alloc": Said(
+                "".join(f"{cell}{MARK}" for cell in (*COLUMNS_PAST, name, *"bcdefghijkl7"))
+            ),
             "sacct": Said(
                 "".join(cell + MARK for cell in ("JobID", *"bcdefghij", name, *"bcdefghij"))
             ),
@@ -145,7 +149,12 @@ PATHS = (
 )
 EMPTY = {
     **{"": "No jobs.", "clusters": "No clusters.", "managed": "No managed jobs."},
-    **{"jobs": "No jobs.", "nodes": "No nodes.", "costs": "Nothing was spent."},
+    **{
+        "history": "No jobs.",
+        "jobs": "No jobs.",
+        "nodes": "No nodes.",
+        "costs": "Nothing was spent.",
+    },
     **{"budgets": "No budgets.", "storage": "No volumes.", "infra": "None."},
 }
 
@@ -252,6 +261,21 @@ def test_cells_are_parted_by_the_mark_alone() -> None:
     assert list(rows(text, 2, MARK)) == [["a\nb", "c|d"], ["e", "f"]]
     assert list(rows("", 3, MARK)) == []
     assert len(COLUMNS) == len(squeue())
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ({}, "sacct --allocations --starttime=now-1days --allusers --parsable"),
+        ({"days": "7", "user": "ann"}, "sacct --allocations --starttime=now-7days --user=ann -"),
+        ({"days": "x", "state": "F"}, "--starttime=now-1days --state=F --allusers"),
+    ],
+)
+def test_the_history_is_saccts(query: dict[str, str], asked: str) -> None:
+    browser = Browser(full("alpha"))
+    page = browser.page("history", **query)
+    assert any(asked in one for one in browser.doors.asked)
+    assert f'href="/{browser.folder}/jobs/7">alpha</a>' in page.text
 
 
 # --- one job
