@@ -60,6 +60,15 @@ def _has_display(environ: Mapping[str, str]) -> bool:
     return shown and not environ.get("SSH_CONNECTION")
 
 
+def _opened(url: str, environ: Mapping[str, str], browser: Callable[[str], bool]) -> bool:
+    """Whether a browser was led on; not where nothing can be written in the user's home."""
+    try:
+        path = _file(url, environ)
+    except OSError:
+        return False
+    return browser(path.absolute().as_uri())
+
+
 def _file(url: str, environ: Mapping[str, str]) -> Path:
     """Leads the browser on: command lines are seen by every user of the host, this file is not."""
     folder = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "skypurza"

@@ -94,6 +94,12 @@ def test_a_link_that_somebody_put_in_its_place_is_not_followed(tmp_path: Path) -
     assert (tmp_path / "target").read_text() == "mine"
 
 
+def test_a_home_that_cannot_be_written_to_leaves_the_address() -> None:
+    seen = Seen()
+    assert seen.enter("", {"DISPLAY": ":0", "XDG_CACHE_HOME": "/dev/null/cache"}) == URL
+    assert (seen.opened, "ssh -L" in seen.said[-1]) == ([], True)
+
+
 def test_no_browser_opens_none(tmp_path: Path) -> None:
     seen = Seen()
     seen.enter("", {"DISPLAY": ":0", "XDG_CACHE_HOME": str(tmp_path)}, browser=False)
