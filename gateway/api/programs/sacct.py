@@ -35,7 +35,7 @@ from gateway.query.context import Context
 from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptRows
 from gateway.query.keptjson import KeptBlocks
-from gateway.query.moments import show_moment
+from gateway.query.moments import headline, show_moment
 from gateway.query.past import script_digest
 from gateway.query.restpast import PAST_KIND
 from gateway.query.rows import (
@@ -137,7 +137,17 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     if options.has("duplicates"):
         jobs = await desk.read(_with_runs, desk, _each(options, jobs))
     listing = _Listing(fields, _style(options), options, ctx)
-    return Answer(out=await desk.read(listing.text, jobs, _by_job(wanted.jobs or ()), program.kept))
+    out = await desk.read(listing.text, jobs, _by_job(wanted.jobs or ()), program.kept)
+    return Answer(out=out, err=_said(wanted, ctx) if options.has("verbose") else "")
+
+
+def _said(wanted: AllOf, ctx: Context) -> str:
+    """What -v tells: what is looked for, and when (22.05)."""
+    start, end = wanted.window.start, wanted.window.end
+    states = ",".join(sorted(wanted.states or ())) or "Eligible"
+    since = "Epoch 0" if start is None else headline(replace(ctx, now=start))
+    until = headline(replace(ctx, now=(ctx.now if end is None else end) + 1))
+    return f"sacct: Jobs {states} in the time window from {since} to {until}\n"
 
 
 def _early(options: Options) -> Answer | None:

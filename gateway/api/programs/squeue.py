@@ -25,6 +25,7 @@ from gateway.api.programs.reading import (
     states_in,
 )
 from gateway.api.programs.squeue_look import check_formats, look, own_format
+from gateway.api.programs.squeue_verbose import told
 from gateway.api.wire import Answer, Call
 from gateway.query import views
 from gateway.query.context import Context
@@ -136,14 +137,17 @@ class Squeue:
             costs = await desk.costs(list(snap.jobs))
             ctx = replace(ctx, costs=costs)
         if options.has("start"):
-            told = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)
-            ctx = replace(ctx, forecasts=told)
+            starts = await desk.read(forecast, snap.site, snap.jobs, snap.nodes, now=ctx.now)
+            ctx = replace(ctx, forecasts=starts)
         if by is not None:
             by = replace(by, kept=self.blocks)
             return await _structured(desk, snap, ctx=ctx, wanted=wanted, by=by), False
         if options.has("steps"):
-            return _steps(options, snap, ctx, users=wanted.users, texts=(top, errors))
-        return self._jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+            listed = _steps(options, snap, ctx, users=wanted.users, texts=(top, errors))
+        else:
+            listed = self._jobs(options, snap, ctx, wanted=wanted, texts=(top, errors))
+        said = told(options, call, snap, ctx=ctx)
+        return (replace(listed[0], out=f"{said}{listed[0].out!s}"), True) if said else listed
 
     def _jobs(
         self,
@@ -157,7 +161,7 @@ class Squeue:
         shape = look(options)
         top, errors = texts
         errors += "".join(BAD_COLUMN.format(name) for name in shape.layout.unknown)
-        if shape.dated and not options.has("noheader"):
+        if shape.dated and not options.has("verbose"):
             top += headline(ctx) + "\n"
         head = _head(options, top, shape.layout)
         try:
@@ -367,7 +371,7 @@ def _steps(
     letters, names = own_format(options)
     layout = step_names(names) if names else step_letters(letters or STEP_DEFAULT)
     errors += "".join(BAD_STEP_COLUMN.format(name) for name in layout.unknown)
-    if options.has("long"):
+    if options.has("long") and not options.has("verbose"):
         top += headline(ctx) + "\n"
     nodes = _nodes(options, snap.site)
     pairs = [

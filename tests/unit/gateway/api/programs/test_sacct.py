@@ -126,6 +126,24 @@ def test_of_steps_that_are_named_the_job_alone_is_listed_where_no_steps_are(step
     assert ids("-j", f"700001.{step}") == "01"
 
 
+SAID = [
+    (("-X",), "Eligible", "Mon Nov 30 00:00:00 2026"),
+    (("-j", "700001"), "Eligible", "Epoch 0"),
+    (("-s", "R,PD"), "PENDING,RUNNING", "Mon Nov 30 12:00:00 2026"),
+]
+
+
+@pytest.mark.parametrize(("words", "states", "since"), SAID)
+def test_what_is_looked_for_is_said_where_more_is_to_be_said(
+    words: tuple[str, ...], states: str, since: str
+) -> None:
+    until = "Mon Nov 30 12:00:01 2026"
+    assert text(sacct("-v", *words).err) == (
+        f"sacct: Jobs {states} in the time window from {since} to {until}\n"
+    )
+    assert not sacct(*words).err
+
+
 def test_steps_follow_their_job_and_can_be_named_alone() -> None:
     words = ("-n", "-P", "-o", "jobid")
     assert text(sacct(*words, "-j", "700001").out) == ("700001\n700001.batch\n700001.0\n700001.1\n")

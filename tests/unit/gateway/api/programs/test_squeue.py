@@ -10,6 +10,7 @@ from broker.schedule.priority import TOP
 from gateway.api.desk import Desk
 from gateway.api.programs.squeue import Squeue
 from gateway.api.wire import Answer, raw
+from gateway.query import views
 from tests.unit.gateway.api import office
 from tests.unit.gateway.query.desk import Clock, ask, desk_of, snapshot, text
 from tests.unit.gateway.query.records import CLOUD, NOON, SITE, pending, running
@@ -215,6 +216,29 @@ def test_all_letters_of_steps_at_once() -> None:
         "TRES_PER_JOB|STEPID|NAME|TIME_LIMIT|USER|TASKS|TIME|NODELIST|PARTITION|START_TIME|UID|"
     )
     assert row.split("|")[1:3] == ["700003.0", "sleep"]
+
+
+VERBOSE = [
+    ((), {"all": "false", "users": "(null)", "sort": "(null)", "verbose": "1", "nodes": ""}),
+    (("-vv", "--me"), {"users": "2001", "verbose": "3"}),
+    (("--start",), {"sort": "S", "states": "PD", "start_flag": "1", "format": views.SQUEUE_START}),
+    (("-p", "ec2", "-o", "%i"), {"all": "true", "partitions": "ec2", "format": "%i"}),
+    (("-O", "jobid", "-j", "700001"), {"format": "(null)", "jobs": "700001", "job_flag": "1"}),
+    (("-s", "-r", "-P"), {"step_flag": "1", "array": "true", "priority": "true"}),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), VERBOSE)
+def test_how_options_were_read_is_said_where_more_is_to_be_said(
+    words: tuple[str, ...], told: dict[str, str]
+) -> None:
+    lines = text(squeue("-v", *words).out).splitlines()
+    end = lines.index("-" * 29, 1)
+    said = {line[:12].rstrip(" ="): line[12:].strip(" =") for line in lines[1:end]}
+    assert len(said) == 22
+    assert said | told == said
+    assert lines[end + 3] == "Mon Nov 30 12:00:00 2026"
+    assert lines[end + 4].startswith("last_update_time=")
 
 
 def test_steps_have_rows_of_their_own() -> None:
