@@ -46,7 +46,7 @@ def enter(
     asked = {"page": PAGE_OF[page], "zone": environ.get("TZ", "")}
     told = service.post("/v1/dashboard", asked)
     url, port = str(told["url"]), told["port"]
-    if browser is not None and _has_display(environ) and browser(_file(url, environ).as_uri()):
+    if browser is not None and _has_display(environ) and _opened(url, environ, browser):
         say("opened in your browser; the address is good once, for a minute")
         return url
     say("open this address in a browser of this host; it is good once, for a minute")
