@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.model.spec import Container
 from gateway.translate.skypilot import Task
+from gateway.translate.skypilot_supply import served
 
 PREFIX: Final = "docker:"
 KEY: Final = "docker"
@@ -37,8 +38,11 @@ def container_of(task: Task, folder: str | None) -> Container | None:
 
 
 def image_of(task: Task) -> str | None:
-    """The image of the first alternative that names one; None for machines as they are."""
-    for candidate in task.resources.candidates:
+    """The image of the first alternative that names one; None for machines as they are.
+
+    Those on other clouds do not count, unless there are no others.
+    """
+    for candidate in served(task) or task.resources.candidates:
         images = candidate.image_id
         named = images if isinstance(images, dict) else {"": images}
         for key, name in named.items():

@@ -11,13 +11,13 @@ from pydantic_core import PydanticUndefined
 from broker.model.errors import BadSpec
 from gateway.config.problems import shown
 from gateway.translate.buckets import RULE, S3, can_be, can_be_made
-from gateway.translate.skypilot import Candidate, Section, Storage, Task
+from gateway.translate.skypilot import Section, Storage, Task
 from gateway.translate.skypilot_container import image_of
 from gateway.translate.skypilot_files import sources_of, unheard, volume_of
 from gateway.translate.skypilot_forms import NOTED, REFUSED
 from gateway.translate.skypilot_schema import SECTIONS
 from gateway.translate.skypilot_slurm import unread
-from gateway.translate.skypilot_supply import EC2
+from gateway.translate.skypilot_supply import served
 
 OTHER_STORES = ("gs://", "r2://", "cos://", "oci://", "nebius://", "cw://", "hf://", "vastdata://")
 
@@ -123,11 +123,6 @@ def _groups(task: Task) -> Iterator[tuple[str, Section]]:
     yield "config.docker", task.docker
 
 
-def served(task: Task) -> list[Candidate]:
-    """The alternatives that are not on another cloud."""
-    return [one for one in task.resources.candidates if one.place.cloud in EC2]
-
-
 def _set(group: Section) -> list[str]:
     """Keys with a value, in the schema's order."""
     fields = type(group).model_fields
@@ -160,8 +155,12 @@ def _of_volumes(task: Task) -> Iterator[Refusal]:
 
 
 def _of_files(task: Task) -> Iterator[Refusal]:
+    """Of what can be read already: the value of a variable may still be asked for."""
+    unknown = [form for _, name in missing(task) for form in (f"${{{name}}}", f"${name}")]
     for target, source in (task.file_mounts or {}).items():
-        yield from _of_mount(f"file_mounts.{target}", source)
+        texts = [*sources_of(source), (source.name or "") if isinstance(source, Storage) else ""]
+        if not any(form in text for form in unknown for text in texts):
+            yield from _of_mount(f"file_mounts.{target}", source)
 
 
 def _of_mount(path: str, source: str | Storage) -> Iterator[Refusal]:

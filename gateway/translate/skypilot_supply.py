@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from broker.optimize.gpus import NOT_CUDA, gpu_key, matching
-from gateway.translate.skypilot import Candidate
+from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_values import Gpu
 
 EC2 = frozenset({None, "aws"})
@@ -14,6 +14,11 @@ CLOSE = 0.85
 """How alike a name must be to be what was meant: regions and types are all a little alike."""
 TPU = "tpu-"
 """How the names of TPUs begin."""
+
+
+def served(task: Task) -> list[Candidate]:
+    """The alternatives that are not on another cloud."""
+    return [one for one in task.resources.candidates if one.place.cloud in EC2]
 
 
 class Device(NamedTuple):

@@ -28,7 +28,7 @@ from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_build import build_of, without_effect
 from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
-from gateway.translate.skypilot_notes import must_be_possible, notes, served
+from gateway.translate.skypilot_notes import must_be_possible, notes
 from gateway.translate.skypilot_run import (
     BASH,
     LOCAL,
@@ -38,6 +38,7 @@ from gateway.translate.skypilot_run import (
     run_of,
 )
 from gateway.translate.skypilot_slurm import options, slurm_fields
+from gateway.translate.skypilot_supply import served
 from gateway.translate.skypilot_values import CLUSTER_NAME, Cpus, Gpu, Place
 from gateway.translate.skypilot_values import Memory as AskedMemory
 from gateway.translate.staging import Staging, read_staging

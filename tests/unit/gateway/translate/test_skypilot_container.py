@@ -20,6 +20,8 @@ from .tasks import ORIGIN
         ("{image_id: {us-east-1: ami-1, docker: 'debian:12'}}", "debian:12"),
         ("{image_id: {us-east-1: ami-1, docker: 'docker:debian'}}", "debian"),
         ("{any_of: [{image_id: 'docker:x'}]}", "x"),
+        ("{any_of: [{infra: k8s, image_id: 'docker:x'}, {infra: aws}]}", None),
+        ("{any_of: [{infra: k8s, image_id: 'docker:x'}, {image_id: 'docker:y'}]}", "y"),
         ("{}", None),
     ],
 )

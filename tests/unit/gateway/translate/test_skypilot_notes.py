@@ -83,6 +83,14 @@ def test_a_variable_without_a_value_has_to_be_given() -> None:
     assert task('envs: {TOKEN: ""}\nrun: x').spec.steps
 
 
+@pytest.mark.parametrize(
+    "mount", ["{name: $BOX}", "'s3://${BOX}/in'", "{source: 's3://${BOX}'}", "gs://$BOX"]
+)
+def test_what_a_variable_names_is_judged_once_it_has_a_value(mount: str) -> None:
+    text = f"envs: {{BOX: null}}\nfile_mounts: {{/data: {mount}}}\nrun: x"
+    assert refusal(text).hint.startswith("--env BOX=VALUE")
+
+
 @pytest.mark.parametrize("text", ["secrets: {T: null}", "secrets: ['secrets:T']"])
 def test_a_secret_without_a_value_has_to_be_given(text: str) -> None:
     assert refusal(text).hint.startswith("--secret T=VALUE")
