@@ -181,6 +181,12 @@ class AccountingSettings(Settings):
     purge_event_after: Age | None = Field(
         None, description="PurgeEventAfter: the same of what happened to machines."
     )
+    purge_usage_after: Age | None = Field(
+        None, description="PurgeUsageAfter: sums of use by hour and day; those of money stay."
+    )
+    purge_resv_after: Age | None = Field(
+        None, description="PurgeResvAfter: what became of reservations that are over."
+    )
     purge_ledger_after: Age | None = Field(
         None, description="The same of the ledger's entries; sums for reports stay."
     )

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Select, Table, bindparam, select
 
 from broker.model.ids import digest_of
+from broker.model.reservation import ReservationGone, ReservationSet
 from gateway.store import records, rows
 from gateway.store import statements as do
 from gateway.store import tables as t
@@ -42,6 +43,14 @@ ENTRIES = (
     .order_by(t.ledger.c.at)
     .limit(bindparam("page"))
 )
+USAGE = (
+    select(t.usage)
+    .where(t.usage.c.start + t.usage.c.span <= bindparam("before"))
+    .order_by(*t.usage.primary_key)
+    .limit(bindparam("page"))
+)
+"""Sums of use, not those of money."""
+RESERVATIONS = select(t.events).where(t.OF_RESERVATIONS).order_by(t.events.c.seq)
 OF_JOBS = {
     table: select(table).where(table.c[column].in_(bindparam("jobs", expanding=True)))
     for table, column in ((t.runs, "job_id"), (t.events, "job"))
@@ -68,6 +77,8 @@ KINDS = {
     "job": Kind(t.jobs, JOBS, "ended"),
     "event": Kind(t.events, EVENTS, "at"),
     "ledger": Kind(t.ledger, ENTRIES, "at", summed=True),
+    "usage": Kind(t.usage, USAGE, "start"),
+    "resv": Kind(t.events, RESERVATIONS, "at"),
 }
 """As slurmdbd names them; events are those of machines, the ledger is ours."""
 
@@ -75,6 +86,8 @@ KINDS = {
 def old(reader: Reader, kind: str, before: int) -> Rows:
     """A page of what is from before the instant, with all that hangs on it. Raises Busy."""
     this = KINDS[kind]
+    if kind == "resv":
+        return _past_reservations(reader, before)
     values = {"before": before, "page": PAGE}
     values |= {"summed": _summed(reader)} if this.summed else {}
     found: Rows = [(this.table, _row(one)) for one in reader.read(this.old, values)]
@@ -82,6 +95,20 @@ def old(reader: Reader, kind: str, before: int) -> Rows:
         jobs = [row["job_id"] for _, row in found]
         for table, statement in OF_JOBS.items():
             found += [(table, _row(one)) for one in reader.read(statement, {"jobs": jobs})]
+    return found
+
+
+def _past_reservations(reader: Reader, before: int) -> Rows:
+    """What ever became of those that were gone by then, each from its first fact to its last."""
+    lives: dict[str, Rows] = {}
+    found: Rows = []
+    for one in reader.read(RESERVATIONS, {}):
+        fact, row = records.event(one.kind, one.doc, None), (t.events, _row(one))
+        if isinstance(fact, ReservationSet):
+            lives.setdefault(fact.record.name, []).append(row)
+        elif isinstance(fact, ReservationGone):
+            life = [*lives.pop(fact.name, []), row]
+            found += life if fact.at < before else []
     return found
 
 
@@ -183,6 +210,14 @@ def _event(row: Row, specs: Specs) -> Row:
     )
 
 
+def _use(row: Row, _specs: Specs) -> Row:
+    """It has no document: each column is what its table says."""
+    for column in t.usage.c:
+        if not isinstance(row[column.name], column.type.python_type):
+            raise TypeError(column.name)
+    return {}
+
+
 def _entry(row: Row, _specs: Specs) -> Row:
     return rows.entry(records.entry(row["doc"]), row["seq"])
 
@@ -193,6 +228,7 @@ AS_MADE: Mapping[Table, Callable[[Row, Specs], Row]] = {
     t.runs: _run,
     t.events: _event,
     t.ledger: _entry,
+    t.usage: _use,
 }
 """A row as it would be written anew from its document."""
 WRITTEN_ONCE = ("spec", "doc")

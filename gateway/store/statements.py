@@ -96,7 +96,7 @@ EMPTY = ("''", "0")
 """What a column may have, by whether it holds numbers."""
 OF_ITS_STANDING = ("state", "over", "eligible", "started", "ended", "version", "doc")
 """What changes as it goes on."""
-PURGED = (t.jobs, t.runs, t.events, t.ledger)
+PURGED = (t.jobs, t.runs, t.events, t.ledger, t.usage)
 
 
 class Writes:

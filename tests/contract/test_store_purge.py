@@ -1,6 +1,7 @@
 """Old records go into archives and come back as they were; what was summed up stays."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from accounting.ids import JobId
 from accounting.rollup import DAY
 from broker.model import events as ev
 from broker.model import nodeevents as nev
+from broker.model.ids import NodeName
+from broker.model.reservation import Reservation, ReservationGone, ReservationSet
 from broker.ports import HistoryQuery
+from gateway.store import purge
 from gateway.store.sql import SqlStore
 from tests.contract.records import START, ended, job
 from tests.contract.test_store_sums import T0, charge, used
@@ -116,3 +120,74 @@ def test_a_row_that_could_not_be_read_back_loads_nothing(
 def test_a_device_is_no_archive(store: SqlStore) -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         store.load_archive(Path("/dev/zero"))
+
+
+WEEK = Reservation(name="week", start=START, end=START + 60, nodes=(NodeName("n1"),))
+LIVES = (
+    ReservationSet(at=START, record=WEEK),
+    ReservationSet(at=START + 1, record=replace(WEEK, begun=True)),
+    ReservationGone(at=START + 60, name="week"),
+    ReservationSet(at=START + 70, record=WEEK),  # of the same name, and still there
+    ReservationSet(at=START, record=replace(WEEK, name="other")),
+    ReservationGone(at=START + DAY, name="other"),
+)
+
+
+def test_what_became_of_reservations_goes_once_they_are_over(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    with store.transaction(epoch=1) as tx:
+        tx.append(list(enumerate(LIVES, 1)))
+    assert store.purge("resv", START + 61, archive=tmp_path, cluster="site") == 3
+    assert list(store.reservation_facts()) == list(LIVES[3:])
+    (archive,) = tmp_path.glob("site_resv_archive_*.jsonl")
+    assert store.load_archive(archive) == 3
+    assert list(store.reservation_facts()) == list(LIVES)
+
+
+def test_sums_of_use_go_by_their_own_age_and_come_back(store: SqlStore, tmp_path: Path) -> None:
+    with store.transaction(epoch=1) as tx:
+        tx.post([used(1, "alice", T0, T0 + 600), charge(1, "alice", T0, 700)])
+        tx.post([used(2, "bob", T0 + 2 * DAY, T0 + 2 * DAY + 600)])
+    store.roll_up()
+    window = {"since": T0, "until": T0 + 3 * DAY}
+    before = store.history.used(**window, by=("user", "tres"))
+    assert store.purge("usage", T0 + DAY, archive=tmp_path, cluster="site") > 0
+    left = {user for user, _ in store.history.used(**window, by=("user", "tres"))}
+    assert left == {"bob"}
+    assert store.history.spent(**window, by=("user",)) == {("alice",): 700}
+    (archive,) = tmp_path.glob("site_usage_archive_*.jsonl")
+    for _ in range(2):
+        store.load_archive(archive)
+        assert store.history.used(**window, by=("user", "tres")) == before
+
+
+@pytest.mark.parametrize("kind", ["job", "usage", "ledger"])
+def test_a_kill_between_archive_and_deletion_loses_nothing_and_doubles_nothing(
+    store: SqlStore, tmp_path: Path, kind: str
+) -> None:
+    filled(store)
+    with store.transaction(epoch=1) as tx:
+        tx.post([used(1, "alice", T0, T0 + 600), charge(1, "alice", T0, 700)])
+    store.roll_up()
+
+    def told() -> tuple[object, ...]:
+        window = {"since": T0, "until": T0 + DAY}
+        found = store.history.used(**window, by=("user", "tres"))
+        return (
+            list(store.history.jobs(HistoryQuery())),
+            list(store.history.entries(since=0, until=2**40)),
+            found,
+        )
+
+    before, after = told(), max(START, T0) + 2 * DAY
+    rows = purge.old(store.history, kind, after)
+    purge.archived(store.history, rows, tmp_path, cluster="site", kind=kind)  # and then the kill
+    (tmp_path / "site_half.part").write_text("{")
+    assert store.purge(kind, after, archive=tmp_path, cluster="site") == len(rows)
+    assert told() != before
+    archives = sorted(tmp_path.glob("*.jsonl"))
+    assert len(archives) == 2
+    for archive in archives:
+        store.load_archive(archive)
+        assert told() == before

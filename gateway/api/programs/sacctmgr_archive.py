@@ -25,13 +25,22 @@ NO_FILE = (
 )
 PROBLEM = "sacctmgr: error: Error with request.\n Problem {} archive file: {}\n"
 SURE = "This may result in loss of accounting database records (if Purge* options enabled).\n"
-AGES = {"purgejobafter": "job", "purgeeventafter": "event", "purgeledgerafter": "ledger"}
-"""What is purged here; other kinds of records go with their job, or are none."""
+AGES = {
+    "purgejobafter": "job", "purgeeventafter": "event", "purgeledgerafter": "ledger",
+    "purgeusageafter": "usage", "purgeresvafter": "resv",
+}  # fmt: skip
+"""What is purged here by an age of its own."""
+ELSEWHERE = {
+    "purgestepafter": "steps go with their jobs",
+    "purgesuspendafter": "suspensions go with their jobs",
+    "purgetxnafter": "accounts are made of transactions, which stay",
+}
+"""What is not, and why."""
+IGNORED = "sacctmgr: {}: {}\n"
 QUIET = (
     "clusters", "accounts", "users", "start", "end", "script", "events", "jobs", "steps",
     "suspend", "txn", "usage", "reservations", "where", "archiveevents", "archivejobs",
     "archivesteps", "archivesuspend", "archivetxn", "archiveusage", "archiveresvs",
-    "purgestepafter", "purgesuspendafter", "purgetxnafter", "purgeusageafter", "purgeresvafter",
 )  # fmt: skip
 
 
@@ -46,7 +55,7 @@ async def archive(desk: Desk, words: Sequence[str]) -> Answer:
 
 
 async def _dump(desk: Desk, words: Sequence[str]) -> Answer:
-    folder, ages = None, {}
+    folder, ages, told = None, {}, ""
     for word in words:
         key, equals, value = word.partition("=")
         low = key.lower()
@@ -54,6 +63,8 @@ async def _dump(desk: Desk, words: Sequence[str]) -> Answer:
             folder = _folder(value)
         elif low in AGES and equals:
             ages[AGES[low]] = _age(value)
+        elif low in ELSEWHERE and equals:
+            told += IGNORED.format(word, ELSEWHERE[low])
         elif equals and not any(name.startswith(low) for name in QUIET):
             raise fail(UNKNOWN.format(word))
     assert desk.archive is not None
@@ -61,7 +72,7 @@ async def _dump(desk: Desk, words: Sequence[str]) -> Answer:
         await desk.read(desk.archive.dump, ages or desk.archive.ages, folder)
     except (OSError, Busy) as error:
         raise fail(PROBLEM.format("dumping", error)) from None
-    return Answer(err=DONE)
+    return Answer(err=told + DONE)
 
 
 def _folder(text: str) -> Path:

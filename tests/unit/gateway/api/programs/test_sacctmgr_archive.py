@@ -48,6 +48,8 @@ ORDERS = (
     (("dump",), ({"job": 9 * DAY}, None)),
     (("dump", "jobs", "PurgeJobAfter=2days"), ({"job": 2 * DAY}, None)),
     (("dump", "directory=/tmp", "purgeeventafter=1"), ({"event": 30 * DAY}, Path("/tmp"))),
+    (("dump", "purgeusageafter=24months"), ({"usage": 720 * DAY}, None)),
+    (("dump", "purgeresvafter=48hours"), ({"resv": 2 * DAY}, None)),
     (("load", "file=/a/b"), Path("/a/b")),
 )
 
@@ -102,3 +104,11 @@ def test_only_administrators_archive_and_only_after_a_yes() -> None:
 )  # fmt: skip
 def test_ages_are_read_as_slurmdbd_writes_them(text: str, seconds: int | None) -> None:
     assert read_age(text) == seconds
+
+
+@pytest.mark.parametrize("word", ["PurgeStepAfter=1", "purgesuspendafter=2days", "PurgeTXNAfter=1"])
+def test_what_has_no_age_of_its_own_says_why(word: str) -> None:
+    answer = said(Kept(), "-i", "archive", "dump", word)
+    first, done = answer.err.splitlines(keepends=True)
+    assert first.startswith(f"sacctmgr: {word}: ")
+    assert (done, answer.code) == (DONE, 0)
