@@ -208,6 +208,11 @@ class Book:
         grade = self.qos.get(qos)
         return 1.0 if grade is None else grade.usage_factor
 
+    @property
+    def qos_ids(self) -> dict[str, int]:
+        """Numbers of QOS by name, in the order in which they were made."""
+        return {name: number for number, name in enumerate(self.qos, start=1)}
+
     def lineage(self, account: AccountName) -> Iterator[Account]:
         """The account and those above it up to root; nothing for an unknown one."""
         step = self.accounts.get(account)

@@ -28,15 +28,16 @@ STORE_FLAGS = ("job_comment", "job_env", "job_extra", "job_script")
 QOS_FLAGS = (
     "DenyOnLimit",
     "EnforceUsageThreshold",
-    "NoDecay",
     "NoReserve",
-    "OverPartQOS",
     "PartitionMaxNodes",
     "PartitionMinNodes",
+    "OverPartQOS",
     "PartitionTimeLimit",
     "RequiresReservation",
+    "NoDecay",
     "UsageFactorSafe",
 )
+"""In the order in which sacctmgr lists them."""
 PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS",
     "FAIR_TREE",

@@ -79,14 +79,9 @@ def association_id(job: Job, ctx: Context) -> int:
     return 0
 
 
-def qos_ids(book: Book) -> dict[str, int]:
-    """Numbers of QOS by name, in the order that the book names them."""
-    return {name: number for number, name in enumerate(book.qos, start=1)}
-
-
 def qos_id(job: Job, ctx: Context) -> int:
     """The number of the job's QOS; 0 where it has none."""
-    return qos_ids(ctx.site.book).get(job.qos, 0)
+    return ctx.site.book.qos_ids.get(job.qos, 0)
 
 
 def tree(book: Book) -> list[Row]:
@@ -100,7 +95,7 @@ def tree(book: Book) -> list[Row]:
         users.setdefault(own.account, []).append(own)
     root = book.accounts[ROOT]
     rows = list(_below(book, root, depth=0, below=(children, users), above=NO_LIMITS))
-    return _spanned(rows, qos_ids(book))
+    return _spanned(rows, book.qos_ids)
 
 
 def _spanned(rows: list[Row], numbers: Mapping[str, int]) -> list[Row]:

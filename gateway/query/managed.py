@@ -11,7 +11,7 @@ from accounting.change import coordinated, default_of
 from accounting.ids import UserName
 from accounting.limits import NO_LIMITS, Limits
 from accounting.tres import memory_text
-from gateway.query.assocs import Row, qos_ids, tree
+from gateway.query.assocs import Row, tree
 from gateway.query.context import Context
 from gateway.query.managedheads import Values, columns
 from gateway.query.reports import Field
@@ -252,7 +252,7 @@ QOS: Values[Qos] = {
 
 def qos_columns(book: Book) -> tuple[Field[Qos], ...]:
     """Columns of `show qos`, with the numbers that the QOS of this book have."""
-    ids = qos_ids(book)
+    ids = book.qos_ids
     return columns({**QOS, "ID": lambda qos: str(ids.get(qos.name, ""))})
 
 

@@ -1,19 +1,24 @@
 """The rest of what sacctmgr shows: the cluster, machines, events, and lists that are empty here."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 
 from accounting.assoc import ROOT
 from accounting.ids import UserName
+from accounting.tres import billing, by_id, sum_of
 from broker.model.events import BookChanged
 from broker.model.node import Node
+from broker.model.site import Site
 from broker.world import Snapshot
 from gateway.query.assocs import Row
 from gateway.query.context import Context
 from gateway.query.managed import limit_text, limits_of
 from gateway.query.managedheads import columns
 from gateway.query.moments import show_moment
+from gateway.query.nodes import part_nodes
 from gateway.query.reports import Field
+from sbatch_shim.grammar.hostlist import fold
 from sbatch_shim.grammar.values import show_long
 
 PORT = "6817"
@@ -29,15 +34,25 @@ CLUSTER = (
 )
 
 
-def clusters(cluster: str) -> tuple[Field[Row], ...]:
-    """Columns of `show cluster`, with the limits of the root account."""
+def clusters(site: Site) -> tuple[Field[Row], ...]:
+    """Columns of `show cluster`, with the limits of the root account.
+
+    Nodes that may be bought count as nodes; what they would have is not known before.
+    """
+    declared = [node.name for node in site.nodes]
+    bought = (name for part in site.partitions for name in part_nodes(part))
+    names = list(dict.fromkeys([*declared, *bought]))
+    has = replace(sum_of(node.whole for node in site.nodes), node=len(names))
 
     def limit(name: str) -> Callable[[Row], str]:
         return lambda row: limit_text(limits_of(row), name)
 
     return columns(
         {
-            "Cluster": lambda _: cluster,
+            "Cluster": lambda _: site.cluster,
+            "Cluster Nodes": lambda _: fold(names),
+            "NodeCount": lambda _: str(len(names)),
+            "TRES": lambda _: by_id(has, billing(has, None)),
             "ControlHost": lambda _: "127.0.0.1",
             "ControlPort": lambda _: PORT,
             "RPC": lambda _: PROTOCOL,

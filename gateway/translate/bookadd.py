@@ -8,6 +8,7 @@ from accounting.change import Change, default_of
 from accounting.ids import UserName
 from gateway.translate.bookorder import (
     USE_WHERE,
+    Complaints,
     Known,
     OrderError,
     Proposal,
@@ -18,6 +19,7 @@ from gateway.translate.bookorder import (
     means,
     must_be_here,
     must_be_plain,
+    must_be_there,
     names_of,
     setting_of,
 )
@@ -33,10 +35,8 @@ NO_PARENT = (
     " Parent account '{}' doesn't exist on cluster {}\n"
     "        Contact your admin to add this account.\n No associations created.\n"
 )
-NO_ACCOUNT = (
-    " This account '{}' doesn't exist.\n        Contact your admin to add this account.\n"
-    " No associations or wckeys created.\n"
-)
+NO_ACCOUNT = " This account '{}' doesn't exist.\n        Contact your admin to add this account.\n"
+NOTHING_MADE = " No associations or wckeys created.\n"
 ONE_CLUSTER = "sacctmgr: error: adding a {} is not supported by SkyPurza\n"
 LEVELS = ("None", "Operator", "Administrator")
 Keys = tuple[tuple[str, int], ...]
@@ -66,6 +66,7 @@ def _words(
     """Bare words join what `bare` names. Raises OrderError."""
     given: dict[str, str] = {}
     settings: list[Setting] = []
+    wrong = Complaints()
     for word in words:
         key, _, value = cut(word)
         if value is None:
@@ -74,11 +75,13 @@ def _words(
             continue
         full = key_of(key, keys)
         if full is None:
-            tail = USE_WHERE if bare == "account" else ""
-            settings.append(setting_of(word, known, table, tail=tail))
+            tail = USE_WHERE if bare in {"account", "qos"} else ""
+            made = wrong.of(lambda word=word, tail=tail: setting_of(word, known, table, tail=tail))  # type: ignore[misc]
+            settings.extend([] if made is None else [made])
         else:
             full = bare if full in {"name", "names"} else full
             given[full] = ",".join(filter(None, (given.get(full), value)))
+    wrong.must_be_none()
     names = names_of(given.get(bare, ""))
     must_be_plain([*names, *(text for key, text in given.items() if key != bare)])
     return Words(names, given, settings)
@@ -157,9 +160,11 @@ def _users(words: Sequence[str], known: Known) -> Proposal:
     if not accounts:
         raise OrderError(" Need name of account to add user to.\n")
     must_be_here(said.listed("cluster"), known)
-    for account in accounts:
-        if account not in known.book.accounts:
-            raise OrderError(NO_ACCOUNT.format(account))
+    missing = [account for account in accounts if account not in known.book.accounts]
+    err = "".join(NO_ACCOUNT.format(account) for account in missing)
+    accounts = {name: None for name in accounts if name not in missing}
+    if not accounts:
+        raise OrderError(err + NOTHING_MADE)
     have = {(own.user, own.account, own.partition) for own in associations(known.book)}
     new = [
         put(Association(user=UserName(user), account=account, partition=partition), said.settings)
@@ -170,17 +175,29 @@ def _users(words: Sequence[str], known: Known) -> Proposal:
     ]
     people = _people(said, known)
     if not new and not people:
-        raise OrderError(out=NOTHING)
-    return _user_proposal(said, known, new=_marked(new, known, default), people=people)
+        raise OrderError(err, out=NOTHING)
+    marked = _marked(new, known, default if default not in missing else "")
+    return replace(_user_proposal(said, known, new=marked, people=people), err=err)
 
 
 def _marked(new: Sequence[Association], known: Known, default: str) -> list[Association]:
-    """Marks the default account of users who have none yet: the one named, else the first."""
+    """Marks the default account: the one named, where it is new, else the first that one has."""
     marked: dict[UserName, str] = {}
     for own in new:
-        if default_of(known.book, own.user) is None:
+        if default_of(known.book, own.user) is None or own.account == default:
             marked.setdefault(own.user, default or own.account)
     return [replace(own, default_account=own.account == marked.get(own.user)) for own in new]
+
+
+def _no_more_marked(new: Sequence[Association], known: Known) -> list[Association]:
+    """What was the default account of those who get another one."""
+    others = {own.user for own in new if own.default_account}
+    return [
+        replace(own, default_account=False)
+        for user in others
+        for own in known.book.associations.get(user, ())
+        if own.default_account
+    ]
 
 
 def level_of(text: str) -> str:
@@ -228,7 +245,7 @@ def _user_proposal(
     if new:
         out += " Non Default Settings\n" + _settings(said.settings, 13)
     return Proposal(
-        change=Change(associations=tuple(new), people=tuple(people)),
+        change=Change(associations=(*_no_more_marked(new, known), *new), people=tuple(people)),
         out=out,
         action="Add Users" if fresh else "Add Associations",
         where=",".join(said.names),
@@ -278,14 +295,11 @@ def _qos(words: Sequence[str], known: Known) -> Proposal:
 def _coordinators(words: Sequence[str], known: Known) -> Proposal:
     said = _words(words, COORDINATOR_KEYS, known, table=(), bare="user")
     accounts = [lower(name) for name in said.listed("account")]
-    if not said.names or not accounts:
-        raise OrderError(" You need to specify a user and account list.\n")
-    for account in accounts:
-        if account not in known.book.accounts:
-            raise OrderError(f" You specified a non-existent account '{account}'.\n")
-    for user in said.names:
-        if user not in {*known.book.people, *known.book.associations}:
-            raise OrderError(f" You specified a non-existent user '{user}'.\n")
+    if not said.names:
+        raise OrderError(" You need to specify a user list here.\n")
+    if not accounts:
+        raise OrderError(" You need to specify an account list here.\n")
+    must_be_there(accounts, said.names, known)
     more = tuple(UserName(user) for user in said.names)
     changed = [
         replace(one, coordinators=tuple(dict.fromkeys((*one.coordinators, *more))))

@@ -11,6 +11,7 @@ from gateway.translate.bookmodify import (
     QOS_KEYS,
     USER_KEYS,
     Said,
+    chosen_qos,
     conditions,
 )
 from gateway.translate.bookorder import (
@@ -20,6 +21,7 @@ from gateway.translate.bookorder import (
     associations,
     means,
     must_be_here,
+    must_be_there,
 )
 
 NOTHING = " Nothing deleted\n"
@@ -42,6 +44,7 @@ DEFAULT_QOS = (
     " or change the default qos to remove the qos.\n"
 )
 NOT_HERE = "sacctmgr: error: deleting a {} is not supported by SkyPurza\n"
+NO_COORDINATORS = " You need to specify a user list or account list here.\n"
 COORDINATOR_KEYS = (("name", 1), ("user", 1), ("account", 1), ("cluster", 2))
 
 
@@ -136,9 +139,14 @@ def _users(words: Sequence[str], known: Known) -> Proposal:
             action="Remove Users",
             where=",".join(names),
         )
+    left = {own.user for own in associations(known.book) if own not in chosen}
+    gone = [name for name in names if name not in left]
+    out = " Deleting user associations...\n" + "".join(_line(own, known) for own in chosen)
+    out += " Deleting users (No Associations)...\n" if gone else ""
+    out += "".join(f"  {name}\n" for name in gone)
     return Proposal(
-        change=Change(no_associations=tuple(map(place, chosen))),
-        out=" Deleting user associations...\n" + "".join(_line(own, known) for own in chosen),
+        change=Change(no_associations=tuple(map(place, chosen)), no_people=tuple(gone)),
+        out=out,
         action="Remove Associations",
         where=",".join(names),
         info=",".join(dict.fromkeys(str(own.account) for own in chosen)),
@@ -152,7 +160,7 @@ def _line(own: Association, known: Known) -> str:
 
 def _qos(words: Sequence[str], known: Known) -> Proposal:
     said = _where(words, known, bare="qos", keys=QOS_KEYS)
-    named = [name for name in known.book.qos if said.wants("qos", name)]
+    named = [one.name for one in chosen_qos(said, known)]
     if not named:
         raise OrderError(out=NOTHING)
     holders = [(name, own) for name in named for own in default_holders(known.book, name)]
@@ -174,18 +182,25 @@ def _qos(words: Sequence[str], known: Known) -> Proposal:
 
 
 def _coordinators(words: Sequence[str], known: Known) -> Proposal:
-    said = _where(words, known, bare="user", keys=COORDINATOR_KEYS)
+    said = Said(conditions(words, "user", COORDINATOR_KEYS), {}, [])
+    must_be_here(said.where.get("cluster", ()), known)
     names = said.where.get("user", ())
     accounts = [lower(name) for name in said.where.get("account", ())]
+    if not names and not accounts:
+        raise OrderError(NO_COORDINATORS)
+    must_be_there(accounts, names, known)
     held = [
         (user, one)
-        for one in known.book.accounts.values()
+        for one in sorted(known.book.accounts.values(), key=lambda one: one.name)
         if not accounts or one.name in accounts
         for user in one.coordinators
         if not names or user in names
     ]
-    out = " Removing Coordinators with user name\n" + "".join(f"  {name}\n" for name in names)
-    out += " From Account(s)\n" + "".join(f"  {name}\n" for name in accounts) if accounts else ""
+    listed = "".join(f"  {name}\n" for name in accounts)
+    out = f" Removing all users from Accounts\n{listed}"
+    if names:
+        out = " Removing Coordinators with user name\n" + "".join(f"  {name}\n" for name in names)
+        out += f" From Account(s)\n{listed}" if accounts else " From all accounts\n"
     if not held:
         raise OrderError(out=f"{out} Nothing removed\n")
     out += " Removed Coordinators (sub accounts not listed)...\n"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accounting.assoc import ROOT, Account, Association, Person, allowed_qos, lower
+from accounting.assoc import ROOT, Account, Association, Person, Qos, allowed_qos, lower
 from accounting.change import Change
 from accounting.ids import UserName
 from gateway.translate.bookadd import level_of
@@ -11,6 +11,7 @@ from gateway.translate.bookorder import (
     UNKNOWN_CONDITION,
     UNKNOWN_OPTION,
     USE_WHERE,
+    Complaints,
     Known,
     OrderError,
     Proposal,
@@ -59,10 +60,13 @@ USER_KEYS: Keys = (
     ("name", 1), ("user", 1), ("account", 2), ("adminlevel", 2), ("cluster", 1),
     ("defaultaccount", 8), ("partition", 3), ("qos", 1),
 )  # fmt: skip
-QOS_KEYS: Keys = (("name", 1), ("qos", 1), ("id", 1))
+QOS_KEYS: Keys = (("name", 1), ("qos", 1), ("id", 1), ("cluster", 2))
 CLUSTER_KEYS: Keys = (("name", 1), ("cluster", 1))
 ACCOUNT_TEXTS: Keys = (("description", 1), ("organization", 1))
 USER_TEXTS: Keys = (("adminlevel", 2), ("defaultaccount", 8), ("defaultwckey", 8), ("newname", 1))
+NOT_ITS_NAME = " Can't modify the name of an account\n"
+BAD_QOS_ID = "sacctmgr: error: Invalid value for QOS ID ({})\n"
+BAD_QOS_VALUE = "sacctmgr: error: Invalid value for "
 ONE_NAME = (
     "sacctmgr: error: Can only change one at a time\n"
     " Error with request: Can only change one at a time\n"
@@ -136,14 +140,23 @@ def _said(words: Sequence[str], grammar: Grammar, known: Known) -> Said:
             into = word.lower() == "set"
         else:
             (behind if into else before).append(word)
-    said = Said(conditions(before, grammar.bare, grammar.keys), {}, [])
+    wrong = Complaints()
+    where = wrong.of(lambda: conditions(before, grammar.bare, grammar.keys))
+    said = Said(where or {}, {}, [])
     for word in behind:
         key, _, value = cut(word)
         full = key_of(key, grammar.texts)
         if full is not None and value is not None:
             said.texts[full] = value.strip("\"'")
-        else:
-            said.settings.append(setting_of(word, known, grammar.table, tail=USE_WHERE))
+            continue
+        if value is None and grammar.bare == "account":
+            wrong.err += NOT_ITS_NAME
+            continue
+        made = wrong.of(lambda word=word: setting_of(word, known, grammar.table, tail=USE_WHERE))  # type: ignore[misc]
+        said.settings.extend([] if made is None else [made])
+    if len(behind) == 1 and wrong.err.startswith(BAD_QOS_VALUE) and grammar.bare == "qos":
+        wrong.err += NOTHING_SET
+    wrong.must_be_none()
     must_be_plain(said.texts.values())
     return said
 
@@ -345,12 +358,24 @@ def _people(said: Said, names: Sequence[UserName], known: Known) -> list[Person]
 
 
 def _qos(said: Said, known: Known) -> Proposal:
-    chosen = [one for one in known.book.qos.values() if said.wants("qos", one.name)]
+    chosen = chosen_qos(said, known)
     if not chosen:
         raise OrderError(out=NOTHING)
     out = " Modified qos...\n" + "".join(f"  {one.name}\n" for one in chosen)
     change = Change(qos=tuple(put(one, said.settings) for one in chosen))
     return _proposal(said, change, out=out, names=[one.name for one in chosen])
+
+
+def chosen_qos(said: Said, known: Known) -> list[Qos]:
+    """Those of the names and numbers. Raises OrderError for what is no number."""
+    bad = next((text for text in said.where.get("id", ()) if not text.isdecimal()), None)
+    if bad is not None:
+        raise OrderError(BAD_QOS_ID.format(bad))
+    ids = known.book.qos_ids
+    every = known.book.qos.items()
+    return [
+        one for name, one in every if said.wants("qos", name) and said.wants("id", str(ids[name]))
+    ]
 
 
 def _cluster(said: Said, known: Known) -> Proposal:

@@ -1,12 +1,14 @@
 """What orders of sacctmgr have in common: the book they are for, and how their words are cut."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from accounting.assoc import Association, Book
 from accounting.change import Change
 from gateway.translate.bookwords import (
     BAD_WALL,
+    QOS,
     BadSettingError,
     Name,
     Setting,
@@ -32,6 +34,31 @@ class OrderError(Exception):
         super().__init__(err or out)
         self.err = err
         self.out = out
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Complaints:
+    """What is wrong with the words of one order: Slurm tells all of it."""
+
+    err: str = ""
+    out: str = ""
+
+    def of(self, make: Callable[[], T]) -> T | None:
+        """What is made; None where that complains."""
+        try:
+            return make()
+        except OrderError as error:
+            self.err += error.err
+            self.out += error.out
+            return None
+
+    def must_be_none(self) -> None:
+        """Raises OrderError with all of them."""
+        if self.err or self.out:
+            raise OrderError(self.err, out=self.out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +90,8 @@ class Proposal:
     """The one behind what is shown."""
     denied: str = ""
     """What is said to who may not; the usual words where it is empty."""
+    err: str = ""
+    """What could not be done beside it; the exit code is 1 then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +138,22 @@ def means(word: str, name: str, least: int) -> bool:
 
 
 def setting_of(word: str, known: Known, table: tuple[Name, ...], *, tail: str = "") -> Setting:
-    """A setting. Raises OrderError for what is none, with `tail` behind the complaint."""
+    """A setting. Raises OrderError for what is none, with `tail` behind the complaint.
+
+    Of a QOS's settings what is unknown is an answer, and not told behind a bad value (22.05).
+    """
     key, sign, value = cut(word)
-    what = find(key, table)
+    what, unknown = find(key, table), UNKNOWN_OPTION.format(word) + tail
+    of_qos = table[: len(QOS)] == QOS
     if what is None or value is None:
-        raise OrderError(UNKNOWN_OPTION.format(word) + tail)
+        raise OrderError(out=unknown) if of_qos else OrderError(unknown)
     try:
         return read(what, sign, value, words=known.words)
     except BadSettingError as error:
-        rest = "" if error.whole else UNKNOWN_OPTION.format(word) + tail
         text = error.text or BAD_WALL.format(what.label, word)
-        raise OrderError(text + rest) from None
+        if error.out:
+            raise OrderError(out=text) from None
+        raise OrderError(text if error.whole or of_qos else text + unknown) from None
 
 
 def must_be_here(clusters: Sequence[str], known: Known) -> None:
@@ -127,6 +161,22 @@ def must_be_here(clusters: Sequence[str], known: Known) -> None:
     for name in clusters:
         if name.lower() != known.cluster.lower():
             raise OrderError(NO_CLUSTER.format(name))
+
+
+def must_be_there(accounts: Iterable[str], users: Iterable[str], known: Known) -> None:
+    """Raises OrderError for accounts and users whom nobody knows."""
+    book = known.book
+    strange = [
+        f" You specified a non-existent account '{one}'.\n"
+        for one in accounts
+        if one not in book.accounts
+    ]
+    people = {*book.people, *book.associations}
+    strange += [
+        f" You specified a non-existent user '{one}'.\n" for one in users if one not in people
+    ]
+    if strange:
+        raise OrderError("".join(strange))
 
 
 def associations(book: Book) -> list[Association]:

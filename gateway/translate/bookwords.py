@@ -27,6 +27,11 @@ BAD_WALL = " Bad {} time format: {}\n"
 """With the whole word, which reading a value does not see: it raises an empty complaint."""
 BAD_QOS = "sacctmgr: error: You gave a bad qos '{}'. Valid QOS's are {}\n"
 BAD_TRES = "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {}\n"
+BAD_UNIT = "sacctmgr: error: Invalid unit type '{}'. Possible options are 'KMGTP'\n"
+BAD_DEFAULT = "You gave a bad default qos '{}'.  Use 'list qos' to get complete list.\n"
+BAD_FLAG = " Unknown QOS flag used in:\n  '{}'\n Valid QOS flags are\n  '{}'\n"
+BAD_MODE = " Bad Preempt Mode given: preemptmode={}\n"
+UNITS = "KMGTP"
 
 
 def plain(text: str) -> bool:
@@ -37,9 +42,11 @@ def plain(text: str) -> bool:
 class BadSettingError(ValueError):
     """A value that cannot be taken; the text is what sacctmgr prints."""
 
-    def __init__(self, text: str, *, whole: bool = False) -> None:
+    def __init__(self, text: str, *, whole: bool = False, out: bool = False) -> None:
         super().__init__(text)
         self.text = text
+        self.out = out
+        """It is told as an answer, not as an error."""
         self.whole = whole
         """Nothing follows: the word itself is all right."""
 
@@ -250,8 +257,7 @@ def _tres(what: Name, text: str, words: Vocabulary) -> dict[str, int | None]:
         name, equals, count = part.partition("=")
         name = name.strip().lower()
         if name not in words.tres:
-            kind = name.partition("/")[0]
-            raise BadSettingError(BAD_TRES.format(kind), whole=True)
+            raise BadSettingError(BAD_TRES.format(name), whole=True)
         found[name] = _amount(what, name, count if equals else "")
     return found
 
@@ -259,10 +265,21 @@ def _tres(what: Name, text: str, words: Vocabulary) -> dict[str, int | None]:
 def _amount(what: Name, name: str, text: str) -> int | None:
     if text == CLEAR:
         return None
-    number = read_mebibytes(text) if name == "mem" else _digits(text)
+    number = read_mebibytes(text) if name == "mem" else _scaled(text)
     if number is None or number > MOST_TRES:
         raise BadSettingError(BAD_VALUE.format(what.label, text))
     return number
+
+
+def _scaled(text: str) -> int | None:
+    """Counts may have a unit as sizes have: `2K` is 2048 (22.05)."""
+    digits, unit = text[:-1], text[-1:].upper()
+    if unit.isdecimal() or not text:
+        return _digits(text)
+    if unit not in UNITS:
+        raise BadSettingError(BAD_UNIT.format(text[-1:]), whole=True)
+    number = _digits(digits)
+    return None if number is None else number * 1024 ** (1 + UNITS.index(unit))
 
 
 def _part(what: Name, text: str, _: Vocabulary) -> dict[str, int | None]:
@@ -280,10 +297,12 @@ def _qos(_: Name, text: str, words: Vocabulary) -> tuple[str, ...]:
 def _one_qos(what: Name, text: str, words: Vocabulary) -> str | None:
     if text in {CLEAR, ""}:
         return None
+    if text.lower() not in words.qos:
+        raise BadSettingError(BAD_DEFAULT.format(text), whole=True)
     return next(iter(_qos(what, text, words)), None)
 
 
-def _flags(what: Name, text: str, _: Vocabulary) -> frozenset[str]:
+def _flags(_: Name, text: str, __: Vocabulary) -> frozenset[str]:
     if text == CLEAR:
         return frozenset()
     known = {name.lower(): name for name in QOS_FLAGS}
@@ -292,13 +311,13 @@ def _flags(what: Name, text: str, _: Vocabulary) -> frozenset[str]:
         raise BadSettingError(NO_RELATIVE, whole=True)
     names = [known.get(word) for word in words]
     if None in names:
-        raise BadSettingError(BAD_VALUE.format(what.label, text))
+        raise BadSettingError(BAD_FLAG.format(text, ",".join(QOS_FLAGS)), whole=True, out=True)
     return frozenset(name for name in names if name)
 
 
-def _mode(what: Name, text: str, _: Vocabulary) -> str:
+def _mode(_: Name, text: str, __: Vocabulary) -> str:
     if text.lower() not in MODES:
-        raise BadSettingError(BAD_VALUE.format(what.label, text))
+        raise BadSettingError(BAD_MODE.format(text), whole=True)
     if text.lower() == SUSPEND:
         raise BadSettingError(NO_SUSPEND, whole=True)
     return text.lower()

@@ -90,7 +90,7 @@ class Order:
             await self._send(made, known)
         except Denied:
             return denied
-        return Answer(out=said.text)
+        return Answer(out=said.text, err=made.err, code=1 if made.err else 0)
 
     async def _may(self, change: Change, known: Known) -> bool:
         uid = self.call.peer.uid

@@ -11,7 +11,7 @@ from broker.world import Snapshot
 from gateway.api.programs.reading import Options
 from gateway.config.settings import Config
 from gateway.query import managed
-from gateway.query.assocs import Row, qos_ids
+from gateway.query.assocs import Row
 from gateway.query.context import Context
 from gateway.query.managed import Owned, User
 from gateway.query.privacy import SEES_ALL, Viewer
@@ -139,7 +139,7 @@ def accounts_of(asked: Asked) -> list[Owned]:
 
 
 def qos_of(asked: Asked) -> list[Qos]:
-    ids = qos_ids(asked.book)
+    ids = asked.book.qos_ids
     return [
         qos
         for name, qos in asked.book.qos.items()

@@ -25,6 +25,28 @@ from sbatch_shim.grammar.instants import InstantError, read_instant
 
 BAD_FIELD = "Unknown field '{}'\n"
 BAD_CONDITION = " Unknown condition: {}\n"
+BAD_ACTION = "sacctmgr: error: You gave a bad action '{}'.\n"
+ACTIONS = frozenset(
+    f"{verb} {what}"
+    for verb, things in {
+        "add": (
+            "account coord", "accounts", "associations", "clusters", "federations", "qos",
+            "resources", "tres", "users", "wckeys",
+        ),
+        "modify": (
+            "accounts", "associations", "clusters", "federations", "job", "qos", "resources",
+            "users", "wckeys",
+        ),
+        "remove": (
+            "account coords", "accounts", "associations", "clusters", "federations", "qos",
+            "resources", "users", "wckeys", "budget",
+        ),
+        "load": ("file",),
+        "set": ("budget",),
+    }.items()
+    for what in things
+)  # fmt: skip
+"""What transactions are called, in lower case: Slurm's names, then our own."""
 BAD_ID = "sacctmgr: error: Invalid value for AssocId ({})\n"
 DENIED = "sacctmgr: error: Your user doesn't have privilege to perform this action\n"
 REQUEST_DENIED = DENIED + " Error with request: Access/permission denied\n"
@@ -135,7 +157,7 @@ def _condition(word: str, entity: Entity, typed: str) -> str:
     if found is None:
         told = UNKNOWN_CONDITION if entity.name in {"account", "user"} else BAD_CONDITION
         raise fail(told.format(typed))
-    return entity.named if found == "name" else found
+    return entity.named if found == "name" and "name" not in entity.conditions else found
 
 
 # ---------------------------------------------------------------- tables
@@ -208,7 +230,7 @@ def _show_tres(asked: Asked) -> Answer:
 
 def _show_clusters(asked: Asked) -> Answer:
     rows = [row for row in managed.rows_of(asked.ctx)[:1] if here(asked)]
-    known = managedelse.clusters(asked.ctx.site.cluster)
+    known = managedelse.clusters(asked.ctx.site)
     return _table(asked, known, usual=managedelse.CLUSTER, rows=rows)
 
 
@@ -224,6 +246,9 @@ def _show_events(asked: Asked) -> Answer:
 
 
 def _show_transactions(asked: Asked) -> Answer:
+    bad = sorted(asked.conditions.get("action", frozenset()) - ACTIONS)
+    if bad:
+        raise fail(BAD_ACTION.format(bad[0]))
     since, until = (_moment(asked, key) for key in ("start", "end"))
     rows = [
         one
@@ -355,7 +380,7 @@ ENTITIES = (
         ("account", "action", "actor", "start", "end", "user"),
         past=True,
     ),
-    Entity("tres", 2, _show_tres, "name", ("type", "id")),
+    Entity("tres", 2, _show_tres, "type", ("name", "id")),
     Entity(
         "user",
         1,

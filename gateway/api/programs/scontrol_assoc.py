@@ -19,7 +19,7 @@ from gateway.api.programs.shares import Used as Past
 from gateway.api.programs.shares import standing, used, used_by_qos
 from gateway.api.programs.sshare import minutes, run_minutes
 from gateway.api.wire import Answer
-from gateway.query.assocs import Row, qos_ids, tree
+from gateway.query.assocs import Row, tree
 from gateway.query.showassoc import Held, Parties, Person, Use, Writer
 
 K = TypeVar("K")
@@ -98,7 +98,7 @@ class AssocMgr:
 
     async def _qos(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
         book, jobs = asked.snap.site.book, list(asked.snap.jobs.values())
-        past, numbers = await used_by_qos(asked.desk, asked.ctx), qos_ids(book)
+        past, numbers = await used_by_qos(asked.desk, asked.ctx), book.qos_ids
         live = _live(asked, jobs, lambda job: [job.qos])
         lines = []
         for name, grade in book.qos.items():

@@ -101,6 +101,8 @@ SAID = (
     ),
     ("delete user bob account=bb", " Deleting user associations...\n  C = oracle     A = bb         U = bob      \n"),
     ("delete user alice", " Deleting users...\n  alice\n"),
+    ("delete user alice account=aa", " Deleting user associations...\n  C = oracle     A = aa         U = alice    \n Deleting users (No Associations)...\n  alice\n"),
+    ("modify qos where id=2 set grptres=cpu=2K", " Modified qos...\n  high\n"),
     ("delete qos high", " Deleting QOS(s)...\n  high\n"),
 )  # fmt: skip
 
@@ -133,6 +135,25 @@ WRONG = (
     ("delete user", " No conditions given to remove, not executing.\n"),
     ("delete coordinator account=aa name=alice", " Removing Coordinators with user name\n  alice\n From Account(s)\n  aa\n Nothing removed\n"),
     ("delete account bb", " Changes Discarded\n Error with request: You can not remove the default account of a user\n  C = oracle          A = bb         U = bob      \n Please either remove the accounts listed above from list and resubmit,\n or change these users' default accounts to remove the account(s).\n"),
+    ("delete coordinator name=alice", " Removing Coordinators with user name\n  alice\n From all accounts\n Nothing removed\n"),
+    ("delete coordinator account=aa", " Removing all users from Accounts\n  aa\n Nothing removed\n"),
+    ("delete coordinator account=no name=nobody", " You specified a non-existent account 'no'.\n You specified a non-existent user 'nobody'.\n"),
+    ("delete coordinator", " You need to specify a user list or account list here.\n"),
+    ("add coordinator account=no,no2 name=nobody", " You specified a non-existent account 'no'.\n You specified a non-existent account 'no2'.\n You specified a non-existent user 'nobody'.\n"),
+    ("add coordinator account=aa", " You need to specify a user list here.\n"),
+    ("add coordinator name=alice", " You need to specify an account list here.\n"),
+    ("add account x defaultqos=nosuch", "You gave a bad default qos 'nosuch'.  Use 'list qos' to get complete list.\n"),
+    ("add qos q grpjobs=x bogus=1", " Unknown option: bogus=1\n Use keyword 'where' to modify condition\nsacctmgr: error: Invalid value for GrpJobs (x)\n"),
+    ("modify account aa foo=1 set bar=1 maxjobs=x", " Unknown condition: foo=1\n Use keyword 'set' to modify value\n Unknown option: bar=1\n Use keyword 'where' to modify condition\nsacctmgr: error: Invalid value for MaxJobs (x)\n Unknown option: maxjobs=x\n Use keyword 'where' to modify condition\n"),
+    ("modify account aa set bb", " Can't modify the name of an account\n"),
+    ("modify qos high set priority=x", "sacctmgr: error: Invalid value for Priority (x)\n You didn't give me anything to set\n"),
+    ("modify qos high set maxwall=x", " Bad MaxWall time format: maxwall=x\n"),
+    ("modify qos high set preemptmode=x", " Bad Preempt Mode given: preemptmode=x\n"),
+    ("modify qos high set flags+=x", " Unknown QOS flag used in:\n  'x'\n Valid QOS flags are\n  'DenyOnLimit,EnforceUsageThreshold,NoReserve,PartitionMaxNodes,PartitionMinNodes,OverPartQOS,PartitionTimeLimit,RequiresReservation,NoDecay,UsageFactorSafe'\n"),
+    ("modify qos high set grptres=cpu=2x", "sacctmgr: error: Invalid unit type 'x'. Possible options are 'KMGTP'\n"),
+    ("modify qos high set grptres=license/x=2", "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type license/x\n"),
+    ("modify qos id=x set priority=1", "sacctmgr: error: Invalid value for QOS ID (x)\n"),
+    ("modify qos normal id=2 set priority=1", " Nothing modified\n"),
     ("delete foo", 'No valid entity in delete command\nInput line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"\n'),
 )  # fmt: skip
 
@@ -159,6 +180,18 @@ def test_limits_are_set_one_tres_at_a_time_and_taken_away_with_minus_one() -> No
     made = after("modify account aa set maxjobs=3 maxwall=60", "modify account aa set maxjobs=-1")
     assert made.accounts[AccountName("aa")].limits.max_jobs is None
     assert made.accounts[AccountName("aa")].limits.max_wall == 3600
+
+
+def test_values_are_kept_as_slurm_reads_them() -> None:
+    made = after("modify qos high set grptres=cpu=2K,mem=1G maxwall=0 grpwall=0")
+    assert made.qos["high"].limits.grp_tres == {"cpu": 2048, "mem": 1024}
+    assert (made.qos["high"].limits.max_wall, made.qos["high"].limits.grp_wall) == (0, 0)
+
+
+def test_accounts_that_are_not_there_are_told_and_the_others_added() -> None:
+    proposal = ordered("add user u1 account=aa,no")
+    assert proposal.err.startswith(" This account 'no' doesn't exist.\n")
+    assert [own.account for own in proposal.change.associations] == ["aa"]
 
 
 def test_lists_of_qos_and_flags_grow_and_shrink() -> None:
