@@ -14,6 +14,7 @@ import pytest
 from fastapi import APIRouter
 
 from broker.model.errors import Refused
+from broker.model.site import Site
 from gateway.api.app import build_app
 from gateway.api.dashboard import dashboard
 from gateway.api.errors import status_of
@@ -29,8 +30,8 @@ from gateway.web.app import Pages
 from gateway.web.sessions import Sessions
 from tests.api.asking import ask
 from tests.unit.gateway.api.office import ALICE, BOB, SITE, Office
-from tests.unit.gateway.api.programs.test_sbatch import Past
 from tests.unit.gateway.api.test_text import Log
+from tests.unit.gateway.query.desk import Past
 
 MARK = "#mark#"
 
@@ -38,8 +39,8 @@ MARK = "#mark#"
 class Front:
     """The application over a desk, its pages, and somebody's browser."""
 
-    def __init__(self) -> None:
-        self.office = Office(SITE)
+    def __init__(self, site: Site = SITE) -> None:
+        self.office = Office(site)
         desk = self.office.desk
         desk.history = Past()  # type: ignore[assignment]
         self.loopback = Loopback()
@@ -91,6 +92,27 @@ def test_who_may_ask_gets_an_address_that_lets_in_once_and_pages_of_that_user(fr
     assert (status, again) == ("200", 403)
     assert "mine" in page
     assert "2023-11-15 07:13:20" in page  # the clock of the desk, in Tokyo
+
+
+def test_what_is_private_is_on_no_page_of_others() -> None:
+    front = Front(replace(SITE, private=frozenset({"jobs"})))
+    job = front.office.submit(ALICE, name="secret-name")
+
+    async def looked(uid: int, path: str) -> tuple[int, bool]:
+        folder, cookie = front.sessions.enter(front.sessions.ticket(uid, ""))
+        app = front.loopback.app
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as browser:  # type: ignore[arg-type]
+            where = f"http://localhost/{folder}/{path}"
+            page = await browser.get(where, headers={"cookie": f"spz={cookie}"})
+        return page.status_code, "secret-name" in page.text
+
+    async def both() -> list[tuple[int, bool]]:
+        pages = [(uid, path) for uid in (ALICE.uid, BOB.uid) for path in ("jobs", f"jobs/{job}")]
+        return [await looked(*one) for one in pages]
+
+    mine, _, others, one = asyncio.run(both())
+    front.office.desk.close()
+    assert (mine, others, one) == ((200, True), (200, False), (404, False))
 
 
 def _as(front: Front, uid: int) -> Any:

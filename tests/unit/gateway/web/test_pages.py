@@ -11,13 +11,11 @@ from gateway.query.listed import Column
 from gateway.query.managedlist import MANAGED
 from gateway.query.skylists import BUDGETS, CLUSTERS, RUNS, STORAGES, VOLUMES
 from gateway.web.app import PAGES
-from gateway.web.blocks import CONTROLS, PAGE_ROWS, TONES, paged, readable, state
+from gateway.web.blocks import PAGE_ROWS, TONES, paged, readable, state
 from gateway.web.doors import rows
 from gateway.web.jobs import COLUMNS
 from gateway.web.past import COLUMNS as COLUMNS_PAST
 from tests.unit.gateway.web.site import CEILING, HEALTH, HOSTILE, MARK, NOW, Browser, Doors, Said
-
-SHOWN = escape(CONTROLS.sub("", HOSTILE))
 
 
 def node(name: str = "ec2-1", **changed: object) -> dict[str, Any]:
