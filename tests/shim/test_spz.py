@@ -1,6 +1,7 @@
 """`spz` as a process: quick help, words instead of tracebacks."""
 
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -82,6 +83,21 @@ def test_a_line_that_no_verb_takes_ends_with_2(
     done = spz(*argv, home=short_tmp)
     assert done.returncode == 2
     assert done.stderr.startswith(f"spz: error: {told}")
+
+
+def test_ctrl_c_at_a_question_is_no() -> None:
+    asks = "from gateway.sdk.verbs.counter import Counter; print(Counter.confirm('Sure?'))"
+    with subprocess.Popen(
+        [sys.executable, "-c", asks],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as asking:
+        assert asking.stderr is not None and asking.stderr.read(13) == b"Sure? [Y/n]: "
+        asking.send_signal(signal.SIGINT)
+        out, err = asking.communicate(timeout=20)
+    assert (out, err) == (b"False\n", b"\nspz: nothing is done\n")
 
 
 def test_a_bad_configuration_is_told_with_all_that_is_wrong(short_tmp: Path) -> None:

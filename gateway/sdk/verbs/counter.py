@@ -35,12 +35,15 @@ class Counter:
 
     @staticmethod
     def confirm(question: str) -> bool:
-        """Asked on standard error; nothing typed is yes, nobody there is no."""
-        print(f"{question} [Y/n]: ", end="", file=sys.stderr, flush=True)
+        """Asked on standard error; nothing typed is yes; nobody there, and Ctrl-C, is no."""
         try:
+            print(f"{question} [Y/n]: ", end="", file=sys.stderr, flush=True)
             answer = input().strip().lower()
         except EOFError:
             print("\nspz: nobody answers, so nothing is done; -y asks nothing", file=sys.stderr)
+            return False
+        except KeyboardInterrupt:
+            print("\nspz: nothing is done", file=sys.stderr)
             return False
         return answer in {"", "y", "yes"}
 
