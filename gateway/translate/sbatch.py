@@ -253,7 +253,7 @@ def _staging(text: str, path: str | None, cwd: str) -> Staging:
 def must_be_ours(part: Mapping[str, Given], site: Site, program: str = PROGRAM) -> None:
     """Refuses other clusters, and by name what is not supported."""
     clusters = part["clusters"].text if "clusters" in part else None
-    for name in (clusters or site.cluster).split(","):
+    for name in (site.cluster if clusters is None else clusters).split(","):
         if name not in (site.cluster, "all"):
             lines = [error_line(program, line.format(name)) for line in NO_CLUSTER]
             raise GrammarError("".join(lines), FAILURE)

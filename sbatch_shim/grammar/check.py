@@ -314,7 +314,7 @@ def _hint(_opt: Opt, text: str, rules: Rules) -> tuple[str, ...]:
     names = text.lower().split(",")
     wrong = next((name for name in names if name not in HINTS), None)
     if wrong is not None:
-        raise invalid(rules.program, f'unrecognized --hint argument "{wrong}", see --hint=help')
+        raise failed(rules.program, f'unrecognized --hint argument "{wrong}", see --hint=help')
     return tuple(names)
 
 

@@ -267,11 +267,12 @@ def test_early_options_only_say_something(sbatch: Submit) -> None:
     )
 
 
-def test_other_clusters_are_refused(sbatch: Submit) -> None:
+@pytest.mark.parametrize("name", ["nosuch", ""])
+def test_other_clusters_are_refused(sbatch: Submit, name: str) -> None:
     with pytest.raises(GrammarError) as refused:
-        sbatch("-M", "nosuch", "--wrap", "true")
+        sbatch(f"--clusters={name}", "--wrap", "true")
     assert refused.value.stderr.startswith(
-        "sbatch: error: No cluster 'nosuch' known by database.\n"
+        f"sbatch: error: No cluster '{name}' known by database.\n"
     )
     assert refused.value.code == 1
 

@@ -187,6 +187,7 @@ REFUSED = [
     (["--gpu-freq=x"], 255, "Invalid --gpu-freq argument: gpu:x\n"),
     (["--mem-bind=x"], 255, 'unrecognized --mem-bind argument "x"\n'),
     (["--profile=x"], 255, "invalid --profile=x option\n"),
+    (["--hint=x"], 1, 'unrecognized --hint argument "x", see --hint=help\n'),
     (["--acctg-freq=x"], 255, "Invalid --acctg-freq specification: x\n"),
     (["--gres-flags=x"], 255, "Invalid --gres-flags specification\n"),
     (["--switches=0"], 1, 'Invalid numeric value "0" for --switches.\n'),
