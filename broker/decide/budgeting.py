@@ -1,7 +1,7 @@
 """Budgets while the service runs: what was spent of each, and whom a used up one ends."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from accounting.budget import Action, Budget, Running, begins
 from accounting.ids import AccountName
@@ -26,9 +26,11 @@ class Spending:
     budget: Budget
     since: int
     spent: int
-    told: set[int] = field(default_factory=set)
-    """Jobs that had their notice."""
-    told_at: int = 0
+
+    @property
+    def name(self) -> str:
+        """Another one once it was raised, or in another window: then jobs are told anew."""
+        return f"{self.budget.key}/{self.budget.micro_usd}/{self.since}"
 
 
 class Budgets:
@@ -94,13 +96,13 @@ class Budgets:
     def _ending(self, one: Spending, now: int) -> list[ev.Event]:
         facts: list[ev.Event] = []
         for job in self._paid(one.budget):
-            serial = self._world.last_event + 1 + job.id
-            if one.budget.running is Running.NOTICE and job.id not in one.told:
-                one.told.add(job.id)
-                one.told_at = now
+            told = job.warned if job.warned and job.warned[0] == one.name else None
+            if one.budget.running is Running.NOTICE and told is None:
+                serial = self._world.last_event + 1 + job.id
                 notice = Notice(TEXT.format(one.budget.key), serial)
-                facts.append(ev.NoticeAsked(job=job.id, at=now, notice=notice))
-            elif one.budget.running is Running.NOW or now >= one.told_at + NOTICE_SECONDS:
+                fact = ev.NoticeAsked(job=job.id, at=now, notice=notice, budget=one.name)
+                facts.append(fact)
+            elif told is None or now >= told[1] + NOTICE_SECONDS:
                 facts.append(cancelled(job, by=SYSTEM, now=now))
         return facts
 

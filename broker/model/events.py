@@ -259,6 +259,8 @@ class NoticeAsked(JobFact):
     """A text that the job's output is to have."""
 
     notice: Notice
+    budget: str = ""
+    """Which one it is that is used up, where the text says that it will end the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -316,6 +316,8 @@ class Job:
     """A requeue's delay."""
     signals: tuple[PendingSignal, ...] = ()
     notices: tuple[Notice, ...] = ()
+    warned: tuple[str, int] | None = None
+    """Which budget it was told of that it is used up, and when."""
     limit_percent: int = 0
     """How much of its limit was reached when its user was last told so."""
     limit_serial: int = 0

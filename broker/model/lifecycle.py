@@ -350,6 +350,11 @@ def _hold_set(job: Job, event: ev.HoldSet) -> Job:
     return replace(held, reason=_at_rest(held)) if job.state is JobState.PENDING else held
 
 
+def _told(job: Job, event: ev.NoticeAsked) -> Job:
+    warned = (event.budget, event.at) if event.budget else job.warned
+    return replace(job, notices=(*job.notices, event.notice), warned=warned)
+
+
 EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Split: _split,
     ev.BecameElement: _became,
@@ -375,7 +380,7 @@ EFFECT: dict[type, Callable[[Job, Any], Job]] = {
     ev.Resumed: _resumed,
     ev.LimitTold: _limit_told,
     ev.LimitNear: lambda job, event: replace(job, limit_percent=event.percent),
-    ev.NoticeAsked: lambda job, event: replace(job, notices=(*job.notices, event.notice)),
+    ev.NoticeAsked: _told,
     ev.NoticeSent: lambda job, event: replace(
         job, notices=tuple(n for n in job.notices if n.serial != event.serial)
     ),

@@ -208,3 +208,26 @@ def test_what_a_test_tells_at_most_is_what_a_budget_promises(
     job = bench.world.jobs[bench.submit(time_limit=900, resources=resources)]
     ahead = Ahead.of(bench.world.site, [job], bench.world.nodes, now=bench.now)
     assert told.most_micro_usd == ahead.promised(dollars(1000)) > told.micro_usd > 0
+
+
+def test_a_notice_counts_after_a_restart_and_is_given_anew_once_the_budget_was_raised() -> None:
+    bench, job = used_up(Running.NOTICE)
+    again = Bench(bench.world.site, bench.store)
+    again.now = bench.now
+    again.step(seconds=60)
+    assert [one.text for one in again.world.jobs[job].notices] == [  # type: ignore[index]
+        one.text
+        for one in bench.world.jobs[job].notices  # type: ignore[index]
+    ]
+    raised = Change(budgets=(dollars(0.6, action=Action.STOP, running=Running.NOTICE),))
+    basis = again.world.site.book
+    again.step(cmd.ChangeBook(change=raised, basis=basis, by=ROOT, action="Set Budget"))
+    again.step(seconds=61)
+    assert again.state(job) == "RUNNING"
+    assert len(again.world.jobs[job].notices) == 2  # type: ignore[index]
+    later = Bench(again.world.site, again.store)
+    later.now = again.now
+    later.step(seconds=119)
+    assert later.state(job) == "RUNNING"
+    later.step(seconds=31)
+    assert later.state(job) == "COMPLETING"
