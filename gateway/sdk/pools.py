@@ -49,7 +49,7 @@ def worker_of(tasks: Sequence[Task], told: str) -> tuple[Task, int]:
         raise Refused(f"{told}: not one task with a `pool`")
     if task.run:
         raise Refused("run: a pool has none", hint="`spz jobs launch --pool` sends jobs to it")
-    return task, task.pool.workers or task.pool.min_workers or 1
+    return task, task.pool.kept
 
 
 def scale(

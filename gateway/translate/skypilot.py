@@ -182,11 +182,16 @@ class Pool(Section):
     @model_validator(mode="after")
     def _sized(self) -> "Pool":
         least, most = self.min_workers, self.max_workers
-        if self.workers is None and (least is None or most is None):
+        if self.workers is None and most is None:
             raise ValueError("a pool needs workers, or min_workers and max_workers")
         if least is not None and most is not None and least > most:
             raise ValueError(f"min_workers {least} is more than max_workers {most}")
         return self
+
+    @property
+    def kept(self) -> int:
+        """How many are kept up; of a range its least, and one at least."""
+        return max(1, self.min_workers or 1) if self.workers is None else self.workers
 
 
 class Git(Section):

@@ -188,18 +188,15 @@ REPLICAS = group(
     },
     required=("min_replicas",),
 )
+FIXED = "pools do not grow by themselves: `spz jobs pool apply --pool NAME --workers N` does it"
 POOL = group(
     {
-        "workers": sensible("How many.", COUNT),
-        "min_workers": sensible("How many at least.", COUNT),
-        "max_workers": sensible("How many at most.", COUNT),
-        "queue_length_threshold": noted(
-            "Waiting jobs that call for a worker.", COUNT, "each waiting job calls for one"
-        ),
-        "upscale_delay_seconds": noted("Before one is added.", SECONDS, "none is waited"),
-        "downscale_delay_seconds": noted(
-            "Before one goes.", SECONDS, "the partition's idle_seconds rule"
-        ),
+        "workers": works("How many.", COUNT),
+        "min_workers": sensible("How many at least: so many are kept up, or one.", COUNT),
+        "max_workers": noted("How many at most.", COUNT, FIXED),
+        "queue_length_threshold": noted("Waiting jobs that call for a worker.", COUNT, FIXED),
+        "upscale_delay_seconds": noted("Before one is added.", SECONDS, FIXED),
+        "downscale_delay_seconds": noted("Before one goes.", SECONDS, FIXED),
     }
 )
 SERVICE = group(

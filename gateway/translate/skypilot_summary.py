@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.model.errors import BadSpec
 from gateway.config.problems import shown
-from gateway.translate.skypilot import Candidate, Git, Pool, Task, TaskFile
+from gateway.translate.skypilot import Candidate, Git, Task, TaskFile
 from gateway.translate.skypilot_build import build_of
 from gateway.translate.skypilot_container import image_of
 from gateway.translate.skypilot_notes import missing, refusals
@@ -43,18 +43,10 @@ def of_task(task: Task, supply: Supply) -> str:
 def _what(task: Task, candidates: Sequence[Candidate]) -> str:
     nodes = f"{task.num_nodes} nodes" if task.num_nodes > 1 else "1 node"
     if task.pool is not None:
-        nodes = f"pool of {workers(task.pool)} workers"
+        nodes = f"pool of {task.pool.kept} workers"
     texts = list(dict.fromkeys(_candidate(one) for one in candidates))
     way = " else " if task.resources.ordered else " or "
     return f"{nodes} of {way.join(texts)}"
-
-
-def workers(pool: Pool) -> str:
-    """How many, `2` or `1-4`."""
-    if pool.workers is not None:
-        return str(pool.workers)
-    least, most = pool.min_workers or 0, pool.max_workers
-    return f"{least}-{most}" if most is not None else f"{least or 1}"
 
 
 def _candidate(one: Candidate) -> str:

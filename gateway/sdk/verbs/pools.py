@@ -12,12 +12,13 @@ from gateway.sdk.verbs.listing import tell_why, text_of
 from gateway.sdk.verbs.sent import body_of
 from gateway.sdk.verbs.tasks import text_of as file_text
 from gateway.translate.skypilot import read_file
+from gateway.translate.skypilot_notes import notes
 from gateway.translate.skypilot_yaml import written
 
 
 def apply(given: Values, counter: Counter) -> int:
     """Starts workers until there are as many as asked for, and lets the last ones go."""
-    name, count, body = _asked(given)
+    name, count, body = _asked(given, counter)
     found = pools.workers(counter.service).get(name, [])
     question = f"Pool {name}: {count} workers ({len(found)} are there). Proceed?"
     if not given["yes"] and not counter.confirm(question):
@@ -26,7 +27,7 @@ def apply(given: Values, counter: Counter) -> int:
     return 0
 
 
-def _asked(given: Values) -> tuple[str, int, Json | None]:
+def _asked(given: Values, counter: Counter) -> tuple[str, int, Json | None]:
     """Name, workers and what each is launched with; None where no file is given. Raises Refused."""
     if not given["words"]:
         if not given["pool"] or given["workers"] is None:
@@ -34,6 +35,9 @@ def _asked(given: Values) -> tuple[str, int, Json | None]:
         return given["pool"], given["workers"], None
     file = read_file(file_text(given["words"][0]))
     task, usual = pools.worker_of(file.tasks, given["words"][0])
+    for note in notes(task):
+        if note.startswith("pool."):
+            counter.say(f"note: {note}")
     plain = {key: value for key, value in file.trees[0].items() if key not in {"pool", "secrets"}}
     body = body_of({**_nothing(), **given, "name": None}, [])
     body["task"] = written([plain])

@@ -53,6 +53,21 @@ def test_files_of_every_kind_can_be_read(kind: str) -> None:
     assert read(KINDS[kind])
 
 
+@pytest.mark.parametrize(
+    ("pool", "kept"),
+    [
+        ("{workers: 0}", 0),
+        ("{workers: 3}", 3),
+        ("{min_workers: 2, max_workers: 4}", 2),
+        ("{min_workers: 0, max_workers: 4}", 1),
+        ("{max_workers: 4}", 1),
+    ],
+)
+def test_a_pool_keeps_its_workers_or_the_least_of_its_range(pool: str, kept: int) -> None:
+    (task,) = read(f"pool: {pool}")
+    assert task.pool is not None and task.pool.kept == kept
+
+
 def test_a_header_is_no_task() -> None:
     assert [one.name for one in read(KINDS["a pipeline"])] == ["a", "b"]
     assert [one.name for one in read(KINDS["a group"])] == ["a", "b"]
@@ -99,6 +114,7 @@ def test_a_header_is_no_task() -> None:
             "resources.accelerators: 1: an accelerator is NAME or NAME:COUNT, COUNT more than 0|",
         ),
         ("pool: {}", "pool: a pool needs workers, or min_workers and max_workers|"),
+        ("pool: {min_workers: 1}", "pool: a pool needs workers, or min_workers and max_workers|"),
         (
             "pool: {min_workers: 3, max_workers: 1}",
             "pool: min_workers 3 is more than max_workers 1|",

@@ -18,7 +18,7 @@ CORPUS = Path(__file__).parents[3] / "tables" / "skypilot"
         ("nodes", "ring: 4 nodes of H100:8; run"),
         ("mount-s3-copy", "1 node of 8+ vCPUs; run; 2 mounts"),
         ("envs-required", "1 node of 8+ vCPUs; run; needs --env TOKEN, --env BUCKET"),
-        ("pool-range", "pool of 1-8 workers of L4:1; nothing to run"),
+        ("pool-range", "pool of 1 workers of L4:1; nothing to run"),
         (
             "volumes",
             "1 node of 8+ vCPUs; run; 2 volumes; refused at launch: volumes./mnt/b: "
