@@ -141,7 +141,7 @@ class Cloud:
         """A machine that is kept idle on purpose shall not end itself."""
         with suppress(OSError, Unknown):
             if node.machine is not None and "/" not in node.machine.address:
-                answers(self.reach.place(node))
+                answers(node, self.reach.place(node))
 
     def joined(self, outside: Outside) -> Outside:
         """What effects are performed with, EC2's machines among it."""

@@ -65,14 +65,14 @@ def bring_up(node: Node, place: Place) -> Mapping[str, object]:
 
     Raises OSError if the node is out of reach, ValueError if it will not do.
     """
-    said = _hello(place)
+    said = _hello(node, place)
     if said is not None and not _gave_way(said, place):
         return _told(said, place)
     place.channel.put(agent_zipapp(), place.archive, 0o755)
     done = _serve(node, place)
     if done.code != 0:
         raise ValueError(f"the agent of {node.name} does not start: {_last_line(done.err)}")
-    said = _hello(place)
+    said = _hello(node, place)
     if said is None:
         raise OSError(f"the agent of {node.name} does not answer")
     return _told(said, place)
@@ -102,15 +102,15 @@ def _serve(node: Node, place: Place) -> Done:
     return place.channel.run([*argv, *place.options], timeout=START_SECONDS)
 
 
-def answers(place: Place) -> bool:
+def answers(node: Node, place: Place) -> bool:
     """Whether the agent answers a ping."""
-    return _hello(place) is not None
+    return _hello(node, place) is not None
 
 
-def _hello(place: Place) -> Mapping[str, object] | None:
-    """What the agent says of itself; None if there is none."""
+def _hello(node: Node, place: Place) -> Mapping[str, object] | None:
+    """What the agent says of itself; None if there is none. It hears what is fetched."""
     try:
-        said = _ask(place, ping())
+        said = _ask(place, ping(node.journal))
     except (OSError, ValueError):
         return None
     return said if said.get("ok") is True else None

@@ -286,8 +286,9 @@ def use(job: int) -> bytes:
     return _line(do="use", job=job)
 
 
-def ping() -> bytes:
-    return _line(do="ping")
+def ping(fetched: int = 0) -> bytes:
+    """`fetched`: bytes of its journal that are in the store, whose ends' results are here."""
+    return _line(do="ping", fetched=fetched)
 
 
 def limit(key: str, *, serial: int, seconds: int | None) -> bytes:

@@ -87,8 +87,8 @@ class AwsSettings(Settings):
     efa: bool = Field(True, description="EFA and a placement group for several nodes that can.")
     lease_seconds: Seconds = Field(
         1800,
-        description="A machine on which nothing runs and to which nobody has spoken for so long "
-        "ends itself; 0: never.",
+        description="A machine on which nothing runs, whose results are here and to which nobody "
+        "has spoken for so long ends itself; 0: never.",
     )
     grace_seconds: Seconds = Field(
         3600, description="Beyond the time limit of its job a machine ends itself after so long."

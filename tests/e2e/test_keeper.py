@@ -69,6 +69,19 @@ def test_while_something_lives_its_hard_end_is_put_off(machine: Path) -> None:
     agent.halt()
 
 
+def test_it_does_not_end_while_results_are_owed_but_for_its_hard_end(machine: Path) -> None:
+    hard_end = time.time() + 3600
+    agent = RunningAgent(machine, "--lease", "1", "--deadline", str(hard_end))
+    agent.run("7/1/batch", order(machine, "exit 3"))
+    agent.wait("exited", "7/1/batch")
+    time.sleep(2)
+    assert told(machine) == ["-h +60"]
+    agent.ask(launch.ping(fetched=len((agent.home / "journal").read_bytes())))
+    until(lambda: len(told(machine)) > 1, "the shutdown")
+    assert told(machine)[1] == "-h now"
+    agent.halt()
+
+
 class Metadata(BaseHTTPRequestHandler):
     """IMDSv2 of a machine that will be taken away."""
 

@@ -133,9 +133,7 @@ class Hosts:
         else:
             self._write(folder, number, cloud_config(user_data), environment)
         argv = [SSHD, "-D", "-e", "-f", f"{folder}/sshd_config"] if SSHD else ["/no/sshd"]
-        if self.private is not None:
-            (folder / "private").mkdir(mode=0o755, exist_ok=True)
-            argv = [*ALONE, f"{folder}/private", str(self.private), *argv]
+        argv = [*self._alone(folder), *argv]
         with (folder / "console").open("wb") as console:
             self._running[number] = subprocess.Popen(
                 [sys.executable, "-ISs", str(SUPERVISOR), str(folder), "--", *argv],
@@ -146,6 +144,13 @@ class Hosts:
                 env=environment,
                 start_new_session=True,
             )
+
+    def _alone(self, folder: Path) -> list[str]:
+        """Before what runs on a machine: where it has a folder for itself, it sees that."""
+        if self.private is None:
+            return []
+        (folder / "private").mkdir(mode=0o755, exist_ok=True)
+        return [*ALONE, f"{folder}/private", str(self.private)]
 
     def _environment(self, folder: Path, id: str) -> dict[str, str]:
         return {
@@ -168,7 +173,8 @@ class Hosts:
         _put(folder / "bin" / "poweroff", f'#!/bin/sh\nexec "{folder}/bin/shutdown" now\n', 0o755)
         lines = [*(asked.get("bootcmd") or ()), *(asked.get("runcmd") or ())]
         commands = [c if isinstance(c, str) else shlex.join(c) for c in lines]
-        _put(folder / "boot.sh", "\n".join(["#!/bin/sh", *commands, ""]), 0o700)
+        boot = [*self._alone(folder), "/bin/sh", "-c", "\n".join(commands)]
+        _put(folder / "boot.sh", f"#!/bin/sh\nexec {shlex.join(boot)}\n", 0o700)
         keys = asked.get("ssh_authorized_keys") or ()
         _put(folder / "authorized_keys", "".join(f"{key.strip()}\n" for key in keys), 0o644)
         self._host_key(folder, asked.get("ssh_keys") or {})

@@ -8,6 +8,7 @@ import time
 from . import (
     apart,
     clock,
+    fetched,
     hooks,
     identity,
     posting,
@@ -423,9 +424,9 @@ class Agent:
 
 
 REQUESTS: "dict[str, Act]" = {
-    "ping": lambda agent, request: talk.ping(agent),
-    "pulse": lambda agent, request: talk.ping(agent),
-    "heard": lambda agent, request: {"ok": True},
+    "ping": talk.ping,
+    "pulse": talk.ping,
+    "heard": lambda agent, request: fetched.note(request),
     "push": lambda agent, request: posting.tell(request),
     "leave": lambda agent, request: talk.leave(agent),
     "poke": Agent.poke,

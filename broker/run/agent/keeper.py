@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from . import spool, wire
+from . import fetched, spool, wire
 from .posting import held
 
 TYPE_CHECKING = False
@@ -77,8 +77,12 @@ class Keeper:
             self.prolong()
         elif idle is not None:
             self.heard = max(self.heard, time.monotonic() - idle)
-        if self.lease and time.monotonic() - self.heard >= self.lease:
+        if self.lease and time.monotonic() - self.heard >= self.lease and not self.owes():
             power_off("now")
+
+    def owes(self) -> bool:
+        """Results that nobody has fetched wait for somebody, until the hard end."""
+        return bool(self.deadline) and time.time() < self.deadline and fetched.owed()
 
     def state(self) -> "tuple[Optional[float], bool]":
         """For how long nobody has spoken to the agent, None if it is dead; whether steps live."""

@@ -201,7 +201,7 @@ class Pusher:
 
     def heard(self) -> None:
         """Somebody wants this machine: its lease is renewed."""
-        self.ask({"do": "heard"})
+        self.ask({"do": "heard", "fetched": self.position})
 
     def ask(self, request: "dict[str, Any]") -> "Optional[dict[str, Any]]":
         try:

@@ -4,7 +4,7 @@ import base64
 import os
 import time
 
-from . import feed, gpus, posting, spool, usage, version, wire
+from . import feed, fetched, gpus, posting, spool, usage, version, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
     return dict(usage.of_job(job), gpus=devices, ok=True)
 
 
-def ping(agent: "Agent") -> "dict[str, Any]":
+def ping(agent: "Agent", request: "Request") -> "dict[str, Any]":
     """Which agent it is, and how its node stands."""
+    fetched.note(request)
     return {
         "ok": True,
         "version": version.PROTOCOL,

@@ -58,6 +58,6 @@ def test_an_answer_that_is_none_is_an_error(line: bytes) -> None:
 
 
 def test_a_request_may_bear_the_services_time() -> None:
-    line = launch.dated(launch.ping(), 12.5)
-    assert json.loads(line) == {"do": "ping", "now": 12.5}
+    line = launch.dated(launch.leave(), 12.5)
+    assert json.loads(line) == {"do": "leave", "now": 12.5}
     assert line.endswith(b"\n")
