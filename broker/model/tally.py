@@ -63,6 +63,11 @@ class Used:
                 if not left:
                     del self.nodes[name]
 
+    @property
+    def in_use(self) -> Counts:
+        """What is held, a node that several share counted once."""
+        return {**self.held, "node": len(self.nodes)} if self.held else self.held
+
     def seconds(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs have used so far."""
         return self.going.get(name, 0) * now - self.begins.get(name, 0)

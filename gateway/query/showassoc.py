@@ -142,7 +142,7 @@ class Writer:
             f"GrpWall={_most(wall)}({use.wall / MINUTE:.2f})"
         )
         yield from (jobs, submitted) if apart else (f"{jobs} {submitted}",)
-        yield f"GrpTRES={self._counts(limits.grp_tres, live.held)}"
+        yield f"GrpTRES={self._counts(limits.grp_tres, live.in_use)}"
         yield f"GrpTRESMins={self._counts(limits.grp_tres_mins, use.minutes)}"
         yield f"GrpTRESRunMins={self._counts(limits.grp_tres_run_mins, use.run_minutes)}"
 
@@ -171,7 +171,7 @@ class Writer:
             f"MaxJobs{end}={_most(jobs)}({used.running}) "
             f"MaxJobsAccrue{end}={_most(accruing)}({used.accruing}) "
             f"MaxSubmitJobs{end}={_most(queued)}({used.queued})",
-            f"MaxTRES{end}={self._counts(getattr(limits, names.tres), used.held)}",
+            f"MaxTRES{end}={self._counts(getattr(limits, names.tres), used.in_use)}",
         )
 
 

@@ -208,6 +208,8 @@ def test_a_node_that_several_jobs_share_counts_once(limits: dict[str, object]) -
     bench.step()
     assert bench.state(full) == "PENDING"
     assert "Node" in bench.world.jobs[full].reason
+    (used,) = bench.world.tally.values()
+    assert (used.held["node"], used.in_use["node"]) == (2, 1)
     bench.run(shared[0])
     bench.journal("n1", {"kind": "gone", "attempt": f"{shared[0]}/1"})
     bench.step()
