@@ -15,7 +15,7 @@ import pytest
 from tests.conformance.run import USERS, make_user
 from tests.e2e.agents import alive, until
 from tests.e2e.browser import Visit, entered, visited
-from tests.e2e.service import ROOT, Preloaded, Ran, Service, User, service
+from tests.e2e.service import CONFIG, ROOT, Preloaded, Ran, Service, User, service
 
 pytestmark = pytest.mark.root
 
@@ -270,3 +270,25 @@ def test_only_its_user_reads_a_users_state(alices: Service) -> None:
     modes = {name: (alices.home / name).stat().st_mode & 0o777 for name in ("", "state.db", "log")}
     assert modes == {"": 0o711, "state.db": 0o600, "log": 0o711}
     assert (alices.home / "gateway.sock").stat().st_mode & 0o777 == 0o666
+
+
+def test_what_is_private_is_shown_to_its_user_and_to_root(
+    preloaded: Preloaded, users: tuple[User, User]
+) -> None:
+    """By commands, as text and as JSON."""
+    (alice, bob), root = users, User.present()
+    with service(preloaded, config=CONFIG + "private_data: [jobs, usage, nodes]\n") as own:
+        job = own.submit("-H", "-D", "/", "-o", "/dev/null", "--wrap", "true", user=alice)
+        told = [own.run("squeue", "-h", "-o", "%i", user=who).out for who in (alice, bob, root)]
+        assert told == [f"{job}\n", "", f"{job}\n"]
+        shown = own.run("squeue", "--json", user=bob).out
+        assert json.loads(shown)["jobs"] == []
+        assert own.run("scontrol", "show", "job", str(job), user=bob).code == 1
+        assert "denied" in own.run("sinfo", user=bob).err
+        assert own.run("sinfo", user=root).code == 0
+        past = [
+            own.run("sacct", "-anXPj", str(job), "-o", "user", user=who).out for who in (bob, root)
+        ]
+        assert past == ["", f"{alice.name}\n"]
+        config = own.run("scontrol", "show", "config").out
+        assert "PrivateData             = jobs,nodes,usage\n" in config
