@@ -175,6 +175,15 @@ LETTER_CELLS = {row[0]: Cell(row[2], _text(row[3], row[4]), True) for row in STE
 NAME_CELLS = {row[1].lower(): Cell(row[2], _text(row[3], row[4]), True) for row in STEP_COLUMNS}
 
 
+def step_words(*, letters: bool) -> list[str]:
+    """The letters or names of columns in order, without those of old (24.05)."""
+    shown = [letter if letters else name for letter, name, *_ in STEP_COLUMNS if name not in OF_OLD]
+    return sorted(filter(None, shown), key=lambda word: (word.lower(), word.isupper()))
+
+
+OF_OLD = ("Gres", "tres-per-node")
+
+
 @lru_cache(maxsize=64)
 def step_letters(text: str) -> Layout[JobStep]:
     """`squeue -s -o`, compiled."""

@@ -7,6 +7,7 @@ from gateway.query.column import Column
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
 from gateway.query.fits import SQUEUE_FITS
 from gateway.query.layout import Cell, Layout, by_letters, by_names
+from gateway.query.steps import step_words
 from sbatch_shim.grammar.states import JOB_STATES
 
 SQUEUE_DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
@@ -46,6 +47,16 @@ def squeue_help_letters() -> str:
     """`squeue --helpformat`: eight letters to a line."""
     letters = [f"%{c.letter}" for c in COLUMNS if c.letter and c.help]
     return _grid(letters, width=6, per_line=8)
+
+
+def step_help_names() -> str:
+    """`squeue -s --helpFormat`."""
+    return _grid(step_words(letters=False), width=20, per_line=4)
+
+
+def step_help_letters() -> str:
+    """`squeue -s --helpformat`."""
+    return _grid([f"%{letter}" for letter in step_words(letters=True)], width=6, per_line=8)
 
 
 def job_states() -> list[str]:

@@ -1,6 +1,6 @@
 """squeue: jobs and steps that have not ended."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from broker.model.job import Job
@@ -88,6 +88,14 @@ BAD_USER = "squeue: error: Invalid user: {}\n\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 
 
+HELP: Mapping[str, Callable[[bool], str]] = {
+    "helpFormat": lambda steps: views.step_help_names() if steps else views.squeue_help_names(),
+    "helpformat": lambda steps: views.step_help_letters() if steps else views.squeue_help_letters(),
+    "helpstate": lambda _: "\n".join([*views.job_states(), ""]),
+}
+"""What can be asked for, of jobs or of steps."""
+
+
 class Squeue:
     """The command; keeps the text of listings while the world stays the same."""
 
@@ -121,12 +129,9 @@ class Squeue:
         options = _with_words(read_options(desk, call, usage=USAGE))
         _check_iterate(options)
         check_formats(options)
-        if options.has("helpFormat"):
-            return Answer(out=views.squeue_help_names()), False
-        if options.has("helpformat"):
-            return Answer(out=views.squeue_help_letters()), False
-        if options.has("helpstate"):
-            return Answer(out="\n".join([*views.job_states(), ""])), False
+        for long, text in HELP.items():
+            if options.has(long):
+                return Answer(out=text(options.has("steps"))), False
         ctx = reader(desk, call, snap, options=options)
         top = cluster_line(options, call, snap, fatal=FATAL)
         errors = await _complaints(desk, options, call, snap=snap)

@@ -241,6 +241,16 @@ def test_how_options_were_read_is_said_where_more_is_to_be_said(
     assert lines[end + 4].startswith("last_update_time=")
 
 
+def test_columns_of_steps_can_be_asked_for_too() -> None:
+    assert text(squeue("-s", "--helpformat").out) == (
+        "%A    %i    %j    %l    %M    %N    %P    %S    \n%u    %U    \n"
+    )
+    names = text(squeue("--helpFormat", "--steps").out).split()
+    assert names[:3] == ["ArrayJobId", "ArrayTaskId", "Cluster"]
+    assert names[-3:] == ["tres-per-task", "UserId", "UserName"]
+    assert "Gres" not in names
+
+
 def test_steps_have_rows_of_their_own() -> None:
     assert text(squeue("-s", "-h", "-o", "%i %j %u", "-j", "700003").out) == (
         "700003.0 sleep alice\n700003.batch batch alice\n"
