@@ -64,6 +64,22 @@ def test_a_loop_chains_jobs_by_their_printed_ids(shell: Shell) -> None:
     assert shell.file("chain") == "1\n2\n3\n4\n"
 
 
+def test_a_job_that_was_asked_too_much_for_runs_once_it_is_asked_less_for(shell: Shell) -> None:
+    told = shell.run(
+        """
+        job=$(sbatch --parsable -H --wrap true)
+        scontrol update job=$job MinMemoryNode=999999999
+        scontrol release $job
+        squeue -h -o '%r %Q' -j $job
+        scontrol update job=$job MinMemoryNode=10
+        while [ -n "$(squeue -h -j $job)" ]; do sleep 0.05; done
+        sacct -X -n -P -o state -j $job
+        sdiag --sort-by-time | grep -c REQUEST_SUBMIT_BATCH_JOB
+        """
+    )
+    assert told.out.splitlines() == ["BadConstraints 0", "COMPLETED", "1"]
+
+
 def test_a_here_document_is_filled_in_by_the_submitters_shell(shell: Shell) -> None:
     shell.run(
         r"""
