@@ -117,6 +117,22 @@ def test_an_agent_that_dies_is_missed_at_once_and_begun_again(gateway: Service) 
     assert gateway.exit(job) == (4, 0)
 
 
+def test_another_certificate_is_told_to_nodes_that_live(gateway: Service) -> None:
+    gateway.wait(gateway.wrap("true"), "COMPLETED")
+    certificate = gateway.home / "push" / "certificate.pem"
+    before = certificate.read_text()
+    gateway.kill()
+    certificate.unlink()
+    gateway.start()
+    assert certificate.read_text() != before
+
+    def posts() -> bool:
+        gateway.wait(gateway.wrap("true"), "COMPLETED")
+        return ways(gateway)["push"] > 0
+
+    until(posts, "a node that posts again")
+
+
 def agent_of(folder: Path) -> int:
     found = [pid for pid in with_argument("serve") if pid in with_argument(str(folder))]
     return found[0] if found else 0

@@ -3,7 +3,6 @@
 import hashlib
 import http.server
 import json
-import re
 import socket
 import threading
 import time
@@ -28,6 +27,7 @@ from broker.run.bootstrap import bring_up
 from broker.run.launch import agent_package, agent_zipapp
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service
+from tests.e2e.test_push import free_port, ways
 from tests.lab.boxed import boxed
 from tests.lab.broken import cut_off
 from tests.lab.running import CREDENTIALS, Running, here
@@ -211,11 +211,6 @@ class Network:
             one.close()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        return int(door.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
     made = Network(free_port())
@@ -230,16 +225,6 @@ def gateway(preloaded: Preloaded, lab: Running, network: Network) -> Iterator[Se
     more = f"    reports: push\npush: {{url: '{url}', {listen}}}\n"
     with boxed(preloaded, lab, idle=60, more=more) as made:
         yield made
-
-
-def ways(gateway: Service) -> dict[str, int]:
-    """How often something new came, by way."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(str(gateway.socket))
-    connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-    with connection, connection.makefile() as told:
-        found = re.findall(r'^skypurza_reports_total\{way="(\w+)"\} (\d+)$', told.read(), re.M)
-    return {way: int(count) for way, count in found}
 
 
 def test_a_job_is_followed_from_its_launch_to_its_end_without_a_look(
