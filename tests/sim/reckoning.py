@@ -214,6 +214,8 @@ def _breaks(scene: Scene, trial: Job, rule: Rule, up: Sequence[Job], *, sign: in
     mine = [trial, *(one for one in up if rule.counts(one))]
     measure = MEASURES["max_tres_per_job" if rule.alone else rule.name]
     used = measure(scene, trial, mine, rule)
+    if sign < 0 and rule.tres == "node" and not rule.alone:
+        used += trial.alloc.node  # it may have got others than those that are in use
     return broken(rule, used, slack=sign * _slack(scene, rule))
 
 
