@@ -124,10 +124,11 @@ def _ends(world: World, jobs: list[Job], *, asked: cmd.Cancel, now: int) -> list
 
 def _cancelled(job: Job, asked: cmd.Cancel, now: int) -> ev.JobEvent:
     """Tasks that still wait in the array's record just leave it (Slurm 25.11)."""
-    waiting = job.array.waiting if job.array and job.array.task is None else ()
-    dropped = tuple(task for task in waiting if task in (asked.target.tasks or waiting))
-    if len(dropped) < len(waiting):
-        return ev.ElementsDropped(job=job.id, at=now, actor=asked.by.uid, tasks=dropped)
+    wanted = asked.target.tasks
+    if wanted and job.array is not None and job.array.task is None:
+        dropped = tuple(task for task in job.array.waiting if task in wanted)
+        if len(dropped) < len(job.array.waiting):
+            return ev.ElementsDropped(job=job.id, at=now, actor=asked.by.uid, tasks=dropped)
     return cancelled(job, by=asked.by.uid, now=now)
 
 

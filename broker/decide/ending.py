@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from broker.model import events as ev
+from broker.model.evolve import made
 from broker.model.ids import NodeName
 from broker.model.job import ExitCode, Job, JobState, Step, StepState
 from broker.model.left import PREEMPTED
@@ -71,7 +72,8 @@ def step_state(exit_code: ExitCode) -> StepState:
 
 def cancelled(job: Job, *, by: int, now: int) -> ev.Ended:
     """`scancel` of a job; one that never started keeps the reason it waited for (25.11)."""
-    return ev.Ended(
+    return made(
+        ev.Ended,
         job=job.id,
         at=now,
         actor=by,

@@ -1,10 +1,10 @@
 """A changed copy of a frozen record."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
 import pytest
 
-from broker.model.evolve import evolved, finish
+from broker.model.evolve import evolved, finish, made
 from broker.model.job import Job
 from tests.unit.gateway.query.records import pending, running
 
@@ -38,15 +38,29 @@ def test_a_field_may_have_any_name() -> None:
     assert finish(evolved(Odd()), new=8, make=9, twin=10) == Odd(1, 8, 3, 9, 10)
 
 
-def test_a_type_that_stands_on_another_is_refused_by_name() -> None:
-    @dataclass(frozen=True, slots=True)
+def test_a_type_that_stands_on_another_is_made_and_copied_as_well() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
     class Whole:
         one: int = 1
 
-    @dataclass(frozen=True, slots=True)
+    @dataclass(frozen=True, slots=True, kw_only=True)
     class Part(Whole):
         two: int = 2
 
-    assert evolved(Whole(), one=3) == Whole(3)
-    with pytest.raises(TypeError, match="Part cannot be copied"):
-        evolved(Part())
+    part = made(Part, one=5)
+    assert (part, type(part)) == (Part(one=5), Part)
+    assert evolved(part, two=3) == Part(one=5, two=3)
+    with pytest.raises(FrozenInstanceError):
+        part.two = 4  # type: ignore[misc]
+
+
+def test_a_type_that_does_more_when_it_is_made_is_refused_by_name() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Checked:
+        one: int = 1
+
+        def __post_init__(self) -> None:
+            assert self.one
+
+    with pytest.raises(TypeError, match="Checked cannot be copied"):
+        evolved(Checked())
