@@ -136,9 +136,7 @@ def _must_tell_nodes(kind: Report, words: Words, options: Options) -> None:
         raise fail(NO_NODES.format(IN_UTILIZATION))
 
 
-async def _asked(
-    desk: Desk, ctx: Context, kind: Report, *, words: Words, viewer: Viewer
-) -> Asked:
+async def _asked(desk: Desk, ctx: Context, kind: Report, *, words: Words, viewer: Viewer) -> Asked:
     """The report's use, read; of that what they may see, where it is told whose it is."""
     tres = tuple(name for name in words.tres if name != "node" or not kind.states)
     window = words.window
