@@ -170,10 +170,13 @@ class CpuBind(Value):
 
 
 class Program(Value):
-    """A line of `srun --multi-prog`: which tasks run what; `%t` and `%o` as typed."""
+    """A line of `srun --multi-prog`: which tasks run what."""
 
     ranks: tuple[int, ...]
     argv: tuple[str, ...]
+    """`%t` stands for the rank, `%o` for its place in the line, `%%` for `%`."""
+    rest: bool = False
+    """Whether these are all that no line before named: of these the place is the rank."""
 
 
 class Container(Value):

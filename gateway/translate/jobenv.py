@@ -28,7 +28,6 @@ TASK_OPTIONS = {
     "gpus-per-socket": "SLURM_GPUS_PER_SOCKET",
     "gpu-bind": "SLURM_GPU_BIND",
     "gpu-freq": "SLURM_GPU_FREQ",
-    "distribution": "SLURM_DISTRIBUTION",
     "hint": "SLURM_HINT",
     "network": "SLURM_NETWORK",
     "profile": "SLURM_PROFILE",
@@ -263,9 +262,20 @@ def _array(job: Job, _around: Surroundings) -> dict[str, str | None]:
     }
 
 
+DISTRIBUTION, PLANE_SIZE = "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE"
+
+
+def distribution(text: str) -> dict[str, str]:
+    """What tells of it, if any was asked for; a plane's size stands alone (22.05)."""
+    kind, _, size = text.partition("=")
+    sized = {PLANE_SIZE: size.partition(",")[0]} if size else {}
+    return {DISTRIBUTION: kind, **sized} if text else {}
+
+
 def _options(job: Job, _around: Surroundings) -> dict[str, str | None]:
     spec = job.spec
     found = {name: spec.option(long) or None for long, name in TASK_OPTIONS.items()}
+    found |= distribution(spec.option("distribution") or "")
     export = spec.option("export")
     if export is not None and export.upper() != "ALL":
         found["SLURM_EXPORT_ENV"] = export

@@ -19,6 +19,7 @@ from broker.world import Snapshot
 from gateway.translate import token
 from gateway.translate.environment import pack
 from gateway.translate.jobenv import Surroundings, tasks_on, tmpdir
+from gateway.translate.multiprog import filled
 from gateway.translate.stepenv import batch_environment, rank_variables, share_here
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
@@ -318,13 +319,11 @@ def _bind(spec: StepSpec, share: Share | None) -> launch.Bind | None:
 
 
 def _program(spec: StepSpec, rank: int) -> tuple[bytes, ...] | None:
-    """Its line of `--multi-prog`: `%t` is its rank, `%o` its place among those of the line."""
+    """Its line of `--multi-prog`."""
     for one in spec.programs:
         if rank in one.ranks:
-            place = str(one.ranks.index(rank))
-            return tuple(
-                octets.raw(word.replace("%t", str(rank)).replace("%o", place)) for word in one.argv
-            )
+            place = rank if one.rest else one.ranks.index(rank)
+            return tuple(octets.raw(filled(word, rank, place)) for word in one.argv)
     return None
 
 

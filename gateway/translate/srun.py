@@ -1,5 +1,6 @@
 """The words of srun and salloc to an allocation, or to Slurm's refusal (25.11)."""
 
+import errno
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from broker.model.ids import Digest, digest_of
 from broker.model.spec import Program, TaskSpec
 from gateway.translate import environment, gres, refusals
 from gateway.translate.container import container
+from gateway.translate.jobenv import DISTRIBUTION, PLANE_SIZE
 from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import (
     Early,
@@ -163,10 +165,18 @@ def _settled(
 ) -> tuple[Part, list[str]]:
     root, plugins = setting.uid == 0, setting.site.containers
     rules = Rules(program, setting.now, setting.zone, root, plugins)
-    found = settle(seen, None, environ=typed.environ, rules=rules)
+    found = settle(seen, None, environ=_with_plane(typed.environ), rules=rules)
     if len(found.parts) > 1:
         raise failed(program, SEVERAL)
     return found.parts[0], found.notes
+
+
+def _with_plane(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """A plane's size has a variable of its own (22.05)."""
+    size = environ.get(PLANE_SIZE)
+    if not size or environ.get(DISTRIBUTION) != "plane":
+        return environ
+    return {**environ, DISTRIBUTION: f"plane={size}"}
 
 
 def _only_says(program: str, part: Part) -> Early | None:
@@ -187,12 +197,12 @@ def _mpi(program: str, text: str) -> Early | None:
 
 
 def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program, ...]:
-    path = argv[0]
+    path, *more = argv
     found = handed(path, typed.files)
     if found.error:
-        raise failed("srun", f"Could not open multi_prog config file {path}")
+        raise failed("srun", NO_PROGRAMS.get(found.error, NOT_OPENED).format(path))
     tasks = part["ntasks"].value if "ntasks" in part else None
-    return read_programs(octets.text(found.content), tasks)
+    return read_programs(octets.text(found.content), tasks, name=path, more=more)
 
 
 def _named(program: Allocator, part: Part, typed: Typed) -> Named:
@@ -212,6 +222,8 @@ def _host_files(part: Part) -> list[str]:
     return [text for long, text in texts.items() if "/" in text or (text and long == "nodefile")]
 
 
+NOT_OPENED = "Could not open multi_prog config file {}"
+NO_PROGRAMS = {errno.EISDIR: "Error reading multi_prog config file {}"}
 NO_RELATIVE = "--relative option invalid for job allocation request"
 HOST_FILES = ("nodefile", "nodelist", "exclude")
 

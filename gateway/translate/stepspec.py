@@ -7,11 +7,11 @@ from broker.model.job import Job
 from broker.model.spec import CpuBind, Gres, Output, Phase, StepSpec
 from gateway.translate import environment, gres
 from gateway.translate.container import container
+from gateway.translate.jobenv import distribution
 from gateway.translate.sbatch_spec import signal_of
 from gateway.translate.srun import Request
 from gateway.translate.stepplace import cpus_per_task, even_share, gpus_per_task, placement
 from sbatch_shim.grammar.errors import GrammarError, failed
-from sbatch_shim.grammar.parse import ENVIRONMENT
 from sbatch_shim.grammar.values import read_digits
 
 NO_STEP = "Unable to create step for job {}"
@@ -171,19 +171,14 @@ def _environment(request: Request, tasks: int) -> dict[str, str]:
     cpus = cpus_per_task(request.part)
     if cpus is not None:
         found |= {"SLURM_CPUS_PER_TASK": str(cpus), "SLURM_TRES_PER_TASK": f"cpu={cpus}"}
-    spread = _distribution(request, tasks)
-    if spread:
-        found["SLURM_DISTRIBUTION"] = spread
-    if request.part.get("export") and request.part["export"].source != ENVIRONMENT:
-        found["SLURM_EXPORT_ENV"] = request.part["export"].text or ""
-    return found
+    return found | distribution(_distribution(request, tasks))
 
 
-def _distribution(request: Request, tasks: int) -> str | None:
+def _distribution(request: Request, tasks: int) -> str:
     """As asked; else told where both counts were given, of whatever source."""
     text = request.text("distribution")
     if text is not None:
         return text
     if not (request.has("ntasks") and request.has("nodes")):
-        return None
+        return ""
     return "cyclic" if tasks <= max(1, request.part["nodes"].value.low) else "block"

@@ -77,6 +77,7 @@ def test_tasks_write_to_their_own_streams(served: Service) -> None:
     [
         ("exit 5", 5, "task 0: Exited with exit code 5\n"),
         ("kill -9 $$", 137, "task 0: Killed\nsrun: Force Terminated StepId="),
+        ("kill -ALRM $$; # others are not told so", 142, "task 0: Alarm clock\n"),
         ("exit 255", 255, "task 0: Exited with exit code 255\n"),
     ],
 )

@@ -89,6 +89,12 @@ def test_input_reaches_the_tasks_of_all_nodes(served: Service) -> None:
     assert lines(out.decode()) == sorted(f"{rank}: hello" for rank in range(3) for _ in range(1000))
 
 
+def test_input_of_one_task_ends_though_other_nodes_are_done(served: Service) -> None:
+    with started(served, "srun", "-N2", "-n3", "-i1", "-l", "cat") as process:
+        out, _ = process.communicate(b"hello\n" * 1000, timeout=20)
+    assert (lines(out.decode()), process.returncode) == (["1: hello"] * 1000, 0)
+
+
 def test_ends_are_told_by_node_and_the_worst_counts(served: Service) -> None:
     ran = served.run("srun", "-N2", "-n2", "bash", "-c", "exit $((SLURM_PROCID + 2))")
     assert ran.code == 3

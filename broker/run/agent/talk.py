@@ -4,7 +4,7 @@ import base64
 import os
 import time
 
-from . import feed, fetched, gpus, posting, spool, usage, version, wire
+from . import account, feed, fetched, gpus, posting, spool, usage, version, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 
 def add_input(live: "Live", request: "Request") -> "dict[str, Any]":
     """Bytes for a step that reads; none is taken twice. `size`: how much was taken in all; `shut`:
-    whether nobody reads any more.
+    whether nobody reads any more, as where this node's part of the step is over.
     """
+    data = base64.b64decode(request.get("data") or "")
+    if _is_over(live, request):
+        return {"ok": True, "size": int(request.get("at", 0)) + len(data), "shut": True}
     place = _place(live, request)
     into = feed.Input(place.folder)
-    data = base64.b64decode(request.get("data") or "")
     at = int(request.get("at", into.size()))
     size = into.add(data, at)
     if request.get("eof") and size >= at + len(data):
@@ -65,6 +67,12 @@ def forget(live: "Live", request: "Request") -> "dict[str, Any]":
     return {"ok": True}
 
 
+def _is_over(live: "Live", request: "Request") -> bool:
+    """Whether the step began here and lives no more: what it wrote outlives it."""
+    key = spool.checked(spool.KEY, request["key"])
+    return key not in live and os.path.exists(spool.Place(key).io)
+
+
 def _place(live: "Live", request: "Request") -> "spool.Place":
     place = live.get(spool.checked(spool.KEY, request["key"]))
     if place is None:
@@ -76,7 +84,8 @@ def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
     """What the steps of a job use now."""
     job = int(request["job"])
     devices = gpus.of_job(agent.live.values(), job)
-    return dict(usage.of_job(job), gpus=devices, ok=True)
+    grouped = account.of_job(agent.live, job)
+    return dict(usage.of_job(job, grouped=grouped), gpus=devices, ok=True)
 
 
 def ping(agent: "Agent", request: "Request") -> "dict[str, Any]":

@@ -52,8 +52,8 @@ EXITED = "Exited with exit code {}"
 OUT_OF_MEMORY = "Out Of Memory"
 OOM_SIGNAL = 125
 """Slurm's made-up signal of an end for want of memory."""
-
-
+FORCES = (signals.SIGKILL, signals.SIGTERM)
+"""Ends by these are told as forced (22.05)."""
 ALL_SHOWN = Shown()
 
 
@@ -264,8 +264,8 @@ class Watch:
         if memory:
             return FAILURE, step.exit
         worst = max(every.values(), key=lambda end: end.status)
-        signalled = any(end.signal for end in every.values())
-        if signalled and not self.aborting and self.manners.owns:
+        forced = any(end.signal in FORCES for end in every.values())
+        if forced and not self.aborting and self.manners.owns:
             await self._tell(FORCED, s=self.name)
         return worst.status, worst
 

@@ -15,7 +15,6 @@ from broker.model.job import Job, Owner, Share
 from broker.model.site import Site
 from broker.model.spec import CpuBind, Gres, SignalSpec, StepSpec, TaskSpec
 from gateway.translate.environment import unpack
-from gateway.translate.multiprog import read_programs
 from gateway.translate.sbatch import Early, NeedFile, Setting
 from gateway.translate.srun import Allocator, Request, allocation, translate
 from gateway.translate.stepspec import step
@@ -144,8 +143,8 @@ def variables(request: Request, made: StepSpec) -> dict[str, str]:
 # fmt: off
 EXPORTS: dict[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
     "all":       ((), {}, {"A", "PATH", "SLURM_JOB_ID"}),
-    "none":      (("--export=NONE",), {}, {"SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
-    "listed":    (("--export=B=1",), {}, {"B", "SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
+    "none":      (("--export=NONE",), {}, {"SLURM_JOB_ID"}),
+    "listed":    (("--export=B=1",), {}, {"B", "SLURM_JOB_ID"}),
     "inherited": ((), {"SLURM_EXPORT_ENV": "NONE"}, {"SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
     "undone":    (("--export=ALL",), {"SLURM_EXPORT_ENV": "NONE"}, {"A", "PATH", "SLURM_JOB_ID", "SLURM_EXPORT_ENV"}),
 }
@@ -167,6 +166,13 @@ def test_how_tasks_are_spread_is_told_where_both_counts_are_known(site: Site) ->
     assert variables(asked, step(asked, job(2), None))["SLURM_DISTRIBUTION"] == "block"
     asked = read(site, "a", environ=IN_JOB)
     assert "SLURM_DISTRIBUTION" not in variables(asked, step(asked, job(2), None))
+
+
+def test_a_planes_size_is_told_alone_and_read_again(site: Site) -> None:
+    asked = read(site, "-m", "plane=2", "a", environ=IN_JOB)
+    told = variables(asked, step(asked, job(2), None))
+    assert (told["SLURM_DISTRIBUTION"], told["SLURM_DIST_PLANESIZE"]) == ("plane", "2")
+    assert step(read(site, "a", environ={**IN_JOB, **told}), job(2), None).distribution == "plane=2"
 
 
 def test_what_a_site_says_of_failed_and_late_tasks_holds_where_srun_does_not(site: Site) -> None:
@@ -339,29 +345,8 @@ def test_programs_come_from_the_file_that_is_named(site: Site) -> None:
     programs = step(asked, job(3), None).programs
     assert [(one.ranks, one.argv) for one in programs] == [
         ((0,), ("echo", "zero", "%t")),
-        ((1, 2), ("echo", "task %t", "%o")),
+        ((1, 2), ("echo", "task %%t", "%o")),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("0 a\n2 b\n", "does not specify a program for task 1"),
-        ("0 a\n0-1 b\n", "names task 0 twice"),
-        ("x a\n", "Invalid task numbers 'x' in line 1"),
-        ("0\n", "Line 1 of configuration file lacks a program"),
-        ("0 'a\n", "Invalid line 1"),
-    ],
-)
-def test_a_file_of_programs_that_is_wrong_is_refused(text: str, said: str) -> None:
-    with pytest.raises(GrammarError) as refused:
-        read_programs(text, None)
-    assert said in refused.value.stderr
-
-
-def test_a_star_stands_for_all_tasks_not_named_before() -> None:
-    programs = read_programs("1 a\n* b\n", 4)
-    assert [one.ranks for one in programs] == [(1,), (0, 2, 3)]
 
 
 def test_a_variable_that_repeats_what_was_asked_is_no_warning(site: Site) -> None:
