@@ -18,7 +18,13 @@ proc ModulesHelp {{ }} {{
 module-whatis "The Slurm commands of SkyPurza"
 conflict slurm
 prepend-path PATH {commands}
+append-path XDG_DATA_DIRS /usr/local/share:/usr/share
+prepend-path XDG_DATA_DIRS {share}
+if {{[info exists ::env(MANPATH)]}} {{
+    prepend-path MANPATH {share}/man
+}}
 """
+"""Where data is looked for when nothing says so stands behind ours, or other programs lost it."""
 PROFILE = """\
 # The Slurm commands of SkyPurza, written by `spz shims install`; not for editing.
 # For /etc/profile.d, or to be read by a shell: works in any, and may be read twice.
@@ -33,8 +39,12 @@ if [ -n "${{BASH_VERSION-}}" ]; then
            export XDG_DATA_DIRS ;;
     esac
 fi
+case ":${{MANPATH-}}:" in
+    ::|*:{share}/man:*) ;;
+    *) MANPATH={share}/man:"$MANPATH"; export MANPATH ;;
+esac
 """
-"""bash-completion looks below XDG_DATA_DIRS; man finds its pages from PATH."""
+"""bash-completion looks below XDG_DATA_DIRS; man finds its pages from PATH, or by MANPATH alone."""
 
 
 def login_files(prefix: str, version: str) -> dict[str, str]:
@@ -42,7 +52,7 @@ def login_files(prefix: str, version: str) -> dict[str, str]:
     commands, share = f"{prefix}/bin", f"{prefix}/share"
     shell = {"commands": shlex.quote(commands), "share": shlex.quote(share)}
     files = {
-        "share/modulefiles/skypurza": MODULE.format(commands=tcl(commands)),
+        "share/modulefiles/skypurza": MODULE.format(commands=tcl(commands), share=tcl(share)),
         "etc/profile.d/skypurza.sh": PROFILE.format(**shell),
     }
     for program in ABOUT:

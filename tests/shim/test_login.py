@@ -5,12 +5,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from sbatch_shim.install import PROGRAMS, install
+from sbatch_shim.install import install
 from sbatch_shim.login import login_files, tcl
 from sbatch_shim.manpages import ABOUT
+from sbatch_shim.parts import PROGRAMS
 
 VERSION = "slurm 25.11.7"
 BASH = shutil.which("bash") or "/bin/bash"
@@ -125,20 +127,67 @@ def test_bash_completion_finds_the_files_itself(prefix: Path) -> None:
     assert "_skypurza_sbatch" in run(BASH, "-c", program, "x", snippet, env=env).stdout
 
 
-def test_the_module_file_puts_commands_first(prefix: Path) -> None:
+MODULES = (Path("/usr/share/modules/init/bash"), Path("/usr/share/lmod/lmod/init/bash"))
+"""Of environment-modules and of Lmod."""
+LOAD = """\
+. "$1"; module use "$2"; module load skypurza
+printf '%s\n' "$PATH" "$XDG_DATA_DIRS" "${MANPATH-}"
+module unload skypurza
+printf '%s\n' "$PATH" "${XDG_DATA_DIRS-}" "${MANPATH-}"
+"""
+
+
+@pytest.mark.parametrize("modules", MODULES, ids=str)
+@pytest.mark.parametrize(
+    ("data", "pages"), [("", ""), ("/d:/usr/share", "/m:")], ids=["nothing set", "paths set"]
+)
+def test_the_module_puts_commands_completion_and_pages_first_and_takes_them_back(
+    modules: Path, data: str, pages: str
+) -> None:
+    if not modules.exists():
+        pytest.skip(f"no {modules}")
+    with TemporaryDirectory(prefix="it-s&a") as made:
+        prefix = Path(made)
+        install(prefix, prefix / "s", VERSION)
+        loads_and_unloads(prefix, modules, data=data, pages=pages)
+
+
+def loads_and_unloads(prefix: Path, modules: Path, *, data: str, pages: str) -> None:
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(prefix)}
+    env |= {name: value for name, value in (("XDG_DATA_DIRS", data), ("MANPATH", pages)) if value}
+    folder = str(prefix / "share" / "modulefiles")
+    done = run(BASH, "-c", LOAD, "x", str(modules), folder, env=env)
+    path, shared, manual, *after = done.stdout.splitlines()
+    assert path == f"{prefix}/bin:{env['PATH']}", done.stderr
+    first, *rest = shared.split(":")
+    assert first == f"{prefix}/share"
+    assert {"/usr/share", "/usr/local/share"} <= set(rest)
+    assert manual.startswith(f"{prefix}/share/man:") if pages else not manual
+    assert after[:2] == [env["PATH"], data]
+    assert after[2].rstrip(":") == pages.rstrip(":")
+
+
+def test_the_module_file_is_read_by_any_tcl(prefix: Path) -> None:
     text = (prefix / "share" / "modulefiles" / "skypurza").read_text()
     assert text.startswith("#%Module")
-    assert text.endswith(f"prepend-path PATH {tcl(f'{prefix}/bin')}\n")
     tclsh = shutil.which("tclsh")
     if tclsh is None:
         pytest.skip("no tclsh here")
     stand_ins = (
-        'proc module-whatis {x} {}\nproc conflict {x} {}\nproc prepend-path {n v} {puts "$n $v"}\n'
+        "proc module-whatis {x} {}\nproc conflict {x} {}\nproc append-path {n v} {}\n"
+        'proc prepend-path {n v} {puts "$n $v"}\n'
     )
     done = subprocess.run(
-        [tclsh], input=stand_ins + text, capture_output=True, text=True, check=True
+        [tclsh],
+        input=stand_ins + text,
+        env={"MANPATH": "/m"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout == f"PATH {prefix}/bin\n"
+    share = prefix / "share"
+    expected = [f"PATH {prefix}/bin", f"XDG_DATA_DIRS {share}", f"MANPATH {share}/man"]
+    assert done.stdout == "".join(f"{line}\n" for line in expected)
 
 
 def test_tcl_reads_any_path_back() -> None:
@@ -155,6 +204,15 @@ def page(prefix: Path, program: str) -> str:
         pytest.skip(f"man cannot show pages here: {done.stderr.strip()}")
     assert done.stderr == ""
     return done.stdout
+
+
+@pytest.mark.parametrize("before", ["", "/m:"])
+def test_the_snippet_adds_pages_where_man_reads_manpath_alone(prefix: Path, before: str) -> None:
+    file = prefix / "etc" / "profile.d" / "skypurza.sh"
+    program = '. "$1"; . "$1"; printf %s "${MANPATH-}"'
+    env = {"PATH": "/usr/bin"} | ({"MANPATH": before} if before else {})
+    done = run("/bin/sh", "-uc", program, "x", str(file), env=env)
+    assert done.stdout == (f"{prefix}/share/man:{before}" if before else "")
 
 
 @pytest.mark.parametrize("program", ["sbatch", "scontrol", "seff"])
