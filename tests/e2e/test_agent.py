@@ -18,7 +18,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.ports import Place
 from broker.run import launch
-from broker.run.agent import journal, version, wire
+from broker.run.agent import groups, journal, version, wire
 from broker.run.bootstrap import ARCHIVE, bring_up
 from broker.run.launch import Phase, Warn
 from broker.run.local import LocalChannel
@@ -70,6 +70,29 @@ def test_peak_memory_is_that_of_the_step(agent: RunningAgent, work: Path) -> Non
     assert 60 << 10 < int(str(peak)) < 120 << 10
     small = agent.wait("exited", "2/1/batch")["max_rss_kib"]
     assert 500 < int(str(small)) < 8 << 10
+
+
+ESCAPES = """exec python3 -c '
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits: no clock but the group has it
+if os.fork() == 0:
+    os.setsid()
+    os.environ.clear()
+    while time.process_time() < 0.4: pass
+    os._exit(0)
+try: os.wait()
+except ChildProcessError: pass
+'"""
+
+
+def test_who_left_its_step_and_was_waited_for_by_nobody_is_counted(
+    agent: RunningAgent, work: Path
+) -> None:
+    if not any(os.access(place, os.W_OK) for place in groups.plain_places()):
+        pytest.skip("no control group of version 2 may be made here")
+    agent.run(KEY, order(work, ESCAPES))
+    record = agent.wait("exited", KEY)
+    assert int(str(record["user_us"])) + int(str(record["sys_us"])) >= 400_000
 
 
 def test_what_a_step_reads_and_writes_is_counted_while_it_runs(

@@ -145,6 +145,8 @@ class Phase:
         try:
             _join(self.step.get("group"))
             _join(self.step.get("fence"))
+            with contextlib.suppress(OSError):  # then it is counted by its processes alone
+                _join(self.step.get("account"))
             _hold_to(self.step.get("cpu_ids") or ())
             identity.become(self.step)
             opened = self._open_all()

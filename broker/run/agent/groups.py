@@ -4,6 +4,7 @@
 else the neighbourhood of our own group, which systemd gives to the user.
 """
 
+import contextlib
 import hashlib
 import os
 
@@ -18,15 +19,18 @@ MIB = 1 << 20
 class Kind:
     """Names of one version's files."""
 
-    def __init__(self, limit: str, events: str, hierarchy: str) -> None:
+    def __init__(self, limit: str, events: str, hierarchy: "tuple[str, str]") -> None:
         self.limit = limit
         self.events = events
         self.hierarchy = hierarchy
         """What has to be written into a group before it may have groups below: file and text."""
 
 
-SECOND = Kind("memory.max", "memory.events", "cgroup.subtree_control=+memory")
-FIRST = Kind("memory.limit_in_bytes", "memory.oom_control", "memory.use_hierarchy=1")
+SUBTREE = "cgroup.subtree_control"
+SECOND = Kind("memory.max", "memory.events", (SUBTREE, "+memory"))
+FIRST = Kind("memory.limit_in_bytes", "memory.oom_control", ("memory.use_hierarchy", "1"))
+CONTROLLERS = ("cpuset", "cpu", "memory", "io")
+"""Of version 2: each is had for itself."""
 
 
 class Group:
@@ -43,12 +47,24 @@ class Group:
 
     def oom_kills(self) -> int:
         """How often the kernel killed for want of memory in it; 0 where it does not say."""
-        try:
-            with open(os.path.join(self.path, self.kind.events), encoding="ascii") as file:
-                words = dict(line.split(None, 1) for line in file if " " in line)
-        except OSError:
-            return 0
-        return int(words.get("oom_kill", "0"))
+        return self.rows(self.kind.events).get("oom_kill", 0)
+
+    def write(self, name: str, value: "object") -> None:
+        """Into one of its files. Raises OSError."""
+        _write(os.path.join(self.path, name), value)
+
+    def lines(self, name: str) -> "list[str]":
+        """Of one of its files; none where it has no such."""
+        return _lines(os.path.join(self.path, name))
+
+    def number(self, name: str) -> int:
+        """What one of its files holds; 0 where it has no such."""
+        return int("".join(self.lines(name)[:1]) or 0)
+
+    def rows(self, name: str) -> "dict[str, int]":
+        """One of its files of words and their numbers."""
+        words = [line.split() for line in self.lines(name)]
+        return {row[0]: int(row[1]) for row in words if len(row) == 2 and row[1].isdigit()}
 
     def close(self) -> None:
         """Gone, once nothing is in it; the job's with its last step's."""
@@ -72,21 +88,48 @@ def make(
     return None
 
 
-def make_plain(key: str) -> "Optional[Group]":
-    """A group of version 2 for the step of that key that holds it to nothing by itself."""
-    for mounted in plain_places():
-        group = Group(_path(mounted, key), SECOND)
+def make_plain(key: str, *, places: "Optional[Iterable[str]]" = None) -> "Optional[Group]":
+    """A group of version 2 for the step of that key that holds it to nothing by itself, with what
+    of CONTROLLERS may be had. `places` are those of this host.
+    """
+    for place in plain_places() if places is None else places:
+        group = Group(_path(place, key), SECOND)
         try:
             os.makedirs(group.path, exist_ok=True)
         except OSError:
             continue
+        for controller in CONTROLLERS:
+            _pass_down(place, group, controller)
         return group
     return None
 
 
+def _pass_down(place: str, group: Group, controller: str) -> None:
+    """The controller, as far as the host lets us have it."""
+    job = os.path.dirname(group.path)
+    with contextlib.suppress(OSError):
+        for folder in (place, os.path.dirname(job), job):
+            _allow(folder, SUBTREE, "+" + controller)
+
+
+def find_plain(key: str, *, places: "Optional[Iterable[str]]" = None) -> "Optional[Group]":
+    """That group, where it is."""
+    paths = [_path(place, key) for place in (plain_places() if places is None else places)]
+    return next((Group(path, SECOND) for path in paths if os.path.isdir(path)), None)
+
+
 def plain_places() -> "list[str]":
-    """Where groups of version 2 are, whatever these hold."""
-    return [mounted for mounted, _options, version in _mounts() if version == "cgroup2"]
+    """Where groups of version 2 may be made, whatever these hold."""
+    mounted = [where for where, _options, version in _mounts() if version == "cgroup2"]
+    return [place for place in (_place(where, SECOND) for where in mounted) if place]
+
+
+def _place(mounted: str, kind: Kind) -> str:
+    """Below it our groups are; empty where there is none."""
+    if os.geteuid() == 0:
+        return mounted
+    own = _own(kind)
+    return os.path.dirname(mounted + own) if own else ""
 
 
 def _path(place: str, key: str) -> str:
@@ -100,10 +143,10 @@ def _made(group: Group, place: str, limits: "tuple[int, int]") -> bool:
     job = os.path.dirname(group.path)
     try:
         if group.kind is SECOND:
-            _allow(place, group.kind)
+            _allow(place, *group.kind.hierarchy)
         for folder in (os.path.dirname(job), job):
             os.makedirs(folder, exist_ok=True)
-            _allow(folder, group.kind)
+            _allow(folder, *group.kind.hierarchy)
         os.makedirs(group.path, exist_ok=True)
         for folder, mib in ((job, limits[1]), (group.path, limits[0])):
             _write(os.path.join(folder, group.kind.limit), mib * MIB)
@@ -112,15 +155,9 @@ def _made(group: Group, place: str, limits: "tuple[int, int]") -> bool:
     return True
 
 
-def _allow(folder: str, kind: Kind) -> None:
-    """Groups below it may be held to their memory; it may be so already."""
-    name, _, text = kind.hierarchy.partition("=")
-    try:
-        with open(os.path.join(folder, name), encoding="ascii") as file:
-            there = file.read().split()
-    except OSError:
-        there = []
-    if text.lstrip("+") not in there:
+def _allow(folder: str, name: str, text: str) -> None:
+    """Groups below it may have that; they may have it already. Raises OSError."""
+    if text.lstrip("+") not in _words(os.path.join(folder, name)):
         _write(os.path.join(folder, name), text)
 
 
@@ -142,11 +179,9 @@ def found_places() -> "Iterator[tuple[str, Kind]]":
             continue
         if kind is SECOND and "memory" not in _words(os.path.join(mounted, "cgroup.controllers")):
             continue
-        own = _own(kind)
-        if os.geteuid() == 0:
-            yield mounted, kind
-        elif own:
-            yield os.path.dirname(mounted + own), kind
+        place = _place(mounted, kind)
+        if place:
+            yield place, kind
 
 
 def _mounts() -> "Iterator[tuple[str, list[str], str]]":
@@ -174,9 +209,13 @@ def _own(kind: Kind) -> str:
 
 
 def _words(path: str) -> "list[str]":
+    return " ".join(_lines(path)).split()
+
+
+def _lines(path: str) -> "list[str]":
     try:
         with open(path, encoding="ascii") as file:
-            return file.read().split()
+            return file.read().splitlines()
     except OSError:
         return []
 

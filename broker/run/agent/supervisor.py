@@ -7,6 +7,7 @@ import signal
 import time
 
 from . import (
+    account,
     container,
     devices,
     gpus,
@@ -63,6 +64,7 @@ class Supervisor:
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.fence = devices.Fence(order.step, order.key)
+        self.account = account.Account(order.step, order.key)
         self.inbox = b""
         self.slots = slots.of(order)
         self.told = 0.0
@@ -385,7 +387,9 @@ class Supervisor:
         self.note_memory()
         if self.streams is not None:
             self.streams.finish()
-        record = self.record()
+        record = self.account.settle(self.record())
+        for group in (self.memory, self.fence, self.account):
+            group.close()
         trouble.patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
         wire.poke(self.order.agent_socket, self.order.key)
 
@@ -400,8 +404,6 @@ class Supervisor:
             name = "{}.{}".format(attempt.partition("/")[0], step)
             self.write(memory.told(kills, name, time.time()))
             self.cause = self.cause or "out_of_memory"
-        self.memory.close()
-        self.fence.close()
 
     def record(self) -> "dict[str, Any]":
         used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -4,7 +4,7 @@ import base64
 import os
 import time
 
-from . import feed, fetched, gpus, posting, spool, usage, version, wire
+from . import account, feed, fetched, gpus, posting, spool, usage, version, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
     """What the steps of a job use now."""
     job = int(request["job"])
     devices = gpus.of_job(agent.live.values(), job)
-    return dict(usage.of_job(job), gpus=devices, ok=True)
+    grouped = account.of_job(agent.live, job)
+    return dict(usage.of_job(job, grouped=grouped), gpus=devices, ok=True)
 
 
 def ping(agent: "Agent", request: "Request") -> "dict[str, Any]":

@@ -13,8 +13,14 @@ BATCH = "batch"
 FIELDS = ("cpu_us", "rss_kib", "size_kib", "read", "written")
 
 
-def of_job(job: int, root: str = PROC) -> "dict[str, Any]":
-    """By step its processes and the sums of what they use; the clock of the cpus in kHz."""
+def of_job(
+    job: int, root: str = PROC, *, grouped: "Optional[dict[str, dict[str, int]]]" = None
+) -> "dict[str, Any]":
+    """By step its processes and the sums of what they use; the clock of the cpus in kHz.
+
+    `grouped` is what control groups tell of steps: those who are not found by their environment,
+    or ended already, are in it too.
+    """
     steps = {}  # type: dict[str, dict[str, Any]]
     for pid in sorted(_numbers(root)):
         found = _process(os.path.join(root, str(pid)), job)
@@ -25,6 +31,10 @@ def of_job(job: int, root: str = PROC) -> "dict[str, Any]":
         together.setdefault("pids", []).append(pid)
         for name, size in zip(FIELDS, sizes):
             together[name] += size
+    for step, used in (grouped or {}).items():
+        together = steps.setdefault(step, dict.fromkeys(FIELDS, 0))
+        together.setdefault("pids", [])
+        together.update((name, max(size, together[name])) for name, size in used.items())
     return {"steps": steps, "khz": _clock(root)}
 
 
