@@ -61,6 +61,23 @@ class HttpSettings(Settings):
         return self.token.get_secret_value().encode()
 
 
+class SmtpSettings(Settings):
+    """A mail server that takes mails to users; given, `mail_prog` is not run."""
+
+    host: str = Field(description="Its name or address.")
+    port: Annotated[Positive, Field(le=65535)] = Field(
+        25, description="Its port: 587 is usual with starttls, 465 with tls."
+    )
+    security: Annotated[str, one_of("none", "starttls", "tls")] = Field(
+        "none", description="Whether what is said is encrypted, and from when on."
+    )
+    user: str | None = Field(None, description="Who logs in there; absent: nobody does.")
+    password: SecretStr | None = Field(None, description="The user's.")
+    sender: str | None = Field(
+        None, description="Whom mails are from; absent: slurm at mail_domain, else at this host."
+    )
+
+
 class PushSettings(Settings):
     """Where nodes post what happens on them, over HTTPS; off while no partition says `push`."""
 

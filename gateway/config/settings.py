@@ -41,6 +41,7 @@ from gateway.config.service import (
     PassthroughSettings,
     ProviderSettings,
     PushSettings,
+    SmtpSettings,
 )
 from sbatch_shim.grammar.hostlist import MOST_NAMES
 
@@ -326,6 +327,9 @@ class Config(Settings):
         description="MailProg: run as `PROGRAM -s SUBJECT USER`, a sendmail with headers as its "
         "input; none, or a program that is not there: no mail is sent, and sbatch says so.",
     )
+    mail_domain: str | None = Field(
+        None, description="MailDomain: behind the names of users who gave no --mail-user."
+    )
     preempt_type: Annotated[str, one_of("none", "partition_prio", "qos")] = Field(
         "none", description="PreemptType."
     )
@@ -356,6 +360,9 @@ class Config(Settings):
     log: LogSettings = Field(LogSettings(), description="The log.")
     http: HttpSettings = Field(HttpSettings(), description="TCP, beside the socket.")
     push: PushSettings = Field(PushSettings(), description="What nodes post.")
+    smtp: SmtpSettings | None = Field(
+        None, description="A mail server; absent: mails go by mail_prog."
+    )
     passthrough: PassthroughSettings | None = Field(
         None, description="A Slurm of the site's own; absent: there is none."
     )

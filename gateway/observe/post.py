@@ -3,7 +3,8 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,15 +34,32 @@ def usable(program: str) -> bool:
 def command(program: str, mail: Mail) -> tuple[list[str], bytes]:
     """What to run, and its input: a sendmail wants headers, all others what mail(1) takes.
 
-    Raises ValueError for an address that the program could take for an option or for two lines.
+    Raises ValueError for what is no address.
     """
-    to, subject = mail.to, " ".join(mail.subject.split())
-    if to.startswith("-") or not to.isprintable() or " " in to:
-        raise ValueError(f"{to!r} is no address that mail can be sent to")
+    to = recipient(mail.to)
     if Path(program).name == "sendmail":
-        text = f"To: {to}\nSubject: {subject}\n\n"
-        return [program, "-i", to], text.encode("utf-8", "replace")
-    return [program, "-s", subject, to], b""
+        return [program, "-i", to], f"To: {to}\nSubject: {subject(mail)}\n\n".encode()
+    return [program, "-s", subject(mail), to], b""
+
+
+def recipient(to: str) -> str:
+    """The address. Raises ValueError for one that could be taken for something else."""
+    if not to or to.startswith("-") or not to.isprintable() or " " in to:
+        raise ValueError(f"{to!r} is no address that mail can be sent to")
+    return to
+
+
+def subject(mail: Mail) -> str:
+    """One line that can be sent, whatever a job's name is made of."""
+    told = "".join(char if char.isprintable() else " " for char in mail.subject)
+    return " ".join(told.encode("utf-8", "replace").decode().split())
+
+
+def addressed(mail: Mail, domain: str | None) -> Mail:
+    """With the site's domain behind a user's name, unless the user gave an address."""
+    if domain is None or mail.job.spec.mail_user:
+        return mail
+    return replace(mail, to=f"{mail.to}@{domain}")
 
 
 def variables(mail: Mail) -> dict[str, str]:
@@ -97,25 +115,31 @@ class Post:
         self._log = log
         self._past = past
         self._pool = ThreadPoolExecutor(SENDERS, thread_name_prefix="mail")
+        self._waiting: set[Future[None]] = set()
 
     def tell(self, facts: Iterable[ev.Event], jobs: Mapping[JobId, Job]) -> None:
         """Sends what follows from facts; `jobs` are as they left them. Does not block."""
+        arrays: dict[JobId, list[Job]] = {}
         for fact in facts:
             job = jobs.get(fact.job) if isinstance(fact, JobFact) else None
             if job is None or not job.spec.mail_types:
                 continue
-            for mail in mails(fact, job, self._array(job, jobs)):
-                self._pool.submit(self._try, mail)
+            if job.array is not None and not arrays:
+                arrays = _arrays(jobs.values())
+            for mail in mails(fact, job, self._tasks(job, arrays)):
+                sent = self._pool.submit(self._try, mail)
+                self._waiting.add(sent)
+                sent.add_done_callback(self._waiting.discard)
 
-    def _array(self, job: Job, jobs: Mapping[JobId, Job]) -> list[Job]:
-        """Every task; those that ended long ago are read once none is left to run."""
+    def _tasks(self, job: Job, arrays: Mapping[JobId, list[Job]]) -> list[Job]:
+        """All of the job's array; those that ended long ago are read once none is left to run."""
         if job.array is None:
             return []
         base = job.array.base
-        known = [one for one in jobs.values() if one.array is not None and one.array.base == base]
+        known = arrays[base]
         if len(known) < job.array.count and all(one.state.final for one in known):
             ids = {one.id for one in known}
-            known += [one for one in self._past(base) if one.id not in ids]
+            return [*known, *(one for one in self._past(base) if one.id not in ids)]
         return known
 
     def _try(self, mail: Mail) -> None:
@@ -125,8 +149,18 @@ class Post:
             self._log.warning("mail.failed", job=mail.job.id, to=mail.to, error=str(error))
 
     def close(self) -> None:
-        """Lets what waits be sent, then ends."""
-        self._pool.shutdown(wait=True)
+        """Lets what waits be sent for as long as one mail may take, then ends."""
+        wait(tuple(self._waiting), timeout=SECONDS)
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _arrays(jobs: Iterable[Job]) -> dict[JobId, list[Job]]:
+    """The tasks of each array."""
+    found: dict[JobId, list[Job]] = {}
+    for job in jobs:
+        if job.array is not None:
+            found.setdefault(job.array.base, []).append(job)
+    return found
 
 
 def both(chronicle: Callable[[Any], None], post: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -195,6 +195,7 @@ def settings_lines(config: Config) -> dict[str, str]:
         "InactiveLimit": f"{config.inactive_limit} sec",
         "JobAcctGatherFrequency": f"task={config.accounting.gather_seconds}",
         "KillOnBadExit": str(int(config.kill_on_bad_exit)),
+        "MailDomain": config.mail_domain or "(null)",
         "MailProg": config.mail_prog,
         "MaxJobId": str(config.max_job_id),
         "MaxStepCount": str(config.max_step_count),
