@@ -16,6 +16,7 @@ from broker.world import World
 
 NOTICE_SECONDS = 120
 """Between the notice and the end."""
+PAID = (JobState.RUNNING, JobState.SUSPENDED)
 TEXT = "SkyPurza: the budget of {} is used up, this job ends in two minutes"
 
 
@@ -107,13 +108,13 @@ class Budgets:
         return facts
 
     def _paid(self, budget: Budget) -> list[Job]:
-        """Running jobs that the budget pays for."""
+        """Jobs that the budget pays for; a suspended one's machines cost as before."""
         world = self._world
         jobs = (world.jobs[job] for job in world.active)
         return [
             job
             for job in jobs
-            if job.state is JobState.RUNNING
+            if job.state in PAID
             and not job.completing
             and covers(budget, job, world.site.book, partition=job.partition)
         ]

@@ -21,7 +21,7 @@ READY_SECONDS = 60
 """Foreseen for what has to be done on a machine before a job can run there."""
 HOUR = 3600
 MONTH = 30 * 86400
-"""How long a job without limit counts where its budget's window never ends."""
+"""How long a job without an end counts where its budget's window never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,11 @@ def regions_of(node: Node) -> set[str]:
 
 
 def seconds_left(job: Job, budget: Budget, *, now: int, over: int) -> int:
-    """How long it may run at most, `over` beyond its limit; without a limit the window out."""
-    if job.time_limit == UNLIMITED:
+    """How long it may run at most, `over` beyond its limit; without a limit the window out.
+
+    A suspended one holds its machines beyond its limit, nobody knows for how long.
+    """
+    if job.time_limit == UNLIMITED or job.suspended_at is not None:
         until = ends(budget, now)
         return MONTH if until is None else until - now
     return max(0, int(job.time_limit) - job.ran(now)) + over

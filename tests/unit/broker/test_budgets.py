@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from accounting.assoc import Book, book
-from accounting.budget import Action, Budget, Running, Scope, Window
+from accounting.budget import Action, Budget, Running, Scope, Window, ends
 from accounting.change import Change, changed
+from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model.offer import BuyPolicy
 from broker.model.site import Elastic, Site
@@ -70,6 +71,50 @@ def test_a_budget_is_raised_while_a_job_waits_for_it() -> None:
     )
     bench.step(full=True, seconds=1)
     assert bench.state(job) == "CONFIGURING"
+
+
+def suspend(bench: Bench, job: JobId, *, resume: bool = False) -> None:
+    bench.step(cmd.Suspend(target=cmd.Target(job), by=ROOT, resume=resume))
+
+
+@pytest.mark.parametrize(("window", "days"), [(Window.TOTAL, 30), (Window.DAY, 1)])
+def test_a_suspended_job_is_promised_its_machine_for_the_window(window: Window, days: int) -> None:
+    limit, seconds = PRICE * 990 // 3600, days * 86400
+    bench = Bench(priced(dollars(30, window=window)))
+    budget, job = dollars(30, window=window), bench.submit(time_limit=900)
+    key = f"{bench.world.jobs[job].key}/batch"
+    bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
+
+    def promised() -> int:
+        jobs = [bench.world.jobs[job]]
+        return Ahead.of(bench.world.site, jobs, bench.world.nodes, now=bench.now).promised(budget)
+
+    assert promised() == limit
+    suspend(bench, job)
+    until = ends(budget, bench.now)
+    assert promised() == PRICE * (seconds if until is None else until - bench.now) // 3600
+    waits = bench.submit(time_limit=60)
+    assert bench.world.jobs[waits].reason == REASON
+    suspend(bench, job, resume=True)
+    assert promised() == limit
+    bench.step(full=True, seconds=1)
+    assert bench.state(waits) == "CONFIGURING"
+
+
+def test_a_used_up_budget_ends_suspended_jobs_too() -> None:
+    bench = Bench(priced(dollars(100, action=Action.STOP, running=Running.NOW)))
+    job = bench.submit(time_limit=900)
+    key = f"{bench.world.jobs[job].key}/batch"
+    bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
+    suspend(bench, job)
+    bench.step(seconds=3600)
+    assert bench.state(job) == "SUSPENDED"
+    lower = Change(budgets=(dollars(0.5, action=Action.STOP, running=Running.NOW),))
+    basis = bench.world.site.book
+    bench.step(cmd.ChangeBook(change=lower, basis=basis, by=ROOT, action="Set Budget"))
+    bench.step(seconds=600)
+    bench.step(seconds=1)
+    assert bench.state(job) in {"COMPLETING", "CANCELLED"}
 
 
 def used_up(running: Running) -> tuple[Bench, int]:
