@@ -7,11 +7,11 @@ from broker.decide.rules import Decision, may_change
 from broker.decide.stopping import not_stoppable, stopped
 from broker.model import commands as cmd
 from broker.model import events as ev
-from broker.model.errors import ACCESS_DENIED, Conflict, Denied, Unknown
+from broker.model.errors import ACCESS_DENIED, NODES_BUSY, Conflict, Denied, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import ExitCode, Job, JobState, Owner, PendingSignal, Step, StepState
 from broker.model.lifecycle import Life, life
-from broker.schedule.parts import part, placeable, waits
+from broker.schedule.parts import has_room, part, placeable, waits
 from broker.world import World
 
 UNKNOWN_JOB = "Invalid job id specified"
@@ -44,7 +44,8 @@ def _alive(job: Job) -> Job:
 def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
     """A further run in an allocation; the reply is its step id.
 
-    Raises BadOption where the whole allocation is too small for it.
+    Raises BadOption where the whole allocation is too small for it, Conflict where it may not wait
+    and would have to.
     """
     job = _alive(_job(world, asked))
     part(job, asked.step)
@@ -53,6 +54,8 @@ def decide_add_step(world: World, asked: cmd.AddStep, now: int) -> Decision:
         raise Conflict(TOO_MANY)
     number = StepId(str(count))
     step = Step(id=number, name=asked.step.name, spec=asked.step, asked=now)
+    if asked.immediate and not has_room(job, step):
+        raise Conflict(NODES_BUSY)
     fact = ev.StepAdded(job=job.id, at=now, actor=asked.by.uid, step=step)
     return Decision([fact], number)
 

@@ -190,6 +190,8 @@ class AddStep:
     step: StepSpec
     request: str
     blobs: Mapping[Digest, bytes] = field(default_factory=dict)
+    immediate: bool = False
+    """Refused where others have what it needs, rather than waiting for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,7 @@ class Denied(SpzError):
 
 
 ACCESS_DENIED, USER_ID_MISSING = "Access/permission denied", "Invalid user id"
+NODES_BUSY = "Requested nodes are busy"
 """Slurm's texts, by its names of these errors."""
 
 

@@ -64,6 +64,12 @@ def placeable(job: Job) -> list[tuple[Step, Shares]]:
     return found
 
 
+def has_room(job: Job, step: Step) -> bool:
+    """Whether one more step would find its part free."""
+    more = replace(job, steps=(*job.steps, step))
+    return any(placed is step for placed, _ in placeable(more))
+
+
 def _try(job: Job, step: Step, free: Sequence[Free]) -> Shares:
     spec = step.spec
     assert spec is not None

@@ -188,6 +188,23 @@ def test_plain_steps_of_a_job_run_one_after_the_other(served: Service) -> None:
     assert lines == ["in", "out", "in", "out"]
 
 
+def test_a_step_that_may_not_wait_is_refused_and_leaves_no_trace(served: Service) -> None:
+    """One of a longer patience is asked for again meanwhile."""
+    script = (
+        "srun sh -c 'touch held; until [ -e go ]; do sleep 0.05; done' & "
+        "until [ -e held ]; do sleep 0.05; done; srun --immediate true; echo $?; touch go; "
+        "srun --immediate=20 echo late; wait; "
+        "scontrol show step $SLURM_JOB_ID.2"
+    )
+    ran = served.run("salloc", "-Q", "bash", "-c", script, env=on_path(served))
+    assert ran.out.splitlines() == ["1", "late"]
+    refused, missing = ran.err.splitlines()
+    assert re.fullmatch(
+        r"srun: error: Unable to create step for job \d+: Requested nodes are busy", refused
+    )
+    assert missing.endswith(".2) failed: Invalid job id specified")
+
+
 def test_exact_steps_run_beside_each_other(served: Service) -> None:
     step = "srun -n1 --exact sh -c 'echo in; sleep 1; echo out'"
     job = served.wrap(f"{step} & {step} & wait", "-n2", "-o", "exact.out", env=on_path(served))

@@ -34,9 +34,14 @@ fi
 file=$1 mode=$(stat -Lc %a -- "$1") time=$(stat -Lc %Y -- "$1")
 path=$(readlink -f -- "$1") same=$(stat -Lc '%i %s %y %z' -- "$1")
 shift
-exec srun "$@" "$mode" "$time" "$path" "$same" < "$file"
+exec < "$file" 3>&1
+code=$({ { srun "$@" "$mode" "$time" "$path" "$same" 2>&1 >&3 3>&-; echo $? >&4; } |
+    sed '/^srun: error: .*: Exited with exit code [0-9]*$/d' >&2; } 4>&1)
+exit "$code"
 """
-"""Where the command was typed: the file's name, then srun's arguments."""
+"""Where the command was typed: the file's name, then srun's arguments. How its tasks ended is told
+by the nodes' own lines.
+"""
 TAKES = r"""
 dest=$1 force=$2 keep=$3 mode=$4 time=$5 path=$6 same=$7
 draft=$dest.sbcast.$$

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from accounting.ids import JobId
 from broker.model.commands import AddStep, TestSubmit
-from broker.model.errors import Conflict, SpzError
+from broker.model.errors import NODES_BUSY, Conflict, SpzError
 from broker.model.ids import NodeName, StepId
 from broker.model.job import ExitCode, Job, Owner, Step, StepState
 from broker.model.spec import StepSpec
@@ -196,19 +196,33 @@ class Srun:
 
     async def _created(self, job: Job, spec: StepSpec) -> StepId:
         """The same request gets the same step, however often it comes."""
+        most = self.request.immediate if self.request.job is not None else None
+        asked = AddStep(
+            job=job.id,
+            by=self.owner,
+            step=spec,
+            request=self.call.request + "step",
+            blobs=self.request.blobs,
+            immediate=most is not None,
+        )
         try:
-            step_id: StepId = await self.desk.ask(
-                AddStep(
-                    job=job.id,
-                    by=self.owner,
-                    step=spec,
-                    request=self.call.request + "step",
-                    blobs=self.request.blobs,
-                )
-            )
+            return await self._asked(asked, self.desk.monotonic() + (most or 0))
         except SpzError as error:
             raise failure(error, "srun", NO_STEP.format(job.id)) from error
-        return step_id
+
+    async def _asked(self, asked: AddStep, until: float) -> StepId:
+        """`--immediate` of more than a second asks again until then (22.05)."""
+        pause = Pause(self.desk)
+        while True:
+            try:
+                found: StepId = await self.desk.ask(asked)
+            except Conflict as error:
+                more = (self.request.immediate or 0) > 1 and self.desk.monotonic() < until
+                if str(error) != NODES_BUSY or not more:
+                    raise
+                await pause()
+            else:
+                return found
 
     async def _started(self, job: Job, step_id: StepId, *, told: bool) -> None:
         """Waits until the step runs, or has ended. Raises GrammarError if its job ends first."""

@@ -24,10 +24,12 @@ def running(bench: Bench, **fields: object) -> JobId:
     return job
 
 
-def add(bench: Bench, job: JobId, **fields: object) -> StepId:
+def add(bench: Bench, job: JobId, *, immediate: bool = False, **fields: object) -> StepId:
     bench.requests += 1
     spec = StepSpec(**{"name": "true", **fields})  # type: ignore[arg-type]
-    asked = cmd.AddStep(job=job, by=ALICE, step=spec, request=f"s{bench.requests}")
+    asked = cmd.AddStep(
+        job=job, by=ALICE, step=spec, request=f"s{bench.requests}", immediate=immediate
+    )
     (reply,) = bench.step(asked, full=False)
     if isinstance(reply, Exception):
         raise reply
@@ -87,6 +89,15 @@ def test_steps_run_together_where_the_allocation_has_room_for_both(
     add(bench, job, **first)
     add(bench, job, **second)
     assert starts(bench) == (["0", "1"] if together else ["0"])
+
+
+def test_a_step_that_may_not_wait_is_refused_where_it_would_have_to(bench: Bench) -> None:
+    job = running(bench)
+    assert add(bench, job, immediate=True, exact=True, gres=()) == "0"
+    assert add(bench, job, immediate=True, exact=True, gres=()) == "1"
+    with pytest.raises(Conflict, match="Requested nodes are busy"):
+        add(bench, job, immediate=True)
+    assert add(bench, job, immediate=True, overlap=True) == "2"
 
 
 def test_a_step_gets_the_lowest_free_cpus_and_gpus(bench: Bench) -> None:
