@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, MutableMapping
 from hashlib import sha256
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from broker.model.errors import Denied
 from broker.model.site import Site
 from gateway.api.crowd import Crowd
+from gateway.api.heads import HeadProtocol
 from gateway.api.wire import Peer
 
 UCRED = struct.Struct("3i")
@@ -36,7 +35,7 @@ def peer_of(connection: socket.socket) -> Peer | None:
     return Peer(uid=uid, gid=gid, pid=pid)
 
 
-class PeerProtocol(HttpToolsProtocol):
+class PeerProtocol(HeadProtocol):
     """Uvicorn's protocol, which also puts the caller's `Peer` into the scope of each request."""
 
     crowd: Crowd | None = None

@@ -10,6 +10,7 @@ from broker.model.errors import Busy
 
 Take = Callable[[int], None]
 MOST_HELD = 256 << 20
+MOST_LOOKS = 2
 ROOT = 0
 ENOUGH_FILES = 16384
 SHARE = 4
@@ -65,6 +66,23 @@ class Held:
             left = self.count.pop(uid, 0) - mine
             if left > 0:
                 self.count[uid] = left
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Logs by owner that are being read: one's files may hang, and readers are few."""
+
+    crowd: Crowd = field(default_factory=lambda: Crowd(MOST_LOOKS))
+
+    @contextmanager
+    def one(self, uid: int, user: str) -> Iterator[None]:
+        """Raises Busy for a user's too many."""
+        if not self.crowd.enter(uid):
+            raise Busy(f"logs of {user} are being read", hint="try again")
+        try:
+            yield
+        finally:
+            self.crowd.leave(uid)
 
 
 def crowd() -> Crowd:

@@ -26,6 +26,7 @@ from broker.schedule.accrued import accrued
 from broker.schedule.gates import in_its_groups
 from broker.world import Snapshot
 from gateway.api.auth import may_write, someone_elses
+from gateway.api.crowd import Looks
 from gateway.api.holders import Bells, Holders
 from gateway.api.wire import Call
 from gateway.api.zone import zone_of
@@ -96,7 +97,7 @@ def uid_named(name: str) -> int | None:
     """The uid of a user's name or number; None where the host knows none, as in Slurm (22.05)."""
     try:
         return pwd.getpwnam(name).pw_uid
-    except KeyError:
+    except (KeyError, ValueError):  # ValueError: a NUL in it, or no text at all
         return _known(_id(name), pwd.getpwuid)
 
 
@@ -120,7 +121,7 @@ def gid_named(name: str) -> int | None:
     """The gid of a group's name or number; None where the host knows none, as in Slurm (22.05)."""
     try:
         return grp.getgrnam(name).gr_gid
-    except KeyError:
+    except (KeyError, ValueError):
         return _known(_id(name), grp.getgrgid)
 
 
@@ -175,6 +176,8 @@ class Desk:
     """Which allocations are held by a command that is connected."""
     relayed: dict[str, int] = field(default_factory=dict)
     """How far the io files of steps were passed on to their own command, by key."""
+    looks: Looks = field(default_factory=Looks)
+    """Which logs are being read, by their owners."""
     names: Callable[[int], Owner] = owner_of
     uids: Callable[[str], int | None] = uid_named
     gids: Callable[[str], int | None] = gid_named

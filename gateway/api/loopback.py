@@ -5,25 +5,39 @@ import socket
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from broker.model.errors import Refused
 from gateway.api.app import App
+from gateway.api.heads import HEAD_SECONDS, HeadProtocol
 
 HOST = "127.0.0.1"
 MOST = 128
-"""Connections; more are told to come again."""
+"""Connections at a time: nobody can say whose they are."""
 
 
-class Visitor(HttpToolsProtocol):
-    """Uvicorn's protocol; who connects and says nothing is not waited for."""
+class Visitor(HeadProtocol):
+    """One request for each connection; where there are too many the oldest makes room."""
+
+    patience = HEAD_SECONDS
+
+    def __init__(self, here: "dict[Visitor, None]", **how: Any) -> None:
+        super().__init__(**how)
+        self._here = here
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.timeout_keep_alive_task = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
-        )
+        self._here[self] = None
+        if len(self._here) > MOST:
+            next(iter(self._here)).transport.abort()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self.cycle.keep_alive = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._here.pop(self, None)
+        super().connection_lost(exc)
 
 
 class Loopback:
@@ -52,7 +66,7 @@ class Loopback:
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            limit_concurrency=MOST,
+            ws="none",
         )
         config.load()
         try:
@@ -63,8 +77,10 @@ class Loopback:
                 hint="http.dashboard_port in the configuration names another port, or none",
             ) from error
 
+        here: dict[Visitor, None] = {}
+
         def visitor() -> Visitor:
-            return Visitor(config=config, server_state=self._state, app_state={})
+            return Visitor(here, config=config, server_state=self._state, app_state={})
 
         return await asyncio.get_running_loop().create_server(visitor, sock=listener)
 

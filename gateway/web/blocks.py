@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from gateway.query.listed import Listed
+from sbatch_shim.grammar.values import read_digits
 
 R = TypeVar("R")
 PAGE_ROWS = 100
@@ -158,7 +159,7 @@ def paged(rows: Sequence[R], query: Mapping[str, str]) -> tuple[Sequence[R], Pag
     """The rows of the page that is asked for, and the way to others where there are some."""
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     asked = query.get("page", "1")
-    page = min(max(1, int(asked)), pages) if asked.isascii() and asked.isdigit() else 1
+    page = min(max(1, read_digits(asked) or 1), pages)
     if pages == 1:
         return rows, None
     first = (page - 1) * PAGE_ROWS

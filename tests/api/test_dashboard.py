@@ -3,8 +3,10 @@
 import asyncio
 import os
 import re
+import socket
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from gateway.api.errors import status_of
 from gateway.api.infra import infra
 from gateway.api.inner import Inner
 from gateway.api.jobs import of_jobs
-from gateway.api.loopback import Loopback
+from gateway.api.loopback import MOST, Loopback
 from gateway.api.programs.standing import Commands
 from gateway.api.wire import Peer
 from gateway.config.settings import Config
@@ -157,6 +159,39 @@ def test_a_port_that_is_taken_is_told_with_the_way_out() -> None:
     asyncio.run(twice())
 
 
+def test_who_only_connects_makes_room_for_who_asks() -> None:
+    async def crowded() -> bytes:
+        house = Loopback()
+        house.app = _nobody
+        port, loop = await house.port(), asyncio.get_running_loop()
+        with ExitStack() as stack:
+            idle = [stack.enter_context(await _connected(port)) for _ in range(MOST + 1)]
+            asks = stack.enter_context(await _connected(port))
+            await loop.sock_sendall(asks, b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = await loop.sock_recv(asks, 4096)
+            assert await loop.sock_recv(asks, 1) == b""  # one request for each connection
+            with suppress(ConnectionResetError):
+                assert await loop.sock_recv(idle[0], 1) == b""
+        house.close()
+        return answer
+
+    assert b"204" in asyncio.run(crowded())
+
+
+async def _connected(port: int) -> socket.socket:
+    """Says the half of a request."""
+    made, loop = socket.socket(), asyncio.get_running_loop()
+    made.setblocking(False)
+    await loop.sock_connect(made, ("127.0.0.1", port))
+    await loop.sock_sendall(made, b"GET /")
+    return made
+
+
+async def _nobody(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
 def test_the_service_asked_from_within_refuses_as_it_refuses_programs(front: Front) -> None:
     async def asked() -> None:
         doors = front.doors(BOB.uid, "")
@@ -209,6 +244,30 @@ def test_each_attempt_of_a_managed_job_has_its_own_text(front: Front, tmp_path: 
     for number in (0, 3, -1):
         none = ask(front.app, "GET", route, uid=me.uid, params={**tail, "attempt": number})
         assert (none.status_code, b"has no attempt" in none.content) == (404, True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_could_keep_its_reader_waiting_is_no_log(
+    front: Front, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / kind
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    me = replace(ALICE, uid=os.getuid(), gid=os.getgid())
+    job = wrote(front, path, me)
+    answer = ask(front.app, "GET", f"/v1/jobs/{job}/log", uid=me.uid, params={"tail": 9})
+    assert (answer.status_code, b"no regular file" in answer.content) == (403, True)
+
+
+def test_a_log_shows_nothing_of_the_services_variables(
+    front: Front, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the service")
+    path = tmp_path / "log"
+    path.symlink_to("/proc/self/environ")
+    me = replace(ALICE, uid=os.getuid(), gid=os.getgid())
+    job = wrote(front, path, me)
+    answer = ask(front.app, "GET", f"/v1/jobs/{job}/log", uid=me.uid, params={"tail": 1 << 20})
+    assert b"of the service" not in answer.content
 
 
 @pytest.mark.root

@@ -169,6 +169,11 @@ def test_hostile_requests_are_refused(served: Served, data: bytes, status: bytes
     assert served.raw(data)[9:12] == status
 
 
+def test_a_head_that_does_not_end_is_not_heard_out(served: Served) -> None:
+    with pytest.raises(OSError, match=r"reset|Broken pipe"):
+        served.raw(b"GET / HTTP/1.0\r\nX: " + b"a" * (32 << 20))
+
+
 def test_a_request_that_breaks_off_harms_nobody(served: Served) -> None:
     served.raw(b"POST /x/squeue HTTP/1.0\r\nContent-Length: 300\r\n\r\nabc")
     assert served.run("squeue", "-h") == (b"", b"", 0)

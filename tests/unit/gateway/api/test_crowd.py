@@ -9,7 +9,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from broker.model.errors import Busy
-from gateway.api.crowd import Crowd, Held, crowd
+from gateway.api.crowd import Crowd, Held, Looks, crowd
 from gateway.api.knock import knocking
 
 ANN, BOB = 2001, 2002
@@ -45,6 +45,19 @@ def test_what_a_user_sends_at_once_has_a_limit_and_is_forgotten_at_its_end() -> 
     assert held.count == {}
     with held.by(ANN) as again:
         again(10)
+
+
+def test_of_one_users_logs_only_some_are_read_at_once() -> None:
+    looks = Looks()
+    third = looks.one(ANN, "ann")
+    with (
+        looks.one(ANN, "ann"),
+        looks.one(ANN, "ann"),
+        looks.one(BOB, "bob"),
+        pytest.raises(Busy, match="logs of ann are being read"),
+    ):
+        third.__enter__()
+    assert looks.crowd.count == {}
 
 
 async def nobody(scope: object, receive: object, send: object) -> None:

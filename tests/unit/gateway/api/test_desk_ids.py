@@ -20,6 +20,8 @@ from gateway.api.desk import gid_named, uid_named
         ("9" * 5000, None),
         ("²", None),
         ("nosuch\udcff", None),
+        ("nosuch\ud800", None),
+        ("root\0", None),
     ],
     ids=lambda value: str(value)[:20].encode("ascii", "replace").decode() if value else None,
 )

@@ -111,3 +111,11 @@ def test_a_cookie_that_somebody_else_set_beside_it_does_no_harm(clock: Clock) ->
     _, his = known.enter(known.ticket(BOB, ""))
     anns, cookie = known.enter(known.ticket(ANN, ""))
     assert known.who(anns, [his, "x.y.z.w", cookie]).uid == ANN
+
+
+@pytest.mark.parametrize("folder", ["é", "\ud800", ""])
+def test_a_folder_may_be_any_text(clock: Clock, folder: str) -> None:
+    known = clock.sessions()
+    _, cookie = known.enter(known.ticket(ANN, ""))
+    with pytest.raises(Denied):
+        known.who(folder, [cookie])
