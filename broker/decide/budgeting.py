@@ -97,14 +97,14 @@ class Budgets:
     def _ending(self, one: Spending, now: int) -> list[ev.Event]:
         facts: list[ev.Event] = []
         for job in self._paid(one.budget):
-            told = job.warned if job.warned and job.warned[0] == one.name else None
-            if one.budget.running is Running.NOTICE and told is None:
+            told = job.warned[1] if job.warned and job.warned[0] == one.name else None
+            if one.budget.running is Running.NOW or (told and now >= told + NOTICE_SECONDS):
+                facts.append(cancelled(job, by=SYSTEM, now=now))
+            elif told is None:
                 serial = self._world.last_event + 1 + job.id
                 notice = Notice(TEXT.format(one.budget.key), serial)
                 fact = ev.NoticeAsked(job=job.id, at=now, notice=notice, budget=one.name)
                 facts.append(fact)
-            elif told is None or now >= told[1] + NOTICE_SECONDS:
-                facts.append(cancelled(job, by=SYSTEM, now=now))
         return facts
 
     def _paid(self, budget: Budget) -> list[Job]:

@@ -145,6 +145,15 @@ def test_what_a_used_up_budget_does_to_running_jobs_is_done_after_a_kill_too(
     limited.kill()
     limited.start()
     assert limited.state(job) == "RUNNING"
+    assert "stop (notice)" in spz(limited, *stop, "notice").out
+    told = limited.work / f"slurm-{job}.out"
+    until(lambda: told.exists() and "is used up" in told.read_text(), "that the job is told")
+    warned = limited.job(job).warned
+    limited.kill()
+    limited.start()
+    assert "FULL" in spz(limited, "budget", "show").out.upper()
+    assert (limited.state(job), limited.job(job).warned) == ("RUNNING", warned)
+    assert told.read_text().count("is used up") == 1
     assert "stop (now)" in spz(limited, *stop, "now").out
     limited.kill()
     limited.start()

@@ -149,6 +149,15 @@ def test_with_notice_the_job_is_told_first_and_ended_two_minutes_later() -> None
     assert bench.state(job) == "COMPLETING"
 
 
+def test_who_was_told_is_ended_at_once_where_the_budget_says_so_by_now() -> None:
+    bench, job = used_up(Running.NOTICE)
+    at_once = Change(budgets=(dollars(0.5, action=Action.STOP, running=Running.NOW),))
+    basis = bench.world.site.book
+    bench.step(cmd.ChangeBook(change=at_once, basis=basis, by=ROOT, action="Set Budget"))
+    bench.step(seconds=1)
+    assert bench.state(job) == "COMPLETING"
+
+
 def test_what_was_spent_is_read_again_after_a_restart() -> None:
     bench, _ = used_up(Running.NEVER)
     again = Bench(priced(dollars(0.5, action=Action.HOLD)), bench.store)
