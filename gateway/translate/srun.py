@@ -9,6 +9,7 @@ from typing import Literal
 from broker.model import octets
 from broker.model.ids import Digest, digest_of
 from broker.model.spec import Program, TaskSpec
+from broker.schedule.ranks import ARBITRARY
 from gateway.translate import environment, gres, refusals
 from gateway.translate.container import container
 from gateway.translate.jobenv import DISTRIBUTION, PLANE_SIZE
@@ -27,7 +28,7 @@ from gateway.translate.sbatch_spec import Submitter, task_spec
 from gateway.translate.stepplace import Named, named, uneven
 from sbatch_shim.grammar import binding
 from sbatch_shim.grammar.check import Rules
-from sbatch_shim.grammar.errors import failed, fatal
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed, fatal
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.parse import (
     AUTOCOMPLETE,
@@ -126,8 +127,10 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
     if only is not None:
         return only
     argv = () if seen.script is None else (seen.script, *seen.args)
-    if program == "srun" and not argv:
-        raise fatal(program, NO_COMMAND)
+    if program == "srun":
+        if not argv:
+            raise fatal(program, NO_COMMAND)
+        part |= _of_hostfile(part, typed)
     must_be_ours(part, setting.site, program)
     container(part, program, site=setting.site)  # a refusal comes before anything is allocated
     programs = _programs(part, argv, typed) if "multi-prog" in part else ()
@@ -153,6 +156,27 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
             [*notes, *_uneven(program, part), *ignored(_typed(part), setting, program)],
         ),
     )
+
+
+def _of_hostfile(part: Part, typed: Typed) -> Part:
+    """A node for each task, by the file of SLURM_HOSTFILE, where none are named (22.05).
+
+    Raises GrammarError, NeedFile.
+    """
+    path = typed.environ.get(HOSTFILE, "")
+    if not path or "nodelist" in part or "nodefile" in part:
+        return {}
+    hosts = host_lines("srun", path if "/" in path else f"./{path}", typed).split()
+    tasks = part["ntasks"].value if "ntasks" in part else len(hosts)
+    if tasks > len(hosts):
+        said = (error_line("srun", text) for text in (TOO_FEW_HOSTS, NO_HOSTS))
+        raise GrammarError("".join(said), FAILURE)
+    named = ",".join(hosts[:tasks])
+    return {
+        "distribution": Given(ARBITRARY, ARBITRARY, COMMAND_LINE),
+        "nodelist": Given(named, named, COMMAND_LINE),
+        "ntasks": Given(str(tasks), tasks, COMMAND_LINE),
+    }
 
 
 def _typed(part: Part) -> Part:
@@ -213,7 +237,7 @@ def _named(program: Allocator, part: Part, typed: Typed) -> Named:
         for path in _host_files(part):
             handed(path, typed.files)
         return Named()
-    return named(part, typed.environ, lambda path: host_lines(program, path, typed))
+    return named(part, lambda path: host_lines(program, path, typed))
 
 
 def _host_files(part: Part) -> list[str]:
@@ -224,6 +248,9 @@ def _host_files(part: Part) -> list[str]:
 
 NOT_OPENED = "Could not open multi_prog config file {}"
 NO_PROGRAMS = {errno.EISDIR: "Error reading multi_prog config file {}"}
+HOSTFILE = "SLURM_HOSTFILE"
+TOO_FEW_HOSTS = "Too few NodeNames in Slurm Hostfile"
+NO_HOSTS = "Failure getting NodeNames from hostfile"
 NO_RELATIVE = "--relative option invalid for job allocation request"
 HOST_FILES = ("nodefile", "nodelist", "exclude")
 

@@ -11,7 +11,6 @@ from sbatch_shim.grammar.hostlist import HostlistError, expand
 from sbatch_shim.grammar.parse import COMMAND_LINE, Given
 from sbatch_shim.grammar.values import NodeCount
 
-HOSTFILE = "SLURM_HOSTFILE"
 TOO_FEW_NODES = "Only allocated {} nodes asked for {}"
 TOO_FAR = "--relative and --nodes option incompatible with count of allocated nodes ({}+{}>{})"
 NO_HOSTS = "Hostlist is empty!  Can't run job."
@@ -45,15 +44,9 @@ class Named:
     exclude: tuple[str, ...] = ()
 
 
-def named(part: Part, environ: Mapping[str, str], read: Callable[[str], str]) -> Named:
-    """`-w`, `-x`, or the file of SLURM_HOSTFILE where the layout is arbitrary.
-
-    Raises GrammarError, and what `read` raises.
-    """
+def named(part: Part, read: Callable[[str], str]) -> Named:
+    """`-w` and `-x`. Raises GrammarError, and what `read` raises."""
     listed = _text(part, "nodelist") or _text(part, "nodefile")
-    if not listed and is_arbitrary(part):
-        listed = environ.get(HOSTFILE, "")
-        listed = ",".join(read(listed).split()) if listed else ""
     return Named(_names(listed, read), _names(_text(part, "exclude"), read))
 
 

@@ -38,9 +38,14 @@ def step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec
 def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpec:
     inside, site = request.job is not None, request.setting.site
     at = placement(request.part, job, request.named, spelling=request.spelling)
+    boxed = container(
+        request.part, request.program, site=site, partition=job.partition or job.partitions[0]
+    )
+    cwd = posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd)
+    argv = request.argv if boxed else _found_from(cwd, request.argv)
     return StepSpec(
         name=_step_name(request),
-        phases=(Phase(argv=request.argv),),
+        phases=(Phase(argv=argv),),
         programs=request.programs,
         environment=request.keep(environment.pack(_environment(request, at.tasks))),
         tasks=at.tasks,
@@ -65,7 +70,7 @@ def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpe
         interactive=True,
         output=output(request),
         input_rank=only_task(request, "input"),
-        cwd=posixpath.join(request.typed.cwd, request.text("chdir") or request.typed.cwd),
+        cwd=cwd,
         time_limit=request.number("time") if inside else None,
         signal=signal_of(request.part) if inside else None,
         pty=window if request.has("pty") else None,
@@ -75,10 +80,14 @@ def _step(request: Request, job: Job, window: tuple[int, int] | None) -> StepSpe
         keep_counts=request.has("preserve-env"),
         wait=request.number("wait") if request.has("wait") else site.wait_time or None,
         submit_line=" ".join(("srun", *request.typed.argv)),
-        container=container(
-            request.part, request.program, site=site, partition=job.partition or job.partitions[0]
-        ),
+        container=boxed,
     )
+
+
+def _found_from(cwd: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """`./a` and `../a` are told to tasks with their folder before them (22.05)."""
+    program, *rest = argv
+    return (f"{cwd}/{program}", *rest) if program.startswith(".") else argv
 
 
 def _step_name(request: Request) -> str:

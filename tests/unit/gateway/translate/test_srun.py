@@ -269,12 +269,49 @@ def test_tasks_of_each_node_that_fit_no_other_count_are_left_out(site: Site) -> 
     assert step(asked, job(2, 2), None).tasks_per_node is None
 
 
-def test_hosts_of_an_arbitrary_layout_come_from_the_file_that_a_variable_names(site: Site) -> None:
+# fmt: off
+HOSTS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
+    "as many tasks as hosts":   ((),                     3, ("ec2-2", "ec2-1", "ec2-2")),
+    "fewer":                    (("-n2",),               2, ("ec2-2", "ec2-1")),
+    "whatever is said of them": (("-m", "block", "-n1"), 1, ("ec2-2",)),
+    "unless nodes are named":   (("-w", "ec2-1", "-n1"), 1, ()),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", HOSTS)
+def test_a_variable_names_a_file_with_the_host_of_each_task(site: Site, what: str) -> None:
+    words, tasks, hosts = HOSTS[what]
     environ = {**IN_JOB, "SLURM_HOSTFILE": "hosts"}
-    files = {"hosts": b"ec2-2\nec2-1\nec2-2\n"}
-    asked = read(site, "-m", "arbitrary", "-n2", "a", environ=environ, files=files)
-    made = step(asked, job(2, 2), None)
-    assert (made.tasks, made.nodes, made.hosts) == (2, 2, ("ec2-2", "ec2-1", "ec2-2"))
+    files = {"./hosts": b"ec2-2\nec2-1\nec2-2\n"}
+    made = step(read(site, *words, "a", environ=environ, files=files), job(2, 2), None)
+    assert (made.tasks, made.hosts) == (tasks, hosts)
+
+
+def test_a_file_with_too_few_hosts_is_refused(site: Site) -> None:
+    environ = {**IN_JOB, "SLURM_HOSTFILE": "/hosts"}
+    with pytest.raises(GrammarError) as refused:
+        read(site, "-n2", "a", environ=environ, files={"/hosts": b"ec2-2\n"})
+    assert refused.value.stderr == (
+        "srun: error: Too few NodeNames in Slurm Hostfile\n"
+        "srun: error: Failure getting NodeNames from hostfile\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        (("./a",), "/home/alice/work/./a"),
+        (("-D", "/tmp", "../a"), "/tmp/../a"),
+        (("d/a",), "d/a"),
+        (("a",), "a"),
+    ],
+)
+def test_programs_below_a_dot_are_told_with_their_folder(
+    site: Site, words: tuple[str, ...], program: str
+) -> None:
+    made = step(read(site, *words, environ=IN_JOB), job(1), None)
+    assert made.phases[0].argv == (program,)
 
 
 def test_what_only_says_something_asks_for_nothing(site: Site) -> None:
