@@ -107,9 +107,18 @@ def task_variables(job: Job, around: Surroundings) -> dict[str, str]:
         "SLURM_STEP_TASKS_PER_NODE": per_node,
         "SLURM_TASKS_PER_NODE": per_node,
         **_gpu_variables(share.gpu_ids if share else ()),
+        **_window(step.spec.pty),
     }
     left_out = {*NOT_OF_STEPS, *RANKED}
     return {name: text for name, text in found.items() if text is not None and name not in left_out}
+
+
+def _window(pty: tuple[int, int] | None) -> dict[str, str]:
+    """Rows and columns of srun's terminal as the step began, for a step on one of its own."""
+    if pty is None:
+        return {}
+    rows, columns = map(str, pty)
+    return {"SLURM_PTY_PORT": "0", "SLURM_PTY_WIN_COL": columns, "SLURM_PTY_WIN_ROW": rows}
 
 
 RANKED = ("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_PROCID", "SLURM_TASK_PID")

@@ -106,6 +106,18 @@ def test_input_may_be_for_one_task_and_a_terminal_is_the_firsts(book: OrderBook)
     ]
 
 
+@pytest.mark.parametrize(
+    ("pty", "told"),
+    [(None, {}), ((24, 80), {"PORT": "0", "WIN_ROW": "24", "WIN_COL": "80"})],
+)
+def test_a_step_on_a_terminal_knows_how_large_it_was(
+    book: OrderBook, pty: tuple[int, int] | None, told: dict[str, str]
+) -> None:
+    found = unpack(book.order(job_with(srun(pty=pty)), StepId("0"), NODE).environment)
+    assert {name: found[f"SLURM_PTY_{name}"] for name in told} == told
+    assert sum(name.startswith("SLURM_PTY_") for name in found) == len(told)
+
+
 def test_programs_differ_by_rank_and_know_their_place(book: OrderBook) -> None:
     programs = (
         Program(ranks=(0,), argv=("echo", "zero", "%t")),
