@@ -3,7 +3,13 @@
 from broker.model.job import Job
 from broker.model.site import Site
 from broker.model.spec import ALL, Memory
-from gateway.translate.jobenv import TASK_OPTIONS, Surroundings, variables
+from gateway.translate.jobenv import (
+    DISTRIBUTION,
+    PLANE_SIZE,
+    TASK_OPTIONS,
+    Surroundings,
+    variables,
+)
 
 OF_ALLOCATION = frozenset(
     (
@@ -35,7 +41,7 @@ OF_ALLOCATION = frozenset(
 def allocation_variables(job: Job, site: Site, submit_host: str) -> dict[str, str]:
     """Of a job's variables those that hold without a node (25.11)."""
     around = Surroundings(site, submit_host, job.shares[0].node if job.shares else "")
-    names = OF_ALLOCATION | set(TASK_OPTIONS.values())
+    names = OF_ALLOCATION | {DISTRIBUTION, PLANE_SIZE, *TASK_OPTIONS.values()}
     found = {name: text for name, text in variables(job, around).items() if name in names}
     asked = job.spec.resources
     return {

@@ -1,7 +1,7 @@
 """srun --het-group: one command in several components of a heterogeneous job at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.model.job import Job
@@ -10,16 +10,14 @@ from gateway.api.stream import SIGNAL, Hello, Line, Word
 from gateway.api.text import Gone
 from gateway.api.wire import Given
 from sbatch_shim.grammar.arrays import read_array
-from sbatch_shim.grammar.errors import GrammarError, fatal
+from sbatch_shim.grammar.errors import GrammarError, failed, fatal
 
 MOST_COMPONENTS = 128
 BAD_GROUPS = "Invalid --het-group specification: {}"
-NO_GROUP = (
-    "Attempt to run a job step with het-group value of {}, but the job allocation has maximum "
-    "value of {}"
-)
-Tasks = Callable[[Line, Job, int], Awaitable[int]]
-"""Runs a component's step: its line, the component, its place among those chosen."""
+NO_GROUP = "Requested het-group offset exceeds highest hetjob index ({} > {})"
+GROUP = "_HET_GROUP_"
+Tasks = Callable[[Line], Awaitable[int]]
+"""Runs a component's step, which has a line of its own."""
 
 
 def chosen(job: Job, text: str, snap: Snapshot) -> list[Job]:
@@ -37,22 +35,43 @@ def chosen(job: Job, text: str, snap: Snapshot) -> list[Job]:
         members = sorted(alike, key=lambda one: one.id)
     last = groups.tasks[-1]
     if last >= len(members):
-        raise fatal("srun", NO_GROUP.format(last, len(members) - 1))
+        raise failed("srun", NO_GROUP.format(last, len(members) - 1))
     return [members[number] for number in groups.tasks]
 
 
-async def together(line: Line, jobs: Sequence[Job], tasks: Tasks) -> int:
+def commands(argv: Sequence[str]) -> list[tuple[str, ...]]:
+    """`a : b`: the words of each component's command."""
+    found: list[list[str]] = [[]]
+    for word in argv:
+        if word == ":":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [tuple(one) for one in found]
+
+
+def seen_from(job: Job, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of the batch step, the counts being those of this component (22.05)."""
+    if job.het is None:
+        return environ
+    told = [name.partition(GROUP) for name in environ if GROUP in name]
+    others = {base for base, _, _ in told}
+    number = str(job.het.offset)
+    own = {base: environ[base + GROUP + number] for base, _, which in told if which == number}
+    return {name: text for name, text in environ.items() if name not in others} | own
+
+
+async def together(line: Line, tasks: Sequence[Tasks]) -> int:
     """The worst exit status; signals go to all, input to the first.
 
     When the first goes early, because its command is gone, the others are ended.
     """
-    asides = [Aside(line) for _ in jobs[1:]]
+    asides = [Aside(line) for _ in tasks[1:]]
     others = [
-        asyncio.ensure_future(tasks(aside, job, place))
-        for place, (aside, job) in enumerate(zip(asides, jobs[1:], strict=True), start=1)
+        asyncio.ensure_future(one(aside)) for aside, one in zip(asides, tasks[1:], strict=True)
     ]
     try:
-        first = await tasks(Shared(line, asides), jobs[0], 0)
+        first = await tasks[0](Shared(line, asides))
     except (Gone, GrammarError):
         for aside in asides:
             aside.words.put_nowait(None)

@@ -1,7 +1,8 @@
 """srun: tasks in an allocation of its own or in the job that it is called from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from accounting.ids import JobId
@@ -21,7 +22,7 @@ from gateway.api.programs.allocating import (
     nodes_of,
 )
 from gateway.api.programs.early import early
-from gateway.api.programs.gangs import chosen, together
+from gateway.api.programs.gangs import chosen, commands, seen_from, together
 from gateway.api.programs.stepping import Left, Manners, Watch, tasks_text
 from gateway.api.programs.typed import translated
 from gateway.api.relay import Shown
@@ -30,7 +31,7 @@ from gateway.api.text import Gone
 from gateway.api.wire import Call
 from gateway.translate import refusals
 from gateway.translate.sbatch import Early
-from gateway.translate.srun import Request, allocation
+from gateway.translate.srun import SEVERAL, Request, allocation
 from gateway.translate.stepplace import listed
 from gateway.translate.stepspec import NO_STEP, only_task, step
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, failed
@@ -66,6 +67,8 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     """Raises GrammarError with Slurm's text and exit status, Gone."""
     if not call.cwd:
         raise failed("srun", NO_FOLDER)
+    first, *more = commands(call.argv)
+    call = replace(call, argv=first)
     said = await translated("srun", desk, call=call, line=line)
     if isinstance(said, Early):
         answer = early("srun", said.name, version=desk.site.version)
@@ -76,7 +79,9 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     owner = await desk.owner(call.peer.uid)
     srun = Srun(desk, call, line, said, owner)
     if said.job is not None:
-        return await srun.in_job(JobId(said.job))
+        return await srun.in_job(JobId(said.job), more)
+    if more:
+        raise failed("srun", SEVERAL)
     if said.has("test-only"):
         return await srun.test_only()
     return await srun.alone()
@@ -128,22 +133,40 @@ class Srun:
         await held.finish(end)
         return code
 
-    async def in_job(self, job_id: JobId) -> int:
-        """In the allocation of the job that we are in, or that was named."""
+    async def in_job(self, job_id: JobId, more: Sequence[tuple[str, ...]] = ()) -> int:
+        """In the allocation of the job that we are in, or that was named.
+
+        With `more` commands, or groups named, in components of it: each its own step.
+        """
         job = self.desk.snapshot().jobs.get(job_id)
         if job is None or not self._ours(job):
             raise GrammarError(NOT_CONFIRMED.format(j=job_id), FAILURE)
-        groups = self.request.text("het-group")
-        if groups is None:
+        if not more and not self.request.has("het-group"):
             code, _ = await self._tasks(await self._standing(job))
             return code
-        jobs = [await self._standing(one) for one in chosen(job, groups, self.desk.snapshot())]
-        return await together(self.line, jobs, self._component)
+        parts: list[tuple[Call, Job]] = []
+        for place, argv in enumerate([self.call.argv, *more]):
+            parts += await self._components(replace(self.call, argv=argv), job, place)
+        return await together(self.line, [partial(self._component, *part) for part in parts])
 
-    async def _component(self, line: Line, job: Job, place: int) -> int:
-        """A step of the same command in one component; each asks under a request of its own."""
-        call = replace(self.call, request=f"{self.call.request}+{place}") if place else self.call
-        code, _ = await replace(self, line=line, call=call)._tasks(job)
+    async def _components(self, call: Call, job: Job, place: int) -> list[tuple[Call, Job]]:
+        """Those in which a command runs, by default the one at its place, and it as they see it.
+
+        Each asks under a request of its own.
+        """
+        said = await translated("srun", self.desk, call=call, line=self.line)
+        groups = said.text("het-group") if isinstance(said, Request) else None
+        found = []
+        for one in chosen(job, groups or str(place), self.desk.snapshot()):
+            own = f"{call.request}+{one.id}"
+            environ = seen_from(one, call.environ)
+            found.append((replace(call, request=own, environ=environ), await self._standing(one)))
+        return found
+
+    async def _component(self, call: Call, job: Job, line: Line) -> int:
+        said = await translated("srun", self.desk, call=call, line=line)
+        assert isinstance(said, Request)  # its words were read before
+        code, _ = await replace(self, line=line, call=call, request=said)._tasks(job)
         return code
 
     def _ours(self, job: Job) -> bool:
