@@ -1,10 +1,11 @@
 """Budgets while the service runs: what was spent of each, and whom a used up one ends."""
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from accounting.budget import Action, Budget, Running, begins
-from accounting.ids import AccountName
+from accounting.ids import AccountName, JobId
 from accounting.ledger import Entry
 from broker.decide.ending import cancelled
 from broker.model import events as ev
@@ -32,6 +33,13 @@ class Spending:
     def name(self) -> str:
         """Another one once it was raised, or in another window: then jobs are told anew."""
         return f"{self.budget.key}/{self.budget.micro_usd}/{self.since}"
+
+    @property
+    def ends_jobs(self) -> bool:
+        """Whether it is used up, and ends who runs then."""
+        budget = self.budget
+        stops = budget.action is Action.STOP and budget.running is not Running.NEVER
+        return stops and self.spent >= budget.micro_usd
 
 
 class Budgets:
@@ -86,26 +94,30 @@ class Budgets:
         return Purse(left, world.site, first, now)
 
     def due(self, now: int) -> list[ev.Event]:
-        """Running jobs that a used up budget ends, or tells that it will."""
-        facts: list[ev.Event] = []
-        for one in self._known.values():
-            ends = one.budget.action is Action.STOP and one.budget.running is not Running.NEVER
-            if ends and one.spent >= one.budget.micro_usd:
-                facts += self._ending(one, now)
-        return facts
+        """Running jobs that a used up budget ends, or tells that it will: of several the first,
+        those first that end at once.
+        """
+        over = [one for one in self._known.values() if one.ends_jobs]
+        over.sort(key=lambda one: one.budget.running is not Running.NOW)
+        names = {one.name for one in over}
+        whose: dict[JobId, tuple[Job, Spending]] = {}
+        for one in over:
+            for job in self._paid(one.budget):
+                whose.setdefault(job.id, (job, one))
+        ends = (self._end(job, one, now, names=names) for job, one in whose.values())
+        return [fact for fact in ends if fact is not None]
 
-    def _ending(self, one: Spending, now: int) -> list[ev.Event]:
-        facts: list[ev.Event] = []
-        for job in self._paid(one.budget):
-            told = job.warned[1] if job.warned and job.warned[0] == one.name else None
-            if one.budget.running is Running.NOW or (told and now >= told + NOTICE_SECONDS):
-                facts.append(cancelled(job, by=SYSTEM, now=now))
-            elif told is None:
-                serial = self._world.last_event + 1 + job.id
-                notice = Notice(TEXT.format(one.budget.key), serial)
-                fact = ev.NoticeAsked(job=job.id, at=now, notice=notice, budget=one.name)
-                facts.append(fact)
-        return facts
+    def _end(
+        self, job: Job, one: Spending, now: int, *, names: AbstractSet[str]
+    ) -> ev.Event | None:
+        """A notice of any of the budgets that are used up, by their names, was one."""
+        told = job.warned[1] if job.warned and job.warned[0] in names else None
+        if one.budget.running is Running.NOW or (told and now >= told + NOTICE_SECONDS):
+            return cancelled(job, by=SYSTEM, now=now)
+        if told is not None:
+            return None
+        notice = Notice(TEXT.format(one.budget.key), self._world.last_event + 1 + job.id)
+        return ev.NoticeAsked(job=job.id, at=now, notice=notice, budget=one.name)
 
     def _paid(self, budget: Budget) -> list[Job]:
         """Jobs that the budget pays for; a suspended one's machines cost as before."""

@@ -49,6 +49,10 @@ class Same:
 
 Expression = Feature | Both | Either | Counted | Same
 _JOINS: dict[str, type[Both] | type[Either]] = {"&": Both, "|": Either}
+MOST_TOKENS = 200
+"""Features and signs of an expression: it is gone through by recursion."""
+MOST_WAYS = 64
+"""Every bracket more multiplies them."""
 
 
 def parse(text: str) -> Expression:
@@ -61,6 +65,8 @@ def parse(text: str) -> Expression:
     tokens = _tokens(text)
     expression, rest = _expression(tokens, text)
     if rest or (_counts_one_of_several(tokens) and not _is_bracketed(tokens)):
+        raise _invalid(text)
+    if _number_of_ways(expression) > MOST_WAYS:
         raise _invalid(text)
     return expression
 
@@ -130,6 +136,14 @@ def ways(expression: Expression) -> tuple[Expression, ...]:
     return (expression,)
 
 
+def _number_of_ways(expression: Expression) -> int:
+    if isinstance(expression, Same):
+        return sum(1 for _ in _sides(expression.of))
+    if isinstance(expression, Both | Either):
+        return _number_of_ways(expression.left) * _number_of_ways(expression.right)
+    return 1
+
+
 def _sides(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Either):
         yield from _sides(expression.left)
@@ -151,6 +165,8 @@ def written(expression: Expression) -> str:
 def _tokens(text: str) -> list[str]:
     found = _TOKEN.findall(text)
     if "".join("".join(found).split()) != "".join(text.split()):
+        raise _invalid(text)
+    if len(found) > MOST_TOKENS:
         raise _invalid(text)
     return [str(token).lower() for token in found]
 

@@ -38,7 +38,7 @@ def _record(line: bytes) -> Record:
     for name, fits in FORMS.items():
         if not fits(value.get(name)):
             raise ValueError(f"no line of a journal, for its {name!r}: {line[:80]!r}")
-    return value
+    return {name: fact for name, fact in value.items() if fact is not None}
 
 
 def _number(value: object) -> bool:

@@ -117,13 +117,14 @@ def test_a_used_up_budget_ends_suspended_jobs_too() -> None:
     assert bench.state(job) in {"COMPLETING", "CANCELLED"}
 
 
-def used_up(running: Running) -> tuple[Bench, int]:
-    """A job whose budget is spent while it runs."""
+def used_up(running: Running, *more: Budget) -> tuple[Bench, int]:
+    """A job whose budget is spent while it runs, and those of `more`."""
     bench = Bench(priced(dollars(10.5, action=Action.STOP, running=running)))
     job = bench.submit(ALICE, time_limit=900)
     key = f"{bench.world.jobs[job].key}/batch"
     bench.journal(bench.world.jobs[job].shares[0].node, {"kind": "started", "key": key})
-    lower = Change(budgets=(dollars(0.5, action=Action.STOP, running=running),))
+    others = (replace(one, action=Action.STOP) for one in more)
+    lower = Change(budgets=(dollars(0.5, action=Action.STOP, running=running), *others))
     bench.step(
         cmd.ChangeBook(change=lower, basis=bench.world.site.book, by=ROOT, action="Set Budget")
     )
@@ -146,6 +147,22 @@ def test_with_notice_the_job_is_told_first_and_ended_two_minutes_later() -> None
     bench.step(seconds=60)
     assert bench.state(job) == "RUNNING"
     bench.step(seconds=61)
+    assert bench.state(job) == "COMPLETING"
+
+
+@pytest.mark.parametrize(
+    ("running", "notices", "state"),
+    [(Running.NOTICE, 1, "RUNNING"), (Running.NOW, 0, "COMPLETING")],
+)
+def test_of_several_used_up_budgets_one_gives_notice_and_the_strictest_ends_the_job(
+    running: Running, notices: int, state: str
+) -> None:
+    bench, job = used_up(
+        Running.NOTICE, dollars(0.4, scope=Scope.QOS, name="normal", running=running)
+    )
+    assert (bench.state(job), len(bench.world.jobs[job].notices)) == (state, notices)  # type: ignore[index]
+    for _ in range(4):
+        bench.step(seconds=31)
     assert bench.state(job) == "COMPLETING"
 
 

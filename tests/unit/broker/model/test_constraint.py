@@ -118,3 +118,23 @@ def test_alternatives_in_brackets_are_ways_of_which_all_nodes_have_one(
     assert [parse(written(one)) for one in ways(parse("[a|b]&c|d"))] == list(
         ways(parse("[a|b]&c|d"))
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("|".join(["a"] * 100), True),
+        ("|".join(["a"] * 3000), False),
+        ("(" * 3000, False),
+        ("&".join(["[a|b]"] * 6), True),
+        ("&".join(["[a|b]"] * 7), False),
+        ("[" + "|".join(["a"] * 65) + "]", False),
+    ],
+)
+def test_expressions_that_nobody_writes_are_refused(text: str, good: bool) -> None:
+    """However long, or with however many ways, they keep nobody else waiting."""
+    if good:
+        assert len(ways(parse(text))) <= 64
+    else:
+        with pytest.raises(BadOption):
+            parse(text)

@@ -25,13 +25,18 @@ def test_half_a_line_of_the_journal_is_left_for_later() -> None:
     "facts",
     [
         {},
-        {"code": None, "phase": None, "tasks": []},
+        {"code": 0, "phase": "run", "tasks": []},
         {"tasks": [{"rank": 0, "code": 1, "signal": 0}], "gpu_util": 12.5},
         {"kind": "one of tomorrow's", "more": {"of": ["it"]}},
     ],
 )
 def test_lines_of_agents_are_taken_whatever_else_they_say(facts: dict[str, object]) -> None:
     assert records(line(**facts))[0] == ({**EXITED, **facts},)
+
+
+@pytest.mark.parametrize("name", ["at", "key", "attempt", "code", "tasks"])
+def test_what_is_null_is_missing(name: str) -> None:
+    assert records(line(**{name: None}))[0] == ({n: v for n, v in EXITED.items() if n != name},)
 
 
 @pytest.mark.parametrize(
