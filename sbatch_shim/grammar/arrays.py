@@ -10,15 +10,18 @@ from sbatch_shim.grammar.values import read_digits
 ArrayText = namedtuple("ArrayText", "tasks limit step")
 """Indexes, sorted, each once; how many may run at a time (None: any); the step of one range."""
 
+MOST_TASKS = 4_000_001
+"""The greatest MaxArraySize."""
 BITSTR_LEN = 64
 """Bytes that squeue and scontrol show of a list of indexes, unless SLURM_BITSTR_LEN says more."""
 
 
-def read_array(text: str, max_size: int) -> ArrayText | None:
+def read_array(text: str, max_size: int, *, most: int = MOST_TASKS) -> ArrayText | None:
     """The elements of an array below `max_size` (MaxArraySize); None if it is no such list.
 
     As 25.11 does, brackets around all are dropped, `%0` and an unreadable limit mean none, and
-    a limit alone (`%2`) is the array 0.
+    a limit alone (`%2`) is the array 0. A list that names more than `most`, repeats included, is
+    none.
     """
     listed, percent, limit_text = text.partition("%")
     if text.startswith("[") and "]" in text:
@@ -26,9 +29,13 @@ def read_array(text: str, max_size: int) -> ArrayText | None:
     if not listed and percent:
         listed = "0"
     tasks: set[int] = set()
+    named = 0
     for token in listed.split(","):
         span = _span(token)
         if not span or span[-1] >= max_size:
+            return None
+        named += len(span)
+        if named > most:
             return None
         tasks.update(span)
     return ArrayText(tuple(sorted(tasks)), read_digits(limit_text) or None, _step(listed))

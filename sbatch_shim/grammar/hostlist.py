@@ -48,9 +48,11 @@ def _expand_item(item: str) -> list[str]:
         return [item]
     inside, _, suffix = rest.partition("]")
     tails = _expand_item(suffix) if suffix else [""]
-    numbers = [number for token in inside.split(",") for number in _range(token, item)]
-    if len(numbers) * len(tails) > MOST_NAMES:
-        raise HostlistError(item)
+    numbers: list[str] = []
+    for token in inside.split(","):
+        numbers += _range(token, item)
+        if len(numbers) * len(tails) > MOST_NAMES:
+            raise HostlistError(item)
     return [f"{prefix}{number}{tail}" for number in numbers for tail in tails]
 
 

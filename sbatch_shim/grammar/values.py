@@ -201,15 +201,22 @@ def _node_number(text: str) -> int | None:
     return None if number is None or factor is None else number * factor
 
 
+MOST_SIZES = 65536
+"""A longer list of numbers of nodes is a slip of the keyboard."""
+
+
 def _node_list(text: str) -> list[int]:
     sizes: list[int] = []
     for token in text.split(","):
         span, _, step = token.partition(":")
         low, _, high = span.partition("-")
         numbers = [read_digits(part) for part in (low, high or low, step or "1")]
-        if None in numbers or not numbers[2]:
+        least, most, gap = numbers
+        if least is None or most is None or not gap:
             return []
-        sizes += range(numbers[0] or 0, (numbers[1] or 0) + 1, numbers[2])
+        if (most - least) // gap + len(sizes) >= MOST_SIZES:
+            return []
+        sizes += range(least, most + 1, gap)
     return sorted(set(sizes))
 
 

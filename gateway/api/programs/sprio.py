@@ -26,7 +26,7 @@ from gateway.query.factors import (
     weight_letters,
 )
 from gateway.query.layout import Layout
-from gateway.query.refs import cut_list, read_ref
+from gateway.query.refs import read_refs
 from gateway.query.select import SortError, sort_letters
 
 BAD_COLUMN = "sprio: error: Invalid job format specification: {}\n"
@@ -117,8 +117,7 @@ def _jobs(options: Options) -> frozenset[int] | None:
     if not texts:
         return None
     found = set()
-    for word in [word for text in texts for word in cut_list(text)]:
-        refs = read_ref(word)
+    for word, refs in read_refs(texts):
         if refs is None:
             raise fail(BAD_JOB.format(word))
         found |= {int(ref.job) for ref in refs}

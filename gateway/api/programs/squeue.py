@@ -34,7 +34,7 @@ from gateway.query.kept import KeptLines
 from gateway.query.keptjson import KeptBlocks
 from gateway.query.layout import Layout
 from gateway.query.moments import RELATIVE, headline
-from gateway.query.refs import cut_list, read_ref
+from gateway.query.refs import cut_list, read_refs
 from gateway.query.restjob import JOB_KIND
 from gateway.query.select import (
     JobRef,
@@ -286,8 +286,7 @@ def _job_refs(options: Options, snap: Snapshot) -> tuple[JobRef, ...] | None:
     if text is None:
         return None
     refs: list[JobRef] = []
-    for word in cut_list(text):
-        found = read_ref(word)
+    for word, found in read_refs((text,)):
         if found is None or not found[0].job:
             raise fail(BAD_JOB.format(word))
         refs += found
@@ -379,10 +378,12 @@ def _steps(
     if options.has("long") and not options.has("verbose"):
         top += headline(ctx) + "\n"
     nodes = _nodes(options, snap.site)
+    named = [text for name in ("steps", "jobs") if (text := options.text(name))]
+    refs = tuple(ref for _, found in read_refs(named) for ref in found or ())
     pairs = [
         pair
         for pair in live_steps(snap.jobs.values())
-        if _is_wanted(pair, options, users)
+        if _is_wanted(pair, options, users, refs=refs)
         and (nodes is None or not nodes.isdisjoint(step_nodes(*pair, ctx) or ()))
     ]
     head = _head(options, top, layout)
@@ -397,17 +398,15 @@ def _check_steps(options: Options) -> None:
             raise fail(BAD_STEP.format(f"{job}.{step or '??'}"))
 
 
-def _is_wanted(pair: JobStep, options: Options, users: frozenset[str] | None) -> bool:
+def _is_wanted(
+    pair: JobStep, options: Options, users: frozenset[str] | None, *, refs: tuple[JobRef, ...]
+) -> bool:
     job, step = pair
     if users is not None and users.isdisjoint({job.owner.user, str(job.owner.uid)}):
         return False
     partitions = options.words_of("partitions")
     if partitions is not None and job.partition not in partitions:
         return False
-    texts = [options.text("steps"), options.text("jobs")]
-    refs = [
-        ref for text in texts if text for word in cut_list(text) for ref in read_ref(word) or ()
-    ]
     if not refs:
         return True
     return any(_is_element(job, (ref,)) and ref.step in {None, step.id} for ref in refs)

@@ -8,7 +8,7 @@ from gateway.api.desk import Desk
 from gateway.api.programs.reading import Options, fail
 from gateway.api.programs.sacct_filters import hosts
 from gateway.query.context import Context
-from gateway.query.refs import cut_list, read_ref
+from gateway.query.refs import read_refs
 from gateway.query.reportunits import MINUTES, Unit, unit_of
 from gateway.query.sacct import AllOf, Window
 from gateway.query.tresnames import FIXED
@@ -69,7 +69,7 @@ async def wanted_jobs(desk: Desk, words: Words) -> AllOf | None:
         named = [word for word in given["gid"].split(",") if word]
         found = [await desk.read(desk.gids, name) for name in named]
         groups = frozenset(str(number) for number in found if number is not None)
-    refs = [read_ref(word) or () for word in cut_list(given.get("jobs", ""))]
+    refs = [found or () for _, found in read_refs((given.get("jobs", ""),))]
     return AllOf(
         window=Window(*words.window),
         jobs=tuple(ref for some in refs for ref in some) if "jobs" in given else None,

@@ -13,7 +13,7 @@ from gateway.api.programs.scontrol_show import jobs_of
 from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.kinds import COUNT, KIBIBYTES, TRES
-from gateway.query.refs import cut_list, read_ref
+from gateway.query.refs import read_refs
 from gateway.query.reports import Field, UnknownFieldError, fields_of, nothing, table
 from gateway.query.rows import help_grid
 from gateway.query.sampled import gpu_usage
@@ -238,8 +238,7 @@ def _pairs(options: Options, snap: Snapshot) -> tuple[list[JobStep], str]:
         raise fail(NO_JOBS)
     pairs: list[JobStep] = []
     errors = ""
-    for word in [word for text in texts for word in cut_list(text)]:
-        refs = read_ref(word)
+    for word, refs in read_refs(texts):
         if refs is None:
             raise fail(BAD_JOB.format(word))
         for ref in refs:

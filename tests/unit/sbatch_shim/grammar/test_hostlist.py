@@ -25,7 +25,12 @@ def test_a_list_expands_in_the_order_given(text: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a[1-", "a]1[", "a[[1]]", "a[2-1]", "a[x]", "a[]", "a[1-9999999999]"]
+    "text",
+    [
+        *("a[1-", "a]1[", "a[[1]]", "a[2-1]", "a[x]", "a[]", "a[1-9999999999]"),
+        pytest.param(f"a[{','.join(['1-60000'] * 9999)}]", id="very many numbers"),
+        pytest.param("a[1-60000]" * 9, id="very many names"),
+    ],
 )
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(hostlist.HostlistError):
