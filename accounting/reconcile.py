@@ -82,6 +82,35 @@ def differences(entries: Iterable[Entry], bill: Bill) -> list[Difference]:
     return [one for one in found if one.missing]
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the provider bills for bringing data to a region, and what jobs were charged for it."""
+
+    region: str
+    billed: int
+    posted: int
+
+    @property
+    def missing(self) -> int:
+        return self.billed - self.posted
+
+
+def traffic(entries: Iterable[Entry], billed: Bill) -> list[Traffic]:
+    """Regions that are not the same on both: `billed` is by region and hour.
+
+    By the whole time: a line is of the hour in which data moved, an entry of when its job began.
+    """
+    sums = dict.fromkeys((region for region, _ in billed), 0)
+    ours: dict[str, int] = {}
+    for (region, _), cost in billed.items():
+        sums[region] += cost
+    for entry in entries:
+        if entry.why is Why.DATA:
+            ours[entry.region] = ours.get(entry.region, 0) + entry.cost
+    found = [Traffic(name, sums.get(name, 0), ours.get(name, 0)) for name in sorted(sums | ours)]
+    return [one for one in found if one.missing]
+
+
 def corrections(entries: Iterable[Entry], bill: Bill, now: int) -> list[Entry]:
     """Entries that make the ledger the bill, shared by what each payer had of the hour.
 

@@ -11,7 +11,7 @@ from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Wish
 from broker.providers.ec2.clients import HOME_REGION, region_names
 from broker.providers.ec2.errors import GPUS, QUOTAS, STANDARD, AwsError, quota_of
-from broker.providers.ec2.explorer import Billed, billed
+from broker.providers.ec2.explorer import Billed, billed, billed_usage
 from broker.providers.ec2.figures import read_region
 from broker.providers.ec2.keys import site_id
 from broker.providers.ec2.naming import Site as Ec2Site
@@ -150,15 +150,19 @@ def ec2_settings(config: Config) -> Ec2Settings:
     )
 
 
-def explorer(config: Config) -> Callable[[int, int], Sequence[Billed]] | None:
-    """Cost Explorer's word on what machines have cost; None where none are bought at AWS."""
+Word = tuple[Sequence[Billed], Sequence[Billed]]
+"""What machines have cost, and what each kind of use."""
+
+
+def explorer(config: Config) -> Callable[[int, int], Word] | None:
+    """Cost Explorer's word on what was spent; None where no machines are bought at AWS."""
     if not uses_ec2(config):
         return None
     api = api_of(config)
 
-    def ask(since: int, until: int) -> Sequence[Billed]:
+    def ask(since: int, until: int) -> Word:
         try:
-            return list(billed(api, since, until))
+            return list(billed(api, since, until)), list(billed_usage(api, since, until))
         except AwsError as error:
             raise Refused(f"Cost Explorer: {error}") from error
 

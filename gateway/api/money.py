@@ -18,7 +18,7 @@ from gateway.api.asking import AsciiJson, caller, desk_of, operator, viewer_of
 from gateway.api.exports import CostFilter, must_be_known
 from gateway.api.zone import is_zone, zone_of
 from gateway.query import spending
-from gateway.query.bills import BillError, by_machine, read_bill
+from gateway.query.bills import BillError, by_machine, by_region, read_bill, read_traffic
 from gateway.query.prices import old_price
 from gateway.query.privacy import Viewer
 from sbatch_shim.grammar.instants import Zone
@@ -46,8 +46,11 @@ class ReconcileRequest(BaseModel, extra="forbid"):
     """Whether to post what is missing."""
 
 
-Explorer = Callable[[int, int], Iterable[tuple[str, int, Decimal]]]
-"""What a provider says itself: ids of machines, instants, dollars. Raises OSError, SpzError."""
+Lines = Iterable[tuple[str, int, Decimal]]
+Explorer = Callable[[int, int], tuple[Lines, Lines]]
+"""What a provider says itself: ids of machines, or what was used, instants, dollars.
+
+Raises OSError, SpzError."""
 NO_EXPLORER = "no partition buys machines at AWS, whose Cost Explorer could be asked"
 
 
@@ -95,8 +98,9 @@ def _old_price(seen: Snapshot, until: int) -> str | None:
 async def _compared(
     desk: Any, asked: ReconcileRequest, explorer: Explorer | None, *, by: Owner
 ) -> Json:
-    bill = await desk.read(_bill, desk, asked, explorer)
+    bill, moved = await desk.read(_bill, desk, asked, explorer)
     entries = await desk.read(_of_its_time, desk, bill)
+    data = await desk.read(_traffic, desk, bill, moved)
     found = reconcile.differences(entries, bill)
     if asked.post:
         made = reconcile.corrections(entries, bill, desk.now())
@@ -105,25 +109,32 @@ async def _compared(
         "hours": len(bill),
         "billed_micro_usd": sum(bill.values()),
         "posted": asked.post,
-        "differences": [asdict(one) | {"missing": one.missing} for one in found],
+        "differences": [_told(one) for one in found],
+        "data": [_told(one) for one in data],
     }
 
 
 Bill = dict[tuple[str, int], int]
 
 
-def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> Bill:
-    """By machine and hour. Raises BadOption, Refused. Blocks."""
+def _told(one: reconcile.Difference | reconcile.Traffic) -> Json:
+    return asdict(one) | {"missing": one.missing}
+
+
+def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> tuple[Bill, Bill]:
+    """By machine and hour, and of data by region and hour. Raises BadOption, Refused. Blocks."""
     machines = desk.history.billed()
     if asked.bill is not None:
+        lines = asked.bill.splitlines()
         try:
-            return read_bill(asked.bill.splitlines(), machines)
+            return read_bill(lines, machines), read_traffic(lines, machines)
         except BillError as error:
             raise BadOption("bill", "", f"the bill cannot be read: {error}") from error
     if explorer is None:
         raise Refused(NO_EXPLORER, hint="give the bill as a file")
     try:
-        return by_machine(explorer(asked.since, asked.until), machines)
+        resources, used = explorer(asked.since, asked.until)
+        return by_machine(resources, machines), by_region(used)
     except OSError as error:
         raise Refused(f"Cost Explorer does not answer: {error}") from error
 
@@ -137,6 +148,14 @@ def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
     names = reconcile.comparable(desk.history.billed().values(), bill)
     every = desk.history.entries(since=first, until=desk.now() + 1)
     return [entry for entry in every if entry.since < last and entry.machine in names]
+
+
+def _traffic(desk: Any, bill: Bill, moved: Bill) -> list[reconcile.Traffic]:
+    """Data between regions where the bill tells of any; of its whole time. Blocks."""
+    if not moved:
+        return []
+    first, last = reconcile.span(bill | moved)
+    return reconcile.traffic(desk.history.entries(since=first, until=last), moved)
 
 
 def _zone(name: str) -> Zone:

@@ -56,6 +56,11 @@ ENTRIES = (
     entry(3, "ec2-1.1/address", 5_000),
     entry(4, "volume-data.7/volume", 1_000),
 )
+DATA = Entry(
+    key="k5", at=BEGAN + 60, since=BEGAN + 60, kind=Kind.CHARGE, why=Why.DATA, job=JobId(1),
+    attempt=1, account=AccountName("chem"), user=UserName("alice"), region="us-east-1",
+    cost=MicroUsd(200_000),
+)  # fmt: skip
 HEAD = (
     "identity_line_item_id,line_item_resource_id,line_item_usage_start_date,"
     "line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type"
@@ -75,7 +80,7 @@ def bill(*lines: tuple[str, str]) -> str:
 def office(tmp_path: Path) -> Iterator[Office]:
     store = open_store(str(tmp_path / "state.db"), clock=Standing())
     with store.transaction(epoch=1) as tx:
-        tx.post(ENTRIES)
+        tx.post((*ENTRIES, DATA))
         tx.save_nodes([node("ec2-1", machine=MACHINE)], [])
         tx.append([(1, VolumeSet(at=BEGAN, record=replace(VOLUME, meter=METER)))])
     made = Office(SITE)
@@ -121,3 +126,37 @@ def test_what_differs_is_posted_to_those_who_paid_for_the_part(office: Office) -
         "chem",
     )
     assert len(asked.entries) == 5  # each of the four hours is noted to be reconciled
+
+
+MOVED = "EUW1-USE1-AWS-Out-Bytes"
+OTHER = "USE1-APS7-AWS-Out-Bytes"
+TYPED = f"{HEAD},line_item_usage_type"
+
+
+def typed(*lines: tuple[str, str, str]) -> str:
+    """Lines with a resource, dollars and what was used."""
+    when = "2023-11-14T22:00:00Z,2023-11-14T23:00:00Z"
+    rows = [f"{n},{one},{when},{usd},Usage,{used}" for n, (one, usd, used) in enumerate(lines)]
+    return "\n".join([TYPED, *rows])
+
+
+@pytest.mark.parametrize(
+    ("lines", "differs"),
+    [
+        ((("i-1", "0.1", "BoxUsage"),), []),
+        ((("bucket", "0.2", MOVED),), []),
+        ((("bucket", "0.15", MOVED), ("", "0.05", MOVED)), []),
+        ((("bucket", "0.25", MOVED),), [("us-east-1", 50_000)]),
+        ((("i-1", "9", MOVED), ("bucket", "0.2", MOVED)), []),
+        (
+            (("bucket", "0.01", OTHER),),
+            [("ap-southeast-5", 10_000), ("us-east-1", -200_000)],
+        ),
+    ],
+)
+def test_data_between_regions_is_compared_by_where_it_went(
+    office: Office, lines: tuple[tuple[str, str, str], ...], differs: list[tuple[str, int]]
+) -> None:
+    app = build_app(office.desk, {}, log=Log(), routers=[money()])
+    told: Any = ask(app, "POST", "/v1/reconcile", json={"bill": typed(*lines)}).json()
+    assert [(one["region"], one["missing"]) for one in told["data"]] == differs

@@ -17,23 +17,40 @@ REGION = "us-east-1"
 COMPUTE = "Amazon Elastic Compute Cloud - Compute"
 METRIC = "UnblendedCost"
 Billed = tuple[str, int, Decimal]
-"""A resource's id, the begin of an hour, dollars."""
+"""A resource's id (or a usage type), the begin of an hour, dollars."""
 
 
 def billed(api: Api, since: int, until: int) -> Iterator[Billed]:
     """What each machine cost in each hour of [since, until). Raises AwsError, NoAnswerError."""
+    of_compute = {"Dimensions": {"Key": "SERVICE", "Values": [COMPUTE]}}
+    how = {"Filter": of_compute, **_by("RESOURCE_ID")}
+    return _asked(api, "get_cost_and_usage_with_resources", span=(since, until), how=how)
+
+
+def billed_usage(api: Api, since: int, until: int) -> Iterator[Billed]:
+    """What each usage type of every service cost in each hour. Raises AwsError, NoAnswerError."""
+    return _asked(api, "get_cost_and_usage", span=(since, until), how=_by("USAGE_TYPE"))
+
+
+def _by(dimension: str) -> dict[str, Any]:
+    return {"GroupBy": [{"Type": "DIMENSION", "Key": dimension}]}
+
+
+def _asked(
+    api: Api, method: str, *, span: tuple[int, int], how: dict[str, Any]
+) -> Iterator[Billed]:
+    period = dict(zip(("Start", "End"), map(in_utc, span), strict=True))
     token: str | None = None
     while True:
         more = {} if token is None else {"NextPageToken": token}
         reply = api.call(
             "ce",
             REGION,
-            "get_cost_and_usage_with_resources",
-            TimePeriod={"Start": in_utc(since), "End": in_utc(until)},
+            method,
+            TimePeriod=period,
             Granularity="HOURLY",
             Metrics=[METRIC],
-            Filter={"Dimensions": {"Key": "SERVICE", "Values": [COMPUTE]}},
-            GroupBy=[{"Type": "DIMENSION", "Key": "RESOURCE_ID"}],
+            **how,
             **more,
         )
         for hour in reply.get("ResultsByTime", ()):

@@ -83,7 +83,7 @@ def _write(path: Path, text: str) -> None:
 def reconcile(given: Values, counter: Counter) -> int:
     """Exits 1 where the bill and the ledger differ and nothing was posted. Raises Refused."""
     told = counter.service.post("/v1/reconcile", {**_billed(given), "post": given["post"]})
-    counter.show(told, given, lambda: differences(told))
+    counter.show(told, given, lambda: "\n".join([differences(told), *traffic(told)]))
     return 1 if told["differences"] and not told["posted"] else 0
 
 
@@ -118,6 +118,16 @@ def differences(told: Json) -> str:
     ]
     tail = "posted as corrections" if told["posted"] else "`--post` sets the ledger right"
     return "\n".join([head, table(("MACHINE", "HOUR", "BILLED", "POSTED", "MISSING"), lines), tail])
+
+
+def traffic(told: Json) -> list[str]:
+    """What the bill has for bringing data to regions, where jobs were charged otherwise."""
+    lines = [
+        (one["region"], usd(one["billed"]), usd(one["posted"]), usd(one["missing"]))
+        for one in told["data"]
+    ]
+    head = "data to regions, of all that the bill is for; no corrections come of it"
+    return [head, table(("REGION", "BILLED", "POSTED", "MISSING"), lines)] if lines else []
 
 
 def _hour(instant: int) -> str:

@@ -170,3 +170,11 @@ def test_a_bill_that_cannot_be_read_is_told_by_its_path(
         path.write_bytes(found)
     with pytest.raises(Refused, match=rf"bill\.csv.*{said}"):
         money.reconcile({"words": [str(path)], "post": False}, Desk())  # type: ignore[arg-type]
+
+
+def test_data_to_regions_is_told_below_and_only_where_the_bill_has_it_otherwise() -> None:
+    row = {"region": "us-east-1", "billed": 250_000, "posted": 200_000, "missing": 50_000}
+    assert money.traffic({"data": []}) == []
+    head, told = money.traffic({"data": [row]})
+    assert head.startswith("data to regions")
+    assert told.splitlines()[1].split()[0] == "us-east-1"

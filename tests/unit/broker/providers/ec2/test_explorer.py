@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from broker.providers.ec2.explorer import billed
-from gateway.query.bills import by_machine
+from broker.providers.ec2.explorer import billed, billed_usage
+from gateway.query.bills import by_machine, by_region
 
 HOUR = 3600
 T0 = 1_764_547_200  # 2025-12-01T00:00:00Z
@@ -29,8 +29,7 @@ class Explorer:
 
     def call(self, service: str, region: str, operation: str, **params: Any) -> dict[str, Any]:
         assert (service, region) == ("ce", "us-east-1")
-        assert operation == "get_cost_and_usage_with_resources"
-        self.asked.append(params)
+        self.asked.append({"operation": operation, **params})
         return self.pages.pop(0)
 
 
@@ -43,6 +42,7 @@ def test_each_resource_and_hour_of_each_page_is_a_line() -> None:
     assert lines[0] == ("i-1", T0, Decimal("0.0123456789"))
     assert lines[2] == ("i-1", T0 + HOUR, Decimal("0.5"))
     assert [one.get("NextPageToken") for one in api.asked] == [None, "t"]
+    assert {one["operation"] for one in api.asked} == {"get_cost_and_usage_with_resources"}
     assert api.asked[0]["TimePeriod"] == {
         "Start": "2025-12-01T00:00:00Z",
         "End": "2025-12-01T02:00:00Z",
@@ -51,3 +51,13 @@ def test_each_resource_and_hour_of_each_page_is_a_line() -> None:
         ("ec2-1.1", T0): 12_346,
         ("ec2-1.1", T0 + HOUR): 500_000,
     }
+
+
+def test_of_usage_types_those_count_that_bring_data_to_a_region() -> None:
+    used = (("USE1-EUW1-AWS-Out-Bytes", "0.02"), ("EUC1-EU-AWS-Out-Bytes", "0.01"))
+    else_ = (("BoxUsage:m7i.large", "9"), ("USE1-EUW1-AWS-In-Bytes", "0"))
+    api = Explorer(answer("2025-12-01T00:00:00Z", *used, *else_))
+    assert by_region(billed_usage(api, T0, T0 + HOUR)) == {("eu-west-1", T0): 30_000}
+    (asked,) = api.asked
+    assert asked["operation"] == "get_cost_and_usage"
+    assert asked["GroupBy"] == [{"Type": "DIMENSION", "Key": "USAGE_TYPE"}]
