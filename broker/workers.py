@@ -191,7 +191,16 @@ class Tries:
         settled = [t for t, tried in self._tried.items() if t not in wanted and not tried.running]
         for token in settled:
             del self._tried[token]
-        return [effect for token, effect in wanted.items() if self._claim(token, now)]
+        return [
+            effect
+            for token, effect in wanted.items()
+            if not self._is_early(effect) and self._claim(token, now)
+        ]
+
+    def _is_early(self, effect: ef.Effect) -> bool:
+        """Whether what it ends is being bought just now."""
+        bought = self._tried.get(effect.after) if isinstance(effect, ef.Terminate) else None
+        return bought is not None and bought.running
 
     def _claim(self, token: str, now: float) -> bool:
         tried = self._tried.setdefault(token, _Tried())

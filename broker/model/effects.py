@@ -23,7 +23,11 @@ class Launch:
 
     @property
     def token(self) -> str:
-        return f"launch {self.group}"
+        return _launch_token(self.group)
+
+
+def _launch_token(group: str) -> str:
+    return f"launch {group}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,11 @@ class Terminate:
     @property
     def token(self) -> str:
         return f"terminate {self.node}.{self.launch}"
+
+    @property
+    def after(self) -> str:
+        """Token of the purchase: while that is under way it is not known what there is to end."""
+        return _launch_token(self.group)
 
 
 @dataclass(frozen=True, slots=True)

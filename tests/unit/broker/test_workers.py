@@ -64,6 +64,21 @@ def test_what_is_due_again_after_it_was_not_is_done_again() -> None:
     assert tries.claim([TERMINATE], 2.0) == [TERMINATE]
 
 
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_machine_that_is_being_bought_is_ended_once_it_is_known(failed: bool) -> None:
+    """Else nothing is found to end, its record goes, and a machine comes that is nobody's."""
+    tries, launch = Tries(), ef.Launch("1/1", ((NAME, 1),), ())
+    tries.claim([launch], 0.0)
+    assert tries.claim([TERMINATE], 1.0) == []
+    assert tries.wait(1.0) is None
+    other = replace(TERMINATE, group="2/1")
+    assert tries.claim([other], 1.0) == [other]
+    tries.note(other, 1.0, seen=True, failed=False)
+    tries.claim([], 1.0)
+    tries.note(launch, 2.0, seen=not failed, failed=failed)
+    assert tries.claim([TERMINATE], 2.0) == [TERMINATE]
+
+
 class Log:
     def __init__(self) -> None:
         self.events: list[str] = []
