@@ -159,8 +159,7 @@ def _showing(entities: Keywords) -> View:
 
 async def _jobs(asked: Asked) -> Answer:
     if not asked.words:
-        text = await asked.desk.read(_all_text, asked)
-        return Answer(out=text or "No jobs in the system\n")
+        return await _all_jobs(asked)
     word = asked.words[0]
     refs = read_ref(word)
     if refs is None:
@@ -187,10 +186,13 @@ def _once(jobs: list[Job]) -> list[Job]:
     return list({job.id: job for job in jobs}.values())
 
 
-def _all_text(asked: Asked) -> str:
-    """Every job; a second's work where there are ten thousand."""
-    jobs = asked.seen.jobs
-    return "".join(_job_text(jobs[number], asked) for number in sorted(jobs))
+async def _all_jobs(asked: Asked) -> Answer:
+    """Their text is a second's work where there are ten thousand."""
+    jobs = [job for _, job in sorted(asked.seen.jobs.items())]
+    if asked.by is not None:
+        return await _jobs_as(asked, asked.by, jobs)
+    text = await asked.desk.read(lambda: "".join(_job_text(job, asked) for job in jobs))
+    return Answer(out=text or "No jobs in the system\n")
 
 
 def _job_text(job: Job, asked: Asked) -> str:

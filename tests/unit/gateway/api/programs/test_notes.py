@@ -7,6 +7,10 @@ import pytest
 from gateway.api.desk import Desk
 from gateway.api.programs.notes import notes, noting
 from gateway.api.wire import Answer, Call, Peer
+from sbatch_shim.grammar.options import TABLES
+from sbatch_shim.grammar.options_query import COMMANDS
+from sbatch_shim.grammar.table import IGNORED as TABLE_IGNORED
+from sbatch_shim.grammar.table import REQ
 from tests.unit.gateway.api.office import Office
 
 IGNORED = "{}: warning: --{} has no effect here and is ignored\n"
@@ -47,7 +51,28 @@ def test_nothing_is_said_of_what_counts(argv: tuple[str, ...]) -> None:
     assert said("sacct", *argv) == ("own\n", 3)
 
 
-def test_sattach_types_for_all_tasks() -> None:
+EVERY = [
+    (program, str(opt.long), str(opt.arg))
+    for program in COMMANDS
+    for opt in TABLES[program].by_long.values()
+    if opt.cls == TABLE_IGNORED
+]
+
+
+@pytest.mark.parametrize(("program", "long", "arg"), EVERY)
+def test_every_option_without_effect_of_every_listing_is_named(
+    program: str, long: str, arg: str
+) -> None:
+    call = Call(
+        program=program,
+        argv=(f"--{long}" if arg != REQ else f"--{long}=1",),
+        peer=Peer(0, 0),
+        request="0" * 32,
+    )
+    assert notes(program, call) == IGNORED.format(program, long)
+
+
+def test_only_what_counts_for_nothing_is_named_among_other_options() -> None:
     argv = ("--input-filter=1", "--output-filter=0", "7.0")
     call = Call(program="sattach", argv=argv, peer=Peer(0, 0), request="0" * 32)
     assert notes("sattach", call) == IGNORED.format("sattach", "input-filter")

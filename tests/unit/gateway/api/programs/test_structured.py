@@ -86,6 +86,7 @@ def test_sinfo_keeps_apart_nodes_that_differ() -> None:
 def test_scontrol_shows_jobs_nodes_and_partitions() -> None:
     (job,) = told("scontrol show job 700001 --json")["jobs"]
     assert job["name"] == "run1"
+    assert {one["name"] for one in told("scontrol show jobs --json")["jobs"]} >= {"run1", "run2"}
     (node,) = told("scontrol --json show node ec2-2")["nodes"]
     assert node["features"] == ["spot", "g5"]
     assert [part["name"] for part in told("scontrol show part ec2 --json")["partitions"]] == ["ec2"]
