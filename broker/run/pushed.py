@@ -49,6 +49,7 @@ class Pushes:
     _heard: dict[NodeName, tuple[int, float]] = field(default_factory=dict)
     _fallen_back: dict[NodeName, int] = field(default_factory=dict)
     """Launches of nodes that should post and are swept."""
+    _doubted: set[NodeName] = field(default_factory=set)
     _began: float = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -79,10 +80,15 @@ class Pushes:
             mail.committed.set_running_or_notify_cancel()
             return mail.committed
 
-    def doubt(self, node: Node) -> None:
-        """Its agent is dead, or its journal another one: it has to be looked at."""
+    def doubt(self, node: Node) -> bool:
+        """Its agent is dead, or its journal another one: whoever looks at it next begins it again.
+        Whether that is news.
+        """
         with self._lock:
-            self._heard.pop(node.name, None)
+            news = self._heard.pop(node.name, None) is not None
+            if news:
+                self._doubted.add(node.name)
+        return news
 
     # --- for who follows
 
@@ -93,21 +99,33 @@ class Pushes:
             self._heard[node.name] = node.launch, at
 
     def letter(self, node: Node) -> Journal | NodeTrouble | None:
-        """What it posted, if that goes on where the store stands; stays until it is committed."""
+        """What it posted, if that goes on where the store stands; stays until it is committed.
+
+        Else who posted it hears at once where that is.
+        """
         with self._lock:
             mail = self._mail.get(node.name)
             if mail is None:
                 return None
-            report = mail.report
-            late = isinstance(report, Journal) and report.start != node.journal
-            if late or report.launch != node.launch or isinstance(report, NodeTrouble):
+            report, ours = mail.report, mail.report.launch == node.launch
+            late = ours and isinstance(report, Journal) and report.start != node.journal
+            if late or not ours or isinstance(report, NodeTrouble):
                 del self._mail[node.name]
-            return None if late or report.launch != node.launch else report
+        if late:
+            mail.committed.set_result(node.journal)
+        return None if late or not ours else report
 
     def lately(self, node: Node) -> bool:
         """Whether it posts, so that nobody need read."""
         launch, at = self._heard.get(node.name, (None, 0.0))
         return launch == node.launch and self.clock() - at < QUIET_SECONDS
+
+    def doubted(self, node: Node) -> bool:
+        """Whether its agent is to be begun again, not its journal read alone; told once."""
+        with self._lock:
+            known = node.name in self._doubted
+            self._doubted.discard(node.name)
+        return known
 
     def swept(self, node: Node) -> None:
         """Its journal was read over the channel although it should post."""
@@ -148,4 +166,5 @@ class Pushes:
         with self._lock:
             self._mail.pop(node, None)
             self._heard.pop(node, None)
+            self._doubted.discard(node)
             self._fallen_back.pop(node, None)

@@ -65,18 +65,19 @@ def test_what_was_posted_is_the_report_until_it_is_committed(pushes: Pushes) -> 
 
 
 @pytest.mark.parametrize(
-    "late",
+    ("late", "told"),
     [
-        replace(POSTED, start=50, position=100),
-        replace(POSTED, start=150, position=200),
-        replace(POSTED, launch=2),
+        (replace(POSTED, start=50, position=100), True),
+        (replace(POSTED, start=150, position=200), True),
+        (replace(POSTED, launch=2), False),
     ],
 )
-def test_what_does_not_go_on_where_the_store_stands_is_dropped(
-    pushes: Pushes, late: Journal
+def test_what_does_not_go_on_where_the_store_stands_is_dropped_and_its_sender_told_so(
+    pushes: Pushes, late: Journal, told: bool
 ) -> None:
-    pushes.put(NODE, late, 50)
+    waits = pushes.put(NODE, late, 50)
     assert pushes.letter(NODE) is None
+    assert (waits.done() and waits.result()) == (NODE.journal if told else False)
     pushes.put(NODE, POSTED, 50)
     assert pushes.letter(NODE) == POSTED
 
@@ -119,8 +120,13 @@ def test_another_launch_of_the_node_has_not_posted(pushes: Pushes) -> None:
 
 def test_one_in_doubt_is_looked_at(pushes: Pushes) -> None:
     pushes.hear(NODE)
-    pushes.doubt(NODE)
+    assert [pushes.doubt(NODE), pushes.doubt(NODE)] == [True, False]
     assert not pushes.lately(NODE)
+    assert [pushes.doubted(NODE), pushes.doubted(NODE)] == [True, False]
+    pushes.hear(NODE)
+    pushes.doubt(NODE)
+    pushes.committed([NodeGone(node=NODE.name, launch=3, at=1)])
+    assert not pushes.doubted(NODE)
 
 
 def test_a_node_that_should_post_and_is_read_is_told_of_once_and_when_it_posts_again(
