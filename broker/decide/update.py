@@ -25,7 +25,7 @@ from broker.schedule.demand import cpus_for_memory, demand, wanted
 from broker.schedule.depend import circles
 from broker.schedule.gates import must_be_let_in, too_many_cpus
 from broker.schedule.limits import Bound, at_submit
-from broker.schedule.sums import known_of
+from broker.schedule.sums import Known, known_of
 from broker.world import World
 
 NOT_NOW = "Requested partition configuration not available now"
@@ -55,12 +55,13 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
     values = {name: getattr(asked, name) for name in PLAIN}
     given = {name: value for name, value in values.items() if value is not None}
     facts: list[ev.Event] = []
+    known = known_of(world.site, world.tally, world.charges, now=now)
     for job, before in each(world, asked.target, asked.by, now=now):
         _must_be_allowed(world.site, job, asked, given=given)
         _must_exist(world.site, asked, job)
         _must_not_circle(world, job, asked.after or ())
         _must_be_had(world.site, dict(asked.spec))
-        stands = _standing(world, job, asked)
+        stands = _standing(world, job, asked, known=known)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
         change = given | stands | _new_spec(world, job, asked)
@@ -142,7 +143,7 @@ def _within(limit: Limit, most: Limit) -> bool:
     return most == UNLIMITED or (limit != UNLIMITED and limit <= most)
 
 
-def _standing(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
+def _standing(world: World, job: Job, asked: cmd.Update, *, known: Known) -> dict[str, Any]:
     """Account and QOS as the books spell them. Raises BadOption for what the user may not have."""
     site = world.site
     if asked.account is None and asked.qos is None:
@@ -157,16 +158,16 @@ def _standing(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:
     account, qos = str(stands.account), stands.qos.name
     if not site.operates(asked.by.uid):
         moved = replace(job, account=account, qos=qos)
-        _must_be_few(world, moved, job, bounds=at_submit(stands))
+        known.add(party_of(job), used_by(job), -1)
+        _must_be_few(world.site, moved, bounds=at_submit(stands), known=known)
+        known.add(party_of(moved), used_by(moved))
     return {"account": account, "qos": qos}
 
 
-def _must_be_few(world: World, moved: Job, job: Job, *, bounds: Iterable[Bound]) -> None:
+def _must_be_few(site: Site, moved: Job, *, bounds: Iterable[Bound], known: Known) -> None:
     """Only how many jobs are submitted counts where a job moves (22.05). Raises OverLimit."""
-    known = known_of(world.site, world.tally, world.charges, now=job.submitted)
-    known.add(party_of(job), used_by(job), -1)
     counting = (bound for bound in bounds if not bound.row.denied)
-    must_be_within(world.site, moved, counting, known=known)
+    must_be_within(site, moved, counting, known=known)
 
 
 def _new_spec(world: World, job: Job, asked: cmd.Update) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from accounting.ids import JobId
+from accounting.assoc import Account, Association, Qos, book
+from accounting.ids import AccountName, JobId, UserName
+from accounting.limits import Limits
 from broker.model import commands as cmd
-from broker.model.errors import Conflict, Denied
+from broker.model.errors import Conflict, Denied, OverLimit
 from broker.model.ids import NodeName
 from broker.model.job import Hold
 from broker.model.site import Partition
-from broker.model.spec import Gres, Resources
+from broker.model.spec import Gres, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, ROOT, Bench
 
 SITE = replace(
@@ -37,6 +39,30 @@ def test_users_stay_within_what_partitions_allow(change: dict[str, object], user
         asked = cmd.Update(target=cmd.Target(job), by=by, **change)  # type: ignore[arg-type]
         (reply,) = bench.step(asked)
         assert isinstance(reply, Denied) is not may
+
+
+MOVED = (
+    # how many there are, the limit, whether they may move
+    (2, 1, False),
+    (2, 2, True),
+)
+
+
+@pytest.mark.parametrize(("count", "most", "may"), MOVED)
+def test_components_that_move_together_count_together(count: int, most: int, may: bool) -> None:
+    few = Qos(name="few", limits=Limits(max_submit_jobs=most))
+    both = Association(user=UserName("alice"), account=AccountName("lab"), qos=("normal", "few"))
+    known = book([Account(name=AccountName("lab"))], [both], qos=[few], enforce=["limits", "qos"])
+    bench = Bench(replace(DECLARED, book=known))
+    first, *more = [
+        TaskSpec(name="j", batch=StepSpec(name="batch"), account="lab", hold=True)
+        for _ in range(count)
+    ]
+    asked = cmd.Submit(spec=first, more=tuple(more), owner=ALICE, request="r")
+    (job,) = bench.step(asked)
+    (reply,) = bench.step(cmd.Update(target=cmd.Target(job), by=ALICE, qos="few"))
+    assert isinstance(reply, OverLimit) is not may
+    assert {one.qos for one in bench.world.jobs.values()} == {"few" if may else "normal"}
 
 
 def updated(bench: Bench, job: JobId, path: str, value: object) -> object:
