@@ -209,7 +209,7 @@ def _before_holders(world: World, fact: ev.JobEvent, now: int) -> Posted:
 
 
 def _before_step_ends(world: World, fact: ev.StepEnded, now: int) -> Posted:
-    """What it could use of its job for as long as it ran, and what was measured of it."""
+    """What it could use of its job for as long as both ran, and what was measured of it."""
     job = world.jobs[fact.job]
     step = job.step(fact.step)
     if step is None or step.started is None:
@@ -218,7 +218,8 @@ def _before_step_ends(world: World, fact: ev.StepEnded, now: int) -> Posted:
     billed = units(world.site, tres, job.partition)
     part = StepPart(step.id, tres, billed, sampled(fact.usage))
     payer = payer_of(job, job.attempt)
-    return [], [step_use(payer, part, started=step.started, ended=now)]
+    ran = now - step.started - (job.stood(now) - step.stood)
+    return [], [step_use(payer, part, started=step.started, ended=step.started + ran)]
 
 
 BEFORE: Mapping[type, Callable[[World, Any, int], Posted]] = {

@@ -199,6 +199,8 @@ class Step:
     asked: int = 0
     started: int | None = None
     ended: int | None = None
+    stood: int = 0
+    """Seconds for which its job had been suspended when it started."""
     exit: ExitCode = SUCCESS
     usage: Usage = Usage()
     phase: str = ""
@@ -366,6 +368,10 @@ class Job:
             return 0
         until = self.ended or now if self.suspended_at is None else self.suspended_at
         return max(0, until - self.started - self.suspended_for)
+
+    def stood(self, now: int) -> int:
+        """Seconds for which it was suspended in all."""
+        return self.suspended_for + (0 if self.suspended_at is None else now - self.suspended_at)
 
     def used_until(self, now: int) -> int:
         """Where its use ends if that is told in one stretch, without the time suspended."""

@@ -214,13 +214,8 @@ def _started(job: Job, event: ev.Started) -> Job:
 
 
 def _resumed(job: Job, event: ev.Resumed) -> Job:
-    stood = _stood(job, event.at)
+    stood = job.stood(event.at)
     return replace(job, suspended_at=None, suspended_for=stood, limit_serial=event.limit_serial)
-
-
-def _stood(job: Job, now: int) -> int:
-    """Seconds that it was suspended in all."""
-    return job.suspended_for + (0 if job.suspended_at is None else now - job.suspended_at)
 
 
 def _suspended(job: Job, event: ev.Suspended) -> Job:
@@ -255,7 +250,7 @@ def _ended(job: Job, event: ev.Ended) -> Job:
         job,
         ended=event.at,
         suspended_at=None,
-        suspended_for=_stood(job, event.at),
+        suspended_for=job.stood(event.at),
         reason=event.reason,
         exit=event.exit,
         ended_by=event.by,
@@ -280,7 +275,7 @@ def _requeued(job: Job, event: ev.Requeued) -> Job:
         job,
         ended=event.at,
         suspended_at=None,
-        suspended_for=_stood(job, event.at),
+        suspended_for=job.stood(event.at),
         hold=event.hold,
         priority=event.priority,
         not_before=event.not_before,

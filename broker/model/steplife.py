@@ -28,7 +28,8 @@ def _added(job: Job, event: ev.StepAdded) -> Job:
 
 
 def _started(job: Job, event: ev.StepStarted) -> Job:
-    return _with_step(job, event, state=StepState.RUNNING, started=event.at)
+    stood = job.stood(event.at)
+    return _with_step(job, event, state=StepState.RUNNING, started=event.at, stood=stood)
 
 
 def _placed(job: Job, event: ev.StepPlaced) -> Job:

@@ -78,7 +78,7 @@ def test_a_job_tells_how_long_it_waited_though_it_could_have_run() -> None:
 
 
 @pytest.mark.parametrize("ends", ["suspended", "running"])
-def test_time_for_which_a_job_was_suspended_is_no_use_of_it(ends: str) -> None:
+def test_time_for_which_a_job_was_suspended_is_no_use_of_it_nor_of_its_steps(ends: str) -> None:
     bench = Bench(DECLARED)
     job = bench.submit()
     target, key = cmd.Target(job), bench.world.jobs[job].key
@@ -95,8 +95,9 @@ def test_time_for_which_a_job_was_suspended_is_no_use_of_it(ends: str) -> None:
     assert record.ran(bench.now) == 30
     bench.journal("n1", {"kind": "exited", "key": f"{key}/batch", "signal": 15})
     bench.journal("n1", {"kind": "gone", "attempt": key})
-    (entry,) = posted(bench, Kind.USAGE)
-    assert entry.tres_seconds.cpu == entry.at - entry.since == 30
+    for kind in (Kind.USAGE, Kind.STEP):
+        (entry,) = posted(bench, kind)
+        assert entry.tres_seconds.cpu == entry.at - entry.since == 30
 
 
 @pytest.mark.parametrize(
