@@ -338,9 +338,7 @@ def priorities_of(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iterator
         words = ["sbatch", "--parsable", "-o/dev/null", *one.words, "--wrap", "true"]
         numbers[slurm.run(*words, user=one.own.user).strip()] = one
     submitted = [number for number in numbers if number]
-    time.sleep(2)
-    shown = slurm.run("sprio", "-h", "-o", LETTERS)
-    for line in shown.splitlines():
+    for line in _all_shown(slurm, frozenset(submitted)):
         number, *real, nice, whole, tres = line.split("|")
         if number in numbers:
             wish = numbers.pop(number)
@@ -359,6 +357,17 @@ def priorities_of(slurm: Slurm, scene: Scene, asked: Sequence[Wish]) -> Iterator
             yield Figure(f"{what} sum", float(whole), ranks.in_partition(job, wish.partition), unit)
     slurm.run("scancel", holding.strip(), *submitted)
     yield from (Figure(f"sprio does not show {one.words}", 1.0, 0.0) for one in numbers.values())
+
+
+def _all_shown(slurm: Slurm, wanted: frozenset[str]) -> list[str]:
+    """What sprio says once it has all of them; they are given priorities some time after."""
+    shown: list[str] = []
+    for _ in range(SECONDS):
+        shown = slurm.run("sprio", "-h", "-o", LETTERS).splitlines()
+        if wanted <= {line.split("|")[0] for line in shown}:
+            break
+        time.sleep(1)
+    return shown
 
 
 def figures(conf: Path, *, scenes: int, seed: int) -> list[Figure]:
