@@ -53,6 +53,10 @@ class Viewer:
         """What they used themselves, and what was used in accounts that they coordinate."""
         return "usage" not in self.hidden or self._theirs(account, user)
 
+    def change(self, by: str) -> bool:
+        """Of the book of accounts; it tells of users and accounts at once: those they made."""
+        return self.hidden.isdisjoint({"users", "accounts"}) or by == self.owner.user
+
     def _theirs(self, account: str, user: str) -> bool:
         return user == self.owner.user or account in self.accounts
 

@@ -19,6 +19,7 @@ from broker.model.errors import Denied, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job, Owner
 from broker.model.site import Site
+from broker.world import Snapshot
 from gateway.api.desk import Desk, once
 from gateway.api.errors import number_of
 from gateway.api.programs.early import early
@@ -124,7 +125,8 @@ async def run(desk: Desk, call: Call) -> Answer:
             err=f"{complaints}scancel: error: Invalid user id\n", code=INVALID_USER & 0xFF
         )
     questions = ""
-    chosen, lost = _chosen(desk, named, tests, looked_up=_looks_up(asked, wish, named))
+    snap, looked_up = await desk.seen(call.peer.uid), _looks_up(asked, wish, named)
+    chosen, lost = _chosen(snap, named, tests, looked_up=looked_up)
     complaints += _gone(asked, lost)
     if "interactive" in asked.given:
         chosen, questions, more = confirmed(desk, chosen, call.files.get(LINE, Given()))
@@ -384,12 +386,12 @@ TESTS: Mapping[str, Callable[[str], Test]] = {
 
 
 def _chosen(
-    desk: Desk, named: list[Named], tests: list[Test], *, looked_up: bool
+    snap: Snapshot, named: list[Named], tests: list[Test], *, looked_up: bool
 ) -> tuple[list[Named], list[Named]]:
     """The jobs to act on, by id, those named as they were typed; and named ones that are gone."""
     if not looked_up:
         return named, []
-    live = [job for job in desk.snapshot().jobs.values() if not job.over and not job.completing]
+    live = [job for job in snap.jobs.values() if not job.over and not job.completing]
     fitting = [job for job in live if all(test(job) for test in tests)]
     if not named:
         return [_as_named(job) for job in sorted(fitting, key=lambda job: job.id)], []

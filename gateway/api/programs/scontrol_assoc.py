@@ -188,8 +188,12 @@ def _walls(past: Past, book: Book) -> Mapping[Key, float]:
 
 
 def _parties(asked: Asked, jobs: Sequence[Job]) -> Parties:
-    by_account = _live(asked, jobs, lambda job: [str(job.account)])
-    return Parties(by_account, _live(asked, jobs, lambda job: [str(job.owner.uid)]))
+    """Accounts and users that hold something of a QOS, those that the caller may see."""
+    viewer = asked.viewer
+    charged = [job for job in jobs if viewer.association(job.account, "")]
+    owned = [job for job in jobs if viewer.user(job.owner.user)]
+    by_account = _live(asked, charged, lambda job: [str(job.account)])
+    return Parties(by_account, _live(asked, owned, lambda job: [str(job.owner.uid)]))
 
 
 def _levels(rows: Sequence[Row], book: Book) -> dict[int, int]:

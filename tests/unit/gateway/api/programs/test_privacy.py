@@ -17,6 +17,7 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs.sacct import sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.scancel import run as scancel
 from gateway.api.programs.scontrol_assoc import AssocMgr
 from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_reservations import show as show_reservations
@@ -32,6 +33,7 @@ from gateway.api.wire import Answer
 from gateway.config.accounts import PRIVATE_KINDS
 from gateway.config.load import load
 from gateway.config.site import site
+from gateway.query.privacy import viewer
 from tests.unit.gateway.api.programs.test_sreport import Summed
 from tests.unit.gateway.query.desk import Program, ask, desk_of, snapshot
 from tests.unit.gateway.query.history import history
@@ -66,6 +68,7 @@ def programs() -> dict[str, Program]:
         "squeue": Squeue(),
         "sacct": sacct,
         "sstat": sstat,
+        "scancel": scancel,
         "sprio": Sprio(CONFIG.priority),
         "seff": seff,
         "sinfo": Sinfo(),
@@ -176,6 +179,42 @@ def test_what_is_not_theirs_is_refused_in_slurms_words(
 def test_who_may_not_see_partitions_sees_their_jobs_with_a_complaint() -> None:
     answer = asked("squeue -h -S i -o %i", by="alice", private=["partitions", "jobs"])
     assert (answer.out, answer.err) == ("2\n", f"slurm_load_partitions: {DENIED}")
+
+
+@pytest.mark.parametrize("words", ["-u bob", "-A chem", "-n job", "-t RUNNING -p debug -u bob"])
+def test_scancel_finds_no_job_that_they_do_not_see(words: str) -> None:
+    answer = asked(f"scancel {words}", by="alice", private=["jobs"])
+    assert (answer.out, answer.err, answer.code) == ("", "", 0)
+
+
+def test_limits_within_a_qos_are_told_of_those_whom_they_see() -> None:
+    shown = {
+        by: out(asked("scontrol show assoc_mgr flags=qos", by=by, private=["users"])).split()
+        for by in ("alice", "bob", "root")
+    }
+    parties = {"2001", "2002", "physics", "chem"}
+    assert {by: parties & {*words} for by, words in shown.items()} == {
+        "alice": {"2001", "chem", "physics"},
+        "bob": {"2002", "chem"},
+        "root": parties,
+    }
+
+
+@pytest.mark.parametrize(
+    ("private", "by", "seen"),
+    [
+        ("users", "alice", False),
+        ("accounts", "alice", False),
+        ("users", "root", True),
+        ("", "alice", True),
+    ],
+)
+def test_changes_of_accounts_are_told_to_who_may_see_users_and_accounts(
+    private: str, by: str, seen: bool
+) -> None:
+    at = replace(SITE, private=frozenset(private.split(",")) - {""})
+    assert viewer(at, PEOPLE[KNOWN[by]]).change("root") is seen
+    assert viewer(at, PEOPLE[KNOWN[by]]).change(by)
 
 
 def test_an_operator_sees_all() -> None:
