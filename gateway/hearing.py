@@ -30,7 +30,7 @@ YEARS = 10
 """That a certificate of our own is good for; nodes know it by its hash, and look at no date."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hearing:
     """What nodes are told, and what the listener shows."""
 
@@ -42,6 +42,10 @@ class Hearing:
     seal: bytes
     parts: Sequence[Partition]
     """Partitions whose nodes post."""
+
+    def take(self, config: Config) -> None:
+        """Who posts from now on. Machines that were told to go on, whatever is said now."""
+        self.parts = _posting(config)
 
     def archive(self, name: str, digest: str) -> str | None:
         """Where the bought node of that name gets the agent; None where it does not post."""
@@ -64,8 +68,7 @@ def _is_of(node: Node, part: Partition) -> bool:
 def hearing(paths: Paths, config: Config) -> Hearing | None:
     """None where nothing says by which address nodes reach the service.
 
-    Machines that were told to post go on so where partitions say otherwise now. Raises Refused for
-    a certificate that cannot be used.
+    Raises Refused for a certificate that cannot be used.
     """
     told = config.push
     if told.url is None:
@@ -84,8 +87,12 @@ def hearing(paths: Paths, config: Config) -> Hearing | None:
         pin="" if told.ca else pin,
         ca=_authorities(Path(told.ca)) if told.ca else "",
         seal=_seal(folder / "seal"),
-        parts=[part for part in config.partitions if part.reports == PUSH],
+        parts=_posting(config),
     )
+
+
+def _posting(config: Config) -> Sequence[Partition]:
+    return [part for part in config.partitions if part.reports == PUSH]
 
 
 def _seal(path: Path) -> bytes:

@@ -159,7 +159,7 @@ def follow(
     if posted is not None or pushes.lately(node):
         return posted
     place = reach.place(node)
-    said = bring_up(node, place) if effect.check else None
+    said = bring_up(node, place) if pushes.doubted(node) or effect.check else None
     if place.push is not None:
         pushes.swept(node)
     path = f"{place.folder}/journal"

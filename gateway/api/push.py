@@ -6,9 +6,10 @@ posts is judged before anybody else sees it, and whatever is refused stays on th
 
 import asyncio
 import json
+import logging
 from asyncio import Transport
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,37 +26,92 @@ REPORTS, AGENT = "/reports", "/agent/"
 MOST_BYTES = (4 << 20) + (64 << 10)
 """Of a letter: a piece of the journal, and a line about the agent."""
 LONGEST_HEAD = 64 << 10
+"""Of a letter's first line, and of a request before its body."""
 READ_SECONDS = 20.0
-"""How long a letter may take to come."""
+"""How long a letter may take to come, and who gets something may take nothing of it."""
 COMMIT_SECONDS = 10.0
 """How long is waited until what it says is on disk."""
 HEAD_SECONDS = 10.0
-"""How long a new connection may say nothing that is a request."""
+"""How long a new connection may say nothing that is a request, and any one may take to say one."""
+FAREWELL_SECONDS = 1.0
+"""How long who is refused may take to hear it; what he sends meanwhile is thrown away."""
+MOST_FETCHES = 64
+"""Machines that get the archive at a time: it is large, and nobody shows who he is."""
+KEPT = (200, 202, 409)
+"""After anything else the connection is closed: nothing that is sent still is read."""
 PIECE = 64 << 10
+STRANGERS = logging.getLogger("uvicorn.strangers")
+STRANGERS.setLevel(logging.ERROR)
+"""What strangers send that is no request fills no log."""
 Reply = tuple[int, dict[str, object]]
+Timer = asyncio.TimerHandle | None
 
 
 class NodeProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol, which does not wait for ever for who connects and says nothing."""
+    """Uvicorn's protocol, which waits for ever for nobody and reads no head without end.
 
-    hurry: asyncio.TimerHandle | None = None
+    Who is cut off hears nothing more: a farewell could wait for him as well.
+    """
+
+    hurry: Timer = None
+    """Runs from a request's first byte, or the connection's beginning, to the end of its head."""
+    deaf: Timer = None
+    """Runs while there is something for him that he does not take, an answer or the end."""
+    head = 0
+    """Bytes that came since `hurry` runs."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        self.logger = STRANGERS
         super().connection_made(transport)
-        self.hurry = self.loop.call_later(HEAD_SECONDS, transport.close)
+        self._hurry()
+
+    def data_received(self, data: bytes) -> None:
+        if self.hurry is None and getattr(self.cycle, "response_complete", True):
+            self._hurry()
+        self.head += len(data)
+        super().data_received(data)
+        if self.hurry is not None and self.head > LONGEST_HEAD:
+            self.transport.abort()
 
     def on_headers_complete(self) -> None:
-        self._take_time()
+        self._stop_hurry()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._wait_for_him(FAREWELL_SECONDS)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait_for_him(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        self._stop_deaf()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._take_time()
+        self._stop_hurry()
+        self._stop_deaf()
         super().connection_lost(exc)
 
-    def _take_time(self) -> None:
+    def _hurry(self) -> None:
+        self.head = 0
+        self.hurry = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _stop_hurry(self) -> None:
         if self.hurry is not None:
             self.hurry.cancel()
             self.hurry = None
+
+    def _wait_for_him(self, seconds: float) -> None:
+        self._stop_deaf()
+        self.deaf = self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop_deaf(self) -> None:
+        if self.deaf is not None:
+            self.deaf.cancel()
+            self.deaf = None
 
 
 class LetterError(Exception):
@@ -85,17 +141,26 @@ class PushDoor:
     """SHA-256 of the archive."""
     archive: bytes
     commit_seconds: float = COMMIT_SECONDS
+    fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_FETCHES))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         asked = scope["method"], scope["path"]
         if asked == ("GET", AGENT + self.digest):
-            await _send(send, 200, self.archive)
+            await self._give(send)
         elif asked == ("POST", REPORTS):
             await _tell(send, await self._answer(scope, receive))
         else:
             await _tell(send, (404, {"error": "there is nothing here"}))
+
+    async def _give(self, send: Send) -> None:
+        """Who comes when too many are there asks again; so does who boots."""
+        if self.fetches.locked():
+            await _tell(send, (503, {"error": "too many get it now; try again"}))
+            return
+        async with self.fetches:
+            await _send(send, 200, self.archive)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         try:
@@ -111,8 +176,16 @@ class PushDoor:
         letter = parse(await _body(receive, position=node.journal))
         alive = letter.said is not None and not began_anew(letter.said, node)
         reply = await self._take(node, letter)
-        (self.desk.pushes.hear if alive else self.desk.pushes.doubt)(node)
+        if alive:
+            self.desk.pushes.hear(node)
+        elif self.desk.pushes.doubt(node) and self._is_needed(node):
+            self.desk.wake(node.name)
         return reply
+
+    def _is_needed(self, node: Node) -> bool:
+        """Whether a job has it; an agent may have left for want of one."""
+        jobs = self.desk.snapshot().jobs.values()
+        return any(share.node == node.name for job in jobs for share in job.shares)
 
     def _sender(self, scope: Scope) -> Node:
         """The node that the token is of, as it was committed last. Raises Denied, LetterError."""
@@ -205,6 +278,8 @@ async def _send(
 ) -> None:
     length = b"%d" % len(body)
     headers = [(b"content-type", kind), (b"content-length", length)]
+    if status not in KEPT:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     for start in range(0, len(body), PIECE):
         more = start + PIECE < len(body)

@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ push: {{url: "https://127.0.0.1:{port}/", host: 127.0.0.1, port: {port}}}
 @pytest.fixture(scope="module")
 def gateway(preloaded: Preloaded) -> Iterator[Service]:
     with service(preloaded, CONFIG.format(reports="push", port=PORT)) as made:
+        made.wait(made.wrap("true"), "COMPLETED")  # the node is told where to post
         yield made
 
 
@@ -59,8 +61,6 @@ def ways(gateway: Service) -> dict[str, int]:
 
 
 def test_a_job_is_followed_to_its_end_without_a_look_at_its_node(gateway: Service) -> None:
-    first = gateway.wrap("true")  # the node is told where to post
-    gateway.wait(first, "COMPLETED")
     before = ways(gateway)
     job = gateway.wrap("srun true; exit 3", env=inside(gateway))
     gateway.wait(job, "FAILED")
@@ -131,6 +131,42 @@ def test_another_certificate_is_told_to_nodes_that_live(gateway: Service) -> Non
         return ways(gateway)["push"] > 0
 
     until(posts, "a node that posts again")
+
+
+def test_a_process_that_posts_and_is_killed_is_begun_by_the_next_news(gateway: Service) -> None:
+    gateway.wait(gateway.wrap("true"), "COMPLETED")
+    folder = gateway.home / "nodes" / "own-1"
+    pid = until(lambda: poster_of(folder), "who posts")
+    os.kill(pid, signal.SIGKILL)
+    before = ways(gateway)["push"]
+    gateway.wait(gateway.wrap("true"), "COMPLETED")
+    until(lambda: ways(gateway)["push"] > before, "a letter")
+    assert poster_of(folder) not in (0, pid)
+
+
+def poster_of(folder: Path) -> int:
+    """Its process; 0 where there is none."""
+    found = [pid for pid in with_argument("push") if cwd(pid) == folder]
+    return found[0] if found else 0
+
+
+def cwd(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        return None
+
+
+def test_a_partition_may_change_its_way_and_back_while_jobs_run(gateway: Service) -> None:
+    job = gateway.wrap("until [ -e switched ]; do sleep 0.05; done; exit 6")
+    gateway.wait(job, "RUNNING")
+    for way in ("ssh", "push"):
+        (gateway.root / "config.yaml").write_text(CONFIG.format(reports=way, port=PORT))
+        assert gateway.run("scontrol", "reconfigure").code == 0
+        gateway.wait(gateway.wrap("true"), "COMPLETED")
+    (gateway.work / "switched").touch()
+    gateway.wait(job, "FAILED")
+    assert gateway.exit(job) == (6, 0)
 
 
 def agent_of(folder: Path) -> int:
@@ -220,9 +256,25 @@ def test_the_listener_has_nothing_but_reports_and_the_agent(gateway: Service) ->
         assert ask(method, path)[0] == 404, path
 
 
-def test_who_connects_and_says_nothing_holds_up_nobody(gateway: Service) -> None:
-    silent = [socket.create_connection(("127.0.0.1", PORT)) for _ in range(50)]
-    job = gateway.wrap("true")
-    gateway.wait(job, "COMPLETED")
-    for one in silent:
-        one.close()
+def test_who_connects_and_says_nothing_or_anything_holds_up_nobody(gateway: Service) -> None:
+    with ExitStack() as ends:
+        for number in range(300):
+            one = ends.enter_context(socket.create_connection(("127.0.0.1", PORT)))
+            if number % 2:
+                one.sendall(b"\x16\x03\x01 garbage\r\n\r\n")
+        job = gateway.wrap("true")
+        gateway.wait(job, "COMPLETED")
+        assert post(sign_node(seal(gateway), NODE, 0), PULSE)[0] == 200
+
+
+def test_of_who_shows_no_token_nothing_is_read_without_end(gateway: Service) -> None:
+    context = ssl._create_unverified_context()
+    with (
+        socket.create_connection(("127.0.0.1", PORT)) as raw,
+        context.wrap_socket(raw) as line,
+    ):
+        line.sendall(b"POST /reports HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n")
+        with pytest.raises(OSError):
+            while True:
+                line.sendall(b"x" * (1 << 14))
+                time.sleep(0.01)

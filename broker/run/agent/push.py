@@ -4,6 +4,7 @@ However slow or silent the service is, the agent and its steps do not notice. No
 environment says where it goes: a proxy would see the token.
 """
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -32,8 +33,6 @@ MOST = 4 << 20
 PATIENCE = 30.0
 """Seconds that the service may take for an answer; it waits ten for its disk."""
 AGENT_PATIENCE = 5.0
-PREDECESSOR_PATIENCE = 60.0
-"""So long one whose agent is gone may take to its end."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Until the next try after one that failed: doubling, and by chance up to a half less."""
 SOON = 0.5
@@ -141,7 +140,7 @@ class Pusher:
         """One letter; for how long to rest then, and whether news are no reason to end that."""
         try:
             status, answer = self.connected().post(self.letter(said))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             return self.failed(str(error))
         before = self.position
         if isinstance(answer.get("position"), int):
@@ -158,7 +157,8 @@ class Pusher:
         return self.failed("{} {}".format(status, answer.get("error", "")))
 
     def failed(self, why: str) -> "tuple[float, bool]":
-        print(time.strftime("%Y-%m-%dT%H:%M:%S"), why[:500], flush=True)
+        with contextlib.suppress(OSError):  # the disk is full
+            print(time.strftime("%Y-%m-%dT%H:%M:%S"), why[:500], flush=True)
         pause = self.pause * random.uniform(0.5, 1.0)
         self.pause = min(2 * self.pause, LONGEST_PAUSE)
         return pause, True
@@ -248,10 +248,10 @@ class Pusher:
 
 
 def main(argv: "list[str]") -> int:
-    """DIR."""
+    """DIR PATIENCE: seconds that a predecessor has to its end."""
     os.chdir(argv[0])
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    until = time.monotonic() + PREDECESSOR_PATIENCE
+    until = time.monotonic() + float(argv[1])
     while not spool.lock(lock):
         if time.monotonic() > until:
             return 0

@@ -70,6 +70,15 @@ def test_nodes_of_partitions_that_say_so_post(
         assert told.token not in repr(told)
 
 
+def test_who_posts_is_as_the_configuration_that_was_read_last_says(tmp_path: Path) -> None:
+    shown, text = heard(tmp_path), CONFIG.format(url=URL, more="")
+    before = shown.push(node("n1"))
+    shown.take(load(text.replace("push}", "ssh}").replace("nodes: n3", "nodes: n3, reports: push")))
+    assert [shown.push(node(name)) is None for name in ("n1", "n3", "p-1")] == [True, False, True]
+    shown.take(load(text))
+    assert shown.push(node("n1")) == before
+
+
 def test_certificate_and_seal_are_made_once_for_their_owner_alone(tmp_path: Path) -> None:
     first, again = heard(tmp_path), heard(tmp_path)
     assert (first.pin, first.seal) == (again.pin, again.seal)

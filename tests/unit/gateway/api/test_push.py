@@ -1,15 +1,18 @@
 """Letters of nodes at the door: what they make of the engine's books, and what is said back."""
 
+import asyncio
 import json
 import time
 from typing import Any
 
 import pytest
 
+from accounting.tres import Tres
 from broker.model.ids import NodeName
+from broker.model.job import Share
 from broker.model.nodeevents import JournalRead
 from broker.model.reports import Booted, Journal, Report
-from gateway.api.push import PushDoor
+from gateway.api.push import MOST_FETCHES, PushDoor
 from gateway.translate.token import sign_node
 from tests.unit.gateway.api.office import Office, wait
 
@@ -101,6 +104,63 @@ def test_trouble_of_a_node_is_told_by_its_pulse(said: dict[str, Any], reason: st
     assert desk.node.reason == ""
 
 
+@pytest.mark.parametrize("odd", ["1e999", "-1e999", "NaN", "9" * 4000, "-" + "9" * 4000, "true"])
+@pytest.mark.parametrize("name", ["time", "free", "journal"])
+def test_figures_that_no_agent_has_say_nothing_and_break_nothing(name: str, odd: str) -> None:
+    desk = Desk()
+    usual = f'"journal":1048576,"time":{time.time()},"free":{1 << 40}'
+    letter = f'{{"at":null,"said":{{{usual},"{name}":{odd}}}}}\n'
+    assert desk.send(letter.encode())[0] == 200
+    assert desk.node.reason == ""
+
+
+@pytest.mark.parametrize("at", [-1, 1 << 70, len(LINE) * 1000])
+def test_a_position_far_off_is_answered_with_the_true_one(at: int) -> None:
+    desk = Desk()
+    desk.post(LINE, at=0)
+    assert desk.post(LINE, at=at)[0] == 409
+    assert desk.post(LINE, at=len(LINE)) == (200, {"position": 2 * len(LINE)})
+
+
+def test_two_agents_of_one_launch_take_turns_and_none_of_their_lines_counts_twice() -> None:
+    desk = Desk()
+    for number in range(3):
+        assert desk.post(LINE, at=number * len(LINE))[0] == 200
+        assert desk.post(LINE, at=number * len(LINE))[0] == 409
+    assert desk.node.journal == 3 * len(LINE)
+
+
+def test_the_archive_is_given_to_so_many_at_a_time() -> None:
+    desk = Desk()
+    scope = {"type": "http", "method": "GET", "path": "/agent/d", "headers": []}
+    statuses: list[int] = []
+
+    async def all_at_once() -> None:
+        go = asyncio.Event()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            elif statuses.count(503) == 0:
+                await go.wait()
+
+        async def receive() -> Any:
+            raise AssertionError("nothing is read of who fetches")
+
+        guests = [
+            asyncio.create_task(desk.door(scope, receive, send)) for _ in range(MOST_FETCHES + 1)
+        ]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert (statuses.count(200), statuses.count(503)) == (MOST_FETCHES, 1)
+        go.set()
+        await asyncio.gather(*guests)
+        await desk.door(scope, receive, send)
+
+    asyncio.run(all_at_once())
+    assert statuses[-1] == 200
+
+
 @pytest.mark.parametrize(
     ("said", "lately"), [({}, True), ({"dead": True}, False), ({"journal": -1}, False)]
 )
@@ -110,6 +170,23 @@ def test_only_an_agent_that_lives_with_its_journal_need_not_be_looked_at(
     desk = Desk()
     assert desk.post(**said)[0] == 200
     assert desk.pushes.lately(desk.node) is lately
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_a_dead_agent_is_looked_at_at_once_and_that_once_where_a_job_needs_it(
+    needed: bool,
+) -> None:
+    desk, woken = Desk(), list[NodeName]()
+    if needed:
+        job = desk.office.submit(hold=False)
+        share = Share(NAME, 0, Tres(cpu=1))
+        desk.office.change(job, shares=(share,))
+    desk.office.desk.wake = woken.append
+    for said, wakes in (({}, 0), ({"dead": 1}, 1), ({"dead": 1}, 1), ({}, 1), ({"dead": 1}, 2)):
+        assert desk.post(**said)[0] == 200
+        assert len(woken) == (wakes if needed else 0)
+    assert desk.pushes.doubted(desk.node)
+    assert not desk.pushes.doubted(desk.node)
 
 
 def test_a_letter_that_is_refused_does_not_count_as_a_word() -> None:

@@ -1,6 +1,8 @@
 """Letters to the service: what is in them, and what an agent does with each answer."""
 
+import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,7 +116,20 @@ def test_a_letter_holds_a_piece_of_the_journal_or_one_long_line(pusher: Pusher) 
 
 
 def test_a_position_that_cannot_be_is_waited_out(pusher: Pusher) -> None:
-    said_to(pusher, (200, {"position": -5}), (200, {"position": 4}))
-    pusher.position = 4
-    pusher.turn(SAID)
-    assert pusher.turn(SAID)[1], "it tries again later"
+    for position in (-5, 1 << 70):
+        said_to(pusher, (200, {"position": position}), (200, {"position": 4}))
+        pusher.position = 4
+        pusher.turn(SAID)
+        assert pusher.turn(SAID)[1], "it tries again later"
+
+
+def test_a_full_disk_takes_no_log_and_ends_nothing(
+    pusher: Pusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said_to(pusher, OSError("silent"), (200, {"position": 4}))
+    with Path("/dev/full").open("w", encoding="ascii") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert pusher.turn(SAID)[1]
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
