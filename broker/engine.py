@@ -206,7 +206,7 @@ class Engine:
             return self._read_journal(message, now)
         if isinstance(message, cmd.Many):
             return [self._handle(one, now) for one in message.commands]
-        if isinstance(message, cmd.Once):
+        if isinstance(message, cmd.Once | cmd.Remember):
             return self._once(message, now)
         self.market.heard(message, now)
         known = self.answers.known(message)
@@ -230,7 +230,9 @@ class Engine:
             self._note(message, decision.reply)
         return decision.reply
 
-    def _once(self, message: cmd.Once, now: int) -> Any:
+    def _once(self, message: cmd.Once | cmd.Remember, now: int) -> Any:
+        if isinstance(message, cmd.Remember):
+            return self.answers.remember(message)
         known = self.answers.find(message.request)
         if known is not None:
             return reply_of(known)
@@ -423,7 +425,7 @@ class Engine:
     def _commit(self) -> bool:
         """Writes the step; False if there was nothing to write."""
         world, batch = self.world, self._batch
-        if not (world.facts or batch.entries or batch.blobs):
+        if not (world.facts or batch.entries or batch.blobs or self.answers.fresh):
             return False
         with self.store.transaction(epoch=self.epoch) as tx:
             tx.append(world.facts)

@@ -175,6 +175,10 @@ class History(Sums, Protocol):
         """What a submission (`4711`) or a further step (`4711.3`) was answered with before."""
         ...
 
+    def open_requests(self) -> Sequence[str]:
+        """What is remembered as asked and has no end yet, in order."""
+        ...
+
     def entries(self, *, since: int, until: int) -> Iterator[Entry]:
         """Those of [since, until), by time and key."""
         ...

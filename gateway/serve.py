@@ -42,6 +42,7 @@ ALIVE_PATIENCE = 0.5
 """Seconds: one that was just told to end may not know it yet."""
 LOCK_PAUSE = 0.02
 HANDSHAKE_SECONDS = 10.0
+"""Of a connection's beginning, and of its end."""
 KEEP_ALIVE_SECONDS = 75
 """Nodes that have nothing to tell say so every ten."""
 MOST_NODES = 4096
@@ -158,7 +159,11 @@ class NodesListener:
         """Raises nothing that its making would not have raised."""
         make = partial(NodeProtocol, config=self.config, server_state=self.state, app_state={})
         return await asyncio.get_running_loop().create_server(
-            make, sock=self.socket, ssl=self.config.ssl, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            make,
+            sock=self.socket,
+            ssl=self.config.ssl,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=HANDSHAKE_SECONDS,
         )
 
 
@@ -204,11 +209,13 @@ class Server(uvicorn.Server):
         self.ways = service.ways
         self.loopback = service.loopback
         self.nodes = nodes
-        self.guests: asyncio.Task[None] | None = None
+        self.keeper = service.keeper
+        self.tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As Uvicorn's, then the ways are opened."""
+        """As Uvicorn's, then the ways are opened, and requests that were left are taken up."""
         await super().startup(sockets)
+        self.tasks.append(asyncio.create_task(self.keeper.run()))
         if self.nodes is not None:
             self.servers.append(await self.nodes.begin())
         if self.ways is not None:
@@ -219,15 +226,15 @@ class Server(uvicorn.Server):
                 server_state=self.server_state,
                 app_state=self.lifespan.state,
             )
-            self.guests = asyncio.create_task(self.ways.run(make))
+            self.tasks.append(asyncio.create_task(self.ways.run(make)))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """The ways are closed first: who comes by them asks again."""
         self.loopback.close()
-        if self.guests is not None:
-            self.guests.cancel()
+        for task in self.tasks:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self.guests
+                await task
         await super().shutdown(sockets)
 
 

@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
 from secrets import token_bytes, token_hex
 from typing import Any
 
 import structlog
 
+from broker.decide.mail import Mail
 from broker.engine import Engine
 from broker.heart import Heart
 from broker.model.commands import Reconfigure
@@ -35,6 +37,7 @@ from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.account import explorer, reserved_words, uses_ec2
 from gateway.api.app import App, build_app
+from gateway.api.asked import Keeper
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.dashboard import dashboard
@@ -64,7 +67,8 @@ from gateway.hearing import Hearing, hearing
 from gateway.local import local_outside, local_provider
 from gateway.neighbour import Neighbour, neighbour
 from gateway.observe.chronicle import chronicle
-from gateway.observe.post import Post, both, send, usable
+from gateway.observe.post import Post, addressed, both, send, usable
+from gateway.observe.smtp import Server, hand_in
 from gateway.staging import staging
 from gateway.store.aging import aging
 from gateway.store.backup import backup_store
@@ -81,6 +85,8 @@ AT_START = (
     "submit_host",
     "first_job_id",
     "mail_prog",
+    "mail_domain",
+    "smtp",
     "warn_ignored",
     "aws",
     "providers",
@@ -122,6 +128,8 @@ class Service:
     """By which commands on machines elsewhere come; None where there are no such machines."""
     loopback: Loopback
     """Where browsers come."""
+    keeper: Keeper
+    """Sees requests through that take their time."""
     hearing: Hearing | None
     """What nodes may post; None where they cannot."""
     push_door: PushDoor | None
@@ -138,8 +146,7 @@ class Rereading:
     config: Config
     shelf: Shelf
     _: KW_ONLY
-    heart: Heart
-    orders: OrderBook
+    inside: "Inside"
     commands: Commands
     beside: Neighbour | None
 
@@ -153,9 +160,11 @@ class Rereading:
         later = [name for name, value in kept.items() if getattr(config, name) != value]
         config = config.model_copy(update=kept)
         site = _site(config, self.shelf.get("local"))
-        self.heart.ask(Reconfigure(site=site, by=by)).result(REREAD_SECONDS)
-        self.config, self.orders.site = config, site
+        self.inside.heart.ask(Reconfigure(site=site, by=by)).result(REREAD_SECONDS)
+        self.config, self.inside.orders.site = config, site
         self.commands.take(config)
+        if self.inside.hearing is not None:
+            self.inside.hearing.take(config)
         if self.beside is not None:
             self.beside.learnt.expire()
         return later
@@ -211,17 +220,14 @@ def build(paths: Paths, config: Config) -> Service:
     heart.workers, heart.sweep, workers.missed = workers, sweep, sweep.doubt
     commands = Commands(config) if beside is None else Commands(config, beside.around)
     desk.reread = reread = Rereading(
-        paths, config, shelf, heart=heart, orders=inside.orders, commands=commands, beside=beside
+        paths, config, shelf, inside=inside, commands=commands, beside=beside
     )
-    routers = _routers(paths, config, shelf, market=inside.market, providers=providers)
+    keeper = Keeper(desk)
     loopback, sessions = Loopback(config.http.dashboard_port), _sessions(heart.clock)
-    app = build_app(
-        desk,
-        commands.standing(),
-        log=log,
-        routers=[*routers, plugins(feeders), dashboard(loopback, sessions.ticket)],
-        key=config.http.key(),
-    )
+    routers = _routers(paths, config, shelf, inside=inside, keeper=keeper)
+    routers += [plugins(feeders), dashboard(loopback, sessions.ticket)]
+    key, standing = config.http.key(), commands.standing()
+    app = build_app(desk, standing, log=log, routers=routers, key=key)
     loopback.app = _pages(desk, app, commands.ours(), sessions=sessions)
     return Service(
         heart=heart,
@@ -229,6 +235,7 @@ def build(paths: Paths, config: Config) -> Service:
         store=store,
         app=app,
         loopback=loopback,
+        keeper=keeper,
         site=inside.site,
         providers=providers,
         reread=reread,
@@ -249,14 +256,14 @@ def _inside(paths: Paths, config: Config, shelf: Shelf, *, log: Any) -> Inside:
     engine.configure(now)
     local = local_provider(paths, config, catalog)
     orders = OrderBook(site, store.blob, config.submit_host or host(), lambda: engine.snapshot)
-    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log))
+    ends = ExitStack()
+    heart = Heart(engine=engine, clock=clock, log=log, tell=_told(config, engine, log, ends=ends))
     staged = staging(paths, config, engine, outputs=orders.outputs, report=heart.report)
     outside = local_outside(paths, config, local=local, orders=orders, files=staged.files)
     pushes = Pushes(tell=lambda event, node: log.warning(event, node=node))
     heard = hearing(paths, config)
     heart.tell = both(both(heart.tell, staged.hear), pushes.committed)
     tidy = [local.sweep, staged.tidy]
-    ends = ExitStack()
     if uses_ec2(config):
         ec2 = cloud(paths, config, engine, orders=orders, shelf=shelf)
         ec2.provider.arrives = arrives(paths, config, heard)
@@ -299,7 +306,7 @@ def _desk(config: Config, inside: Inside) -> Desk:
         host=config.submit_host or host(),
         gpu_types=tuple(gres_type(name) for name in inside.catalog.gpu_names()),
         warn_ignored=config.warn_ignored,
-        mails=usable(config.mail_prog),
+        mails=_sender(config) is not None,
         cooling=lambda: market.cooling(clock.now()),
     )
 
@@ -324,18 +331,15 @@ def _market(shelf: Shelf, config: Config) -> Quotes:
 
 
 def _routers(
-    paths: Paths,
-    config: Config,
-    shelf: Shelf,
-    *,
-    market: Quotes,
-    providers: Mapping[str, Provider],
+    paths: Paths, config: Config, shelf: Shelf, *, inside: Inside, keeper: Keeper
 ) -> list[Any]:
     """Our own routes, each of them a router of the web library."""
+    market = inside.market
     own = router(
         market=market,
-        providers=providers,
-        backup=lambda target: backup_store(paths.database(config.database.url), target),
+        providers=inside.outside.providers,
+        backup=partial(backup_store, paths.database(config.database.url)),
+        keeper=keeper,
     )
     buyable = offers(market, shelf.get, lambda: _taken_up(shelf, market))
     limits, spent = infra(limits_of(config.ceiling)), money(explorer(config))
@@ -381,14 +385,35 @@ def host() -> str:
     return socket.gethostname().split(".")[0] or platform.node()
 
 
-def _told(config: Config, engine: Engine, log: Any) -> Callable[[Sequence[Event]], None]:
+def _told(
+    config: Config, engine: Engine, log: Any, *, ends: ExitStack
+) -> Callable[[Sequence[Event]], None]:
     """Logs what committed facts say, and sends the mails that they ask for."""
-    said, program = chronicle(log, verbose=config.log.level == "debug"), config.mail_prog
-    if not usable(program):
-        return said
+    said, sender = chronicle(log, verbose=config.log.level == "debug"), _sender(config)
     past = engine.store.jobs_named
-    post = Post(lambda mail: send(program, mail), log, past=lambda base: past([base]))
+    if sender is None:
+        return said
+    post = Post(sender, log, past=lambda base: past([base]))
+    ends.callback(post.close)
     return both(said, lambda facts: post.tell(facts, engine.world.jobs))
+
+
+def _sender(config: Config) -> Callable[[Mail], None] | None:
+    """What a mail is handed to: the mail server, or the mail program if there is one."""
+    smtp, domain = config.smtp, config.mail_domain
+    if smtp is not None:
+        server = Server(
+            host=smtp.host,
+            port=smtp.port,
+            security=smtp.security,
+            sender=smtp.sender or f"slurm@{domain or socket.getfqdn()}",
+            user=smtp.user,
+            password=smtp.password.get_secret_value() if smtp.password else "",
+        )
+        return lambda mail: hand_in(server, addressed(mail, domain))
+    if not usable(config.mail_prog):
+        return None
+    return lambda mail: send(config.mail_prog, addressed(mail, domain))
 
 
 def _uid_of(name: str) -> int | None:

@@ -55,6 +55,10 @@ class Answers:
         if not isinstance(reply, SpzError):
             self.fresh[message.request] = DONE + ("" if reply is None else str(reply))
 
+    def remember(self, message: cmd.Remember) -> str:
+        """The first text of that name stands."""
+        return self.find(message.request) or self.fresh.setdefault(message.request, message.text)
+
 
 def reply_of(answer: str) -> str | None:
     """The reply that was noted as done."""

@@ -324,4 +324,16 @@ class Once:
     command: Repeated
 
 
-Command = Order | Once
+ASKED, ENDED = "asked ", "ended "
+"""Before the id of a request that takes its time: what it is to come to, and what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember:
+    """Text that is kept under a request's name. Reply: the first that was ever told."""
+
+    request: str
+    text: str
+
+
+Command = Order | Once | Remember

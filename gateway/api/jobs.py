@@ -16,6 +16,7 @@ from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
 from broker.model.stopping import StartCluster, StopCluster
 from broker.ports import HistoryQuery, Provider
+from gateway.api.asked import Keeper
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, seen_by, viewer_of, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
@@ -43,7 +44,7 @@ from gateway.api.launches import (
     planned_run,
 )
 from gateway.api.managed import managed_jobs
-from gateway.api.requests import of_requests
+from gateway.api.requests import requests
 from gateway.api.why import rungs, why
 from gateway.observe.chronicle import of_job
 
@@ -52,13 +53,15 @@ DAY = 86400
 BYTES = "application/octet-stream"
 
 
-def router(*, market: Market, providers: Mapping[str, Provider], backup: Backup) -> APIRouter:
+def router(
+    *, market: Market, providers: Mapping[str, Provider], backup: Backup, keeper: Keeper
+) -> APIRouter:
     """All of them; they find their desk as `request.app.state.desk`.
 
     `backup` copies the store to a path that does not exist yet, and may block.
     """
     routes = APIRouter(prefix="/v1")
-    parts = (launches(market, providers), managed_jobs(market), of_clusters, of_requests)
+    parts = (launches(market, providers), managed_jobs(market), of_clusters, requests(keeper))
     for part in (*parts, of_jobs, errands(providers, backup)):
         routes.include_router(part)
     return routes

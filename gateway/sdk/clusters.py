@@ -100,15 +100,16 @@ def must_copy_no_disk(of: str | None) -> None:
 
 def set_idle(
     service: Client, name: str, minutes: int, *, down: bool, waits: str | None = None
-) -> None:
+) -> int:
     """Stops it after so long without a run, or with `down` lets it go; a negative number keeps it.
 
-    `waits` "none" lets it go after so long whatever runs, "jobs" whoever is logged in. Raises Told.
+    Its job. `waits` "none" lets it go after so long whatever runs, "jobs" whoever is logged in.
+    Raises Told.
     """
     seconds, limit = None if minutes < 0 else minutes * 60, waits == "none"
     body = {"idle_seconds": seconds, "down": down or limit, "limit": limit}
     body |= {"past_logins": waits == "jobs"}
-    service.persist(f"/v1/clusters/{name}/autostop", body)
+    return int(service.persist(f"/v1/clusters/{name}/autostop", body)["job"])
 
 
 def why(service: Client, job: int) -> list[str]:

@@ -18,7 +18,7 @@ LOOK_AGAIN = 0.25
 IMPOSSIBLE = "BadConstraints"
 """The reason of a job that stays held; told here, for what has the model is slow to start."""
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
-"""Exit statuses of `logs`, as SkyPilot's."""
+"""Exit statuses of `logs`, and of who follows a run that it began, as SkyPilot's (0.14)."""
 STATUSES = {"SUCCEEDED": SUCCEEDED, "COMPLETED": SUCCEEDED, "CANCELLED": CANCELLED}
 
 
@@ -198,13 +198,3 @@ def logs_status(state: Json) -> int:
     if not state["over"]:
         return UNFINISHED
     return STATUSES.get(state["status"], FAILED)
-
-
-def own_status(state: Json) -> int:
-    """How `launch` and `exec` exit: with the run's own status, 128 and the signal that ended it."""
-    code, signal = state["exit"]["code"], state["exit"]["signal"]
-    if state["status"] in {"SUCCEEDED", "COMPLETED"}:
-        return SUCCEEDED
-    if state["status"] == "CANCELLED":
-        return CANCELLED
-    return int(code) or (128 + int(signal) if signal else FAILED)

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from broker.model.errors import Refused, SpzError, Unknown
 from gateway.query.dollars import beside, usd
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json, NoService
-from gateway.sdk.follow import Follower, Which, own_status, part_of
+from gateway.sdk.follow import Follower, Which, logs_status, part_of
 from gateway.sdk.sending import make_folders
 from sbatch_shim.grammar.values import read_digits
 
@@ -71,7 +71,7 @@ class Launch:
         self.say(f"run {run} {ended['status']}; cluster {cluster} {stays}")
         if self.as_json:
             self._print(json.dumps({**self.made, "ended": ended}, indent=2))
-        return own_status(ended)
+        return logs_status(ended)
 
     def _leave(self) -> int:
         cluster, run = self.made["cluster"], self.made["run"]
@@ -176,18 +176,27 @@ def is_unknown(error: SpzError) -> bool:
     return isinstance(error, Unknown) or getattr(error, "status", None) == 404
 
 
-def cancel(service: Client, target: str, run: int | None, *, everything: bool) -> str:
-    """Ends a job by id, or a run of a cluster (the last without a number); tells what."""
+class Ending(NamedTuple):
+    """What is being ended, in words, and what of it is to become of."""
+
+    text: str
+    goals: list[Json]
+
+
+def cancel(service: Client, target: str, run: int | None, *, everything: bool) -> Ending:
+    """Ends a job by id, or a run of a cluster (the last without a number)."""
     number = job_number(service, target)
     if number is not None:
         service.persist(f"/v1/jobs/{number}/cancel")
-        return f"Cancelling job {target}"
+        goal = {"to": "gone", "job": number, "name": f"job {target}"}
+        return Ending(f"Cancelling job {target}", [goal])
     route = f"/v1/clusters/{target}"
     if run is None and not everything:
         live = [one["id"] for one in service.get(f"{route}/queue")["runs"] if not one["over"]]
         run = live[-1] if live else None
     told = service.persist(f"{route}/cancel", run=None if everything else run)
-    return f"Cancelling run {', '.join(map(str, told['runs']))} of cluster {target}"
+    goals = [{"to": "over", "job": told["job"], "run": one, "name": target} for one in told["runs"]]
+    return Ending(f"Cancelling run {', '.join(map(str, told['runs']))} of cluster {target}", goals)
 
 
 def kept_running(service: Client) -> str:

@@ -54,28 +54,36 @@ def worker_of(tasks: Sequence[Task], told: str) -> tuple[Task, int]:
 
 def scale(
     service: Client, name: str, count: int, *, body: Json | None, say: Callable[[str], None]
-) -> None:
-    """Starts workers until there are so many, and lets the last ones go. Raises Told.
+) -> list[Json]:
+    """Starts workers until there are so many, and lets the last ones go; what each becomes.
 
-    Without a `body` to launch them with none is started.
+    Without a `body` to launch them with none is started. Raises Told.
     """
+    goals: list[Json] = []
     found = workers(service).get(name, [])
     there = {one["name"] for one in found}
     for number in range(1, count + 1):
         worker = name_of(name, number)
         if body is not None and worker not in there:
-            _start(service, {**body, "cluster": worker, "request": os.urandom(16).hex()})
+            made = _start(service, {**body, "cluster": worker, "request": os.urandom(16).hex()})
+            goals.append({"to": "up", "job": made["job"], "name": worker})
             say(f"Starting worker {number} of pool {name}")
     for one in found:
         if number_of(one) > count:
             service.persist(f"/v1/clusters/{one['name']}/down")
+            goals.append(_to_go(one))
             say(f"Letting worker {number_of(one)} of pool {name} go")
+    return goals
 
 
-def _start(service: Client, body: Json) -> None:
+def _to_go(one: Json) -> Json:
+    return {"to": "gone", "job": one["job"], "name": one["name"]}
+
+
+def _start(service: Client, body: Json) -> Json:
     plan = service.post("/v1/launch", {**body, "dry_run": True})
     make_folders(body["home"], plan["cwd"])
-    service.persist("/v1/launch", body)
+    return service.persist("/v1/launch", body)
 
 
 def least_used(service: Client, pool: str) -> Json:
@@ -91,7 +99,12 @@ def setup_of(service: Client, pool: str, number: int) -> Which:
     return which(service, name_of(pool, number), 1)
 
 
-def end(service: Client, names: Sequence[str]) -> None:
-    """Lets the workers of these pools go. Raises Unknown before any goes, Told."""
-    for one in [one for name in names for one in must_have(service, name)]:
+def end(service: Client, names: Sequence[str]) -> list[Json]:
+    """Lets the workers of these pools go; what each becomes.
+
+    Raises Unknown before any goes, Told.
+    """
+    found = [one for name in names for one in must_have(service, name)]
+    for one in found:
         service.persist(f"/v1/clusters/{one['name']}/down")
+    return [*map(_to_go, found)]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from broker.model.errors import Conflict, Refused, Unknown
 from gateway.config.paths import Paths
-from gateway.sdk import clusters, show
+from gateway.sdk import clusters, requested, show
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Client, Json
 from gateway.sdk.dags import Dag
@@ -167,7 +167,8 @@ def stream_and_get(
     out = stream_of(output_stream)
     asked: object = request_id
     if not isinstance(asked, RequestId):  # the bare id that `--async` printed
-        return cast(T, _stands(service().get(f"/v1/requests/{asked}"), out))
+        told = service().get(f"/v1/requests/{asked}")
+        return cast(T, _seen(str(asked), out) if told["job"] is None else _stands(told, out))
     return request_id.wait(out)
 
 
@@ -293,9 +294,29 @@ def cancel(
     wanted = live if all or all_users else list(job_ids or live[-1:])
     if not wanted:
         raise Unknown(f"nothing runs in cluster {cluster_name!r}")
+    route, goals = f"/v1/clusters/{cluster_name}/cancel", []
     for number in wanted:
-        service().persist(f"/v1/clusters/{cluster_name}/cancel", run=number)
-    return RequestId.done(None)
+        job = service().persist(route, run=number)["job"]
+        goals.append({"to": "over", "job": job, "run": number, "name": cluster_name})
+    return _asked("cancel", goals)
+
+
+def _asked(verb: str, goals: Sequence[Json], *, again: bool = False) -> RequestId[None]:
+    """The service sees to it; `get` waits until it has come to an end."""
+    request = requested.begun(service(), verb, goals, again=again)
+    return RequestId.of(request, lambda out: _seen(request, out))
+
+
+def _seen(request: str, out: BinaryIO) -> None:
+    """Raises Conflict for what has not come to what it was to."""
+    lines: list[str] = []
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        out.write(f"{line}\n".encode())
+
+    if requested.follow(service(), request, tell):
+        raise Conflict(f"request {request}: {'; '.join(lines)}", hint=f"`spz api status {request}`")
 
 
 def down(
@@ -322,10 +343,11 @@ def stop(
 
 def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
     if graceful:
-        clusters.set_idle(service(), name, 0, down=down)
+        job = clusters.set_idle(service(), name, 0, down=down)
     else:
-        service().persist(f"/v1/clusters/{name}/{'down' if down else 'stop'}")
-    return RequestId.done(None)
+        job = service().persist(f"/v1/clusters/{name}/{'down' if down else 'stop'}")["job"]
+    goal = {"to": "gone" if down else "stopped", "job": job, "name": name}
+    return _asked("down" if down else "stop", [goal])
 
 
 def start(
@@ -342,7 +364,9 @@ def start(
         minutes = idle_minutes_to_autostop
         clusters.set_idle(service(), cluster_name, minutes, down=down, waits=wait_for)
     one = {"name": cluster_name, "job": job}
-    return RequestId.of(cluster_name, lambda _: _started(one, again=retry_until_up))
+    goal = {"to": "up", **one}
+    request = requested.begun(service(), "start", [goal], again=retry_until_up)
+    return RequestId.of(request, lambda _: _started(one, again=retry_until_up))
 
 
 def _started(one: Json, *, again: bool) -> Handle:
@@ -370,7 +394,7 @@ def autostop(
         raise Refused("hook: hooks stand in the task", hint="config: {hooks: [...]}")
     ignored(hook_timeout=hook_timeout)
     clusters.set_idle(service(), cluster_name, idle_minutes, down=down, waits=wait_for)
-    return RequestId.done(None)
+    return _asked("autostop", [])
 
 
 def cost_report(days: int | None = 30) -> RequestId[list[Json]]:

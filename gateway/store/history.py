@@ -78,6 +78,10 @@ class SqlHistory(Sums):
         rows = self.read(do.REPLY, {"request": request})
         return str(rows[0][0]) if rows else None
 
+    def open_requests(self) -> Sequence[str]:
+        """What is remembered of those that take their time and have not come to an end."""
+        return [str(text) for (text,) in self.read(do.OPEN_REQUESTS, {})]
+
     def entries(self, *, since: int, until: int) -> Iterator[Entry]:
         """Those of [since, until), by time and key. Raises Busy."""
         last: dict[str, object] = {"since": since, "key": ""}

@@ -16,13 +16,16 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
+    Text,
     Update,
     and_,
     bindparam,
     cast,
     delete,
+    exists,
     func,
     literal_column,
+    not_,
     or_,
     select,
     update,
@@ -31,6 +34,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.engine import Dialect
 
+from broker.model.commands import ASKED, ENDED
 from broker.ports import HistoryQuery
 from gateway.store import tables as t
 
@@ -123,7 +127,16 @@ class Writes:
         self.forget_requests = self._ready(FORGET_REQUESTS, t.requests, {"before": "at"})
         self.lease = self._ready(LEASE, t.leases)
         self.drop = {table: self._dropped(table) for table in PURGED}
+        self.turn = {table: self._turned(table) for table in (t.jobs, t.runs, t.events)}
         self.load = {table: self._once(table) for table in (t.specs, *PURGED)}
+
+    def _turned(self, table: Table) -> Write:
+        """Sets the document of a row that has a certain one."""
+        keys = {f"gone_{column.name}": column.name for column in table.primary_key}
+        which = [table.c[column] == bindparam(name) for name, column in keys.items()]
+        statement = update(table).where(*which, table.c.doc == bindparam("was"))
+        statement = statement.values(doc=bindparam("is"))
+        return self._ready(statement, table, keys | {"was": "doc", "is": "doc"})
 
     def _dropped(self, table: Table) -> Write:
         """Takes a row out by its key."""
@@ -192,7 +205,18 @@ PART_NODE: Update = (
     .where(t.nodes.c.name == bindparam("gone_name"), t.nodes.c.launch == bindparam("gone_launch"))
     .values(gone=bindparam("is_gone"))
 )
-FORGET_REQUESTS: Delete = delete(t.requests).where(t.requests.c.at < bindparam("before"))
+ENDS = t.requests.alias("ends")
+_BEGINS = func.substr(t.requests.c.id, literal_column("1"), literal_column(str(len(ASKED))))
+_REQUEST = func.substr(t.requests.c.id, literal_column(str(len(ASKED) + 1)), type_=Text)
+IS_OPEN = and_(
+    _BEGINS.in_([literal_column(f"'{ASKED}'")]),
+    ~exists().where(ENDS.c.id == literal_column(f"'{ENDED}'", Text) + _REQUEST),
+)
+"""A request that takes its time, and has come to nothing yet."""
+FORGET_REQUESTS: Delete = delete(t.requests).where(
+    t.requests.c.at < bindparam("before"), not_(IS_OPEN)
+)
+OPEN_REQUESTS = select(t.requests.c.reply).where(IS_OPEN).order_by(t.requests.c.at)
 
 LEASE = select(t.leases.c.epoch).where(t.leases.c.role == bindparam("role")).with_for_update()
 """Locks the row on PostgreSQL: nobody takes over before the commit. SQLite has one writer."""

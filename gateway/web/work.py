@@ -87,15 +87,18 @@ async def requests(asked: Asked) -> Sequence[Block]:
         told = await asked.get(f"/v1/requests/{below(word)}")
     except Unknown as error:
         return [form, *notes([error.message, error.hint], "bad")]
+    job = told["job"] and state(told["job"])._replace(href=below("jobs", told["job"]))
     return [
         form,
         facts(
             f"Request {told['request']}",
             [
+                ("Verb", told["verb"]),
                 ("State", state(told["state"])),
                 ("Cluster", told["cluster"]),
                 ("Run", told["run"]),
-                ("Job", state(told["job"])._replace(href=below("jobs", told["job"]))),
+                ("Job", job),
             ],
         ),
+        *notes(told["told"]),
     ]

@@ -13,7 +13,7 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model.boots import BootsSet, FailedBoots
-from broker.model.commands import Command
+from broker.model.commands import ASKED, ENDED, Command
 from broker.model.errors import Denied, SpzError
 from broker.model.events import SignalAsked
 from broker.model.facts import JobFact
@@ -24,6 +24,7 @@ from broker.ports import HistoryQuery
 from broker.quotes import Quotes
 from broker.schedule.accrued import accrued
 from gateway.api.app import build_app
+from gateway.api.asked import Keeper
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
 from tests.api.asking import ask
@@ -54,6 +55,11 @@ class Past:
     def reply(self, request: str) -> str | None:
         return self.sim.store.requests.get(request)
 
+    def open_requests(self) -> Sequence[str]:
+        kept = self.sim.store.requests
+        asked = [name for name in kept if name.startswith(ASKED)]
+        return [kept[one] for one in asked if ENDED + one.removeprefix(ASKED) not in kept]
+
     def costs(self, jobs: Sequence[JobId]) -> Mapping[JobId, int]:
         found: dict[JobId, int] = {}
         for entry in self.sim.store.entries.values():
@@ -75,11 +81,13 @@ class House:
             clock=self.sim.clock,
             names=_owner,
         )
+        self.keeper = Keeper(self.desk)
         self.backups: list[Path] = []
         routes = router(
             market=Quotes({"fake": CATALOG}, Cooldown()),
             providers={"fake": self.sim.cloud},
             backup=self._back_up,
+            keeper=self.keeper,
         )
         self.app = build_app(self.desk, {}, log=Log(), routers=[routes])
         self.requests = 0

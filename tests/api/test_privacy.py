@@ -16,6 +16,7 @@ from broker.model.site import Site, with_book
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import Quotes
 from gateway.api.app import App, build_app
+from gateway.api.asked import Keeper
 from gateway.api.budgets import budgets
 from gateway.api.jobs import router
 from gateway.api.metrics import metrics
@@ -49,7 +50,12 @@ class House:
         office = Office(site(*private))
         self.jobs = {owner.user: office.submit(owner) for owner in (ALICE, BOB)}
         office.desk.history = self.store.history
-        routes = router(market=Quotes({}, Cooldown()), providers={}, backup=lambda _: None)
+        routes = router(
+            market=Quotes({}, Cooldown()),
+            providers={},
+            backup=lambda _: None,
+            keeper=Keeper(office.desk),
+        )
         parts = [routes, money(), budgets(), metrics()]
         self.app: App = build_app(office.desk, {}, log=Log(), routers=parts)
 

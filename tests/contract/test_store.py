@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from accounting.ids import JobId
 from accounting.ledger import Entry
+from broker.model import commands as cmd
 from broker.model.errors import Busy, LostLease, Unknown
 from broker.model.events import Ended, Event, JobEvent, Queued, Started, Waits
 from broker.model.ids import Digest, NodeName
@@ -400,6 +401,19 @@ def test_the_first_reply_to_a_request_stands_until_it_is_forgotten(home: Home) -
     assert store.replies(START + 1) == {"b": "later"}
     assert store.forget(START + 60) == 1
     assert store.replies(0) == {"b": "later"}
+
+
+@everywhere
+def test_a_request_that_has_not_come_to_an_end_is_not_forgotten(home: Home) -> None:
+    store = home.open()
+    over = {cmd.ASKED + "b": "over", cmd.ENDED + "b": "so"}
+    kept = {cmd.ASKED + "a": NASTY, **over, "askeda": "7"}
+    with store.transaction(epoch=1) as tx:
+        tx.remember_requests(kept)
+    assert store.history.open_requests() == [NASTY]
+    assert store.forget(START + 60) == 3
+    assert store.history.open_requests() == [NASTY]
+    assert store.replies(0) == {cmd.ASKED + "a": NASTY}
 
 
 PAST = (

@@ -13,6 +13,7 @@ from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 SUCCEEDED, FAILED, UNFINISHED, NOT_FOUND, CANCELLED = 0, 100, 101, 102, 103
+USAGE = 2
 
 
 def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
@@ -36,7 +37,8 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     again = spz("launch", "-y", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
     assert (again.code, "setup is as it was" in again.out) == (0, True)
 
-    assert spz("exec", "one", "exit 3").code == 3
+    assert spz("exec", "one", "exit 3").code == FAILED
+    assert spz("exec", "one", "--env", "NOT_SET_HERE", "true").code == USAGE
     assert spz("logs", "one", "1", "--status").code == SUCCEEDED
     assert spz("logs", "one", "3", "--no-follow").code == FAILED
     assert spz("logs", "one", "9").code == NOT_FOUND
@@ -79,7 +81,7 @@ def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
     assert (len(cluster["nodes"]), cluster["resources"][:2]) == (2, "2x")
     more = spz("launch", "-y", "-c", "two", "--num-nodes", "3", "--cpus", "2+", "echo x")
     assert "too small: asked for 3 nodes, has 2" in more.err
-    assert spz("exec", "two", "--num-nodes", "2", "exit $SKYPILOT_NODE_RANK").code == 1
+    assert spz("exec", "two", "--num-nodes", "2", "exit $SKYPILOT_NODE_RANK").code == FAILED
     assert spz("down", "-y", "two").code == 0
 
 

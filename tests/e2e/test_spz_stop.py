@@ -33,9 +33,6 @@ def test_a_cluster_of_two_is_stopped_kept_and_started(spz: Terminal) -> None:
     refused = spz("exec", "dev", "true")
     assert (refused.code, "is stopped" in refused.err) == (1, True)
 
-    never = spz("start", "-y", "dev", "--async", "-r")
-    assert (never.code, "--retry-until-up" in never.err) == (1, True), never
-    assert status(spz, "dev") == "STOPPED"
     started = spz("start", "-y", "dev", "-i", "10")
     assert (started.code, "is up" in started.out) == (0, True), started
     (again,) = spz.json("status", "dev")["clusters"]
@@ -63,3 +60,33 @@ def test_an_idle_cluster_is_stopped_unless_it_is_to_go_down(spz: Terminal) -> No
     assert spz("autostop", "-y", "-i", "7", "idle").code == 0
     assert spz("down", "-y", "idle").code == 0
     until(lambda: not spz.served.rows("select 1 from nodes where gone = 0"), "its machine to go")
+
+
+def test_each_verb_gives_a_request_that_is_followed(spz: Terminal) -> None:
+    """SIGKILL of the service in between: what was asked for is seen through all the same."""
+
+    def asked(*argv: str) -> str:
+        done = spz(*argv, "--async")
+        assert done.code == 0, done
+        return done.out.splitlines()[-1]
+
+    launched = asked("launch", "-y", "-c", "far", "--cpus", "2+", "sleep 60")
+    until(lambda: status(spz, "far") == "UP", "the cluster", 40)
+    assert spz.json("api", "status", launched)[launched]["verb"] == "launch"
+    cancelled = asked("cancel", "-y", "far")
+    assert spz("api", "logs", cancelled).code == 0
+    kept = asked("autostop", "-y", "-i", "9", "far")
+    told = spz("api", "logs", kept)
+    assert (told.code, told.out) == (0, "Cluster far stops after 9 minutes without a run\n")
+
+    stopped = asked("stop", "-y", "far")
+    started = asked("start", "-y", "-r", "far")
+    spz.served.kill()
+    spz.served.start()
+    assert spz("api", "logs", started).out.splitlines()[-1] == "far: UP"
+    assert "start: SUCCEEDED" in spz("api", "status", started).out
+    assert spz("api", "cancel", started).code == 1
+    assert stopped in spz("api", "status", stopped).out
+    ended = asked("down", "-y", "far")
+    assert spz("api", "logs", ended).out.splitlines()[-1] == "far: GONE"
+    assert "No request waits." in spz("api", "cancel", "-a", "-y").out

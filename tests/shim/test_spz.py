@@ -53,7 +53,6 @@ def _loaded(*argv: str, home: Path) -> set[str]:
     [
         (("status",), "no service answers on"),
         (("launch", "x.yaml"), "x.yaml: No such file or directory"),
-        (("launch", "--env", "NOT_SET", "x"), "--env NOT_SET: not set in this shell"),
         (("launch", "--clone-disk-from", "dev", "x"), "disks are not copied"),
         (("api", "stop"), "no service runs on"),
         (("api", "logs"), "No such file or directory"),
@@ -75,6 +74,9 @@ def test_a_mistake_is_told_in_words(short_tmp: Path, argv: Sequence[str], told: 
         (("down",), "no cluster named"),
         (("launch", "--num-nodes", "x"), "option --num-nodes: 'x' is no whole number"),
         (("exec",), "CLUSTER is missing"),
+        (("launch", "--env", "NOT_SET", "x"), "--env NOT_SET: not set in this shell"),
+        (("launch", "--secret", "NOT_SET", "x"), "--secret NOT_SET: not set in this shell"),
+        (("launch", "--env-file", "none.env", "x"), "none.env: No such file or directory"),
     ],
 )
 def test_a_line_that_no_verb_takes_ends_with_2(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from broker.model.errors import Refused
 from gateway.sdk import buckets, clusters, show
 from gateway.sdk.client import Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
 from gateway.sdk.verbs import ssh
+from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
@@ -18,7 +18,7 @@ USUAL_MINUTES = 5
 
 
 def launch(given: Values, counter: Counter) -> int:
-    """Exits as the run does; 103 if it was cancelled. Raises Refused, Told."""
+    """Exits as `logs` of the run does. Raises Refused, Told."""
     clusters.must_copy_no_disk(given["clone_disk_from"])
     detached = given["detach_run"] or given["async"]
     body = body_of(given, given["words"])
@@ -30,17 +30,11 @@ def launch(given: Values, counter: Counter) -> int:
     if not made.launch(body, confirm=None if quiet else counter.confirm, dry_run=given["dryrun"]):
         return 0
     if given["async"]:
-        return _requested(counter, body, made.made)
+        return counter.requested(body["request"])
     goes = given["down"] and given["idle_minutes_to_autostop"] is None
     status = made.finish(detach=detached, goes=goes)
     ssh.anew(counter)
     return status
-
-
-def _requested(counter: Counter, body: Json, made: Json) -> int:
-    counter.say(f"`spz api status {body['request']}` tells of it, `spz api logs` follows it")
-    print(body["request"])
-    return 0 if made else 1
 
 
 def execute(given: Values, counter: Counter) -> int:
@@ -49,7 +43,7 @@ def execute(given: Values, counter: Counter) -> int:
     body = body_of(given, words)
     made.execute(cluster, body)
     if given["async"]:
-        return _requested(counter, body, made.made)
+        return counter.requested(body["request"])
     return made.finish(detach=given["detach_run"], goes=False)
 
 
@@ -60,56 +54,65 @@ def cancel(given: Values, counter: Counter) -> int:
     what = f"job {target}" if target.isdigit() else f"{runs} of the runs of {target}"
     if not given["yes"] and not counter.confirm(f"Cancelling {what}. Proceed?"):
         return 1
+    begun = Begun("cancel", counter, given["async"])
     for number in wanted or [None]:
-        print(cancelled(counter.service, target, number, everything=given["all"]))
-    return 0
+        end = cancelled(counter.service, target, number, everything=given["all"])
+        begun.say(end.text)
+        begun.goals += end.goals
+    return begun.told()
 
 
 class Way(NamedTuple):
-    """In which a cluster ends: its route, and what is said of it."""
+    """In which a cluster ends: its route, what it becomes, and what is said of it."""
 
     route: str
+    to: str
     doing: str
     does: str
 
 
-DOWN, STOP = Way("down", "Terminating", "goes"), Way("stop", "Stopping", "stops")
+DOWN = Way("down", "gone", "Terminating", "goes")
+STOP = Way("stop", "stopped", "Stopping", "stops")
 
 
-def _end(way: Way, given: Values, counter: Counter) -> list[Json] | None:
+def _end(way: Way, given: Values, begun: Begun) -> list[Json] | None:
     """Asks first; None where the answer is no. With --graceful they end after their runs."""
+    counter = begun.counter
     found = _chosen(given, counter)
     if not _agreed(way.doing, found, given=given, counter=counter):
         return None
     for one in found:
+        begun.wants(way.to, job=one["job"], name=one["name"])
         if given["graceful"]:
             clusters.set_idle(counter.service, one["name"], 0, down=way is DOWN)
-            print(f"Cluster {one['name']} (job {one['job']}) {way.does} when its runs are over")
+            begun.say(f"Cluster {one['name']} (job {one['job']}) {way.does} when its runs are over")
             continue
         counter.service.persist(f"/v1/clusters/{one['name']}/{way.route}")
-        print(f"{way.doing} cluster {one['name']} (job {one['job']})")
+        begun.say(f"{way.doing} cluster {one['name']} (job {one['job']})")
     return found
 
 
 def down(given: Values, counter: Counter) -> int:
     """Exits 1 where the answer is no."""
-    found = _end(DOWN, given, counter)
+    begun = Begun("down", counter, given["async"])
+    found = _end(DOWN, given, begun)
     if found is None:
         return 1
     ssh.anew(counter)
     if not given["graceful"]:
         passing = [name for one in found for name in one["passing_storages"]]
-        buckets.remove_made(passing, print)
-    return 0
+        buckets.remove_made(passing, begun.say)
+    return begun.told()
 
 
 def stop(given: Values, counter: Counter) -> int:
     """Waits until the last machine is stopped. Exits 1 where the answer is no."""
-    found = _end(STOP, given, counter)
+    begun = Begun("stop", counter, given["async"])
+    found = _end(STOP, given, begun)
     if found is None:
         return 1
     if given["graceful"] or given["async"]:
-        return 0
+        return begun.told()
     for one in found:
         clusters.until(counter.service, one["job"], {"STOPPED"})
         print(f"Cluster {one['name']} is stopped: its disks are kept, and billed")
@@ -130,10 +133,11 @@ def autostop(given: Values, counter: Counter) -> int:
     told = f"{way.does} after {minutes} minutes without a run"
     if waits == "none":
         told = f"goes in {minutes} minutes, whatever runs"
+    begun = Begun("autostop", counter, given["async"])
     for one in found:
         clusters.set_idle(counter.service, one["name"], minutes, down=given["down"], waits=waits)
-        print(f"Cluster {one['name']} {'is kept' if minutes < 0 else told}")
-    return 0
+        begun.say(f"Cluster {one['name']} {'is kept' if minutes < 0 else told}")
+    return begun.told()
 
 
 def _waits(given: Values) -> str | None:
@@ -146,33 +150,38 @@ def _waits(given: Values) -> str | None:
 
 def start(given: Values, counter: Counter) -> int:
     """Asks first; waits until they are up. Exits 1 where one does not come up. Raises Refused."""
-    if given["async"] and given["retry_until_up"]:
-        raise Refused(
-            "option --retry-until-up: who comes back at once cannot ask again",
-            hint="leave out --async: `spz start -y -r CLUSTER &`",
-        )
-    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
-    found = [one for one in _chosen(given, counter) if _to_start(one)]
+    begun = Begun("start", counter, given["async"])
+    found = [one for one in _chosen(given, counter) if _to_start(one, begun)]
     if not _agreed("Starting", found, given=given, counter=counter):
         return 1
     for one in found:
-        if one["status"] == "STOPPING":
-            clusters.until(counter.service, one["job"], {"STOPPED"})
-        counter.service.persist(f"/v1/clusters/{one['name']}/start")
-        if minutes is not None:
-            clusters.set_idle(
-                counter.service, one["name"], minutes, down=given["down"], waits=waits
-            )
-    if given["async"]:
-        return 0
+        begun.wants("up", job=one["job"], name=one["name"])
+        if not begun.apart:
+            _begin(counter, one)
+        _set_idle(given, counter, one)
+    if begun.apart:
+        return begun.told(again=given["retry_until_up"])
     codes = [_came_up(one, given, counter) for one in found]
     ssh.anew(counter)
     return max(codes, default=0)
 
 
-def _to_start(one: Json) -> bool:
+def _begin(counter: Counter, one: Json) -> None:
+    """As soon as it is stopped."""
+    if one["status"] == "STOPPING":
+        clusters.until(counter.service, one["job"], {"STOPPED"})
+    counter.service.persist(f"/v1/clusters/{one['name']}/start")
+
+
+def _set_idle(given: Values, counter: Counter, one: Json) -> None:
+    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
+    if minutes is not None:
+        clusters.set_idle(counter.service, one["name"], minutes, down=given["down"], waits=waits)
+
+
+def _to_start(one: Json, begun: Begun) -> bool:
     if one["status"] == "UP":
-        print(f"Cluster {one['name']} is up already")
+        begun.say(f"Cluster {one['name']} is up already")
     return bool(one["status"] != "UP")
 
 

@@ -47,6 +47,12 @@ class Counter:
             return False
         return answer in {"", "y", "yes"}
 
+    def requested(self, request: str) -> int:
+        """The id alone is for programs; the exit status of what was begun."""
+        self.say(f"`spz api status {request}` tells of it, `spz api logs` follows it")
+        print(request)
+        return 0
+
     @staticmethod
     def show(data: object, given: Values, text: Callable[[], str]) -> None:
         """JSON where asked for, else a table."""

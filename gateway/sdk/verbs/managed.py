@@ -7,7 +7,7 @@ import sys
 from broker.model.errors import Refused, Unknown
 from gateway.sdk import managed, show
 from gateway.sdk.client import Client, Json
-from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status, own_status, part_of
+from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status, part_of
 from gateway.sdk.launching import job_number, plan_text
 from gateway.sdk.managed import must_join_none
 from gateway.sdk.sending import make_folders
@@ -20,7 +20,7 @@ from gateway.sdk.verbs.sent import body_of
 
 
 def launch(given: Values, counter: Counter) -> int:
-    """Exits as the job does; 0 with -d. Raises Refused."""
+    """Exits as `logs` of the job does; 0 with -d. Raises Refused."""
     must_join_none(given["job_group"])
     body = body_of({**given, "name": given["name"] or given["cluster"]}, given["words"])
     if given["pool"]:
@@ -45,8 +45,7 @@ def launch(given: Values, counter: Counter) -> int:
 def _finish(given: Values, counter: Counter, body: Json, *, made: Json) -> int:
     counter.say(f"managed job {made['root']}: `spz jobs logs {made['root']}` follows it")
     if given["async"]:
-        print(body["request"])
-        return 0
+        return counter.requested(body["request"])
     if as_json(given):
         print(json.dumps(made, indent=2))
     if given["detach_run"] or (given["num_jobs"] or 1) > 1:
@@ -55,7 +54,7 @@ def _finish(given: Values, counter: Counter, body: Json, *, made: Json) -> int:
     for job in made["jobs"]:
         ended = _followed(counter, job)
         if job in made["primary"]:
-            status = status or own_status(ended)
+            status = status or logs_status(ended)
     return status
 
 

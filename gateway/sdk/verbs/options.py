@@ -8,7 +8,6 @@ AS_JSON = Opt("--json", FLAG, "The same as -o json.")
 ALL_OF_MINE = Opt("-a --all", FLAG, "All of yours.")
 EVERYBODY = Opt("-u --all-users", FLAG, "Of all users.")
 ASYNC = Opt("--async", PAIR, "Print the request's id and come back at once.")
-AT_ONCE = Opt("--async", PAIR, "Come back at once: what was asked for is begun, and recorded.")
 DETACH = Opt("-d --detach-run", FLAG, "Do not wait for the run.")
 SETTINGS = Opt(
     "--config",

@@ -6,6 +6,7 @@ from broker.model.errors import Refused
 from gateway.sdk import pools, show
 from gateway.sdk.client import Json
 from gateway.sdk.launching import Launch, state_of
+from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.listing import tell_why, text_of
@@ -23,8 +24,9 @@ def apply(given: Values, counter: Counter) -> int:
     question = f"Pool {name}: {count} workers ({len(found)} are there). Proceed?"
     if not given["yes"] and not counter.confirm(question):
         return 1
-    pools.scale(counter.service, name, count, body=body, say=print)
-    return 0
+    begun = Begun("jobs pool apply", counter, given["async"])
+    begun.goals += pools.scale(counter.service, name, count, body=body, say=begun.say)
+    return begun.told()
 
 
 def _asked(given: Values, counter: Counter) -> tuple[str, int, Json | None]:
@@ -58,8 +60,12 @@ def run_on(given: Values, counter: Counter, body: Json) -> int:
     for _ in range(given["num_jobs"] or 1):
         least = pools.least_used(service, given["pool"])
         made = Launch(service, counter.say, as_json=as_json(given))
-        made.execute(least["name"], {**body, "request": os.urandom(16).hex()})
-        detached = given["detach_run"] or given["async"] or (given["num_jobs"] or 1) > 1
+        own = {**body, "request": os.urandom(16).hex()}
+        made.execute(least["name"], own)
+        if given["async"]:
+            counter.requested(own["request"])
+            continue
+        detached = given["detach_run"] or (given["num_jobs"] or 1) > 1
         status = status or made.finish(detach=detached, goes=False)
     return status
 
@@ -99,7 +105,8 @@ def down(given: Values, counter: Counter) -> int:
     question = f"End pool {', '.join(names)}?"
     if not given["yes"] and not counter.confirm(question):
         return 1
-    pools.end(counter.service, names)
+    begun = Begun("jobs pool down", counter, given["async"])
+    begun.goals += pools.end(counter.service, names)
     for name in names:
-        print(f"Terminating pool {name}")
-    return 0
+        begun.say(f"Terminating pool {name}")
+    return begun.told()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from broker.model.errors import Refused
 from gateway.sdk.client import Json
 from gateway.sdk.sending import request, task_text, variables
 from gateway.sdk.verbs.line import UsageError, Values
@@ -22,11 +23,18 @@ def body_of(given: Values, words: Sequence[str]) -> Json:
         task_text(words),
         environ=os.environ,
         overrides=overrides(given),
-        envs=variables(given["env"], map(Path, given["env_file"]), os.environ, option="--env"),
-        secret=variables(
-            given["secret"], map(Path, given["secret_file"]), os.environ, option="--secret"
-        ),
+        envs=_variables(given, "env"),
+        secret=_variables(given, "secret"),
     )
+
+
+def _variables(given: Values, key: str) -> dict[str, str]:
+    """Raises UsageError for one that is not set and for a file that cannot be read, as SkyPilot."""
+    files = map(Path, given[f"{key}_file"])
+    try:
+        return variables(given[key], files, os.environ, option=f"--{key}")
+    except Refused as error:
+        raise UsageError(error.message, hint=error.hint) from None
 
 
 def overrides(given: Values) -> Json:

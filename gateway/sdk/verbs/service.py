@@ -58,6 +58,8 @@ def status(given: Values, counter: Counter) -> int:
 
 
 def _became(request: str, told: Json) -> str:
+    if told["job"] is None:
+        return "\n".join([f"{request}: {told['verb']}: {told['state']}", *told["told"]])
     run = "" if told["run"] is None else f", run {told['run']}"
     cluster = f"cluster {told['cluster']}, " if told["cluster"] else ""
     return f"{request}: {cluster}job {told['job']}{run}: {told['state']}"
@@ -72,9 +74,11 @@ def log(given: Values, counter: Counter) -> int:
         return 0
     (request,) = given["words"]
     told = counter.service.get(f"/v1/requests/{request}")
+    still = given["follow"] is False
+    if told["job"] is None:
+        return requested.follow(counter.service, request, print, still=still)
     wanted = Which(told["job"], told["run"])
     state = part_of(counter.service.get(f"/v1/jobs/{told['job']}"), wanted)
-    still = given["follow"] is False
     how = {"status": False, "sync_down": False, "tail": given["tail"], "no_follow": still}
     return text_of(how, counter, wanted, state=state, title=request)
 
@@ -83,12 +87,20 @@ def cancel(given: Values, counter: Counter) -> int:
     """Raises Refused where nothing is named."""
     if not given["words"] and not (given["all"] or given["all_users"]):
         raise UsageError("no request named", hint="`spz jobs queue` and `spz queue` list what runs")
-    if not given["words"]:
+    names = given["words"] or _not_over(given, counter)
+    if not names:
         print("No request waits.")
-    for request in given["words"]:
+    for request in names:
         told = requested.cancel(counter.service, request)
-        print(f"Cancelling request {request} (job {told['job']})")
+        what = told["verb"] if told["job"] is None else f"job {told['job']}"
+        print(f"Cancelling request {request} ({what})")
     return 0
+
+
+def _not_over(given: Values, counter: Counter) -> list[str]:
+    """Those of verbs; what was launched is listed by its jobs."""
+    told = counter.service.get("/v1/requests", all_users=given["all_users"])["requests"]
+    return [one["request"] for one in told]
 
 
 ABSENT = "this is SkyPilot's alone: accounts part users' work, machines come from EC2 only"

@@ -1,12 +1,14 @@
 """storage ls, delete: buckets that tasks have by name, with the user's own credentials."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from gateway.query.listed import Column, listed
 from gateway.query.listed import Json as Record
 from gateway.query.skylists import STORAGES
 from gateway.sdk import buckets, show
 from gateway.sdk.client import Client, Json
+from gateway.sdk.requested import apart
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import UsageError, Values
 
@@ -32,8 +34,12 @@ def delete(given: Values, counter: Counter) -> int:
     question = f"Deleting {names} with all that is in them. Proceed?"
     if found and not given["yes"] and not counter.confirm(question):
         return 1
-    buckets.remove((one["name"] for one in found), print)
-    return 0
+    if not given["async"]:
+        buckets.remove((one["name"] for one in found), print)
+        return 0
+    wanted = [str(one["name"]) for one in found]
+    work = partial(buckets.remove, wanted)
+    return counter.requested(apart(counter.service, "storage delete", names, work=work))
 
 
 def _chosen(given: Values, service: Client) -> Sequence[Record]:

@@ -4,7 +4,6 @@ from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
-    AT_ONCE,
     DETACH,
     EVERYBODY,
     LISTED,
@@ -45,7 +44,7 @@ ENDED = (
     PURGE,
     Opt("--graceful", FLAG, "Wait for its runs first."),
     TIMEOUT,
-    AT_ONCE,
+    ASYNC,
     YES,
 )
 CLUSTERS = (
@@ -101,7 +100,7 @@ CLUSTERS = (
         "clusters:cancel",
         "End runs of a cluster, which stays up; or a job.",
         "CLUSTER|JOB [ID...]",
-        (Opt("-a --all", FLAG, "All its runs."), EVERYBODY, AT_ONCE, YES),
+        (Opt("-a --all", FLAG, "All its runs."), EVERYBODY, ASYNC, YES),
     ),
     Verb(
         "down",
@@ -130,10 +129,10 @@ CLUSTERS = (
             Opt(
                 "-r --retry-until-up",
                 FLAG,
-                "Ask again for ever, after 30 s at first; not with --async.",
+                "Ask again for ever, after 30 s at first.",
             ),
             Opt("-f --force", FLAG, "Whatever it is said to be; no difference here."),
-            AT_ONCE,
+            ASYNC,
             YES,
         ),
     ),
@@ -149,7 +148,7 @@ CLUSTERS = (
             Opt("--wait-for", TEXT, "What holds it off: jobs_and_ssh, jobs, none.", "WHAT"),
             ALL_OF_MINE,
             EVERYBODY,
-            AT_ONCE,
+            ASYNC,
             YES,
         ),
     ),
@@ -195,7 +194,7 @@ VOLUMES = (
             Opt("--type", TEXT, "ebs; others of SkyPilot's are refused.", "TYPE"),
             Opt("--size", TEXT, "100Gi.", "SIZE"),
             Opt("--use-existing", PAIR, "A disk that was not made here: refused."),
-            AT_ONCE,
+            ASYNC,
             YES,
         ),
     ),
@@ -219,7 +218,7 @@ VOLUMES = (
         (
             ALL_OF_MINE,
             Opt("-p --purge", FLAG, "Forget them, whatever the provider says."),
-            AT_ONCE,
+            ASYNC,
             YES,
         ),
     ),
@@ -246,7 +245,7 @@ REST = (
         "End what a request began.",
         "[REQUEST...]",
         (
-            Opt("-a --all", FLAG, "All that wait: none does, they are answered at once."),
+            Opt("-a --all", FLAG, "All that are not over."),
             EVERYBODY,
             YES,
         ),
@@ -266,7 +265,7 @@ REST = (
         "[NAME...]",
         (
             ALL_OF_MINE,
-            Opt("--async", PAIR, "Come back at once.", "", "they are gone when this returns"),
+            ASYNC,
             YES,
         ),
     ),

@@ -4,7 +4,6 @@ from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, TEXT, Opt, Verb
 from gateway.sdk.verbs.options import (
     ALL_OF_MINE,
     ASYNC,
-    AT_ONCE,
     DETACH,
     EVERYBODY,
     LISTED,
@@ -103,7 +102,7 @@ JOBS = (
             Opt("--workers", NUMBER, "How many."),
             Opt("--mode", TEXT, "rolling or blue_green.", "MODE", "workers that are up stay"),
             *OVERRIDES,
-            AT_ONCE,
+            ASYNC,
             YES,
         ),
     ),
@@ -120,6 +119,6 @@ JOBS = (
         "pools:down",
         "Let pools go.",
         "[POOL...]",
-        (ALL_OF_MINE, PURGE, AT_ONCE, YES),
+        (ALL_OF_MINE, PURGE, ASYNC, YES),
     ),
 )

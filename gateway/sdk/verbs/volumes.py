@@ -12,6 +12,7 @@ from gateway.query.skylists import VOLUMES
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.sending import task_text
+from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
 
@@ -31,7 +32,11 @@ def apply(given: Values, counter: Counter) -> int:
     told = counter.service.persist("/v1/volumes", {"text": text, "overrides": overrides})
     for note in told["notes"]:
         counter.say(f"note: {note}")
-    made = None if given["async"] else _settled(counter.service, told["name"], MAKING)
+    if given["async"]:
+        begun = Begun("volumes apply", counter, apart=True)
+        begun.wants("ready", name=told["name"])
+        return begun.told()
+    made = _settled(counter.service, told["name"], MAKING)
     if made is not None and made["error_message"]:
         raise Refused(f"volume {made['name']}: {made['error_message']}")
     where = "" if made is None else f" in {made['region']}/{made['zone']}"
@@ -87,8 +92,10 @@ def delete(given: Values, counter: Counter) -> int:
         return 1
     for one in found:
         counter.service.persist(f"/v1/volumes/{one['name']}/delete", purge=bool(given["purge"]))
+    begun = Begun("volumes delete", counter, given["async"])
     for one in found:
-        if not given["async"]:
+        begun.wants("deleted", name=one["name"])
+        if not begun.apart:
             _settled(counter.service, one["name"], GOING)
-        print(f"Deleted volume {one['name']}")
-    return 0
+            print(f"Deleted volume {one['name']}")
+    return begun.told()

@@ -17,7 +17,7 @@ from gateway.query.listed import lasted
 from gateway.sdk import sending, show
 from gateway.sdk.background import Background, _usable
 from gateway.sdk.client import Client, NoService
-from gateway.sdk.follow import Follower, Which, logs_status, own_status
+from gateway.sdk.follow import Follower, Which, logs_status
 from gateway.sdk.health import findings, lines
 from gateway.sdk.launching import Launch, kept_running, sweep_text, which
 from tests.contract.facts import commands
@@ -199,7 +199,7 @@ def test_a_run_is_followed_from_the_queue_to_its_end(tmp_path: Path) -> None:
     ended = follower.follow(Which(5, 1))
     assert told == ["waiting (Resources)", "booting ec2-1"]
     assert out.getvalue() == b"line\n" * 4
-    assert (ended["status"], own_status(ended), logs_status(ended)) == ("SUCCEEDED", 0, 0)
+    assert (ended["status"], logs_status(ended)) == ("SUCCEEDED", 0)
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -282,22 +282,19 @@ def test_the_text_comes_from_the_service_when_it_is_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "own", "logs"),
+    ("state", "logs"),
     [
-        (run("SUCCEEDED", over=True), 0, 0),
-        (run("FAILED", over=True, code=3), 3, 100),
-        (run("FAILED_SETUP", over=True, code=2), 2, 100),
-        (run("FAILED", over=True, signal=9), 137, 100),
-        (run("FAILED_DRIVER", over=True), 100, 100),
-        (run("CANCELLED", over=True, signal=15), 103, 103),
-        (run("RUNNING"), None, 101),
+        (run("SUCCEEDED", over=True), 0),
+        (run("FAILED", over=True, code=3), 100),
+        (run("FAILED_SETUP", over=True, code=2), 100),
+        (run("FAILED", over=True, signal=9), 100),
+        (run("FAILED_DRIVER", over=True), 100),
+        (run("CANCELLED", over=True, signal=15), 103),
+        (run("RUNNING"), 101),
     ],
 )
-def test_exit_statuses_are_the_runs_own_and_sky_pilots(
-    state: dict[str, Any], own: int | None, logs: int
-) -> None:
+def test_exit_statuses_are_sky_pilots(state: dict[str, Any], logs: int) -> None:
     assert logs_status(state) == logs
-    assert own is None or own_status(state) == own
 
 
 def test_a_run_is_found_by_its_clusters_name() -> None:
@@ -374,11 +371,11 @@ def test_a_launch_shows_what_it_would_buy_and_asks_first(tmp_path: Path) -> None
     assert [body.get("dry_run") for _, body in service.posted] == [True]
 
 
-def test_a_launch_ends_as_its_run_does(tmp_path: Path) -> None:
+def test_a_launch_ends_as_logs_of_its_run_do(tmp_path: Path) -> None:
     service, said = planned(tmp_path), []  # type: ignore[var-annotated]
     made, _ = launched(service, said)
     assert made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
-    assert made.finish(detach=False, goes=True) == 4
+    assert made.finish(detach=False, goes=True) == 100
     assert [route for route, _ in service.posted] == ["/v1/launch", "/v1/launch"]
     assert said[-1] == "run 1 FAILED; cluster dev goes when its runs are over"
 

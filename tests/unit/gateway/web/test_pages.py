@@ -123,7 +123,7 @@ def full(name: str) -> Doors:
             "/v1/gpus": {"gpus": [gpu]},
             "/v1/requests/abc": {
                 **{"request": "abc", "job": 7, "cluster": name, "run": 1, "state": "RUNNING"},
-                "over": False,
+                **{"over": False, "verb": "launch", "told": [name]},
             },
         },
         tables={"squeue": [squeue(name)], "sinfo": [sinfo]},

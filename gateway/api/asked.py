@@ -1,0 +1,241 @@
+"""Requests that take their time: what each is to come to, kept on disk until it has."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from accounting.ids import JobId
+from broker.model.commands import ASKED, ENDED, Remember
+from broker.model.errors import Busy, SpzError
+from broker.model.ids import StepId
+from broker.model.job import Job
+from broker.model.stopping import StartCluster
+from broker.model.volume import VolumeState
+from broker.world import Snapshot
+from gateway.api.desk import Desk
+from gateway.api.job_views import cluster_status, nodes_of
+from gateway.observe.processes import lives
+
+LOOK_SECONDS = 0.5
+FIRST_GAP, LONGEST_GAP = 30, 300
+"""Seconds between two starts of a cluster for which there is no room."""
+Word = Literal["SUCCEEDED", "FAILED", "CANCELLED"]
+
+
+class Goal(BaseModel):
+    """What one thing is to become."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    to: Literal["up", "stopped", "gone", "over", "ready", "deleted", "told"]
+    job: int = 0
+    run: int = Field(default=1, ge=1)
+    name: str = Field(default="", max_length=256)
+    """Of the cluster or volume; of what else is asked, for people."""
+    pid: int = Field(default=0, ge=0)
+    """Of the process on this host that does it, and tells its end."""
+
+
+class Asked(BaseModel):
+    """A verb, as it was begun by a client."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    request: str = Field(min_length=16, max_length=64, pattern=r"^[0-9A-Za-z]+$")
+    verb: str = Field(min_length=1, max_length=64)
+    goals: tuple[Goal, ...] = Field(max_length=10_000)
+    said: tuple[str, ...] = Field(default=(), max_length=10_000)
+    """What the client did at once."""
+    again: bool = False
+    """A cluster for which there is no room is started until there is."""
+    uid: int = -1
+    """Whose it is; the service sets it."""
+
+
+class End(BaseModel):
+    """What a request came to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: Word
+    told: tuple[str, ...] = ()
+
+
+class Stand(NamedTuple):
+    """How far a goal is: None as long as it is open."""
+
+    good: bool | None
+    told: str
+
+
+# --- how goals stand, from what is
+
+
+def _cluster(goal: Goal, seen: Snapshot) -> tuple[Job | None, str]:
+    """The job, None where it is gone, and its state in SkyPilot's words."""
+    job = seen.jobs.get(JobId(goal.job))
+    if job is None or job.state.final:
+        return None, "GONE"
+    return job, cluster_status(job, nodes_of(job, seen))
+
+
+def _up(goal: Goal, seen: Snapshot) -> Stand:
+    job, status = _cluster(goal, seen)
+    why = f" ({job.detail or job.reason})" if job is not None and status == "STOPPED" else ""
+    return Stand(True if status == "UP" else None if job else False, f"{status}{why}")
+
+
+def _stopped(goal: Goal, seen: Snapshot) -> Stand:
+    job, status = _cluster(goal, seen)
+    return Stand(True if status == "STOPPED" else None if job else False, status)
+
+
+def _gone(goal: Goal, seen: Snapshot) -> Stand:
+    job = seen.jobs.get(JobId(goal.job))
+    done = job is None or job.over
+    return Stand(True if done else None, "GONE" if done else "TERMINATING")
+
+
+def _over(goal: Goal, seen: Snapshot) -> Stand:
+    job = seen.jobs.get(JobId(goal.job))
+    run = job.step(StepId(str(goal.run - 1))) if job is not None else None
+    if job is None or job.over or run is None or run.state.final:
+        return Stand(True, f"run {goal.run} is over")
+    return Stand(None, f"run {goal.run} ends")
+
+
+def _ready(goal: Goal, seen: Snapshot) -> Stand:
+    found = seen.volumes.get(goal.name)
+    if found is None or found.state is VolumeState.FAILED:
+        return Stand(False, f"FAILED {found.told}" if found else "GONE")
+    ready = found.state is VolumeState.READY
+    return Stand(True if ready else None, "READY" if ready else found.state.name)
+
+
+def _deleted(goal: Goal, seen: Snapshot) -> Stand:
+    there = goal.name in seen.volumes
+    return Stand(None if there else True, "DELETING" if there else "GONE")
+
+
+def _told(goal: Goal, seen: Snapshot) -> Stand:
+    """Done by a process of the client's, which tells its end by itself."""
+    if lives(goal.pid):
+        return Stand(None, "under way")
+    return Stand(False, f"the process that did it (pid {goal.pid}) ended without a word")
+
+
+STANDS: Mapping[str, Callable[[Goal, Snapshot], Stand]] = {
+    "up": _up,
+    "stopped": _stopped,
+    "gone": _gone,
+    "over": _over,
+    "ready": _ready,
+    "deleted": _deleted,
+    "told": _told,
+}
+
+
+def told(asked: Asked, seen: Snapshot) -> tuple[str, ...]:
+    """What was done at once, and a line for each of its goals, as they stand."""
+    goals = (_line(goal, STANDS[goal.to](goal, seen)) for goal in asked.goals)
+    return (*asked.said, *goals)
+
+
+def _line(goal: Goal, stand: Stand) -> str:
+    return f"{goal.name}: {stand.told}" if goal.name else stand.told
+
+
+# --- the keeper
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Sees requests through that are not over; all in the event loop."""
+
+    desk: Desk
+    open: dict[str, Asked] = field(default_factory=dict)
+    _tried: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """How often a cluster was started for a request, and not before when again."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, asked: Asked) -> None:
+        """On disk when this returns; the first of its id stands."""
+        name, text = ASKED + asked.request, asked.model_dump_json()
+        kept = await self.desk.ask(Remember(request=name, text=text))
+        if await self.ended(asked.request) is None:
+            self.open[asked.request] = Asked.model_validate_json(kept)
+        self._news.set()
+
+    async def find(self, request: str) -> Asked | None:
+        kept = self.open.get(request)
+        text = None if kept else await self.desk.read(self.desk.history.reply, ASKED + request)
+        return kept if text is None else Asked.model_validate_json(text)
+
+    async def ended(self, request: str) -> End | None:
+        """None as long as it is open, or for none."""
+        text = await self.desk.read(self.desk.history.reply, ENDED + request)
+        return None if text is None else End.model_validate_json(text)
+
+    async def end(self, asked: Asked, end: End) -> None:
+        """The first end stands."""
+        name, text = ENDED + asked.request, end.model_dump_json()
+        await self.desk.ask(Remember(request=name, text=text))
+        self.open.pop(asked.request, None)
+        self._tried = {key: one for key, one in self._tried.items() if key[0] != asked.request}
+
+    async def take_up(self) -> None:
+        """Those that an earlier service left open."""
+        for text in await self.desk.read(self.desk.history.open_requests):
+            asked = Asked.model_validate_json(text)
+            self.open.setdefault(asked.request, asked)
+
+    async def run(self) -> None:
+        """Until it is cancelled: what an earlier service left open first."""
+        await self.take_up()
+        while True:
+            if not self.open:
+                self._news.clear()
+                await self._news.wait()
+            with suppress(Busy):
+                await self.look()
+            await self.desk.pause(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Starts what is to be started, and notes what has come to an end. Raises Busy."""
+        for asked in list(self.open.values()):
+            seen = self.desk.snapshot()
+            stands = [await self._stand(asked, goal, seen) for goal in asked.goals]
+            if any(stand.good is None for stand in stands):
+                continue
+            lines = (*asked.said, *map(_line, asked.goals, stands))
+            good = all(stand.good for stand in stands)
+            await self.end(asked, End(state="SUCCEEDED" if good else "FAILED", told=lines))
+
+    async def _stand(self, asked: Asked, goal: Goal, seen: Snapshot) -> Stand:
+        stand = STANDS[goal.to](goal, seen)
+        job = seen.jobs.get(JobId(goal.job))
+        if goal.to != "up" or job is None or _cluster(goal, seen)[1] != "STOPPED":
+            return stand
+        times, due = self._tried.get((asked.request, goal.job), (0, 0))
+        if times and not asked.again:
+            return Stand(False, stand.told)
+        now = self.desk.now()
+        if now < due:
+            return stand
+        gap = min(FIRST_GAP << min(times, 8), LONGEST_GAP)
+        self._tried[asked.request, goal.job] = (times + 1, now + gap)
+        return await self._start(asked, job, stand)
+
+    async def _start(self, asked: Asked, job: Job, stand: Stand) -> Stand:
+        """Refused is over, unless it is asked for again and again."""
+        try:
+            await self.desk.ask(StartCluster(job=job.id, by=await self.desk.owner(asked.uid)))
+        except Busy:
+            raise
+        except SpzError as error:
+            return Stand(None if asked.again else False, error.message)
+        return stand

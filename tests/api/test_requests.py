@@ -1,0 +1,188 @@
+"""Requests of verbs: seen through until each thing has become what it was to, across restarts."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gateway.api.asked import FIRST_GAP, Keeper
+from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
+
+ID = "0123456789abcdef0123456789abcdef"
+TYPE = "c5.large"
+
+
+@pytest.fixture
+def house() -> House:
+    made = House()
+    made.launch(f"resources: {{instance_type: {TYPE}}}")
+    made.wait(60)
+    return made
+
+
+def take(house: House, verb: str, *goals: dict[str, Any], **more: Any) -> tuple[int, Any]:
+    body = {"request": ID, "verb": verb, "goals": list(goals), **more}
+    return house.call("POST", "/v1/requests", body)
+
+
+def look(house: House, keeper: Keeper | None = None) -> tuple[str, list[str]]:
+    """How it stands once what is due was done."""
+    asyncio.run((keeper or house.keeper).look())
+    told = house.call("GET", f"/v1/requests/{ID}")[1]
+    assert told["over"] is (told["state"] != "RUNNING")
+    return told["state"], told["told"]
+
+
+def to(goal: str, **more: Any) -> dict[str, Any]:
+    return {"to": goal, "job": 1, "name": "dev", **more}
+
+
+def stop(house: House) -> None:
+    house.call("POST", "/v1/clusters/dev/stop")
+    house.wait(60)
+
+
+def test_a_stop_is_over_once_the_last_machine_is_stopped(house: House) -> None:
+    house.call("POST", "/v1/clusters/dev/stop")
+    assert take(house, "stop", to("stopped"), said=["Stopping dev"])[0] == 200
+    assert look(house) == ("RUNNING", ["Stopping dev", "dev: STOPPING"])
+    house.wait(60)
+    assert look(house) == ("SUCCEEDED", ["Stopping dev", "dev: STOPPED"])
+    assert house.keeper.open == {}
+
+
+@pytest.mark.parametrize(
+    ("verb", "route", "goal", "before", "after"),
+    [
+        ("down", "/v1/clusters/dev/down", to("gone"), "dev: TERMINATING", "dev: GONE"),
+        ("cancel", "/v1/clusters/dev/cancel", to("over"), "dev: run 1 ends", "dev: run 1 is over"),
+    ],
+)
+def test_each_verb_is_over_when_what_it_asked_for_is(
+    verb: str, route: str, goal: dict[str, Any], before: str, after: str
+) -> None:
+    house = House()
+    house.launch("run: x")
+    house.wait(50)
+    house.call("POST", route)
+    take(house, verb, goal)
+    assert look(house) == ("RUNNING", [before])
+    house.wait(200)
+    assert look(house) == ("SUCCEEDED", [after])
+
+
+@pytest.mark.parametrize("goal", ["up", "stopped"])
+def test_what_cannot_come_any_more_has_failed(house: House, goal: str) -> None:
+    house.call("POST", "/v1/clusters/dev/down")
+    take(house, "stop", to(goal))
+    assert look(house) == ("FAILED", ["dev: GONE"])
+
+
+def test_what_is_done_at_once_is_over_at_once(house: House) -> None:
+    take(house, "autostop", said=["set"])
+    assert look(house) == ("SUCCEEDED", ["set"])
+
+
+def test_a_start_waits_until_its_machines_are_stopped_and_is_over_when_they_are_up(
+    house: House,
+) -> None:
+    house.call("POST", "/v1/clusters/dev/stop")
+    take(house, "start", to("up"))
+    assert look(house)[0] == "RUNNING"
+    house.wait(60)
+    assert look(house)[0] == "RUNNING"
+    house.wait(90)
+    assert look(house) == ("SUCCEEDED", ["dev: UP"])
+
+
+def test_a_start_without_room_fails_and_says_why(house: House) -> None:
+    stop(house)
+    house.sim.cloud.capacity[TYPE] = 0
+    take(house, "start", to("up"))
+    look(house)
+    house.wait(20)
+    state, (line,) = look(house)
+    assert (state, line.startswith("dev: STOPPED (")) == ("FAILED", True)
+
+
+def test_a_start_that_is_asked_for_until_there_is_room_outlives_the_service(house: House) -> None:
+    stop(house)
+    house.sim.cloud.capacity[TYPE] = 0
+    take(house, "start", to("up"), again=True)
+    for _ in range(3):
+        assert look(house)[0] == "RUNNING"
+        house.wait(FIRST_GAP * 4)
+    later = Keeper(house.desk)
+    asyncio.run(later.take_up())
+    assert list(later.open) == [ID]
+    del house.sim.cloud.capacity[TYPE]
+    house.keeper.open.clear()
+    assert look(house, later)[0] == "RUNNING"
+    house.wait(120)
+    assert look(house, later) == ("SUCCEEDED", ["dev: UP"])
+    done = Keeper(house.desk)
+    asyncio.run(done.take_up())
+    assert done.open == {}
+
+
+def test_who_cancels_a_start_ends_the_asking(house: House) -> None:
+    stop(house)
+    house.sim.cloud.capacity[TYPE] = 0
+    take(house, "start", to("up"), again=True)
+    end = {"state": "CANCELLED"}
+    assert house.call("POST", f"/v1/requests/{ID}/end", end)[1]["state"] == "CANCELLED"
+    assert look(house)[0] == "CANCELLED"
+    assert refusal(house.call("POST", f"/v1/requests/{ID}/end", end))[0] == 409
+    assert house.call("GET", "/v1/requests")[1] == {"requests": []}
+
+
+def test_a_request_taken_twice_is_one(house: House) -> None:
+    take(house, "stop", to("stopped"))
+    take(house, "down", to("gone"))
+    assert house.call("GET", f"/v1/requests/{ID}")[1]["verb"] == "stop"
+
+
+def test_requests_of_others_are_none_but_for_administrators(house: House) -> None:
+    take(house, "stop", to("stopped"))
+    listed = [{"request": ID, "verb": "stop"}]
+    assert house.call("GET", "/v1/requests")[1] == {"requests": listed}
+    assert house.call("GET", "/v1/requests?all_users=true", by=BOB)[1] == {"requests": []}
+    assert house.call("GET", "/v1/requests?all_users=true", by=BOSS)[1] == {"requests": listed}
+    for method, route in (("GET", ""), ("POST", "/end")):
+        body = {"state": "CANCELLED"} if route else None
+        refused = house.call(method, f"/v1/requests/{ID}{route}", body, by=BOB)
+        assert refusal(refused)[0] == (404 if method == "GET" else refused[0])
+        assert refused[0] in {403, 404}
+    assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[0] == 200
+
+
+def test_only_what_a_client_does_itself_is_ended_by_its_word(house: House) -> None:
+    end = {"state": "SUCCEEDED", "told": ["done"]}
+    take(house, "stop", to("stopped"))
+    assert refusal(house.call("POST", f"/v1/requests/{ID}/end", end))[0] == 409
+
+
+def test_what_a_client_does_itself_is_over_when_it_says_so(house: House) -> None:
+    told = take(house, "storage delete", to("told", pid=os.getpid()))[1]
+    assert told["pids"] == [os.getpid()]
+    assert look(house) == ("RUNNING", ["dev: under way"])
+    end = {"state": "SUCCEEDED", "told": ["Deleted storage x"]}
+    assert house.call("POST", f"/v1/requests/{ID}/end", end, by=ANN)[0] == 200
+    assert look(house) == ("SUCCEEDED", ["Deleted storage x"])
+
+
+def test_a_client_that_dies_before_it_is_done_has_failed(house: House) -> None:
+    gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    gone.wait()
+    take(house, "storage delete", to("told", pid=gone.pid))
+    state, (line,) = look(house)
+    assert (state, "ended without a word" in line) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("goals", [[{"to": "rich"}], [{"to": "up", "run": 0}], "none"])
+def test_goals_that_are_none_are_refused(house: House, goals: Any) -> None:
+    body = {"request": ID, "verb": "stop", "goals": goals}
+    assert house.call("POST", "/v1/requests", body)[0] == 422
