@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from broker.decide.rules import QuoteFor
 from broker.model.job import Job
 from broker.model.site import Elastic, Partition, Site
-from broker.schedule.budgets import Outlay, data_cost, over_of
+from broker.schedule.budgets import HOUR, Outlay, data_cost, over_of
 from broker.schedule.demand import Demand, demand, expected_seconds
 from broker.schedule.holding import Purchase, within
 from broker.schedule.shapes import shape
 from broker.schedule.sorts import Part
-
-HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,14 +133,17 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
 def _given_back(
     world: World, facts: Iterable[ev.Event], group: str, *, now: int
 ) -> Iterator[ev.Event]:
-    """All or none: the other batches of a purchase of which one cannot be had."""
+    """All or none: the other batches of a purchase of which one cannot be had, but for machines
+    that somebody else holds by now.
+    """
     jobs = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
     shares = [share for job in jobs for share in world.jobs[job].shares]
     nodes = [world.nodes[share.node] for share in shares if share.node in world.nodes]
     if not any(node.after for node in nodes):
         return
     for node in nodes:
-        if node.group == group:
+        others = any(job.id not in jobs for job in world.holders_of(node.name))
+        if node.group == group or others:
             continue
         if node.state is NodeState.LAUNCHING:
             yield nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=PART)

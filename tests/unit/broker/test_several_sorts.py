@@ -72,7 +72,7 @@ class Sorts(Bench):
     ],
 )
 def test_as_many_of_each_sort_are_bought_as_are_counted_and_the_rest_of_any(
-    constraint: str, more: dict[str, int], sorts: dict[str, int]
+    constraint: str, more: dict[str, Any], sorts: dict[str, int]
 ) -> None:
     bench = Sorts(constraint, **more)
     while bench.launches:
@@ -131,6 +131,19 @@ def test_where_a_later_one_cannot_be_had_what_was_bought_is_given_back() -> None
     assert {node.reason for node in bench.world.nodes.values()} == {OTHER}
     assert not bench.world.boots, "they say nothing of their kind"
     assert bench.job.shown_state == "PENDING"
+
+
+def test_a_machine_that_others_hold_by_now_stays_with_them() -> None:
+    bench = Sorts("[c7i*2&m7i*1]")
+    first = bench.buy()
+    other = bench.submit(resources=Resources(constraint="c7i"))
+    (share,) = bench.world.jobs[other].shares
+    assert share.node in {name for name, _ in first.nodes}
+    bench.refuse()
+    states = {name: node.state for name, node in bench.world.nodes.items()}
+    assert states.pop(share.node) is NodeState.BOOTING
+    assert set(states.values()) == {NodeState.TERMINATING}
+    assert bench.state(other) == "CONFIGURING"
 
 
 def test_nothing_more_is_asked_for_once_the_job_is_gone() -> None:
