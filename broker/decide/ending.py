@@ -51,7 +51,7 @@ BY_CAUSE: Mapping[str, tuple[JobState, str, StepState, ExitCode | None]] = {
     "launch_failed": (
         JobState.FAILED,
         "RaisedSignal:53(Real-time signal 19)",
-        StepState.FAILED,
+        StepState.CANCELLED,
         ExitCode(0, LAUNCH_SIGNAL),
     ),
     "node_fail": (JobState.NODE_FAIL, "NodeDown", StepState.NODE_FAIL, NODE_FAIL_EXIT),

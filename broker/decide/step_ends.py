@@ -36,7 +36,7 @@ def ended(
     facts = begun(job, step, node=node, now=now) if record.get("started") else []
     if not step.more or node is None:
         end = _end(job, step, _part(record, node or NodeName("")), now=now)
-        return [*facts, replace_phase(end, record)], _outcome(step, record)
+        return [*facts, replace_phase(end, record)], _outcome(record)
     known = step.part(node)
     if known is not None and known.ended:
         return [], None
@@ -46,7 +46,7 @@ def ended(
     over = {part.node for part in parts if part.ended}
     if all(share.node in over for share in step.shares):
         whole = merged(step, parts)
-        return [*facts, _end(job, step, whole, now=now)], _outcome_of(step, whole)
+        return [*facts, _end(job, step, whole, now=now)], _outcome_of(whole)
     doom = _doom(step, own)
     if doom:
         facts.append(ev.StepDoomed(job=job.id, at=now, step=step.id, cause=doom))
@@ -65,15 +65,12 @@ def replace_phase(end: ev.StepEnded, record: Mapping[str, Any]) -> ev.StepEnded:
     return replace(end, phase=str(record.get("phase") or ""))
 
 
-def _outcome(step: Step, record: Mapping[str, Any]) -> Outcome:
-    return _outcome_of(step, _part(record, NodeName("")))
+def _outcome(record: Mapping[str, Any]) -> Outcome:
+    return _outcome_of(_part(record, NodeName("")))
 
 
-def _outcome_of(step: Step, part: Part) -> Outcome:
-    result = outcome(part.cause, part.exit)
-    if step.id == BATCH and part.cause == "launch_failed":
-        return replace(result, step=StepState.CANCELLED)  # a numbered step has failed (25.11)
-    return result
+def _outcome_of(part: Part) -> Outcome:
+    return outcome(part.cause, part.exit)
 
 
 def _part(record: Mapping[str, Any], node: NodeName) -> Part:
@@ -107,7 +104,7 @@ def _usage(record: Mapping[str, Any]) -> Usage:
 
 
 def _end(job: Job, step: Step, part: Part, *, now: int) -> ev.StepEnded:
-    result = _outcome_of(step, part)
+    result = _outcome_of(part)
     state = result.step
     if step.id != BATCH and state is StepState.COMPLETED:
         state = step_state(result.exit)

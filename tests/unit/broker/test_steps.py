@@ -180,7 +180,7 @@ def test_each_tasks_end_is_kept_where_they_differ(bench: Bench) -> None:
         ({"cause": "time_limit", "signal": 15}, StepState.TIMEOUT, "0:15"),
         ({"cause": "out_of_memory", "signal": 9}, StepState.OUT_OF_MEMORY, "0:125"),
         ({"cause": "task_failure", "signal": 15}, StepState.CANCELLED, "0:15"),
-        ({"cause": "launch_failed", "signal": 53}, StepState.FAILED, "0:53"),
+        ({"cause": "launch_failed", "signal": 53}, StepState.CANCELLED, "0:53"),
         ({"code": 137}, StepState.FAILED, "137:0"),
     ],
 )

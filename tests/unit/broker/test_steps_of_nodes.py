@@ -137,15 +137,20 @@ def test_a_step_of_a_file_that_all_nodes_write_begins_on_the_first(bench: Bench)
     assert starts(bench) == ["0@n2"]
 
 
-@pytest.mark.parametrize("cause", ["launch_failed", "supervisor_lost"])
-def test_a_step_that_fails_on_one_node_is_ended_on_the_others(bench: Bench, cause: str) -> None:
+@pytest.mark.parametrize(
+    ("cause", "state"),
+    [("launch_failed", StepState.CANCELLED), ("supervisor_lost", StepState.FAILED)],
+)
+def test_a_step_that_fails_on_one_node_is_ended_on_the_others(
+    bench: Bench, cause: str, state: StepState
+) -> None:
     job = running(bench)
     add(bench, job, nodes=2, tasks=2)
     say(bench, "n1", "started", job)
     say(bench, "n2", "exited", job, cause=cause)
     assert [effect.token for effect in bench.effects] == [f"kill {job}/1/0"]
     say(bench, "n1", "exited", job, signal=9, cause=cause)
-    assert step_of(bench, job).state is StepState.FAILED
+    assert step_of(bench, job).state is state
 
 
 def test_a_refused_part_dooms_the_step(bench: Bench) -> None:
