@@ -179,6 +179,9 @@ class AccountingSettings(Settings):
     purge_job_after: Age | None = Field(
         None, description="PurgeJobAfter: since when ended jobs go; absent: never."
     )
+    purge_step_after: Age | None = Field(
+        None, description="PurgeStepAfter: steps of jobs that ended then; the jobs stay."
+    )
     purge_event_after: Age | None = Field(
         None, description="PurgeEventAfter: the same of what happened to machines."
     )
@@ -187,6 +190,9 @@ class AccountingSettings(Settings):
     )
     purge_resv_after: Age | None = Field(
         None, description="PurgeResvAfter: what became of reservations that are over."
+    )
+    purge_txn_after: Age | None = Field(
+        None, description="PurgeTXNAfter: who changed accounts; what they changed stays."
     )
     purge_ledger_after: Age | None = Field(
         None, description="The same of the ledger's entries; sums for reports stay."

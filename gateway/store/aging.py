@@ -41,10 +41,12 @@ def aging(store: SqlStore, clock: Clock, config: Config) -> Aging:
     settings = config.accounting
     ages = {
         "job": settings.purge_job_after,
+        "step": settings.purge_step_after,
         "event": settings.purge_event_after,
         "ledger": settings.purge_ledger_after,
         "usage": settings.purge_usage_after,
         "resv": settings.purge_resv_after,
+        "txn": settings.purge_txn_after,
     }
     folder = None if settings.archive_dir is None else Path(settings.archive_dir)
     return Aging(store, clock, config.cluster, {k: age for k, age in ages.items() if age}, folder)

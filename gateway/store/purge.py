@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, select
+from sqlalchemy import BindParameter, Select, Table, bindparam, exists, or_, select
 
+from broker.model.events import BookChanged
 from broker.model.ids import digest_of
 from broker.model.reservation import ReservationGone, ReservationSet
 from gateway.store import records, rows
@@ -51,6 +52,26 @@ USAGE = (
 )
 """Sums of use, not those of money."""
 RESERVATIONS = select(t.events).where(t.OF_RESERVATIONS).order_by(t.events.c.seq)
+HAVE_STEPS: BindParameter[str] = bindparam("steps", '%"steps":[%')
+"""In a record's text; quotes within strings stand behind a backslash there."""
+STEPS = (
+    select(t.jobs)
+    .where(
+        t.jobs.c.over == 1,
+        t.jobs.c.ended < bindparam("before"),
+        or_(
+            t.jobs.c.doc.like(HAVE_STEPS),
+            exists().where(t.runs.c.job_id == t.jobs.c.job_id, t.runs.c.doc.like(HAVE_STEPS)),
+        ),
+    )
+    .order_by(t.jobs.c.ended)
+    .limit(bindparam("page"))
+)
+TRANSACTIONS = (
+    select(t.events)
+    .where(t.OF_THE_BOOK, t.events.c.at < bindparam("before"))
+    .order_by(t.events.c.seq)
+)
 OF_JOBS = {
     table: select(table).where(table.c[column].in_(bindparam("jobs", expanding=True)))
     for table, column in ((t.runs, "job_id"), (t.events, "job"))
@@ -60,6 +81,28 @@ Row = Mapping[str, Any]
 Rows = list[tuple[Table, Row]]
 Specs = Mapping[str, str]
 """Documents of specs by their digests."""
+Rest = Callable[[Row], str | None]
+"""The document that stays of a row; None: there is nothing in it that goes."""
+
+
+def _without_steps(row: Row) -> str | None:
+    doc = json.loads(row["doc"])
+    return _compact(doc) if doc.pop("steps", None) else None
+
+
+UNNAMED = {"actor": 0, "by": "", "action": "", "where": "", "info": ""}
+"""Accounts are made of what transactions changed, which stays; who asked for what goes."""
+
+
+def _unnamed(row: Row) -> str | None:
+    doc = json.loads(row["doc"])
+    if row["kind"] != BookChanged.__name__ or not doc["action"]:
+        return None
+    return _compact(doc | UNNAMED)
+
+
+def _compact(doc: Mapping[str, Any]) -> str:
+    return json.dumps(doc, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +114,40 @@ class Kind:
     at: str
     summed: bool = False
     """Only what every reader of the ledger has had."""
+    rest: Rest | None = None
+    """Of which rows a part stays; None: they go whole."""
+    of_jobs: bool = False
+    """With what hangs on jobs."""
 
 
 KINDS = {
-    "job": Kind(t.jobs, JOBS, "ended"),
+    "job": Kind(t.jobs, JOBS, "ended", of_jobs=True),
+    "step": Kind(t.jobs, STEPS, "ended", rest=_without_steps, of_jobs=True),
     "event": Kind(t.events, EVENTS, "at"),
     "ledger": Kind(t.ledger, ENTRIES, "at", summed=True),
     "usage": Kind(t.usage, USAGE, "start"),
     "resv": Kind(t.events, RESERVATIONS, "at"),
+    "txn": Kind(t.events, TRANSACTIONS, "at", rest=_unnamed),
 }
 """As slurmdbd names them; events are those of machines, the ledger is ours."""
+OF_PARTS = {t.jobs: _without_steps, t.runs: _without_steps, t.events: _unnamed}
+"""What may have stayed of a row, by its table."""
 
 
-def old(reader: Reader, kind: str, before: int) -> Rows:
+def old(reader: Reader, kind: str, before: int, *, page: int = PAGE) -> Rows:
     """A page of what is from before the instant, with all that hangs on it. Raises Busy."""
     this = KINDS[kind]
     if kind == "resv":
         return _past_reservations(reader, before)
-    values = {"before": before, "page": PAGE}
+    values = {"before": before, "page": page}
     values |= {"summed": _summed(reader)} if this.summed else {}
     found: Rows = [(this.table, _row(one)) for one in reader.read(this.old, values)]
-    if kind == "job" and found:
+    if this.of_jobs and found:
         jobs = [row["job_id"] for _, row in found]
         for table, statement in OF_JOBS.items():
-            found += [(table, _row(one)) for one in reader.read(statement, {"jobs": jobs})]
-    return found
+            if this.rest is None or table is t.runs:
+                found += [(table, _row(one)) for one in reader.read(statement, {"jobs": jobs})]
+    return found if this.rest is None else [one for one in found if this.rest(one[1]) is not None]
 
 
 def _past_reservations(reader: Reader, before: int) -> Rows:
@@ -126,7 +178,7 @@ def _row(one: Any) -> Row:
 def archived(reader: Reader, rows: Rows, folder: Path, *, cluster: str, kind: str) -> None:
     """A file of these rows, on disk before this returns. Raises OSError, Busy."""
     at = KINDS[kind].at
-    moments = [row[at] for table, row in rows if table is KINDS[kind].table]
+    moments = [row[at] for _, row in rows if at in row]
     name = f"{cluster}_{kind}_archive_{_stamp(min(moments))}_{_stamp(max(moments))}"
     path, number = folder / f"{name}.jsonl", 1
     while path.exists():
@@ -149,13 +201,36 @@ def _specs(reader: Reader, rows: Rows) -> Rows:
     return [(t.specs, _row(one)) for one in reader.read(SPECS, {"digests": digests})]
 
 
-def drop(cursor: Any, writes: do.Writes, rows: Rows) -> None:
-    """Takes them out; one of the writer's transactions."""
+def drop(cursor: Any, writes: do.Writes, rows: Rows, *, kind: str) -> None:
+    """Takes them out, or what of them goes; one of the writer's transactions."""
+    rest = KINDS[kind].rest
+    if rest is not None:
+        _turn(cursor, writes, [(table, row, row["doc"], rest(row)) for table, row in rows])
+        return
     for table, write in writes.drop.items():
-        keys = [column.name for column in table.primary_key]
-        gone = [{f"gone_{key}": row[key] for key in keys} for own, row in rows if own is table]
+        gone = [_key(table, row) for own, row in rows if own is table]
         if gone:
             write.run(cursor, gone)
+
+
+def _key(table: Table, row: Row) -> dict[str, Any]:
+    return {f"gone_{column.name}": row[column.name] for column in table.primary_key}
+
+
+Turned = tuple[Table, Row, str | None, str | None]
+"""Which row gets another document: the one it has, the one it gets; None: there is no such."""
+
+
+def _turn(cursor: Any, writes: do.Writes, turned: Sequence[Turned]) -> None:
+    """Where a row has changed since, it stays as it is."""
+    for table, write in writes.turn.items():
+        found = [
+            {**_key(table, row), "was": was, "is": new}
+            for own, row, was, new in turned
+            if own is table and was is not None and new is not None
+        ]
+        if found:
+            write.run(cursor, found)
 
 
 def archive_lines(path: Path) -> Sequence[str]:
@@ -236,8 +311,12 @@ WRITTEN_ONCE = ("spec", "doc")
 
 
 def load(cursor: Any, writes: do.Writes, rows: Rows) -> None:
-    """Puts back what is not there; one of the writer's transactions."""
+    """Puts back what is not there, and what is there in part; one of the writer's transactions."""
     for table, write in writes.load.items():
         found = [dict(row) for own, row in rows if own is table]
         if found:
             write.run(cursor, found)
+    parts = [
+        (table, row, OF_PARTS[table](row), row["doc"]) for table, row in rows if table in OF_PARTS
+    ]
+    _turn(cursor, writes, parts)

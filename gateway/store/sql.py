@@ -127,22 +127,27 @@ class SqlStore:
                 rollup.add(cursor, self._writes, found)
         return len(found.entries)
 
-    def purge(self, kind: str, before: int, *, archive: Path | None, cluster: str) -> int:
+    def purge(
+        self, kind: str, before: int, *, archive: Path | None, cluster: str, page: int = purge.PAGE
+    ) -> int:
         """Takes out records from before an instant, into files of a folder if there is one.
 
         `kind` is one of `purge.KINDS`; returns how many rows went. Raises OSError, Busy.
         """
         gone = 0
-        while rows := purge.old(self.history, kind, before):
+        while rows := purge.old(self.history, kind, before, page=page):
             if archive is not None:
                 purge.archived(self.history, rows, archive, cluster=cluster, kind=kind)
             with told(self._name), self._writer.transaction() as cursor:
-                purge.drop(cursor, self._writes, rows)
+                purge.drop(cursor, self._writes, rows, kind=kind)
             gone += len(rows)
         return gone
 
     def load_archive(self, path: Path) -> int:
-        """Puts back the rows of an archive that are not there. Raises OSError, ValueError, Busy."""
+        """Puts back an archive's rows, and parts of rows, that are not there.
+
+        Raises OSError, ValueError, Busy.
+        """
         found = list(purge.read_archive(purge.archive_lines(path)))
         with told(self._name), self._writer.transaction() as cursor:
             purge.load(cursor, self._writes, found)

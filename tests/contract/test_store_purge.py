@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from accounting.change import NO_CHANGE
-from accounting.ids import JobId
+from accounting.assoc import Account
+from accounting.change import NO_CHANGE, Change
+from accounting.ids import AccountName, JobId
 from accounting.rollup import DAY
 from broker.model import events as ev
 from broker.model import nodeevents as nev
-from broker.model.ids import NodeName
+from broker.model.ids import NodeName, StepId
+from broker.model.job import Job, Run, Step, StepState
 from broker.model.reservation import Reservation, ReservationGone, ReservationSet
 from broker.ports import HistoryQuery
 from gateway.store import purge
@@ -191,3 +193,65 @@ def test_a_kill_between_archive_and_deletion_loses_nothing_and_doubles_nothing(
     for archive in archives:
         store.load_archive(archive)
         assert told() == before
+
+
+def stepped(number: int, at: int) -> Job:
+    """One that ended with steps, and mentions them."""
+    step = Step(id=StepId("0"), name="x", state=StepState.COMPLETED, started=at - 9, ended=at)
+    return replace(ended(number, at), steps=(step,), comment='"steps":[')
+
+
+def test_steps_go_by_their_own_age_their_jobs_stay_and_they_come_back(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    with store.transaction(epoch=1) as tx:
+        tx.save_jobs([stepped(1, START), ended(2, START), stepped(3, START + DAY)])
+        tx.save_runs([Run(replace(stepped(1, START - 60), attempt=0))])
+    before, runs = list(store.history.jobs(HistoryQuery())), store.history.runs(JobId(1))
+    assert store.purge("step", START + 60, archive=tmp_path, cluster="site") == 2
+    assert [len(one.steps) for one in store.history.jobs(HistoryQuery())] == [0, 0, 1]
+    assert [one.job.steps for one in store.history.runs(JobId(1))] == [()]
+    assert store.purge("step", START + 60, archive=tmp_path, cluster="site") == 0
+    (archive,) = tmp_path.glob("site_step_archive_*.jsonl")
+    for _ in range(2):
+        store.load_archive(archive)
+        assert list(store.history.jobs(HistoryQuery())) == before
+        assert store.history.runs(JobId(1)) == runs
+
+
+def test_a_job_that_changed_since_its_steps_went_stays_as_it_is(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    with store.transaction(epoch=1) as tx:
+        tx.save_jobs([stepped(1, START)])
+    store.purge("step", START + 60, archive=tmp_path, cluster="site")
+    (archive,) = tmp_path.glob("*.jsonl")
+    (left,) = store.history.jobs(HistoryQuery())
+    changed = replace(left, comment="other")
+    with store.transaction(epoch=1) as tx:
+        tx.save_jobs([changed])
+    store.load_archive(archive)
+    assert list(store.history.jobs(HistoryQuery())) == [changed]
+
+
+def test_who_changed_accounts_goes_what_they_changed_stays_and_it_comes_back(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    change = Change(accounts=(Account(name=AccountName("lab")),))
+    made = [
+        ev.BookChanged(
+            at=START + n, actor=7, by=f"u{n}", action="Add Accounts", change=change, where="w"
+        )
+        for n in range(3)
+    ]
+    with store.transaction(epoch=1) as tx:
+        tx.append(list(enumerate(made, 1)))
+    assert store.purge("txn", START + 2, archive=tmp_path, cluster="site") == 2
+    left = store.book_changes()
+    assert [one.by for one in left] == ["", "", "u2"]
+    assert [one.change for one in left] == [change] * 3
+    assert store.purge("txn", START + 2, archive=tmp_path, cluster="site") == 0
+    (archive,) = tmp_path.glob("site_txn_archive_*.jsonl")
+    for _ in range(2):
+        store.load_archive(archive)
+        assert store.book_changes() == made

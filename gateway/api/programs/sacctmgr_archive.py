@@ -26,14 +26,13 @@ NO_FILE = (
 PROBLEM = "sacctmgr: error: Error with request.\n Problem {} archive file: {}\n"
 SURE = "This may result in loss of accounting database records (if Purge* options enabled).\n"
 AGES = {
-    "purgejobafter": "job", "purgeeventafter": "event", "purgeledgerafter": "ledger",
-    "purgeusageafter": "usage", "purgeresvafter": "resv",
+    "purgejobafter": "job", "purgestepafter": "step", "purgeeventafter": "event",
+    "purgeledgerafter": "ledger", "purgeusageafter": "usage", "purgeresvafter": "resv",
+    "purgetxnafter": "txn",
 }  # fmt: skip
 """What is purged here by an age of its own."""
 ELSEWHERE = {
-    "purgestepafter": "steps go with their jobs",
     "purgesuspendafter": "suspensions go with their jobs",
-    "purgetxnafter": "accounts are made of transactions, which stay",
 }
 """What is not, and why."""
 IGNORED = "sacctmgr: {}: {}\n"

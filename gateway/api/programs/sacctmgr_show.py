@@ -253,7 +253,8 @@ def _show_transactions(asked: Asked) -> Answer:
     rows = [
         one
         for one in asked.changes
-        if asked.wants("action", one.action)
+        if one.action  # else purged
+        and asked.wants("action", one.action)
         and asked.wants("actor", one.by)
         and (since is None or one.at >= since)
         and (until is None or one.at < until)
