@@ -70,7 +70,8 @@ def start(job: Job, _: Context) -> int | str | None:
 
 
 def end(job: Job, _: Context) -> int | None:
-    return job.ended if job.state.final or JobFlag.REQUEUED in job.flags else None
+    waits = job.state is JobState.PENDING and JobFlag.REQUEUED not in job.flags
+    return None if waits else job.ended
 
 
 def eligible(job: Job, _: Context) -> int | None:

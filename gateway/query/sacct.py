@@ -1,7 +1,7 @@
 """Which jobs sacct lists: its window of time and its other filters, pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.model.job import Job, JobState, Step
 from gateway.query import past
@@ -192,3 +192,30 @@ def steps_of(job: Job) -> list[Step]:
 def _step_place(step: Step) -> tuple[int, str]:
     place = int(step.id) if step.id.isdigit() else FIRST_STEPS.get(step.id, -1)
     return place, step.id
+
+
+def cut_to(job: Job, window: Window, now: int) -> Job:
+    """As `sacct -T` tells of it: what it and its steps ran outside the window is left out (22.05).
+
+    Without a start nothing is, and of what still runs the window's end is taken for its end.
+    """
+    if window.start is None or not past.started(job):
+        return job
+    shown = window.start, now if window.end is None else window.end
+    steps = tuple(_cut_step(step, shown) for step in job.steps)
+    began, ended = _cut((job.started, job.ended), shown)
+    return replace(job, started=began, ended=ended, steps=steps)
+
+
+def _cut_step(step: Step, shown: tuple[int, int]) -> Step:
+    began, ended = _cut((step.started, step.ended), shown)
+    if began is not None and ended is not None and began > ended:
+        began = ended = None
+    return replace(step, started=began, ended=ended)
+
+
+def _cut(ran: Span, shown: tuple[int, int]) -> Span:
+    (began, ended), (start, end) = ran, shown
+    if began is None:
+        return None, ended
+    return max(began, start), end if ended is None else min(ended, end)

@@ -339,7 +339,6 @@ NOTHING_OF_THE_KIND = frozenset(
 """Accepted by every command: one cluster, no nodes to come, nothing more to say."""
 CLASSES = {
     ("sacct", "allclusters"): ACCEPTED,
-    ("sacct", "truncate"): IGNORED,
     ("sacct", "use-local-uid"): ACCEPTED,
     ("sacct", "verbose"): CORE,
     ("sacctmgr", "immediate"): ACCEPTED,

@@ -54,7 +54,7 @@ from gateway.query.rows import (
     help_grid,
     read_fields,
 )
-from gateway.query.sacct import PASSING, AllOf, Window, in_order, matcher, steps_of
+from gateway.query.sacct import PASSING, AllOf, Window, cut_to, in_order, matcher, steps_of
 from gateway.query.select import JobRef, spread_arrays
 from gateway.query.stored import ALL, ENVIRONMENT, SCRIPT, as_stored
 from gateway.query.tresnames import FIXED, numbers
@@ -123,6 +123,8 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     if not _elsewhere(options, snap):
         found = await desk.read(_found, desk, snap, wanted, ctx=ctx)
         jobs = [as_stored(job, program.flags) for job in found if viewer.job(job)]
+    if options.has("truncate"):
+        jobs = [cut_to(job, window, ctx.now) for job in jobs]
     if by is not None:
         ctx = replace(ctx, tres_ids=program.tres_ids)
         by = replace(by, kept=program.blocks)

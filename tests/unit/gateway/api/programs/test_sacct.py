@@ -364,3 +364,33 @@ def test_scripts_and_environments_that_the_site_does_not_keep_are_none(
     words = ("sacct", word, "-j", "700001")
     answer = ask(Sacct(flags=()), desk_of(snapshot([]), past), words, uid=2002)
     assert text(answer.out) == f"{head}\n{'-' * 80}\nNONE\n"
+
+
+CUT = ("-n", "-P", "-o", "jobid,start,end,elapsed", "-T")
+BEGAN, ENDS = "2026-11-30T11:59:30", "2026-11-30T11:59:50"
+
+
+@pytest.mark.parametrize(
+    ("words", "job", "step"),
+    [
+        ((), (BEGAN, ENDS, "00:00:20"), (BEGAN, ENDS, "00:00:20")),
+        (("-S", "11:59:40"), ("2026-11-30T11:59:40", ENDS, "00:00:10"), ("2026-11-30T11:59:40", ENDS, "00:00:10")),
+        (("-S", "11:59:00", "-E", "11:59:45"), (BEGAN, "2026-11-30T11:59:45", "00:00:15"), (BEGAN, "2026-11-30T11:59:45", "00:00:15")),
+        (("-S", "11:59:35", "-E", "11:59:45"), ("2026-11-30T11:59:35", "2026-11-30T11:59:45", "00:00:10"), ("2026-11-30T11:59:35", "2026-11-30T11:59:45", "00:00:10")),
+    ],
+)  # fmt: skip
+def test_times_are_cut_to_the_window_where_that_is_asked(
+    words: tuple[str, ...], job: tuple[str, ...], step: tuple[str, ...]
+) -> None:
+    rows = text(sacct(*CUT, "-j", "700002", *words).out).splitlines()
+    assert rows == ["|".join(("700002", *job)), "|".join(("700002.batch", *step))]
+
+
+def test_what_runs_on_ends_with_the_window_and_what_waits_is_left() -> None:
+    live = [running(700012), pending(700013)]
+    past = Past([])
+    rows = text(sacct(*CUT, "-X", "-S", "11:59:40", live=live, past=past).out).splitlines()
+    assert rows == [
+        "700012|2026-11-30T11:59:40|2026-11-30T12:00:00|00:00:20",
+        "700013|Unknown|Unknown|00:00:00",
+    ]
