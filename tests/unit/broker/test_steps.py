@@ -24,7 +24,17 @@ def running(bench: Bench, **fields: object) -> JobId:
     return job
 
 
-def add(bench: Bench, job: JobId, *, immediate: bool = False, **fields: object) -> StepId:
+def add(bench: Bench, job: JobId, **fields: object) -> StepId:
+    return asked_for(bench, job, fields)
+
+
+def add_now(bench: Bench, job: JobId, **fields: object) -> StepId:
+    return asked_for(bench, job, fields, immediate=True)
+
+
+def asked_for(
+    bench: Bench, job: JobId, fields: dict[str, object], *, immediate: bool = False
+) -> StepId:
     bench.requests += 1
     spec = StepSpec(**{"name": "true", **fields})  # type: ignore[arg-type]
     asked = cmd.AddStep(
@@ -93,11 +103,11 @@ def test_steps_run_together_where_the_allocation_has_room_for_both(
 
 def test_a_step_that_may_not_wait_is_refused_where_it_would_have_to(bench: Bench) -> None:
     job = running(bench)
-    assert add(bench, job, immediate=True, exact=True, gres=()) == "0"
-    assert add(bench, job, immediate=True, exact=True, gres=()) == "1"
+    assert add_now(bench, job, exact=True, gres=()) == "0"
+    assert add_now(bench, job, exact=True, gres=()) == "1"
     with pytest.raises(Conflict, match="Requested nodes are busy"):
-        add(bench, job, immediate=True)
-    assert add(bench, job, immediate=True, overlap=True) == "2"
+        add_now(bench, job)
+    assert add_now(bench, job, overlap=True) == "2"
 
 
 def test_a_step_gets_the_lowest_free_cpus_and_gpus(bench: Bench) -> None:
