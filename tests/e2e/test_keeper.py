@@ -35,9 +35,9 @@ def told(machine: Path) -> list[str]:
 
 
 def test_a_machine_nobody_speaks_to_ends_itself_but_not_while_a_step_lives(machine: Path) -> None:
-    agent = RunningAgent(machine, "--lease", "1.5")
-    agent.run("7/1/batch", order(machine, "sleep 3"))
-    time.sleep(2)
+    agent = RunningAgent(machine, "--lease", "0.6")
+    agent.run("7/1/batch", order(machine, "sleep 1.5"))
+    time.sleep(1)
     assert told(machine) == []
     agent.wait("exited", "7/1/batch")
     until(lambda: told(machine), "the shutdown")
@@ -46,17 +46,17 @@ def test_a_machine_nobody_speaks_to_ends_itself_but_not_while_a_step_lives(machi
 
 
 def test_it_ends_too_when_its_agent_is_dead(machine: Path) -> None:
-    agent = RunningAgent(machine, "--lease", "1.5")
+    agent = RunningAgent(machine, "--lease", "0.6")
     agent.kill_daemon()
     until(lambda: told(machine), "the shutdown")
     assert told(machine)[0] == "-h now"
 
 
 def test_a_machine_that_is_spoken_to_stays(machine: Path) -> None:
-    agent = RunningAgent(machine, "--lease", "2")
+    agent = RunningAgent(machine, "--lease", "1")
     for _ in range(8):
         agent.ask(launch.ping())
-        time.sleep(0.5)
+        time.sleep(0.2)
     assert told(machine) == []
     agent.halt()
 
@@ -65,16 +65,27 @@ def test_while_something_lives_its_hard_end_is_put_off(machine: Path) -> None:
     agent = RunningAgent(machine, "--lease", "4", "--deadline", str(time.time() + 60))
     agent.run("7/1/batch", order(machine, "sleep 30"))
     until(lambda: len(told(machine)) > 1, "more time")
-    assert told(machine) == ["-h +1", "-h +30"]
+    assert told(machine) == ["-h +10", "-h +30"]
+    agent.halt()
+
+
+@pytest.mark.parametrize("off", [-7200, 7200])
+def test_its_hard_end_is_by_the_services_clock_once_that_was_told(machine: Path, off: int) -> None:
+    """Its own is two hours ahead, or behind."""
+    service = time.time() - off
+    agent = RunningAgent(machine, "--lease", "4", "--deadline", str(service + 5400))
+    assert agent.ask(launch.dated(launch.start("7/1/batch", order(machine, "sleep 30")), service))
+    until(lambda: len(told(machine)) > 1, "that it is set right")
+    assert told(machine) == ["-h +210" if off < 0 else "-h +10", "-h +90"]
     agent.halt()
 
 
 def test_it_does_not_end_while_results_are_owed_but_for_its_hard_end(machine: Path) -> None:
     hard_end = time.time() + 3600
-    agent = RunningAgent(machine, "--lease", "1", "--deadline", str(hard_end))
+    agent = RunningAgent(machine, "--lease", "0.5", "--deadline", str(hard_end))
     agent.run("7/1/batch", order(machine, "exit 3"))
     agent.wait("exited", "7/1/batch")
-    time.sleep(2)
+    time.sleep(1)
     assert told(machine) == ["-h +60"]
     agent.ask(launch.ping(fetched=len((agent.home / "journal").read_bytes())))
     until(lambda: len(told(machine)) > 1, "the shutdown")

@@ -26,6 +26,8 @@ LOOK = 30.0
 NEAR = 600.0
 """So long before its end a machine on which something lives gets more time, as often as needed."""
 MORE = 1800.0
+MOST_OFF = 60.0
+"""Seconds that the clock may be off."""
 TOKEN_SECONDS = 300
 IMDS = "http://169.254.169.254"
 ELSEWHERE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
@@ -40,6 +42,8 @@ class Keeper:
         self.lease = lease
         self.deadline = deadline
         self.notices = notices
+        self.off = 0.0
+        """Seconds that this machine's clock is ahead, as far as was told."""
         self.told = ""
         self.token = ""
         self.token_until = 0.0
@@ -59,10 +63,21 @@ class Keeper:
             time.sleep(min(TURN, self.lease / 4 or TURN))
 
     def arm(self) -> None:
-        """A machine that was stopped forgot its timer; its user data is read at the first boot."""
+        """A machine that was stopped forgot its timer; its user data is read at the first boot.
+
+        Not at once: its clock may be ahead, which nobody could tell it yet.
+        """
         if self.deadline:
-            left = max(0.0, self.deadline - time.time())
+            left = max(NEAR, self.deadline - time.time())
             power_off("+{}".format(-(-int(left) // 60)))
+
+    def set_right(self, now: float) -> None:
+        """Its hard end is by the service's clock, which says `now`."""
+        off = time.time() - now
+        if self.deadline and abs(off - self.off) > MOST_OFF:
+            self.deadline += off - self.off
+            self.off = off
+            self.arm()
 
     def short(self) -> bool:
         """Whether the lease is so short that it is looked at each turn."""
@@ -71,7 +86,8 @@ class Keeper:
     # ---------------------------------------------------------------- the end
 
     def look(self) -> None:
-        idle, lives = self.state()
+        idle, lives, now = self.state()
+        self.set_right(now)
         if lives:
             self.heard = time.monotonic()
             self.prolong()
@@ -84,13 +100,17 @@ class Keeper:
         """Results that nobody has fetched wait for somebody, until the hard end."""
         return bool(self.deadline) and time.time() < self.deadline and fetched.owed()
 
-    def state(self) -> "tuple[Optional[float], bool]":
-        """For how long nobody has spoken to the agent, None if it is dead; whether steps live."""
+    def state(self) -> "tuple[Optional[float], bool, float]":
+        """For how long nobody has spoken to the agent, None if it is dead; whether steps live; the
+        time, as the agent was told it.
+        """
         try:
             said = json.loads(wire.ask(SOCKET, wire.encode({"do": "idle"}), 5.0).decode())
-            return float(said["idle"]), bool(said["live"])
+            now = float(said.get("now", time.time() - self.off))
+            return float(said["idle"]), bool(said["live"]), now
         except (OSError, ValueError, KeyError):
-            return None, any(held(spool.Place(key).file("lock")) for key in spool.step_keys())
+            lives = any(held(spool.Place(key).file("lock")) for key in spool.step_keys())
+            return None, lives, time.time() - self.off
 
     def prolong(self) -> None:
         """Steps that live end at their own limits: until then their machine is wanted."""

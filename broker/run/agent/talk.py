@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
+    from .clock import Told
     from .journal import Journal
 
     Live = dict[str, spool.Place]
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         live: Live
         package: str
         journal: Journal
+        told: Told
 
         def note(self, kind: str, key: str | None = None, **facts: Any) -> None: ...
 
@@ -111,8 +113,9 @@ def leave(agent: "Agent") -> "dict[str, Any]":
 
 
 def idle(agent: "Agent") -> "dict[str, Any]":
-    """For how long nobody has spoken to it, asking this not counted; what lives here."""
-    return {"ok": True, "idle": time.monotonic() - agent.spoken, "live": sorted(agent.live)}
+    """For how long nobody has spoken to it, asking this not counted; what lives here; the time."""
+    idle = time.monotonic() - agent.spoken
+    return {"ok": True, "idle": idle, "live": sorted(agent.live), "now": agent.told.now()}
 
 
 def notice(agent: "Agent", request: "Request") -> "dict[str, Any]":
