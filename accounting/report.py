@@ -1,7 +1,7 @@
 """Lines of reports over use: by account and user, by QOS, the greatest users, sizes of jobs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from accounting.assoc import ROOT, Account, Book
 from accounting.ids import AccountName
@@ -68,6 +68,20 @@ def by_account(
     return _Tree(own, children, graded).below(ROOT, 0)
 
 
+def below(lines: Iterable[Line], accounts: Collection[str]) -> list[Line]:
+    """Of lines as `by_account` has them those of these accounts and of all below them."""
+    found: list[Line] = []
+    base: int | None = None
+    for line in lines:
+        if base is not None and line.depth <= base:
+            base = None
+        if base is None and line.account.lower() in accounts and not (line.user or line.qos):
+            base = line.depth
+        if base is not None:
+            found.append(replace(line, depth=line.depth - base))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Tree:
     """Accounts with what was used in each."""
@@ -128,7 +142,7 @@ def top(lines: Sequence[Line], tres: str, *, most: int, merged: bool) -> list[Li
             users.setdefault(line.user, []).append(line)
         lines = [
             Line(
-                ",".join(sorted(one.account for one in own)),
+                ", ".join(sorted(one.account for one in own)),
                 user=user,
                 amounts=_sum(one.amounts for one in own),
             )

@@ -81,13 +81,13 @@ def table(fields: Sequence[Field[R]], rows: Iterable[R], style: Style) -> str:
     must_fit([one.width if mark is None else len(mark) for one in fields], len(rows))
     if style.delimiter is not None:
         return _delimited(fields, rows, style)
-    lines = []
+    lines: list[list[str]] = []
     if style.header:
-        lines.append(" ".join(one.padded(one.header, "") for one in fields) + " ")
+        lines.append([one.padded(one.header, "") for one in fields])
         if style.rule:
-            lines.append(" ".join("-" * abs(one.width) for one in fields) + " ")
-    lines += [" ".join(one.padded(one.get(row), one.cut) for one in fields) + " " for row in rows]
-    return "".join(f"{line}\n" for line in lines)
+            lines.append(["-" * abs(one.width) for one in fields])
+    lines += [[one.padded(one.get(row), one.cut) for one in fields] for row in rows]
+    return "".join("".join(f"{cell} " for cell in line) + "\n" for line in lines)
 
 
 def _delimited(fields: Sequence[Field[R]], rows: Iterable[R], style: Style) -> str:

@@ -31,10 +31,14 @@ class Unit:
 
 
 MINUTES = Unit("minutes")
+SPELLED_OUT = 6
+"""Letters that a unit with parts needs at least (22.05)."""
 
 
 def unit_of(text: str) -> Unit | None:
     """The unit of a word that may be cut short; None for what is none."""
     low = text.lower()
     found = next((name for name in UNITS if name.startswith(low)), None)
-    return Unit(found) if found and low else None
+    if not found or not low or (len(low) < SPELLED_OUT and Unit(found).in_parts):
+        return None
+    return Unit(found)

@@ -29,7 +29,7 @@ from gateway.api.wire import Answer, Call
 from gateway.query.context import Context
 from gateway.query.moments import show_moment
 from gateway.query.privacy import Viewer
-from gateway.query.reports import Field, UnknownFieldError, fields_of, table
+from gateway.query.reports import Field, UnknownFieldError, fields_of, find, table
 from gateway.query.reportunits import UNITS
 
 WIDTHS = {
@@ -46,6 +46,12 @@ SPELLED = {
     "PLND Down": "PlannedDown", "Over Comm": "OverCommitted", "TRES Count": "TresCount",
 }  # fmt: skip
 """Columns whose name in a format is not their headline."""
+LEAST_OF = {"Account": 2, "Allocated": 2}
+"""Letters of columns that are enough where one is not (22.05)."""
+AMOUNTS = (*USED, *STATES, "Over Comm")
+"""Columns that are as wide as the seconds they tell of, whatever a format says."""
+ALIASES = {"Reserved": "Planned", "CpuCount": "TRES Count"}
+"""What a format may call columns of the cluster's utilization too (22.05)."""
 EXTRA = ("Over Comm", "TRES Count")
 """Of the cluster's utilization, where a format asks for them."""
 BAD_KEYWORD = "invalid keyword: {}\n"
@@ -53,8 +59,11 @@ BAD_REPORT = "Not valid report {}\nValid {} reports are, {}\n"
 BAD_FIELD = " Unknown field '{}'\n"
 TOO_FEW = "too few arguments for keyword:{}\n"
 DENIED = "sreport: error: Your user doesn't have privilege to perform this action\n"
-SILENT = frozenset({"nonparsable", "noheader", "parsable", "parsable2", "quiet", "time", "verbose"})
+SILENT = frozenset(
+    {"exit", "nonparsable", "noheader", "parsable", "parsable2", "quiet", "quit", "time", "verbose"}
+)
 """Words of the prompt that do nothing for a command that is all there is."""
+TOO_MANY = "too many arguments for keyword:{}\n"
 NO_PROMPT = "sreport: error: the prompt (sreport without a report) is not supported by SkyPurza\n"
 ONE_TRES = (
     " Job report only supports a single --tres type.\n"
@@ -66,7 +75,7 @@ NO_NODES = (
 IN_PERCENT, IN_UTILIZATION = "percent format reports", "the Cluster Utilization report"
 NO_GROUPS = " We need a grouping list to set up the print.\n"
 ONE_CLUSTER = "Only one cluster option can be used (--all_clusters OR --cluster OR --local)\n"
-WHICH_CLUSTERS = ("all_clusters", "cluster", "local")
+WHICH_CLUSTERS = ("all_clusters", "cluster", "clusters", "local")
 RULE = "-" * 80 + "\n"
 
 
@@ -79,49 +88,50 @@ async def sreport(desk: Desk, call: Call) -> Answer:
     if not options.words:
         raise fail(NO_PROMPT)
     ctx = reader(desk, call, desk.snapshot(), options=options)
-    _maybe_silent(options.words[0], ctx)
+    _maybe_silent(options.words, ctx)
     kind = _report(options.words)
     uid = call.peer.uid
     if kind.denied and not (ctx.site.is_run_by(uid) or ctx.site.operates(uid)):
         raise fail(DENIED + kind.denied)
-    words = words_of(options, ctx, takes=kind.takes)
+    words = words_of(options, ctx, takes=kind.takes, told=kind.unknown)
     _must_tell_nodes(kind, words, options)
     viewer = await desk.viewer(uid)
     asked = await _asked(desk, ctx, kind, words=words, viewer=viewer)
     if kind.sized and not groups_of(asked):
         raise fail(words.said + NO_GROUPS)
     top = "" if options.has("noheader") else _top(kind, asked, options, window=words.window)
-    try:
-        shown = _table(kind, asked, options)
-    except UnknownFieldError as error:
-        said = words.said + BAD_FIELD.format(error)
-        return Answer(out=f"{top}\n\n", err=said, code=1)
-    return Answer(out=top + shown, err=words.said, code=words.code)
+    shown, unknown = _table(kind, asked, options)
+    said = "".join(BAD_FIELD.format(name) for name in unknown)
+    return Answer(out=top + shown, err=words.said + said, code=1 if unknown else words.code)
 
 
-def _maybe_silent(word: str, ctx: Context) -> None:
+def _maybe_silent(words: Sequence[str], ctx: Context) -> None:
     """Raises Finished for words of the prompt."""
-    low = word.lower()
-    if low == "version":
-        raise Finished(Answer(out=f"slurm {ctx.site.version}\n"))
-    if low in SILENT:
-        raise Finished(Answer())
+    low = words[0].lower()
+    if low not in SILENT and low != "version":
+        return
+    if len(words) > 1 and low != "time":
+        raise fail(TOO_MANY.format(words[0]))
+    raise Finished(Answer(out=f"slurm {ctx.site.version}\n" if low == "version" else ""))
 
 
 def _report(words: Sequence[str]) -> Report:
-    group = next((name for name in GROUPS if _is_short(words[0], name)), None)
+    group = next(
+        (name for name in GROUPS if _is_short(words[0], name, LEAST.get(("", name)))), None
+    )
     if group is None:
         raise fail(BAD_KEYWORD.format(words[0]))
     if len(words) == 1:
         raise fail(TOO_FEW.format(words[0]))
-    found = [one for full, one in GROUPS[group].items() if _is_short(words[1], full)]
+    reports = GROUPS[group].items()
+    found = [one for full, one in reports if _is_short(words[1], full, LEAST.get((group, full)))]
     if found:
         return found[0]
     raise fail(BAD_REPORT.format(words[1], group, NAMES[group]))
 
 
-def _is_short(word: str, full: str) -> bool:
-    return len(word) >= LEAST.get(full, 1) and full.startswith(word.lower())
+def _is_short(word: str, full: str, least: int | None) -> bool:
+    return len(word) >= (least or 1) and full.startswith(word.lower())
 
 
 def _must_tell_nodes(kind: Report, words: Words, options: Options) -> None:
@@ -193,28 +203,58 @@ def _top(kind: Report, asked: Asked, options: Options, *, window: Span) -> str:
             if counted
             else f"Time reported in {UNITS[asked.unit.name]}"
         )
-        if asked.tres[0] != "cpu":
-            unit = f"TRES type is {asked.tres[0]}\n{unit}"
+        if named:
+            unit = f"TRES type is {_typed(str(named), asked.tres[0])}\n{unit}"
     return f"{RULE}{title} {span}\n{unit}\n{RULE}"
 
 
-def _table(kind: Report, asked: Asked, options: Options) -> str:
-    known = [*_columns(asked, kind), *(_size_columns(asked) if kind.sized else ())]
-    names = _usual(kind, options, asked)
-    usual = ",".join(SPELLED.get(name, name.replace(" ", "")) for name in names)
-    fields = fields_of(asked.given.get("format") or usual, known)
-    return table(fields, kind.rows(asked) if asked.here else (), style_of(options))
+def _typed(named: str, tres: str) -> str:
+    """As it was asked for."""
+    return next((word for word in named.split(",") if tres.startswith(word.lower() or " ")), tres)
 
 
-def _usual(kind: Report, options: Options, asked: Asked) -> tuple[str, ...]:
+def _table(kind: Report, asked: Asked, options: Options) -> tuple[str, list[str]]:
+    """The table, and names of fields that there are not: the others are shown (22.05)."""
+    rows = kind.rows(asked) if asked.here else []
+    known = _columns(asked, kind, rows)
+    usual = ",".join(_spelled(kind, name) for name in _usual(kind, options))
+    words = (asked.given.get("format") or usual).lower().split(",")
+    unknown = [word.partition("%")[0] for word in words if word and not _is_there(word, known)]
+    there = [word for word in words if word and _is_there(word, known)]
+    fields = [_sized(field, known, kind) for field in fields_of(",".join(there), known)]
+    fields += _size_columns(asked) if kind.sized else ()
+    return table(fields, rows, style_of(options)), unknown
+
+
+def _is_there(word: str, known: Sequence[Field[Row]]) -> bool:
+    try:
+        find(word.partition("%")[0], known)
+    except UnknownFieldError:
+        return False
+    return True
+
+
+def _sized(field: Field[Row], known: Sequence[Field[Row]], kind: Report) -> Field[Row]:
+    """A width of 0 is none that is asked for; those of amounts are the amounts' (22.05)."""
+    usual = next(one.width for one in known if one.name == field.name)
+    keeps = not field.width or (field.header in AMOUNTS and not kind.named)
+    return replace(field, width=usual) if keeps else field
+
+
+def _spelled(kind: Report, name: str) -> str:
+    usual = name.replace(" ", "")
+    return usual if kind.sized else SPELLED.get(name, usual)
+
+
+def _usual(kind: Report, options: Options) -> tuple[str, ...]:
     tres = bool(options.text("tres"))
     if kind.sized:
-        return (*kind.columns, *(field.name for field in _size_columns(asked)))
+        return kind.columns
     sums = tuple(name for name in kind.sums if not (tres and name == "Energy"))
     return (*kind.columns, *(("TRES Name",) if tres or kind.named else ()), *sums)
 
 
-def _columns(asked: Asked, kind: Report) -> list[Field[Row]]:
+def _columns(asked: Asked, kind: Report, rows: Sequence[Row]) -> list[Field[Row]]:
     texts: dict[str, Callable[[Row], str]] = {
         "Cluster": lambda _: asked.ctx.site.cluster,
         "Account": lambda row: row.line.account,
@@ -222,7 +262,7 @@ def _columns(asked: Asked, kind: Report) -> list[Field[Row]]:
         "Proper Name": lambda row: asked.names.get(row.line.user, ""),
         "QOS": lambda row: row.line.qos,
         "WCKey": lambda row: row.line.wckey,
-        "Wckey": lambda row: row.line.wckey,
+        "Wckey": lambda row: row.line.wckey if "Wckey" in kind.columns else row.line.account,
         "Name": lambda row: row.line.account,
         "Start": lambda row: show_moment(row.times[0], asked.ctx),
         "End": lambda row: show_moment(row.times[1], asked.ctx),
@@ -235,21 +275,27 @@ def _columns(asked: Asked, kind: Report) -> list[Field[Row]]:
     def value(name: str) -> Callable[[Row], str]:
         return texts.get(name) or _sum_of(asked, name, name in sums)
 
-    return [
-        Field(SPELLED.get(name, name.replace(" ", "")), name, width, value(name))
-        for name, width in _widths(asked, kind).items()
+    found = [
+        Field(_spelled(kind, name), name, width, value(name), least=LEAST_OF.get(name, 1))
+        for name, width in _widths(asked, kind, rows).items()
     ]
+    also = [(other, one) for other, name in ALIASES.items() for one in found if one.header == name]
+    return found + [replace(one, name=other) for other, one in also if kind.states]
 
 
-def _widths(asked: Asked, kind: Report) -> dict[str, int]:
+def _widths(asked: Asked, kind: Report, rows: Sequence[Row]) -> dict[str, int]:
     widths = {**WIDTHS, **kind.widths}
-    if "Wckey" in kind.columns:
-        del widths["WCKey"]  # one column, which reports of jobs write otherwise
+    if kind.sized:
+        widths["Wckey"] = widths["Cluster"]  # one column, which reports of jobs write otherwise
+        del widths["WCKey"]
+    elif not (asked.unit.in_parts or kind.named):
+        for name in AMOUNTS:
+            most = max((row.amounts.get(name, 0) for row in rows), default=0)
+            widths[name] = max(widths[name], len(str(most)))
     if "tree" in asked.given:
         widths["Account"] = INDENTED
     if asked.unit.in_parts:
-        sums = (*USED, *STATES, "Over Comm")
-        widths |= {name: widths[name] + PARTS for name in sums}
+        widths |= {name: widths[name] + PARTS for name in AMOUNTS}
     return widths
 
 

@@ -9,8 +9,10 @@ from gateway.api.programs.sreport_rows import Rows
 NO_ANSWER = "slurmdb_report_cluster_{}: Problem with get query.\n"
 USED, STATES = ("Used", "Energy"), ("Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported")
 OF_ACCOUNTS = ("accounts", "tree", "users")
-OF_WCKEYS = ("wckeys", "users")
-OF_TOP = ("accounts", "groups", "topcount", "users")
+OF_WCKEYS = ("wckeys",)
+OF_TOP = ("accounts", "group", "topcount", "users")
+OF_RESERVATIONS = ("flags", "ids", "names", "nodes")
+BAD_CONDITION = " Unknown condition: {}\n"
 OF_JOBS = (
     "accounts", "acctasparent", "flatview", "gid", "grouping", "jobs", "nodes", "partitions",
     "printjobcount", "users", "wckeys",
@@ -36,6 +38,8 @@ class Report:
     """Whether the headline says how many seconds that is."""
     denied: str = ""
     """Of wckeys: it is for operators alone, and this is what others are told of it."""
+    unknown: str = BAD_CONDITION + "Use keyword set to modify value\n"
+    """What is said of other conditions."""
     widths: Mapping[str, int] = field(default_factory=dict)
     """Of columns that are not as wide as elsewhere."""
     held: bool = False
@@ -69,7 +73,7 @@ CLUSTER = {
     "userutilizationbywckey": Report(
         "Cluster/User/WCKey Utilization", ("Cluster", *LOGIN, "WCKey"), ("Used",),
         rows.users_of_wckeys, by=("wckey", "user"), takes=OF_WCKEYS,
-        denied=NO_ANSWER.format("user_by_wckey"),
+        denied=NO_ANSWER.format("user_by_wckey"), unknown=BAD_CONDITION,
     ),
     "utilization": Report(
         "Cluster Utilization", ("Cluster",), STATES, rows.cluster, by=(), takes=(),
@@ -78,6 +82,7 @@ CLUSTER = {
     "wckeyutilizationbyuser": Report(
         "Cluster/WCKey/User Utilization", ("Cluster", "WCKey", *LOGIN), ("Used",), rows.wckeys,
         by=("wckey", "user"), takes=OF_WCKEYS, denied=NO_ANSWER.format("wckey_by_user"),
+        unknown=BAD_CONDITION,
     ),
 }  # fmt: skip
 USER = {
@@ -100,7 +105,7 @@ JOB = {
 RESERVATION = {
     "utilization": Report(
         "Reservation Utilization", ("Cluster", "Name", "Start", "End"), ("Allocated", "Idle"),
-        rows.reservations, by=(), takes=("names",), spelled=False, held=True, named=True,
+        rows.reservations, by=(), takes=OF_RESERVATIONS, spelled=False, held=True, named=True,
         widths={"Allocated": 20, "Idle": 20},
     ),
 }  # fmt: skip
@@ -115,6 +120,7 @@ GROUPS: Mapping[str, Mapping[str, Report]] = {
     "cluster": CLUSTER, "job": JOB, "reservation": RESERVATION, "user": USER,
 }  # fmt: skip
 LEAST = {
-    "cluster": 2, "utilization": 2, "userutilizationbyaccount": 18, "userutilizationbywckey": 18,
+    ("", "cluster"): 2, ("", "reservation"): 2, ("cluster", "utilization"): 2,
+    ("cluster", "userutilizationbyaccount"): 18, ("cluster", "userutilizationbywckey"): 18,
 }  # fmt: skip
-"""Letters that are enough where one is not (22.05)."""
+"""Letters that are enough where one is not (22.05), by the group of reports."""

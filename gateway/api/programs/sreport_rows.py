@@ -1,5 +1,6 @@
 """The lines of sreport's reports: whose use, by what, and what percentages are parts of."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -74,16 +75,28 @@ Rows = Callable[[Asked], list[Row]]
 
 
 def accounts(asked: Asked) -> list[Row]:
-    used = asked.use.by("account", "user", "tres")
-    lines = report.by_account(asked.ctx.site.book, used)
-    if "tree" in asked.given:
-        lines = [replace(line, account=" " * line.depth + line.account) for line in lines]
-    return asked.rows(lines)
+    return _by_account(asked, "user")
 
 
 def grades(asked: Asked) -> list[Row]:
-    used = asked.use.by("account", "qos", "tres")
-    return asked.rows(report.by_account(asked.ctx.site.book, used, graded=True))
+    return _by_account(asked, "qos")
+
+
+def _by_account(asked: Asked, by: str) -> list[Row]:
+    """Accounts have all that is below them; where users are named, lines of those alone (22.05)."""
+    used = asked.use.by("account", by, "tres")
+    lines = report.by_account(asked.ctx.site.book, used, graded=by == "qos")
+    if (text := asked.given.get("accounts")) is not None:
+        lines = report.below(lines, {name.lower() for name in text.split(",")})
+    if {"users", "qos"} & asked.given.keys():
+        lines = [line for line in lines if line.user or line.qos]
+    if "tree" in asked.given:
+        lines = [replace(line, account=" " * line.depth + line.account) for line in lines]
+    return replace(asked, given=_without(asked.given, "accounts")).rows(lines)
+
+
+def _without(given: Mapping[str, str], *names: str) -> Mapping[str, str]:
+    return {key: value for key, value in given.items() if key not in names}
 
 
 def users(asked: Asked) -> list[Row]:
@@ -97,19 +110,25 @@ def _by_user(asked: Asked) -> list[Line]:
 def top_users(asked: Asked) -> list[Row]:
     lines = [
         line
-        for line in _by_user(asked)
+        for line in sorted(_by_user(asked), key=lambda line: (line.user, line.account))
         if asked.wants("users", line.user) and asked.wants("accounts", line.account)
     ]
-    merged = "groups" in asked.given
-    lines = report.top(lines, asked.tres[0], most=most_of(asked.given), merged=merged)
+    merged = "group" in asked.given
+    lines = report.top(lines, asked.tres[0], most=max(1, most_of(asked.given)), merged=merged)
     everybody = replace(asked, given={})
     return everybody.rows(lines)
 
 
 def most_of(given: Mapping[str, str]) -> int:
-    """How many users are the top; what was no number has been told."""
-    read = read_digits(given.get("topcount", ""))
-    return TOP if read is None else read
+    """How many users are the top; what was no number has been told.
+
+    A negative one is taken as what its bits are without a sign (22.05).
+    """
+    text = given.get("topcount", "")
+    read = read_digits(text.removeprefix("-"))
+    if read is None:
+        return TOP
+    return -read % (report.MOST_CPUS + 1) if text.startswith("-") else read
 
 
 def wckeys(asked: Asked) -> list[Row]:
@@ -118,7 +137,8 @@ def wckeys(asked: Asked) -> list[Row]:
 
 def users_of_wckeys(asked: Asked) -> list[Row]:
     lines = [line for line in _by_wckey(asked) if line.user]
-    return asked.rows(sorted(lines, key=lambda line: (line.user, line.wckey)))
+    lines.sort(key=lambda line: (line.user, line.wckey))
+    return asked.rows(sorted(lines, key=lambda line: -line.amounts.get(ORDER, 0)))
 
 
 def _by_wckey(asked: Asked) -> list[Line]:
@@ -183,8 +203,7 @@ def _joined(line: Line) -> Line:
 
 
 def sizes_of_wckeys(asked: Asked) -> list[Row]:
-    of_trees = {"flatview", "acctasparent"}
-    given = {key: value for key, value in asked.given.items() if key not in of_trees}
+    given = _without(asked.given, "flatview", "acctasparent", "accounts")
     return _sized(replace(asked, given=given), keyed=True, bare=False)
 
 
@@ -208,8 +227,9 @@ def _by_size(asked: Asked) -> dict[tuple[str, str, int], int]:
     found: dict[tuple[str, str, int], int] = {}
     used = asked.use.by("account", "user", "wckey", "size", "tres")
     for (account, user, key, size, tres), amount in used.items():
-        if tres == name and asked.wants("users", user) and asked.wants("wckeys", key):
-            found[account, key, size] = found.get((account, key, size), 0) + amount
+        if asked.wants("users", user) and asked.wants("wckeys", key):
+            counted = amount if tres == name else 0
+            found[account, key, size] = found.get((account, key, size), 0) + counted
     return found
 
 
@@ -232,11 +252,18 @@ def _shown(given: Mapping[str, str]) -> Shown:
 def groups_of(asked: Asked) -> list[tuple[str, Group]]:
     """Headlines and sizes of the groups of a report on sizes."""
     what = "CPUs" if asked.tres[0] == "cpu" else "TRES"
-    text = asked.given.get("grouping", "")
-    if text.lower() == INDIVIDUAL:
+    text = asked.given.get("grouping")
+    if text is not None and text.lower() == INDIVIDUAL:
         sizes = sorted({size for _, _, size in _by_size(asked)})
         return [(f"{size} {what}", (size, size)) for size in sizes]
-    bounds = [size for size in map(read_digits, text.split(",")) if size is not None]
-    groups = report.groups_of(bounds or report.SIZES)
+    bounds = report.SIZES if text is None else [*map(_number, text.split(","))]
+    groups = report.groups_of(bounds)
     heads = [f"{low}-{high} {what}" for low, high in groups[:-1]]
-    return [*zip([*heads, f">= {groups[-1][0]} {what}"], groups, strict=True)]
+    last = [f">= {bounds[-1]} {what}"] if bounds[-1] else []
+    return [*zip([*heads, *last], groups, strict=False)]
+
+
+def _number(text: str) -> int:
+    """What a word begins with; 0 where that is none (22.05)."""
+    found = re.match("[0-9]+", text)
+    return int(found[0]) if found else 0

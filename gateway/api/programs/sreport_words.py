@@ -15,7 +15,8 @@ from gateway.query.tresnames import FIXED
 from sbatch_shim.grammar.instants import InstantError, read_instant
 from sbatch_shim.grammar.values import read_digits
 
-BAD_CONDITION = " Unknown condition: {}\nUse keyword set to modify value\n"
+LEAST = {"accounts": 2, "all_clusters": 2}
+"""Letters of conditions that are enough where one is not (22.05)."""
 BAD_TIME = "Invalid time specification (pos=0): {}\n"
 BAD_COUNT = "sreport: error: Invalid value for TopCount ({})\n"
 BAD_UNIT = "unknown time format {}"
@@ -38,21 +39,22 @@ class Words:
     code: int
 
 
-def words_of(options: Options, ctx: Context, *, takes: Sequence[str]) -> Words:
+def words_of(options: Options, ctx: Context, *, takes: Sequence[str], told: str) -> Words:
     """As they were typed; most that is wrong is told and passed over. Raises Finished.
 
-    `takes` are the report's own conditions.
+    `takes` are the report's own conditions, `told` is said of unknown ones.
     """
     said: list[str] = []
-    unit = unit_of(options.text("time") or MINUTES.name)
+    named = options.text("time")
+    unit = MINUTES if named is None else unit_of(named)
     if unit is None:
-        said.append(BAD_UNIT.format(options.text("time")))
-    given, unknown = _conditions(options.words[2:], (*CONDITIONS, *takes))
+        said.append(BAD_UNIT.format(named))
+    given, unknown = _conditions(options.words[2:], sorted((*CONDITIONS, *takes)), told=told)
     if named := options.text("cluster") or options.text("clusters"):
         given["clusters"] = named
     said += unknown
     window = _window(given, ctx, said)
-    if given.get("topcount") and read_digits(given["topcount"]) is None:
+    if given.get("topcount") and read_digits(given["topcount"].removeprefix("-")) is None:
         unknown.append(BAD_COUNT.format(given["topcount"]))
         said.append(unknown[-1])
     tres = _tres(options, ctx)
@@ -80,20 +82,29 @@ async def wanted_jobs(desk: Desk, words: Words) -> AllOf | None:
 
 def _tres(options: Options, ctx: Context) -> tuple[str, ...]:
     """The TRES of the report; cpu unless others are asked for."""
-    text = (options.text("tres") or "cpu").lower()
+    named = options.text("tres")
+    text = ("cpu" if named is None else named).lower()
     gres = {f"gres/{name}" for node in ctx.site.nodes for name, _ in node.whole.gres}
     bought = {GPU} if any(part.elastic for part in ctx.site.partitions) else set()
     known = (*FIXED, *sorted(gres | bought))
     if text == "all":
         return known
     types = tuple(f"{one}:" for one in bought)
-    asked = tuple(w for w in text.split(",") if w in known or (types and w.startswith(types)))
+    words = (_in_full(word, known) for word in text.split(",") if word)
+    asked = tuple(w for w in words if w in known or (types and w.startswith(types)))
     if not asked:
         raise fail(NO_TRES)
     return asked
 
 
-def _conditions(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _in_full(word: str, known: Sequence[str]) -> str:
+    """A kind of TRES without names may be cut short."""
+    return next((one for one in known if "/" not in one and one.startswith(word)), word)
+
+
+def _conditions(
+    words: Sequence[str], known: Sequence[str], *, told: str
+) -> tuple[dict[str, str], list[str]]:
     """Conditions by their full name, and what is said of those that the report has not.
 
     Bare words name clusters.
@@ -101,11 +112,12 @@ def _conditions(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, s
     found, said = {}, []
     for word in words:
         key, equals, value = word.partition("=")
-        name = next((one for one in known if one.startswith(key.lower())), None)
+        short = [one for one in known if one.startswith(key.lower())]
+        name = next((one for one in short if len(key) >= LEAST.get(one, 0)), None)
         if name is not None:
             found[name] = value
         elif equals:
-            said.append(BAD_CONDITION.format(word))
+            said.append(told.format(word))
         else:
             found["clusters"] = ",".join(filter(None, (found.get("clusters"), word)))
     return found, said
@@ -129,11 +141,14 @@ def _rounded(instant: int) -> int:
 
 
 def _moment(given: Mapping[str, str], key: str, ctx: Context, *, said: list[str]) -> int | None:
-    """The instant of a condition; what is none is complained of, and as good as not given."""
-    if key not in given:
+    """The instant of a condition; what is none is complained of, and as good as not given.
+
+    So is the first of all, without a word (22.05).
+    """
+    if not given.get(key):
         return None
     try:
-        return read_instant(given[key], ctx.now, offset=ctx.zone, past=True)
+        return read_instant(given[key], ctx.now, offset=ctx.zone, past=True) or None
     except InstantError:
         said.append(BAD_TIME.format(given[key]))
         return None

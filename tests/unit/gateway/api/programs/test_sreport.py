@@ -62,7 +62,7 @@ def said(line: str, *facts: ReservationEvent) -> Answer:
 
 REPORTS = (
     ("sreport -nP cluster AccountUtilizationByUser", "oracle|root|||360|0\noracle|research|||360|0\noracle|chem|||240|0\noracle|chem|nobody1||60|0\noracle|chem|nobody2||180|0\noracle|physics|||120|0\noracle|physics|nobody1||120|0\n"),
-    ("sreport -nP cluster AccountUtilizationByUser tree format=accounts,login,used users=nobody2", "root||360\n research||360\n  chem||240\n   chem|nobody2|180\n  physics||120\n"),
+    ("sreport -nP cluster AccountUtilizationByUser tree format=accounts,login,used users=nobody2", "   chem|nobody2|180\n"),
     ("sreport -nP cluster AccountUtilizationByUser accounts=physics format=accounts,login,used", "physics||120\nphysics|nobody1|120\n"),
     ("sreport -nP -T energy,vmem cluster AccountUtilizationByUser accounts=physics", "oracle|physics|||energy|0\noracle|physics|||vmem|0\noracle|physics|nobody1||energy|0\noracle|physics|nobody1||vmem|0\n"),
     ("sreport -nP cluster AccountUtilizationByQOS format=accounts,qos,used accounts=chem", "chem||240\nchem|high|60\nchem|normal|180\n"),
@@ -71,7 +71,7 @@ REPORTS = (
     ("sreport -nP -t secper cluster UserUtilizationByAccount users=nobody2 format=login,used", "nobody2|10800(0.78%)\n"),
     ("sreport -nP user TopUsage topcount=2 format=login,account,used", "nobody2|chem|180\nnobody1|physics|120\n"),
     ("sreport -nP user TopUsage accounts=physics format=login,account,used", "nobody1|physics|120\n"),
-    ("sreport -nP user TopUsage group users=nobody1 format=login,account,used", "nobody1|chem,physics|180\n"),
+    ("sreport -nP user TopUsage group users=nobody1 format=login,account,used", "nobody1|chem, physics|180\n"),
     ("sreport -nP -t hours cluster Utilization", "oracle|6|8|0|365|5|384\n"),
     ("sreport -nP -t hours -T all cluster Utilization format=tresname,all,tresc", "cpu|6|16\nmem|0|64000\nenergy|0|0\nbilling|0|16\nfs/disk|0|0\nvmem|0|0\npages|0|0\ngres/gpu|0|8\ngres/gpu:a10g|0|8\n"),
     ("sreport -nP -t percent cluster Utilization format=allocated,idle,reported", "1.56%|95.05%|100.00%\n"),
@@ -87,8 +87,8 @@ REPORTS = (
     ("sreport -nP -t hours job SizesByAccount flatview grouping=2,10", "oracle|chem|1|0|3|66.67%\noracle|physics|0|2|0|33.33%\n"),
     ("sreport -nP -t hours job SizesByAccount flatview accounts=research", ""),
     ("sreport -nP -t hours job SizesByAccount grouping=individual", "oracle|root|1|2|3|100.00%\n"),
-    ("sreport -P -t hours job SizesByAccount grouping=5,2 format=account,0-4CPUs,5-1CPUs,>=2CPUs", "Account|0-4 CPUs|5-1 CPUs|>= 2 CPUs\nroot|3|0|5\n"),
-    ("sreport -P -t hours job SizesByAccount grouping=0,3 format=account,0-4294967295CPUs,0-2CPUs", "Account|0-4294967295 CPUs|0-2 CPUs\nroot|6|1\n"),
+    ("sreport -P -t hours job SizesByAccount grouping=5,2 format=account", "Account|0-4 CPUs|5-1 CPUs|>= 2 CPUs|% of cluster\nroot|3|0|5|100.00%\n"),
+    ("sreport -P -t hours job SizesByAccount grouping=0,3 format=account", "Account|0-4294967295 CPUs|0-2 CPUs|>= 3 CPUs|% of cluster\nroot|6|1|5|100.00%\n"),
     ("sreport -nP job SizesByAccount printjobcount", "oracle|root|4|2|0|0|0|100.00%\n"),
     ("sreport -nP -t hours job SizesByWckey", "oracle|proj1|1|0|0|0|0|25.00%\noracle|proj2|0|3|0|0|0|75.00%\n"),
     ("sreport -nP -t hours job SizesByWckey wckeys=proj1", "oracle|proj1|1|0|0|0|0|100.00%\n"),
@@ -96,7 +96,22 @@ REPORTS = (
     ("sreport -nP -t hours job SizesByAccountAndWckey flatview", "oracle|chem:proj1|1|0|0|0|0|16.67%\noracle|chem:proj2|0|3|0|0|0|50.00%\noracle|physics:|2|0|0|0|0|33.33%\n"),
     ("sreport -nP -t hours cluster WCKeyUtilizationByUser", "oracle|proj1|||1\noracle|proj1|nobody1||1\noracle|proj2|||3\noracle|proj2|nobody2||3\n"),
     ("sreport -nP -t hours cluster WCKeyUtilizationByUser wckeys=proj1 format=wckey,used", "proj1|1\nproj1|1\n"),
-    ("sreport -nP -t hours cluster UserUtilizationByWCKey users=nobody2", "oracle|nobody2||proj2|3\n"),
+    ("sreport -nP -t hours cluster UserUtilizationByWCKey wckeys=proj2", "oracle|nobody2||proj2|3\n"),
+    ("sreport -nP cluster AccountUtilizationByUser tree accounts=chem format=accounts,login,used", "chem||240\n chem|nobody1|60\n chem|nobody2|180\n"),
+    ("sreport -nP cluster AccountUtilizationByUser accounts=research,nothere format=accounts,login,used", "research||360\nchem||240\nchem|nobody1|60\nchem|nobody2|180\nphysics||120\nphysics|nobody1|120\n"),
+    ("sreport -nP cluster AccountUtilizationByUser accounts=physics users=nobody1 format=accounts,login,used", "physics|nobody1|120\n"),
+    ("sreport -nP cluster AccountUtilizationByQOS qos=high format=accounts,qos,used", "chem|high|60\n"),
+    ("sreport -nP -t hours cluster UserUtilizationByWCKey", "oracle|nobody2||proj2|3\noracle|nobody1||proj1|1\n"),
+    ("sreport -nP user TopUsage topcount=0 format=login,account,used", "nobody2|chem|180\n"),
+    ("sreport -nP -T gres/gpu user TopUsage format=login,account,used", "nobody1|chem|0\nnobody1|physics|0\nnobody2|chem|0\n"),
+    ("sreport -nP -T e job SizesByWckey", "oracle|proj1|0|0|0|0|0|0.00%\noracle|proj2|0|0|0|0|0|0.00%\n"),
+    ("sreport -nP -t hours job SizesByWckey accounts=physics", "oracle|proj1|1|0|0|0|0|25.00%\noracle|proj2|0|3|0|0|0|75.00%\n"),
+    ("sreport -P -t hours job SizesByAccount grouping=x format=wckey", "Wckey|0-4294967295 CPUs|% of cluster\nroot|6|100.00%\n"),
+    ("sreport -nP -t hours job SizesByAccount grouping=2-9", "oracle|root|1|5|100.00%\n"),
+    ("sreport -nP -t hours -T bill,m cluster UserUtilizationByAccount users=nobody2 format=tres,used", "billing|0\nmem|0\n"),
+    ("sreport -n -t hours cluster AccountUtilizationByUser accounts=physics users=nobody1 format=accounts%3,used%20,login%0,proper%x,energy%-9", "ph+        2   nobody1                        0 \n"),
+    ("sreport -P -t hours cluster Utilization format=reserved,cpucount", "Planned|TRES Count\n5|16\n"),
+    ("sreport -nP cluster AccountUtilizationByUser accounts=physics users=nobody1 start= format=login,used", "nobody1|120\n"),
     ("sreport -nP -t hours cluster AccountUtilizationByUser clusters=other", ""),
     ("sreport -nP -t hours cluster Utilization tree", ""),
     ("sreport -nP -M oracle -t hours cluster Utilization format=allocated", "6\n"),
@@ -239,3 +254,61 @@ def test_gpus_that_are_only_bought_can_be_reported() -> None:
     ):
         words = ("sreport", "-T", wanted, "user", "top")
         assert ask(sreport, desk_of(snapshot([], site=there), Summed()), words).err == err
+
+
+def test_columns_are_as_wide_as_the_seconds_that_they_tell_of() -> None:
+    line = "sreport -n -T mem cluster Utilization start=2020-01-01 end=2022-01-01"
+    shown = said(f"{line} format=reported%3,allocated,down").out
+    # 64000 MiB for 731 days, in seconds
+    assert shown == f"{64000 * 731 * 1440:>13} {1:>8} {0:>8} \n"
+
+
+SAID = (
+    ("sreport -nP cluster Utilization -t secp", "unknown time format secp"),
+    ("sreport -nP cluster Utilization -t minper", ""),
+    (
+        "sreport -nP cluster UserUtilizationByAccount a=chem",
+        " Unknown condition: a=chem\nUse keyword set to modify value\n",
+    ),
+    (
+        "sreport -nP cluster WCKeyUtilizationByUser users=nobody1",
+        " Unknown condition: users=nobody1\n",
+    ),
+    ("sreport -nP reservation u nodes=ec2-1 flags=maint", ""),
+    ("sreport -nP user TopUsage topcount=-1", ""),
+    (
+        "sreport -nP cluster UserUtilizationByAccount format=Foo,login,a",
+        " Unknown field 'foo'\n Unknown field 'a'\n",
+    ),
+    ("sreport -nP job SizesByAccount format=Accounts,cluster", " Unknown field 'accounts'\n"),
+    ("sreport r u", "invalid keyword: r\n"),
+    ("sreport quiet start=2020-01-01", "too many arguments for keyword:quiet\n"),
+)
+
+
+@pytest.mark.parametrize(("line", "err"), SAID)
+def test_what_is_not_there_is_told_and_passed_over(line: str, err: str) -> None:
+    assert said(line).err == err
+
+
+def test_the_tres_of_a_report_on_sizes_is_told_as_it_was_asked_for() -> None:
+    assert "\nTRES type is CPU\n" in said("sreport -T CPU,foo job SizesByAccount").out
+    none = ask_alone("sreport -T  job SizesByAccount")
+    assert none.err == "sreport: fatal: No valid TRES given\n"
+
+
+def ask_alone(line: str) -> Answer:
+    """With words that may be empty."""
+    return ask(
+        sreport, desk_of(snapshot([], site=SITE), Summed()), tuple(line.split(" ")), uid=2001
+    )
+
+
+def test_lines_of_a_report_without_columns_are_empty() -> None:
+    answer = said("sreport -n cluster AccountUtilizationByUser accounts=physics format=foo")
+    assert (answer.out, answer.code) == ("\n\n", 1)
+
+
+@pytest.mark.parametrize("word", ["quit", "EXIT"])
+def test_words_that_end_the_prompt_do_nothing(word: str) -> None:
+    assert ask_alone(f"sreport {word}") == Answer()
