@@ -64,7 +64,7 @@ class Asking:
         """A fleet tells ids alone, or why there are none."""
         ids = [id for one in reply.get("Instances") or () for id in one["InstanceIds"]]
         if not ids:
-            raise _of_pools(reply.get("Errors") or ())
+            raise denials.plain(self._api, call.region, _of_pools(reply.get("Errors") or ()))
         try:
             found = self._api.call("ec2", call.region, "describe_instances", InstanceIds=ids)
         except (AwsError, NoAnswerError):  # not visible yet: what is known must do
