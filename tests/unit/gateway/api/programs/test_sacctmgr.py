@@ -3,11 +3,14 @@
 # ruff: noqa: E501 - a row stays on one line
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accounting.change import NO_CHANGE
+from broker.model.events import BookChanged
 from gateway.api.programs.sacctmgr import Sacctmgr
 from gateway.api.programs.sdiag import sdiag
 from gateway.api.programs.seff import seff
@@ -19,6 +22,7 @@ from gateway.api.wire import LINE, Answer
 from gateway.config.load import load
 from gateway.config.site import site
 from tests.unit.gateway.query.desk import Past, Program, ask, desk_of, snapshot, text
+from tests.unit.gateway.query.records import NOON
 from tests.unit.gateway.query.scene import queue
 
 CONFIG = load((Path(__file__).parents[4] / "conformance" / "site.yaml").read_text())
@@ -160,6 +164,21 @@ def test_only_administrators_set_the_counts_of_sdiag_to_zero() -> None:
         "slurm_reset_statistics: Access/permission denied\n",
         255,
     )
+
+
+class Changed(Past):
+    """Of two transactions the first is purged but for what it changed."""
+
+    def book_changes(self) -> Sequence[BookChanged]:
+        gone = BookChanged(at=NOON - 60, actor=0, by="", action="", change=NO_CHANGE)
+        return [gone, replace(gone, at=NOON, by="root", action="Add QOS", where="", info="x")]
+
+
+def test_of_a_purged_transaction_nothing_is_told() -> None:
+    desk = desk_of(snapshot([], site=SITE), Changed())
+    desk.names = lambda number: OWNERS[number]
+    words = ["sacctmgr", "-nP", "show", "transaction", "format=action,actor,info"]
+    assert ask(PROGRAMS["sacctmgr"], desk, words, uid=0).out == "Add QOS|root|x\n"
 
 
 def test_a_question_is_asked_before_anything_is_changed() -> None:
