@@ -6,9 +6,11 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from broker.model.errors import Refused
-from gateway.sdk.client import Client, Json
+from gateway.sdk.client import Client, Json, Told
 from gateway.sdk.follow import LOOK_AGAIN
 
+NOTHING_RUNS = 409
+"""HTTP's status for a cancel that finds nothing to end."""
 FIRST_GAP, LONGEST_GAP = 30.0, 300.0
 """Seconds between two starts of a cluster for which there is no room."""
 
@@ -110,6 +112,27 @@ def set_idle(
     body = {"idle_seconds": seconds, "down": down or limit, "limit": limit}
     body |= {"past_logins": waits == "jobs"}
     return int(service.persist(f"/v1/clusters/{name}/autostop", body)["job"])
+
+
+def end_gracefully(service: Client, name: str, *, down: bool) -> int:
+    """Cancels its runs; lets it go, or stops it, once what they wrote is in its buckets; its job.
+
+    That is what `--graceful` of SkyPilot means (0.14). Raises Told.
+    """
+    job = set_idle(service, name, 0, down=down)
+    try:
+        service.persist(f"/v1/clusters/{name}/cancel")
+    except Told as error:
+        if error.status != NOTHING_RUNS:
+            raise
+    return job
+
+
+def must_keep_size(resize: bool) -> None:
+    """Raises Refused: a cluster has the machines that it was launched with."""
+    if resize:
+        out = "launch under another name, or `spz down` first"
+        raise Refused("--resize: machines of a cluster that is up do not change", hint=out)
 
 
 def why(service: Client, job: int) -> list[str]:

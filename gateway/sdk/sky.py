@@ -91,7 +91,8 @@ def launch(
     `get` waits until the cluster is up. Raises BadSpec and Told for what cannot be.
     """
     clusters.must_copy_no_disk(clone_disk_from)
-    ignored(backend=backend, optimize_target=optimize_target, resize=resize)
+    clusters.must_keep_size(resize)
+    ignored(backend=backend, optimize_target=optimize_target)
     lets_go = down or idle_minutes_to_autostop is not None
     idle = {"idle_minutes": idle_minutes_to_autostop or 0, "down": down}
     waits = {"wait_for": wait_for} if wait_for else {}
@@ -325,7 +326,7 @@ def down(
     graceful: bool = False,
     graceful_timeout: int | None = None,
 ) -> RequestId[None]:
-    """Lets a cluster go; `graceful` when its runs are over. Raises Told."""
+    """Lets a cluster go; `graceful` once what its runs wrote is kept. Raises Told."""
     ignored(graceful_timeout=graceful_timeout)
     return _ended(cluster_name, graceful=graceful, down=True)
 
@@ -343,7 +344,7 @@ def stop(
 
 def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
     if graceful:
-        job = clusters.set_idle(service(), name, 0, down=down)
+        job = clusters.end_gracefully(service(), name, down=down)
     else:
         job = service().persist(f"/v1/clusters/{name}/{'down' if down else 'stop'}")["job"]
     goal = {"to": "gone" if down else "stopped", "job": job, "name": name}

@@ -90,3 +90,13 @@ def test_each_verb_gives_a_request_that_is_followed(spz: Terminal) -> None:
     ended = asked("down", "-y", "far")
     assert spz("api", "logs", ended).out.splitlines()[-1] == "far: GONE"
     assert "No request waits." in spz("api", "cancel", "-a", "-y").out
+
+
+def test_who_ends_a_cluster_gracefully_waits_for_no_run(spz: Terminal) -> None:
+    begun = spz("launch", "-y", "-d", "-c", "kind", "--cpus", "2+", "sleep 600")
+    assert begun.code == 0, begun
+    refused = spz("launch", "-y", "-c", "kind", "--resize", "--num-nodes", "2", "true")
+    assert (refused.code, "do not change" in refused.err) == (1, True)
+    until(lambda: status(spz, "kind") == "UP", "the cluster", 40)
+    ended = spz("down", "-y", "--graceful", "--async", "kind").out.strip()
+    assert spz("api", "logs", ended).out.splitlines()[-1] == "kind: GONE"

@@ -20,6 +20,7 @@ USUAL_MINUTES = 5
 def launch(given: Values, counter: Counter) -> int:
     """Exits as `logs` of the run does. Raises Refused, Told."""
     clusters.must_copy_no_disk(given["clone_disk_from"])
+    clusters.must_keep_size(given["resize"])
     detached = given["detach_run"] or given["async"]
     body = body_of(given, given["words"])
     body |= {"cluster": given["cluster"], "setup": not given["no_setup"]}
@@ -76,7 +77,7 @@ STOP = Way("stop", "stopped", "Stopping", "stops")
 
 
 def _end(way: Way, given: Values, begun: Begun) -> list[Json] | None:
-    """Asks first; None where the answer is no. With --graceful they end after their runs."""
+    """Asks first; None where the answer is no. With --graceful what runs wrote is kept."""
     counter = begun.counter
     found = _chosen(given, counter)
     if not _agreed(way.doing, found, given=given, counter=counter):
@@ -84,8 +85,9 @@ def _end(way: Way, given: Values, begun: Begun) -> list[Json] | None:
     for one in found:
         begun.wants(way.to, job=one["job"], name=one["name"])
         if given["graceful"]:
-            clusters.set_idle(counter.service, one["name"], 0, down=way is DOWN)
-            begun.say(f"Cluster {one['name']} (job {one['job']}) {way.does} when its runs are over")
+            clusters.end_gracefully(counter.service, one["name"], down=way is DOWN)
+            ends = "once its runs have ended, and what they wrote is in its buckets"
+            begun.say(f"Cluster {one['name']} (job {one['job']}) {way.does} {ends}")
             continue
         counter.service.persist(f"/v1/clusters/{one['name']}/{way.route}")
         begun.say(f"{way.doing} cluster {one['name']} (job {one['job']})")

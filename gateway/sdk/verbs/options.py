@@ -24,7 +24,7 @@ TIMEOUT = Opt(
     TEXT,
     "How long that may take.",
     "TIME",
-    "runs end by themselves, or are cancelled with the site's KillWait",
+    "what runs wrote is waited for until it is in its buckets",
 )
 PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
 CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")

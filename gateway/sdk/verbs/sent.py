@@ -23,13 +23,16 @@ def body_of(given: Values, words: Sequence[str]) -> Json:
         task_text(words),
         environ=os.environ,
         overrides=overrides(given),
-        envs=_variables(given, "env"),
-        secret=_variables(given, "secret"),
+        envs=variables_of(given, "env"),
+        secret=variables_of(given, "secret"),
     )
 
 
-def _variables(given: Values, key: str) -> dict[str, str]:
-    """Raises UsageError for one that is not set and for a file that cannot be read, as SkyPilot."""
+def variables_of(given: Values, key: str) -> dict[str, str]:
+    """`--env` or `--secret` and their files.
+
+    Raises UsageError for one that is not set and for a file that cannot be read, as SkyPilot does.
+    """
     files = map(Path, given[f"{key}_file"])
     try:
         return variables(given[key], files, os.environ, option=f"--{key}")

@@ -1,7 +1,6 @@
 """task check, show and schema: files alone, without a service."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,9 +8,9 @@ from pathlib import Path
 from broker.model.errors import BadSpec, Refused
 from broker.optimize.bundled import packaged
 from gateway.sdk.client import Json
-from gateway.sdk.sending import variables
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import UsageError, Values
+from gateway.sdk.verbs.sent import variables_of
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
 from gateway.translate.skypilot_sbatch import from_sbatch, to_sbatch, unsaid
@@ -48,11 +47,7 @@ def _checked(path: str, typed: Given, supply: Supply) -> tuple[bool, str]:
 
 
 def _typed(given: Values) -> Given:
-    envs = variables(given["env"], map(Path, given["env_file"]), os.environ, option="--env")
-    secret = variables(
-        given["secret"], map(Path, given["secret_file"]), os.environ, option="--secret"
-    )
-    return Given(envs, secret, {})
+    return Given(variables_of(given, "env"), variables_of(given, "secret"), {})
 
 
 def text_of(path: str) -> str:
