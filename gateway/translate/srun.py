@@ -25,7 +25,7 @@ from gateway.translate.sbatch import (
 )
 from gateway.translate.sbatch_resources import Asking
 from gateway.translate.sbatch_spec import Submitter, task_spec
-from gateway.translate.stepplace import Named, named, uneven
+from gateway.translate.stepplace import Named, is_arbitrary, named, uneven
 from sbatch_shim.grammar import binding
 from sbatch_shim.grammar.check import Rules
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed, fatal
@@ -230,13 +230,17 @@ def _programs(part: Part, argv: tuple[str, ...], typed: Typed) -> tuple[Program,
 
 
 def _named(program: Allocator, part: Part, typed: Typed) -> Named:
-    """Nodes of a step in a job that stands; those of an allocation are read with its rest."""
+    """Nodes of a step in a job that stands, or of each task of an arbitrary layout.
+
+    Those of an allocation are read with its rest.
+    """
     if program != "srun" or "jobid" not in part:
         if "relative" in part:
             raise fatal(program, NO_RELATIVE)
         for path in _host_files(part):
             handed(path, typed.files)
-        return Named()
+        if program != "srun" or not is_arbitrary(part):
+            return Named()
     return named(part, lambda path: host_lines(program, path, typed))
 
 

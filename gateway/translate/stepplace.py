@@ -14,6 +14,7 @@ from sbatch_shim.grammar.values import NodeCount
 TOO_FEW_NODES = "Only allocated {} nodes asked for {}"
 TOO_FAR = "--relative and --nodes option incompatible with count of allocated nodes ({}+{}>{})"
 NO_HOSTS = "Hostlist is empty!  Can't run job."
+UNPLACED = "You asked for {} tasks but hostlist specified {} nodes"
 UNEVEN = (
     "can't honor --ntasks-per-node set to {} which doesn't match the requested tasks {} with the "
     "number of requested nodes {}. Ignoring --ntasks-per-node."
@@ -80,7 +81,9 @@ def placement(part: Part, job: Job, names: Named, *, spelling: gres.Spelling) ->
         if hosts and "ntasks" not in part
         else tasks_of(part, job, nodes, spelling=spelling)
     )
-    if hosts:
+    if is_arbitrary(part):
+        if tasks > len(hosts):
+            raise failed("srun", UNPLACED.format(tasks, len(hosts)))
         nodes = len(set(hosts[:tasks]))
     return Placement(
         nodes=nodes,

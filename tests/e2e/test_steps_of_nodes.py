@@ -71,6 +71,13 @@ def test_steps_are_placed_within_their_job(served: Service, what: str) -> None:
     assert lines(ran.out) == expected
 
 
+def test_each_task_runs_on_the_host_that_a_file_names(served: Service) -> None:
+    (served.work / "hosts").write_text("own-2\nown-1\nown-2\n")
+    environ = on_path(served) | {"SLURM_HOSTFILE": "hosts"}
+    ran = served.run("srun", "-l", "printenv", "SLURMD_NODENAME", env=environ)
+    assert lines(ran.out) == ["0: own-2", "1: own-1", "2: own-2"]
+
+
 def test_files_of_all_nodes_are_whole(served: Service) -> None:
     text = "for i in $(seq 200); do echo $SLURM_PROCID $i; done"
     (served.work / "whole").write_text("of before\n")

@@ -288,6 +288,20 @@ def test_a_variable_names_a_file_with_the_host_of_each_task(site: Site, what: st
     assert (made.tasks, made.hosts) == (tasks, hosts)
 
 
+def test_the_tasks_of_an_own_allocation_have_their_hosts_too(site: Site) -> None:
+    asked = read(site, "-m", "arbitrary", "-w", "ec2-2,ec2-1,ec2-2", "-n3", "a")
+    assert step(asked, job(2, 2), None).hosts == ("ec2-2", "ec2-1", "ec2-2")
+
+
+@pytest.mark.parametrize(("words", "hosts"), [((), 0), (("-w", "ec2-1"), 1)])
+def test_a_layout_without_a_host_for_each_task_is_refused(
+    site: Site, words: tuple[str, ...], hosts: int
+) -> None:
+    asked = read(site, "-m", "arbitrary", *words, "-n2", "a", environ=IN_JOB)
+    with pytest.raises(GrammarError, match=f"asked for 2 tasks but hostlist specified {hosts} "):
+        step(asked, job(2, 2), None)
+
+
 def test_a_file_with_too_few_hosts_is_refused(site: Site) -> None:
     environ = {**IN_JOB, "SLURM_HOSTFILE": "/hosts"}
     with pytest.raises(GrammarError) as refused:
