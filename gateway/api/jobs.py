@@ -379,7 +379,8 @@ async def log(request: Request, job_id: int, wanted: Annotated[LogQuery, Query()
     step = BATCH if wanted.run is None else StepId(str(wanted.run - 1))
     part = Part(job, step, wanted.rank, wanted.attempt)
     if wanted.tail is not None:
-        data = await desk.read(tail, part, owner, desk.site.admins, size=wanted.tail)
+        with desk.looks.one(job.owner.uid, job.owner.user):
+            data = await desk.read(tail, part, owner, desk.site.admins, size=wanted.tail)
         return Response(data, media_type=BYTES)
     path = readable_log(part, caller=owner, desk=desk)
     told = text(desk, part, path, follow=wanted.follow)

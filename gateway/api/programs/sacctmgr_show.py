@@ -259,6 +259,7 @@ def _show_transactions(asked: Asked) -> Answer:
         and (since is None or one.at >= since)
         and (until is None or one.at < until)
         and _touches(asked, one)
+        and asked.viewer.change(one.by)
     ]
     known = managedelse.transactions(asked.ctx)
     return _table(asked, known, usual=managedelse.TRANSACTION, rows=rows)

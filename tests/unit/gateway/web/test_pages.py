@@ -246,7 +246,11 @@ def test_ten_thousand_jobs_are_paged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"), [("", 1), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("999", 901), ("2", 101)]
+    ("asked", "first"),
+    [
+        *(("", 1), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("999", 901), ("2", 101)),
+        pytest.param("9" * 5000, 1, id="more digits than a number may have"),
+    ],
 )
 def test_a_page_that_is_none_is_the_nearest_one(asked: str, first: int) -> None:
     _, pager = paged([()] * 1000, {"page": asked})
