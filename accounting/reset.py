@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from accounting.assoc import Book, lower
+from accounting.assoc import ROOT, Book, lower
 
 DAY = 86400
 
@@ -57,7 +57,7 @@ def of_qos(qos: str) -> str:
 def association_since(known: Book, account: str, user: str) -> int:
     """Since when use counts for a user's association with an account; 0: for ever."""
     above = (of_account(step.name) for step in known.lineage(lower(account)))
-    keys = (of_user(account, user), of_account(account), *above)
+    keys = (of_user(account, user), of_account(account), *above, of_account(ROOT))
     return max(known.resets.get(key, 0) for key in keys)
 
 

@@ -50,6 +50,7 @@ from broker.model.job import Job
 from broker.model.partition import PartitionSet, laid_over
 from broker.model.reservation import ReservationGone, ReservationSet
 from broker.model.site import Site
+from broker.model.tally import Charges
 from broker.model.volume import VolumeGone, VolumeSet
 from broker.ports import Counters, Store
 from broker.schedule.gates import begin_of, gate
@@ -186,8 +187,9 @@ class Engine:
         self._look_at_dependents(now)
         self._plan(now, full_pass=full_pass)
         self._apply(place_steps(list(self.world.changed_jobs()), now), now)
+        charges = fading.noted(self.world, self._batch.entries)
         try:
-            changed = self._commit()
+            changed = self._commit(charges)
         except LostLease:
             raise
         except Busy as error:
@@ -195,7 +197,8 @@ class Engine:
             self.room_made = True
             return Outcome(replies=[error] * len(inbox), committed=False)
         self.answers.settle()
-        fading.note(self.world, self._batch.entries)
+        if charges:
+            self.world.charges = {**self.world.charges, **charges}
         self.budgets.note(self._batch.entries, now)
         if changed or now != self._seen.at:
             self.publish(now)
@@ -339,6 +342,7 @@ class Engine:
             *due(self.world, now),
             *protecting.due(self.world, now),
             *self.budgets.due(now),
+            *fading.turned(self.world, now, started_at=self.started_at),
             *self.preempting.due(now),
         ]
         self._apply_each([*passed, *self.overrunning.due(now), *self.accruing.due(now)], now)
@@ -419,13 +423,13 @@ class Engine:
         self._batch = _Batch()
         self.answers.fresh = {}
         self._apply(configured_nodes(self.world, now), now)
-        self._commit()
+        self._commit(self.world.charges)
         self._seen.publish(now, {})
 
-    def _commit(self) -> bool:
+    def _commit(self, charges: Charges) -> bool:
         """Writes the step; False if there was nothing to write."""
         world, batch = self.world, self._batch
-        if not (world.facts or batch.entries or batch.blobs or self.answers.fresh):
+        if not any((world.facts, batch.entries, batch.blobs, self.answers.fresh, charges)):
             return False
         with self.store.transaction(epoch=self.epoch) as tx:
             tx.append(world.facts)
@@ -436,6 +440,7 @@ class Engine:
                 [*world.changed_nodes(), *world.gone], [node.identity for node in world.gone]
             )
             tx.post(batch.entries)
+            tx.save_charges(charges)
             tx.remember_requests(self.answers.fresh)
             tx.set_counters(Counters(world.next_job_id, world.last_event))
         return True

@@ -17,7 +17,7 @@ from broker.model.node import Node
 from broker.model.offer import Machine, Offer
 from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
-from broker.model.tally import Party
+from broker.model.tally import Charges, Party
 from broker.model.volume import NamedVolume, VolumeEvent
 
 
@@ -81,6 +81,10 @@ class Tx(Protocol):
         """Adds ledger entries; an entry whose key stands already is left as it is."""
         ...
 
+    def save_charges(self, charges: Charges) -> None:
+        """Makes or replaces what these parties have used."""
+        ...
+
     def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
         """Keeps bytes under their SHA-256; putting the same twice is putting it once."""
         ...
@@ -110,6 +114,10 @@ class Store(Sums, Protocol):
         Raises LostLease if another gateway has a later epoch, Busy if the disk is full or the
         database does not take writes now; nothing is written then.
         """
+        ...
+
+    def kept_charges(self) -> Charges:
+        """What everybody has used, as it was saved last."""
         ...
 
     def counters(self) -> Counters | None:

@@ -115,6 +115,7 @@ class Seen:
             reservations=world.reservations,
             volumes=world.volumes,
             boots=world.boots,
+            charges=world.charges,
             shares=shares,
             sites=world.sites,
         )

@@ -20,7 +20,7 @@ from broker.model.partition import PartitionEvent, PartitionPatch, PartitionSet,
 from broker.model.reservation import Reservation, ReservationEvent
 from broker.model.site import Site, units, with_book
 from broker.model.spec import DependencyKind
-from broker.model.tally import Charge, Party, Used, party_of, used_by
+from broker.model.tally import Charges, Party, Used, party_of, used_by
 from broker.model.volume import NamedVolume, VolumeEvent
 
 MOVING = frozenset(NodeState) - {
@@ -47,6 +47,8 @@ class Snapshot:
     started_at: int
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
     """By name, in the order in which they were made."""
+    charges: Charges = field(default_factory=dict)
+    """What past jobs used, by whose they were."""
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Fair-share factors by account and user, where they decide the order."""
     volumes: Mapping[str, NamedVolume] = field(default_factory=dict)
@@ -119,8 +121,8 @@ class World:
         """Likewise."""
         self.tally: dict[Party, Used] = {}
         """What users' live jobs come to, by user, account, QOS and partition: for limits."""
-        self.charges: dict[Party, Charge] = {}
-        """What the past jobs of each used."""
+        self.charges: Charges = {}
+        """What the past jobs of each used. Never changed in place: readers share it."""
         self.ended: dict[JobId, int] = {}
         """Jobs that are over, and since when; in order of ending."""
         self.moved_jobs, self.moved_nodes, self.patches, self.boots = {}, {}, {}, {}

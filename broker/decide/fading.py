@@ -1,18 +1,18 @@
 """What was used before, as it counts for limits and shares: it fades, and is reset now and then."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 from accounting import rollup
-from accounting.assoc import Book
+from accounting.assoc import ROOT, Book
+from accounting.change import Change
 from accounting.fairshare import fill, stand, tree
 from accounting.ledger import Entry, Kind
-from accounting.reset import association_since, last_turn, qos_since
+from accounting.reset import association_since, last_turn, of_account, of_qos, qos_since
 from broker.model import events as ev
 from broker.model.site import Site
 from broker.model.tally import Charge, Party, Used
-from broker.ports import Sums
+from broker.ports import Store, Sums
 from broker.schedule.priority import Ranks, scale_of
 from broker.world import World
 
@@ -38,9 +38,13 @@ class _Used:
         return self.amount * min(1.0, max(0, self.end - instant) / whole) if whole > 0 else 0.0
 
 
-def load(world: World, store: Sums, now: int) -> None:
-    """Fills the world's charges from the ledger's sums, as of a start now."""
-    world.charges.update(charges(world.site, store, now, started_at=now))
+def load(world: World, store: Store, now: int) -> None:
+    """Fills the world's charges, as of a start now.
+
+    An earlier version kept none: there what the ledger sums up by days stands for them.
+    """
+    kept = store.kept_charges()
+    world.charges = kept or charges(world.site, store, now, started_at=now)
 
 
 def charges(site: Site, store: Sums, now: int, *, started_at: int) -> dict[Party, Charge]:
@@ -80,19 +84,28 @@ def _used(site: Site, store: Sums, since: int, *, turn: int, now: int) -> Iterat
             yield _Used(party, tres, start, end, amount * site.book.factor(party.qos))
 
 
-def note(world: World, entries: Iterable[Entry]) -> None:
-    """Adds what a step has posted, and takes what it has reset."""
-    keep = world.site.ranking.keep
+def noted(world: World, entries: Iterable[Entry]) -> dict[Party, Charge]:
+    """The charges that a step has changed: by what it has posted, and by what it has reset."""
+    found: dict[Party, Charge] = {}
     for entry in entries:
         if entry.kind is Kind.USAGE:
             party = Party(entry.user, entry.account, entry.qos, entry.partition)
-            charge = world.charges.setdefault(party, Charge(at=entry.at))
+            charge = _own(world, found, party, at=entry.at)
             seconds = entry.at - entry.since
+            keep = world.site.ranking.keep
             charge.add(rollup.charged(entry), entry.at, keep=keep, seconds=seconds)
     for _, fact in world.facts:
         if isinstance(fact, ev.BookChanged) and fact.change.resets:
-            book = replace(world.site.book, resets=dict(fact.change.resets))
-            _reset(world, fact.at, since=partial(_since, book))
+            _reset(world, found, fact)
+    return found
+
+
+def _own(world: World, found: dict[Party, Charge], party: Party, *, at: int) -> Charge:
+    """The one that is being changed."""
+    if party not in found:
+        known = world.charges.get(party)
+        found[party] = known.copy() if known is not None else Charge(at=at)
+    return found[party]
 
 
 def _since(book: Book, party: Party) -> tuple[int, int]:
@@ -100,13 +113,16 @@ def _since(book: Book, party: Party) -> tuple[int, int]:
     return association_since(book, party.account, party.user), qos_since(book, party.qos)
 
 
-def _reset(world: World, now: int, *, since: Callable[[Party], tuple[int, int]]) -> None:
+def _reset(world: World, found: dict[Party, Charge], fact: ev.BookChanged) -> None:
     """Of those whose use begins to count anew nothing counts, nor what running jobs have used."""
-    for party in {*world.charges, *world.tally}:
-        charge = world.charges.setdefault(party, Charge(at=now))
-        keep = world.site.ranking.keep
+    book = replace(world.site.book, resets=dict(fact.change.resets))
+    keep, now = world.site.ranking.keep, fact.at
+    for party in {*world.charges, *found, *world.tally}:
+        association, grade = _since(book, party)
+        if not (association or grade):
+            continue
+        charge = _own(world, found, party, at=now)
         charge.fade(now, keep=keep)
-        association, grade = since(party)
         if association:
             charge.faded = _less_running(world, party, now, keep=keep)
         if grade:
@@ -118,6 +134,19 @@ def _less_running(world: World, party: Party, now: int, *, keep: float) -> dict[
     """What takes away what running jobs have used so far."""
     held, factor = world.tally.get(party, Used()), world.site.book.factor(party.qos)
     return {name: -factor * held.charged(name, now, keep=keep) for name in held.held}
+
+
+def turned(world: World, now: int, *, started_at: int) -> list[ev.BookChanged]:
+    """The reset of everybody's use, where the turn of a period calls for it."""
+    known = world.site.book
+    turn = last_turn(world.site.ranking.reset, now, started_at=started_at)
+    keys = (of_account(ROOT), *map(of_qos, known.qos))
+    late = tuple((key, turn) for key in keys if known.resets.get(key, 0) < turn)
+    if not late:
+        return []
+    return [
+        ev.BookChanged(at=now, actor=0, by="root", action="Reset Usage", change=Change(resets=late))
+    ]
 
 
 def _never_fades(site: Site) -> bool:
@@ -161,7 +190,5 @@ class Ranked:
     def at(self, now: int) -> Ranks:
         known, site = self._known, self._world.site
         if known is None or known.site is not site or now >= known.now + site.ranking.period:
-            if known is not None and last_turn(site.ranking.reset, now, started_at=0) > known.now:
-                _reset(self._world, now, since=lambda _: (now, now))
             self._known = known = ranks_of(self._world, now)
         return replace(known, now=now)

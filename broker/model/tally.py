@@ -104,6 +104,9 @@ class Charge:
     whole: dict[str, float] = field(default_factory=dict)
     """For QOS that say NoDecay."""
 
+    def copy(self) -> "Charge":
+        return Charge(self.at, dict(self.faded), dict(self.graded), dict(self.whole))
+
     def add(self, counts: Mapping[str, float], at: int, *, keep: float, seconds: int = 0) -> None:
         """More was used, in the seconds before an instant; a second leaves `keep` of it."""
         self.fade(at, keep=keep)

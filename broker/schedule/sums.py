@@ -62,6 +62,15 @@ class Known:
         for key in KEYS[family](self, party):
             sums.setdefault(key, Used()).add(used, sign)
 
+    @property
+    def parties(self) -> set[Party]:
+        """Who has used something, or does."""
+        return {*self.charges, *self.tally}
+
+    def counts(self, party: Party) -> dict[str, float]:
+        """TRES-seconds that the party has used so far, as they count for shares."""
+        return self._counts(Family.ACCOUNT, (party.account,), party)
+
     def charged(self, family: Family, key: Key) -> Mapping[str, float]:
         """TRES-seconds that they have used so far, as they count for limits."""
         if family not in self._charged:
@@ -70,7 +79,7 @@ class Known:
 
     def _sums(self, family: Family) -> dict[Key, dict[str, float]]:
         sums: dict[Key, dict[str, float]] = {}
-        for party in {*self.charges, *self.tally}:
+        for party in self.parties:
             for key in KEYS[family](self, party):
                 total = sums.setdefault(key, {})
                 for name, count in self._counts(family, key, party).items():

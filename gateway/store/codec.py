@@ -36,7 +36,11 @@ class Codec:
 
 
 AS_IS = Codec()
-CONTAINERS: dict[Any, Codec] = {Mapping: Codec(dict, None), frozenset: Codec(sorted, frozenset)}
+CONTAINERS: dict[Any, Codec] = {
+    Mapping: Codec(dict, None),
+    dict: Codec(dict, None),
+    frozenset: Codec(sorted, frozenset),
+}
 """Of plain keys and values."""
 
 

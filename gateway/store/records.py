@@ -14,6 +14,7 @@ from broker.model.events import Event, Queued
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
+from broker.model.tally import Charge
 from gateway.store.codec import Codec, Turn, record
 
 SPECS_AT_HAND = 128
@@ -47,6 +48,7 @@ def _both(codec: Codec) -> tuple[Turn, Turn]:
 _dump_job, _load_job = _both(record(Job))
 _dump_node, _load_node = _both(record(Node))
 _dump_entry, _load_entry = _both(record(Entry))
+_dump_charge, _load_charge = _both(record(Charge))
 EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 _DUMP_EVENT = {kind: _both(record(kind))[0] for kind in EVENTS.values()}
 _LOAD_EVENT = {name: _both(record(kind))[1] for name, kind in EVENTS.items()}
@@ -80,6 +82,15 @@ def node_text(node: Node) -> str:
 
 def node(text: str) -> Node:
     loaded: Node = _load_node(_value(text))
+    return loaded
+
+
+def charge_text(charge: Charge) -> str:
+    return _text(_dump_charge(charge))
+
+
+def charge(text: str) -> Charge:
+    loaded: Charge = _load_charge(_value(text))
     return loaded
 
 

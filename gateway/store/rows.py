@@ -11,6 +11,7 @@ from broker.model.ids import Digest, NodeName, digest_of
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.spec import TaskSpec
+from broker.model.tally import Charge, Party
 from gateway.store import records
 
 REMEMBERED = 20_000
@@ -146,6 +147,10 @@ def node(record: Node) -> NewRow:
 def gone(name: NodeName, launch: int) -> NewRow:
     """What marks a machine's row as history."""
     return {"gone_name": name, "gone_launch": launch, "is_gone": 1}
+
+
+def charge(party: Party, used: Charge) -> NewRow:
+    return {**party._asdict(), "doc": records.charge_text(used)}
 
 
 def entry(record: Entry, seq: int) -> NewRow:

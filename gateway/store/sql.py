@@ -19,7 +19,7 @@ from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
-from broker.model.tally import Party
+from broker.model.tally import Charges, Party
 from broker.model.volume import VolumeEvent
 from broker.ports import UNKNOWN, Clock, Counters, HistoryQuery
 from gateway.store import lease, purge, records, rollup, rows
@@ -89,6 +89,11 @@ class SqlStore:
             self._writes.forget_requests.run(cursor, [{"before": before}])
             dropped: int = cursor.rowcount
             return dropped
+
+    def kept_charges(self) -> Charges:
+        """What everybody has used, as it was saved last."""
+        found = self.history.read(do.CHARGES, {})
+        return {Party(*whose): records.charge(doc) for *whose, doc in found}
 
     def counters(self) -> Counters | None:
         """None in a new store."""
@@ -267,6 +272,10 @@ class SqlTx:
     def post(self, entries: Sequence[Entry]) -> None:
         """Adds ledger entries whose keys are new."""
         self._write(self._do.add_entries, [rows.entry(entry, self._number()) for entry in entries])
+
+    def save_charges(self, charges: Charges) -> None:
+        """Makes or replaces what these parties have used."""
+        self._write(self._do.put_charges, [rows.charge(*one) for one in charges.items()])
 
     def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
         """Keeps bytes under their SHA-256."""

@@ -119,6 +119,7 @@ class Writes:
         self.put_runs = self._upsert(t.runs)
         self.put_nodes = self._upsert(t.nodes)
         self.put_counters = self._upsert(t.counters)
+        self.put_charges = self._upsert(t.charges)
         self.put_lease = self._upsert(t.leases)
         self.put_position = self._upsert(t.positions)
         self.drop_position = self._dropped(t.positions)
@@ -220,6 +221,9 @@ OPEN_REQUESTS = select(t.requests.c.reply).where(IS_OPEN).order_by(t.requests.c.
 
 LEASE = select(t.leases.c.epoch).where(t.leases.c.role == bindparam("role")).with_for_update()
 """Locks the row on PostgreSQL: nobody takes over before the commit. SQLite has one writer."""
+CHARGES = select(
+    t.charges.c.user, t.charges.c.account, t.charges.c.qos, t.charges.c.partition, t.charges.c.doc
+)
 COUNTERS = select(t.counters.c.name, t.counters.c.value)
 BLOB = select(t.blobs.c.bytes).where(t.blobs.c.digest == bindparam("digest"))
 REPLY = select(t.requests.c.reply).where(t.requests.c.id == bindparam("request"))

@@ -185,6 +185,14 @@ costs = Table(
 )
 """Micro-dollars of the ledger by hour and day."""
 
+charges = Table(
+    "charges",
+    METADATA,
+    *(Column(name, AnyText, primary_key=True) for name in ("user", "account", "qos", "partition")),
+    _doc(),
+)
+"""What past jobs used, as it counts for limits and shares as of an instant."""
+
 positions = Table(
     "positions",
     METADATA,

@@ -15,7 +15,7 @@ from accounting.ids import AccountName, JobId, MicroUsd, UserName
 from accounting.ledger import Entry, Kind, Payer, Why, usage
 from accounting.rollup import DAY, HOUR, windows
 from accounting.tres import Tres
-from broker.model.tally import Party
+from broker.model.tally import Charge, Party
 from gateway.store.place import connect, place
 from gateway.store.schema import MIGRATIONS
 from gateway.store.sql import SqlStore, open_store
@@ -83,6 +83,17 @@ def test_money_is_summed_by_what_was_rented(store: SqlStore) -> None:
         since=T0, until=T0 + 2 * DAY, by=("user", "instance_type", "market")
     )
     assert spent == {("alice", "m5.large", "spot"): 100, ("bob", "m5.large", "spot"): 57}
+
+
+def test_what_counts_as_used_is_kept_to_the_last_bit(store: SqlStore) -> None:
+    alice, bob = Party("alice", "lab", "normal", "p"), Party("b\\ob", "lab", "", "")
+    first = {alice: Charge(T0, {"cpu": 0.1 + 0.2}, {"gres/gpu": -1e-17}, {"wall": 3e9})}
+    other = {bob: Charge(T0, {"billing": 1 / 3})}
+    later = {alice: Charge(T0 + 9, {"cpu": 7.0})}
+    for charges in (first, other, later):
+        with store.transaction(epoch=1) as tx:
+            tx.save_charges(charges)
+    assert store.kept_charges() == {**other, **later}
 
 
 def test_what_was_used_comes_back_by_party_and_day(store: SqlStore) -> None:

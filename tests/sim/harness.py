@@ -176,10 +176,12 @@ class Simulation:
 
     def crash(self) -> None:
         """Killed and started again; what was under way is done or not, and nobody hears of it."""
+        used = self.world.charges
         for errand in self.errands:
             if self.rng.random() < 0.5:
                 self._perform(errand.effect)
         self.start()
+        assert self.world.charges == used, "a restart has changed what counts as used"
 
     def usurp(self) -> None:
         """Another gateway takes over; the old one, and what it was about to do, learn it late."""

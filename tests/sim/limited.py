@@ -12,8 +12,6 @@ from tests.sim.site import NAMES, NODES, elastic
 USERS, ACCOUNTS, GRADES = ("alice", "bob"), ("lab", "sub"), ("normal", "fast")
 PARTITION_QOS = "part"
 TRES = ("cpu", "node", "gres/gpu", "billing", "mem")
-USAGE_FACTORS = {"normal": 1.0, "fast": 0.5, PARTITION_QOS: 2.0}
-"""The same at all times: what is kept of the past is read with the factor of now."""
 HALF_LIVES = (0, 0, 6_000)
 
 few = st.one_of(st.none(), st.none(), st.integers(1, 4))
@@ -74,7 +72,7 @@ def grades(draw: st.DrawFn, names: tuple[str, ...] = (*GRADES, PARTITION_QOS)) -
             name=name,
             limits=draw(some_limits(OF_BOTH + OF_QOS)),
             flags=draw(st.frozensets(st.sampled_from(FLAGS), max_size=2)),
-            usage_factor=USAGE_FACTORS[name],
+            usage_factor=draw(st.sampled_from((1.0, 1.0, 0.5, 2.0))),
             limit_factor=draw(st.sampled_from((None, None, None, 2.0, 0.5))),
         )
         for name in names
@@ -99,6 +97,39 @@ def sites(draw: st.DrawFn) -> Site:
     word = draw(st.sampled_from(("limits", "safe")))
     made = book(draw(accounts()), draw(associations()), qos=draw(grades()), enforce=[word, "qos"])
     return site_of(made, half_life=draw(st.sampled_from(HALF_LIVES)))
+
+
+spent = st.builds(
+    lambda tres, most: Limits(grp_tres_mins={tres: most}),
+    st.sampled_from(("cpu", "node", "billing")),
+    st.integers(4, 30),
+)
+
+
+@st.composite
+def spending_sites(draw: st.DrawFn) -> Site:
+    """Where only what was used keeps jobs waiting: it fades or lasts, and counts by a factor."""
+    grades = [
+        Qos(
+            name=name,
+            limits=draw(spent),
+            flags=draw(st.sampled_from((frozenset({"NoDecay"}), frozenset[str]()))),
+            usage_factor=draw(st.sampled_from((0.25, 1.0, 4.0))),
+        )
+        for name in GRADES
+    ]
+    held = [
+        Account(name=AccountName("lab")),
+        Account(name=AccountName("sub"), parent=AccountName("lab"), limits=draw(spent)),
+    ]
+    own = [
+        Association(user=UserName(user), account=account.name, qos=GRADES)
+        for user in USERS
+        for account in held
+    ]
+    known = [*grades, Qos(name=PARTITION_QOS)]
+    made = book(held, own, qos=known, enforce=["limits", "qos"])
+    return site_of(made, half_life=draw(st.sampled_from((0, 300, 600))))
 
 
 def site_of(made: Book, *, half_life: int = 0) -> Site:

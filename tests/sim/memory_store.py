@@ -15,7 +15,7 @@ from broker.model.job import Job, Run
 from broker.model.node import Node
 from broker.model.partition import PartitionEvent
 from broker.model.reservation import ReservationEvent
-from broker.model.tally import Party
+from broker.model.tally import Charge, Charges, Party
 from broker.model.volume import VolumeEvent
 from broker.ports import UNKNOWN, Counters
 
@@ -32,6 +32,7 @@ class MemoryStore:
     entries: dict[str, Entry] = field(default_factory=dict)
     blobs: dict[Digest, bytes] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
+    used: dict[Party, Charge] = field(default_factory=dict)
     told: Counters | None = None
     epoch: int = 1
     full: bool = False
@@ -45,6 +46,9 @@ class MemoryStore:
         tx = MemoryTx(self)
         yield tx
         tx.commit()
+
+    def kept_charges(self) -> Charges:
+        return dict(self.used)
 
     def counters(self) -> Counters | None:
         return self.told
@@ -115,6 +119,7 @@ class MemoryTx:
         self._entries: list[Entry] = []
         self._blobs: dict[Digest, bytes] = {}
         self._requests: dict[str, str] = {}
+        self._used: Charges = {}
 
     def append(self, events: Sequence[tuple[int, ev.Event]]) -> None:
         self._events = list(events)
@@ -133,6 +138,9 @@ class MemoryTx:
 
     def post(self, entries: Sequence[Entry]) -> None:
         self._entries = list(entries)
+
+    def save_charges(self, charges: Charges) -> None:
+        self._used = charges
 
     def put_blobs(self, blobs: Mapping[Digest, bytes]) -> None:
         self._blobs = dict(blobs)
@@ -158,6 +166,7 @@ class MemoryTx:
         store.past_nodes += self._gone
         for entry in self._entries:
             store.entries.setdefault(entry.key, entry)
+        store.used.update(self._used)
         store.blobs.update(self._blobs)
         store.requests.update(self._requests)
         store.told = self._counters

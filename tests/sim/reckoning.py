@@ -47,6 +47,21 @@ def _named(*when: When) -> Named:
     return {reason: frozenset(limits) for reason, limits in found.items()}
 
 
+SAID: Mapping[str, str] = {
+    "cpu": "cpu",
+    "mem": "mem",
+    "node": "node",
+    "billing": "billing",
+    "gres/gpu": "gres",
+}
+
+
+def says(reason: str, tres: str) -> bool:
+    """Whether its words are about the TRES; what is no limit of one says nothing of any."""
+    words = reason.removesuffix("PerNode").lower()
+    return {name for name, word in SAID.items() if word in words} == ({tres} if tres else set())
+
+
 WAITING = _named(When.START, When.NODES, When.HELD)
 REFUSING = _named(When.SUBMIT)
 
@@ -127,7 +142,11 @@ class Reckoning:
         if job.reason in FOR_ROOM:
             assert not surely, f"{told}, not for {_shown(surely)}"
             return
-        named = [one for one in perhaps if _name(one) in WAITING[job.reason]]
+        named = [
+            one
+            for one in perhaps
+            if _name(one) in WAITING[job.reason] and says(job.reason, one.tres)
+        ]
         assert named, f"{told}, which nobody has used up: {_shown(rules)}"
         assert not surely or rules.index(named[0]) <= rules.index(surely[0]), (
             f"{told}; before it comes {_shown(surely)}"

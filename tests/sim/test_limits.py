@@ -15,7 +15,7 @@ from accounting.limits import Limits
 from broker.model import commands as cmd
 from broker.model.site import Site
 from broker.model.spec import ALL, ArraySpec, Gres, Resources, StepSpec, TaskSpec
-from tests.sim.harness import CALM, Chaos, Simulation
+from tests.sim.harness import Chaos, Simulation
 from tests.sim.limited import (
     PARTITION_QOS,
     USERS,
@@ -24,6 +24,7 @@ from tests.sim.limited import (
     grades,
     site_of,
     sites,
+    spending_sites,
 )
 from tests.sim.reckoning import Reckoning
 from tests.sim.site import ALICE, BOB, ROOT
@@ -33,7 +34,6 @@ EXAMPLES = int(os.environ.get("SKYPURZA_TEST_EXAMPLES", "3"))
 """How many lives are drawn: more by hand."""
 SECONDS = 1500
 OFTEN_KILLED = Chaos(crash=0.02)
-"""Where use fades, what a start reads of it is rounded to days."""
 SHAPES = (
     Resources(),
     Resources(cpus_per_task=2),
@@ -115,6 +115,17 @@ def test_nothing_that_starts_or_comes_in_exceeds_a_limit(
     life(site, seed, later)
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
+@settings(
+    max_examples=EXAMPLES,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(site=spending_sites(), seed=st.integers(0, 10**6))
+def test_what_was_used_counts_as_long_and_as_much_as_is_said(site: Site, seed: int) -> None:
+    life(site, seed, [])
+
+
 def test_such_lives_are_full() -> None:
     """Many jobs start, and some wait for a limit."""
     lab = [Account(name=AccountName("lab")), Account(name=AccountName("sub"))]
@@ -132,8 +143,7 @@ def test_such_lives_are_full() -> None:
 
 def life(site: Site, seed: int, later: list[tuple[int, Change]]) -> Reckoning:
     luck, reckoning = random.Random(seed), Reckoning()
-    chaos = CALM if site.ranking.half_life else OFTEN_KILLED
-    sim = Simulation(site, fates(seed), seed=seed, chaos=chaos, check=reckoning)
+    sim = Simulation(site, fates(seed), seed=seed, chaos=OFTEN_KILLED, check=reckoning)
     for number in range(30):
         asked = submission(luck, number)
         sim.submit_at(luck.randint(0, SECONDS), asked)

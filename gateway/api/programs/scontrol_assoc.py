@@ -58,15 +58,15 @@ class AssocMgr:
         if wanted.shows("users"):
             parts.append(write.section("User", "users", _people(asked, wanted, write)))
         if wanted.shows("assoc"):
-            found = await self._associations(asked, wanted, write)
+            found = self._associations(asked, wanted, write)
             parts.append(write.section("Association", "associations", found))
         if wanted.shows("qos"):
-            parts.append(write.section("QOS", "QOS", await self._qos(asked, wanted, write)))
+            parts.append(write.section("QOS", "QOS", self._qos(asked, wanted, write)))
         return Answer(out=write.state(*parts))
 
-    async def _associations(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
+    def _associations(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
         ctx, book = asked.ctx, asked.snap.site.book
-        past, jobs = await used(asked.desk, ctx), list(asked.snap.jobs.values())
+        past, jobs = used(asked.snap, ctx), list(asked.snap.jobs.values())
         stands, rows = standing(book, past), tree(book)
         ahead, behind = run_minutes(jobs, ctx, self.tres), minutes(past, ctx, self.tres)
         live = _live(asked, jobs, lambda job: _upwards(book, job.account, job.owner.user))
@@ -96,9 +96,9 @@ class AssocMgr:
             for key in [(str(row.account.name), str(row.user.user) if row.user else "")]
         ]
 
-    async def _qos(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
+    def _qos(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
         book, jobs = asked.snap.site.book, list(asked.snap.jobs.values())
-        past, numbers = await used_by_qos(asked.desk, asked.ctx), book.qos_ids
+        past, numbers = used_by_qos(asked.snap, asked.ctx), book.qos_ids
         live = _live(asked, jobs, lambda job: [job.qos])
         lines = []
         for name, grade in book.qos.items():

@@ -60,7 +60,7 @@ class Sprio:
             return _written(weight_letters(shape), [self.settings], ctx, options=options, err="")
         jobs = _jobs(options)
         users, err = await _users(desk, options)
-        stand = standing(snap.site.book, await used(desk, ctx))
+        stand = standing(snap.site.book, used(snap, ctx))
         shares = {key: one.factor or 0.0 for key, one in stand.items()}
         ranks = Ranks(snap.site, ctx.now, shares, scale_of(snap.site))
         parts = options.words_of("partition")

@@ -10,6 +10,7 @@ from accounting.fairshare import INFINITE, Key, Standing
 from broker.model.job import Job, JobState
 from broker.model.site import units
 from broker.model.tally import counts_of
+from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.reading import (
@@ -153,23 +154,23 @@ class Sshare:
             raise fail(BAD_FIELD.format(error)) from None
         users = await _users(desk, call, options)
         viewer = await desk.viewer(call.peer.uid)
-        rows = await self._rows(desk, options, ctx, users=users, viewer=viewer)
+        rows = self._rows(snap, options, ctx, users=users, viewer=viewer)
         if by is not None:
             content = {"shares": {"shares": [_record(one, ctx) for one in rows], "total_shares": 0}}
             return Answer(out=values(content, ctx, asker=by))
         err = _requested(options, users) if options.has("verbose") else ""
         return Answer(out=top + table(shown, rows, style_of(options)), err=err)
 
-    async def _rows(
+    def _rows(
         self,
-        desk: Desk,
+        snap: Snapshot,
         options: Options,
         ctx: Context,
         *,
         users: frozenset[str] | None,
         viewer: Viewer,
     ) -> list[Share]:
-        past = await used(desk, ctx)
+        past = used(snap, ctx)
         stand = standing(ctx.site.book, past)
         accounts = options.words_of("accounts")
         wanted = None if accounts is None else {name.lower() for name in accounts}

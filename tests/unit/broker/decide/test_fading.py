@@ -42,7 +42,8 @@ def test_use_fades_by_half_in_a_half_life_and_money_is_no_use(half_life: int, le
     world = World(replace(Site(), ranking=Ranking(half_life=half_life)))
     began = 1_700_000_000
     later = began + 10_000
-    fading.note(world, [entry(1000, began), entry(5, began, Kind.CHARGE), entry(100, later)])
+    posted = [entry(1000, began), entry(5, began, Kind.CHARGE), entry(100, later)]
+    world.charges = fading.noted(world, posted)
     (charge,) = world.charges.values()
     assert next(iter(world.charges)) == Party("a", "physics", "", "")
     assert charge.faded["billing"] == pytest.approx(left, rel=0.01)
@@ -68,14 +69,14 @@ def test_a_reset_has_use_count_anew_also_after_a_restart(
     used = replace(entry(1000, NOON - 8000), qos="normal")
     change = Change(resets=((key, NOON),))
     world = World(Site(book=known, ranking=Ranking(half_life=0)))
-    fading.note(world, [used])
+    world.charges = fading.noted(world, [used])
     world.begin()
     world.apply(BookChanged(at=NOON, actor=0, by="root", action="", change=change))
-    fading.note(world, [])
+    reset = fading.noted(world, []) or world.charges
     store = MemoryStore()
     store.entries = {used.key: used}
     site = replace(world.site, book=changed(known, change))
-    for found in (world.charges, fading.charges(site, store, NOON + 60, started_at=NOON + 60)):
+    for found in (reset, fading.charges(site, store, NOON + 60, started_at=NOON + 60)):
         (charge,) = found.values()
         assert charge.faded.get("billing", 0) == pytest.approx(association)
         assert charge.graded.get("billing", 0) == pytest.approx(grade)
@@ -101,12 +102,24 @@ def test_everybodys_use_counts_anew_at_the_turn_of_the_period(period: Period, tu
     assert last_turn(period, now, started_at=at("2026-01-02T00:00")) == at(f"{turn}T00:00")
 
 
-def test_a_turn_while_the_service_runs_forgets_what_was_used() -> None:
-    world = World(Site(ranking=Ranking(reset=Period.DAILY, half_life=0, period=300)))
-    ranked = fading.Ranked(world)
-    ranked.at(NOON)
-    fading.note(world, [entry(1000, NOON)])
-    for now, left in ((NOON + 400, 1000), (NOON + DAY, 0)):
-        ranked.at(now)
-        (charge,) = world.charges.values()
-        assert charge.faded.get("billing", 0) == left
+TURNS = (
+    # seconds later, what is posted then, what counts after it
+    (0, 0, 0),
+    (400, 1000, 1000),
+    (800, 0, 1000),
+    (DAY, 0, 0),
+    (DAY + 9, 500, 500),
+    (DAY + 18, 0, 500),
+)
+
+
+def test_a_turn_while_the_service_runs_forgets_once_what_was_used() -> None:
+    world = World(Site(ranking=Ranking(reset=Period.DAILY, half_life=0)))
+    for later, seconds, left in TURNS:
+        world.begin()
+        for fact in fading.turned(world, NOON + later, started_at=NOON):
+            world.apply(fact)
+        posted = [entry(seconds, NOON + later)] if seconds else []
+        world.charges = {**world.charges, **fading.noted(world, posted)}
+        found = sum(charge.faded.get("billing", 0) for charge in world.charges.values())
+        assert found == left

@@ -16,7 +16,7 @@ from broker.model.job import Job, Owner
 from broker.model.site import Partition, Site
 from broker.model.spec import Resources, TaskSpec
 from broker.model.tally import Charge, Party
-from broker.schedule.limit_rows import ROWS, When
+from broker.schedule.limit_rows import ROWS, Row, When
 from broker.schedule.limits import (
     Keeper,
     asking,
@@ -26,6 +26,7 @@ from broker.schedule.limits import (
     stands_in,
 )
 from broker.schedule.sums import known_of
+from tests.sim.reckoning import says
 
 NOW = 1_700_000_000
 GRADES = ("normal", "fast")
@@ -64,6 +65,12 @@ def stage(*, qos: Limits | None = None, user: Limits | None = None, account: Lim
         enforce=[enforce, "qos"],
     )
     return Site(book=made, partitions=(Partition("own", default=True, qos="part"),))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.limit} {row.tres} {row.when.name}")
+def test_reasons_of_a_limit_of_a_tres_say_which(row: Row) -> None:
+    for reason in filter(None, (row.qos, row.assoc)):
+        assert says(reason, row.tres or ""), reason
 
 
 USED = Charge(at=NOW, faded={"cpu": 600.0, "wall": 600.0}, whole={"cpu": 6000.0, "wall": 6000.0})

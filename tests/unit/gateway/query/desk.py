@@ -77,10 +77,6 @@ class Past:
     def book_changes(self) -> Sequence[Any]:
         return ()
 
-    def charges(self, since: int, *, span: int = 0, until: int = 0) -> Sequence[Any]:
-        del since, span, until
-        return ()
-
     def first_use(self) -> int | None:
         return None
 
