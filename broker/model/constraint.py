@@ -51,24 +51,31 @@ Expression = Feature | Both | Either | Counted | Same
 _JOINS: dict[str, type[Both] | type[Either]] = {"&": Both, "|": Either}
 MOST_TOKENS = 200
 """Features and signs of an expression: it is gone through by recursion."""
+MOST_OF_NEEDS = 3 * MOST_TOKENS
+"""The same of what is asked of the catalog: `written` has brackets of its own, then come places."""
 MOST_WAYS = 64
 """Every bracket more multiplies them."""
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, *, most: int = MOST_TOKENS) -> Expression:
     """The expression of `text`; `&` and `|` bind alike and from the left (Slurm 22.05 to 25.11).
 
     Counts of one among several features need brackets around all of it (23.11); in brackets every
     feature of `&` is counted, and none of `|` (22.05).
     Raises BadOption.
     """
-    tokens = _tokens(text)
+    tokens = _tokens(text, most)
     expression, rest = _expression(tokens, text)
     if rest or (_counts_one_of_several(tokens) and not _is_bracketed(tokens)):
         raise _invalid(text)
     if _number_of_ways(expression) > MOST_WAYS:
         raise _invalid(text)
     return expression
+
+
+def of_need(text: str | None) -> Expression | None:
+    """What machines are asked for with; None for anything."""
+    return parse(text, most=MOST_OF_NEEDS) if text else None
 
 
 def _counts_one_of_several(tokens: list[str]) -> bool:
@@ -162,11 +169,11 @@ def written(expression: Expression) -> str:
     return f"({written(expression.left)}{join}{written(expression.right)})"
 
 
-def _tokens(text: str) -> list[str]:
+def _tokens(text: str, most: int) -> list[str]:
     found = _TOKEN.findall(text)
     if "".join("".join(found).split()) != "".join(text.split()):
         raise _invalid(text)
-    if len(found) > MOST_TOKENS:
+    if len(found) > most:
         raise _invalid(text)
     return [str(token).lower() for token in found]
 

@@ -151,7 +151,7 @@ def schedulable_mib(mem_mib: int, policy: BuyPolicy) -> int:
 
 def queries(need: Need, catalog: Catalog, policy: BuyPolicy) -> tuple[Query, ...]:
     """One query for each alternative of the need. Raises BadOption for a constraint in error."""
-    expression = constraint.parse(need.constraint) if need.constraint else None
+    expression = constraint.of_need(need.constraint)
     return tuple(
         _query(need, catalog, where=where, policy=policy, expression=expression)
         for where in need.alternatives or (ANYWHERE,)

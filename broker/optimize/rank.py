@@ -83,7 +83,7 @@ def _may_be_used(offer: Offer, need: Need, target: BuyPolicy) -> bool:
     """Into open reservations every launch goes; others are named by the partition or the job."""
     if CLOSED.isdisjoint(offer.features) or ALL_RESERVATIONS in target.reservations:
         return True
-    asked = constraint.names(constraint.parse(need.constraint)) if need.constraint else frozenset()
+    asked = constraint.names(constraint.of_need(need.constraint))
     keys = {RESERVED, offer.reservation, *CLOSED.intersection(offer.features)}
     return offer.reservation in target.reservations or not keys.isdisjoint(asked)
 

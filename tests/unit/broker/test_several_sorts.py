@@ -133,6 +133,11 @@ def test_where_a_later_one_cannot_be_had_what_was_bought_is_given_back() -> None
     assert bench.job.shown_state == "PENDING"
 
 
+def test_a_sort_may_be_as_long_as_an_expression_may_be() -> None:
+    bench = Sorts(f"[({'|'.join(['c7i'] * 96)})*1&m7i*1]")
+    assert bench.buy().group != bench.buy().group
+
+
 def test_a_machine_that_others_hold_by_now_stays_with_them() -> None:
     bench = Sorts("[c7i*2&m7i*1]")
     first = bench.buy()
