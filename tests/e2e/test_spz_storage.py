@@ -75,7 +75,9 @@ def test_named_buckets_are_listed_deleted_and_go_with_their_cluster(
     assert spz("storage", "delete", "kept-here", text="n\n").code == 1
     gone = spz("storage", "delete", "kept-here", "-y")
     assert (gone.code, gone.out) == (0, "Deleted storage kept-here\n"), gone
-    assert spz("storage", "delete", "passing-here-before", "-y").code == 0
+    request = spz("storage", "delete", "passing-here-before", "-y", "--async").out.strip()
+    told = spz("api", "logs", request)
+    assert (told.code, told.out.splitlines()[-1]) == (0, "Deleted storage passing-here-before")
     assert spz("storage", "ls").out == "No existing storage.\n"
     assert [one["Name"] for one in s3.list_buckets()["Buckets"]] == ["not-ours"]
 
