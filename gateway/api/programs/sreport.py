@@ -91,8 +91,8 @@ async def sreport(desk: Desk, call: Call) -> Answer:
     _maybe_silent(options.words, ctx)
     kind = _report(options.words)
     uid = call.peer.uid
-    if kind.denied and not (ctx.site.is_run_by(uid) or ctx.site.operates(uid)):
-        raise fail(DENIED + kind.denied)
+    if kind.denied is not None and not (ctx.site.is_run_by(uid) or ctx.site.operates(uid)):
+        return Answer(err=DENIED + kind.denied, code=int(bool(kind.denied)))
     words = words_of(options, ctx, takes=kind.takes, told=kind.unknown)
     _must_tell_nodes(kind, words, options)
     viewer = await desk.viewer(uid)

@@ -36,8 +36,8 @@ class Report:
     """Its conditions, beside those of every report."""
     spelled: bool = True
     """Whether the headline says how many seconds that is."""
-    denied: str = ""
-    """Of wckeys: it is for operators alone, and this is what others are told of it."""
+    denied: str | None = None
+    """Of wckeys: it is for operators alone, and this is what others are told of it beside."""
     unknown: str = BAD_CONDITION + "Use keyword set to modify value\n"
     """What is said of other conditions."""
     widths: Mapping[str, int] = field(default_factory=dict)
@@ -96,10 +96,12 @@ SIZES = Report(
 )  # fmt: skip
 JOB = {
     "sizesbyaccount": SIZES,
-    "sizesbyaccountandwckey": replace(SIZES, rows=rows.sizes_of_both, widths={"Account": INDENTED}),
+    "sizesbyaccountandwckey": replace(
+        SIZES, rows=rows.sizes_of_both, widths={"Account": INDENTED}, denied=""
+    ),
     "sizesbywckey": replace(
         SIZES, title="Job Sizes by Wckey", columns=("Cluster", "Wckey"),
-        rows=rows.sizes_of_wckeys, widths={"Wckey": 9},
+        rows=rows.sizes_of_wckeys, widths={"Wckey": 9}, denied="",
     ),
 }  # fmt: skip
 RESERVATION = {

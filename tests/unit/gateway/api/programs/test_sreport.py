@@ -312,3 +312,20 @@ def test_lines_of_a_report_without_columns_are_empty() -> None:
 @pytest.mark.parametrize("word", ["quit", "EXIT"])
 def test_words_that_end_the_prompt_do_nothing(word: str) -> None:
     assert ask_alone(f"sreport {word}") == Answer()
+
+
+DENIED = "sreport: error: Your user doesn't have privilege to perform this action\n"
+
+
+@pytest.mark.parametrize(
+    ("report", "more", "code"),
+    [
+        ("cluster WCKeyUtilizationByUser", "slurmdb_report_cluster_wckey_by_user: Problem with get query.\n", 1),
+        ("job SizesByWckey", "", 0),
+        ("job SizesByAccountAndWckey", "", 0),
+    ],
+)  # fmt: skip
+def test_reports_on_wckeys_are_for_operators(report: str, more: str, code: int) -> None:
+    desk = desk_of(snapshot([], site=SITE), Summed())
+    answer = ask(sreport, desk, ("sreport", *report.split(" ")), uid=2002)
+    assert answer == Answer(err=DENIED + more, code=code)
