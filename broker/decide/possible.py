@@ -63,14 +63,17 @@ def must_know_features(site: Site, constraint: str | None) -> None:
 
     Where partitions are elastic, nodes that could be bought count too.
     """
+    if constraint is None:
+        return
+    asked = names(parse_constraint(constraint))
     elastic = any(partition.elastic for partition in site.partitions)
-    if constraint is None or (elastic and site.offered_features is None):
+    if elastic and site.offered_features is None:
         return
     known = {word.lower() for node in site.nodes for word in node.features}
     bought = (partition.elastic.buy for partition in site.partitions if partition.elastic)
     known |= {word for policy in bought for word in policy.features}
     offered = site.offered_features if elastic else None
-    if not names(parse_constraint(constraint)) <= known | (offered or frozenset()):
+    if not asked <= known | (offered or frozenset()):
         raise BadOption("constraint", constraint, UNKNOWN_FEATURE)
 
 

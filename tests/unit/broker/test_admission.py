@@ -268,6 +268,7 @@ def test_a_released_job_shows_no_reason_until_it_is_looked_at_and_starts_at_its_
     ("offered", "constraint", "known"),
     [
         (None, "nosuch", True),
+        (None, "((", False),
         (frozenset({"m7i", "spot"}), "m7i&spot", True),
         (frozenset({"m7i", "spot"}), "M7I", True),
         (frozenset({"m7i", "spot"}), "m7i|nosuch", False),
