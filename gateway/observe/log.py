@@ -24,7 +24,7 @@ SECRET_NAME = re.compile(
 )
 PASSWORD_IN_URL = re.compile(r"(\w+://[^\s:/@]*):[^\s/@]*@")
 LONGEST = 2000
-"""Characters of a value; the rest is cut."""
+"""Characters of a value, half of them from its end, where a traceback names the error."""
 FIRST = ("at", "level", "event")
 QUIET_LIBRARIES = ("boto3", "botocore", "paramiko", "urllib3", "uvicorn", "asyncio", "alembic")
 SILENT_LIBRARIES = ("paramiko.transport",)
@@ -41,7 +41,8 @@ def _clean(value: object) -> object:
         return value
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     text = PASSWORD_IN_URL.sub(rf"\1:{HIDDEN}@", text)
-    text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 

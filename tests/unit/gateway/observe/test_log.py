@@ -44,6 +44,14 @@ def test_the_cause_of_an_error_is_in_its_line(lines: Lines) -> None:
     assert "ValueError: no room" in line
 
 
+def test_of_a_long_traceback_the_error_is_kept(lines: Lines) -> None:
+    structlog.get_logger().error("broken", exception="Traceback " + "x" * 9999 + " ValueError: why")
+    (line,) = lines()
+    assert "Traceback" in line
+    assert "ValueError: why" in line
+    assert len(line) < 2200
+
+
 SECRETS = [
     {"token": "sesame"},
     {"db_password": "sesame"},
