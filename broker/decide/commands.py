@@ -45,7 +45,8 @@ def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
 def _named(world: World, target: cmd.Target) -> list[Job]:
     one = world.jobs.get(target.job)
     if one is not None and one.het is not None and target.tasks is None:
-        return members(world, one) if one.het.offset == 0 else [one]
+        every = one.het.offset == 0 and not target.alone
+        return members(world, one) if every else [one]
     if target.job not in world.elements:
         return [one] if one is not None and target.tasks is None else []
     whole = world.array_jobs(target.job)

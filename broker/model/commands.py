@@ -26,6 +26,8 @@ class Target(NamedTuple):
     job: JobId
     tasks: tuple[int, ...] | None = None
     """None: the job itself, or all of the array."""
+    alone: bool = False
+    """Of a heterogeneous job this component and no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,13 +193,13 @@ async def hold(asked: Asked) -> Answer:
         job = asked.job(one.target)
         mine = job is not None and job.owner.uid == asked.by.uid
         admin = asked.operator and not mine and asked.keyword == "hold"
-        return SetHold(target=one.target, by=asked.by, hold=Hold.ADMIN if admin else Hold.USER)
+        return SetHold(target=one.alone, by=asked.by, hold=Hold.ADMIN if admin else Hold.USER)
 
     return await each_job(asked, make)
 
 
 async def release(asked: Asked) -> Answer:
-    return await each_job(asked, lambda one: SetHold(target=one.target, by=asked.by, hold=None))
+    return await each_job(asked, lambda one: SetHold(target=one.alone, by=asked.by, hold=None))
 
 
 async def requeue(asked: Asked) -> Answer:

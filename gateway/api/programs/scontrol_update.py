@@ -115,7 +115,7 @@ async def _ask(asked: Asked, one: Named, command: Command) -> None:
 
 def _commands(asked: Asked, one: Named, words: list[Word]) -> list[Command]:
     """What is changed, then the hold that the priority 0 is. Raises BadValue, Refusal."""
-    empty = Update(target=one.target, by=asked.by)
+    empty = Update(target=one.alone, by=asked.by)
     change = empty
     for word in words:
         _must_suit_array(asked, one, word)
@@ -124,7 +124,7 @@ def _commands(asked: Asked, one: Named, words: list[Word]) -> list[Command]:
         raise BadValue(NO_CHANGE)
     if change.priority != 0:
         return [change]
-    hold = SetHold(target=one.target, by=asked.by, hold=_hold_of(asked, one))
+    hold = SetHold(target=one.alone, by=asked.by, hold=_hold_of(asked, one))
     rest = replace(change, priority=None)
     return [hold] if rest == empty else [rest, hold]
 

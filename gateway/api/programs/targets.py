@@ -30,6 +30,11 @@ class Named(NamedTuple):
         return self.target if self.part is None else Target(JobId(self.target.job + self.part))
 
     @property
+    def alone(self) -> Target:
+        """What is changed: of `123+0` the first component without the others."""
+        return self.target._replace(alone=self.part is not None)
+
+    @property
     def plain(self) -> bool:
         """A job's id and nothing more."""
         return self.part is None and self.step is None and self.target.tasks is None

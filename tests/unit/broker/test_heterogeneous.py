@@ -164,3 +164,19 @@ def test_a_node_named_twice_and_arrays_are_refused(bench: Bench) -> None:
     array = component().model_copy(update={"array": ArraySpec(tasks=(1, 2))})
     with pytest.raises(BadOption, match="Invalid job array specification"):
         submit(bench, component(), array)
+
+
+@pytest.mark.parametrize(
+    ("place", "alone", "changed"),
+    [(0, False, [0, 1]), (0, True, [0]), (1, False, [1]), (1, True, [1])],
+)
+def test_a_change_is_of_all_components_or_of_the_one_that_is_named_alone(
+    bench: Bench, place: int, alone: bool, changed: list[int]
+) -> None:
+    jobs = submit(bench, component(tasks=1), component(tasks=1), hold=True)
+    target = cmd.Target(jobs[place], alone=alone)
+    bench.step(cmd.Update(target=target, by=ALICE, comment="new"))
+    bench.step(cmd.SetHold(target=target, by=ALICE, hold=None))
+    found = [bench.world.jobs[job] for job in jobs]
+    assert [n for n, job in enumerate(found) if job.spec.comment == "new"] == changed
+    assert [n for n, job in enumerate(found) if job.hold is None] == changed

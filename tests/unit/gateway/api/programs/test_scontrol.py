@@ -6,7 +6,7 @@ import pytest
 
 from accounting.ids import JobId
 from accounting.tres import Tres
-from broker.model.commands import SetNode, Submit, Update
+from broker.model.commands import SetHold, SetNode, Submit, Target, Update
 from broker.model.ids import NodeName
 from broker.model.job import Hold, Job, JobState, Owner, Share
 from broker.model.site import Site
@@ -626,3 +626,13 @@ def test_a_node_gets_a_reason_and_a_drained_one_is_given_back_in_two_words(offic
     assert all(node.drain for node in office.engine.snapshot.nodes.values())
     assert office.scontrol("update node=ALL state=undrain", by=ROOT) == Answer()
     assert not any(node.drain for node in office.engine.snapshot.nodes.values())
+
+
+@pytest.mark.parametrize("verb", ["hold", "uhold", "release", "update comment=x"])
+def test_the_first_component_is_changed_alone_where_it_is_named(office: Counter, verb: str) -> None:
+    job = office.submit()
+    for word, alone in ((f"{job}+0", True), (str(job), False)):
+        office.scontrol(f"{verb} jobid={word}" if " " in verb else f"{verb} {word}")
+        command = office.asked[-1]
+        assert isinstance(command, SetHold | Update)
+        assert command.target == Target(job, alone=alone)
