@@ -166,7 +166,7 @@ class Store(Sums, Protocol):
         ...
 
 
-class History(Sums, Protocol):
+class History(Protocol):
     """Reads of what is no longer in memory; safe from several threads."""
 
     def jobs(self, query: HistoryQuery) -> Iterator[Job]:
