@@ -7,7 +7,7 @@ is root there, as in SkyPilot's.
 from typing import Final
 
 from broker.model.spec import Container
-from gateway.translate.skypilot import Task
+from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_supply import served
 
 PREFIX: Final = "docker:"
@@ -38,14 +38,19 @@ def container_of(task: Task, folder: str | None) -> Container | None:
 
 
 def image_of(task: Task) -> str | None:
-    """The image of the first alternative that names one; None for machines as they are.
+    """The image of the first alternative, which is that of all; None for machines as they are.
 
     Those on other clouds do not count, unless there are no others.
     """
-    for candidate in served(task) or task.resources.candidates:
-        images = candidate.image_id
-        named = images if isinstance(images, dict) else {"": images}
-        for key, name in named.items():
-            if name is not None and (name.startswith(PREFIX) or key == KEY):
-                return name.removeprefix(PREFIX)
+    first, *_ = served(task) or task.resources.candidates
+    return own_image(first)
+
+
+def own_image(candidate: Candidate) -> str | None:
+    """The container's image that one alternative names."""
+    images = candidate.image_id
+    named = images if isinstance(images, dict) else {"": images}
+    for key, name in named.items():
+        if name is not None and (name.startswith(PREFIX) or key == KEY):
+            return name.removeprefix(PREFIX)
     return None

@@ -26,6 +26,7 @@ from broker.model.spec import (
 from broker.model.volume import NamedVolume
 from gateway.translate.skypilot import Candidate, Task
 from gateway.translate.skypilot_build import build_of, without_effect
+from gateway.translate.skypilot_container import image_of, own_image
 from gateway.translate.skypilot_files import own_buckets, volumes
 from gateway.translate.skypilot_hooks import hooks_of, keeper, seconds_of
 from gateway.translate.skypilot_notes import must_be_possible, notes
@@ -248,12 +249,18 @@ def _size(value: object) -> int:
 
 
 def _here(task: Task, notes: list[str]) -> list[Candidate]:
-    """The alternatives that EC2 can serve."""
+    """The alternatives that EC2 can serve, in the one container that the task has."""
     kept = served(task)
     strange = sorted({str(one.place.cloud) for one in task.resources.candidates if one not in kept})
     if strange:
         notes.append(f"resources.infra: alternatives on {', '.join(strange)} are left out")
-    return kept
+    image = image_of(task)
+    alike = [one for one in kept if own_image(one) == image]
+    if len(alike) < len(kept):
+        runs = f"in other containers than {image}" if image else "in containers"
+        why = "setup and run are in that of the first"
+        notes.append(f"resources.image_id: alternatives {runs} are left out, {why}")
+    return alike
 
 
 def _cpus(candidate: Candidate) -> Cpus | None:

@@ -7,6 +7,7 @@ from gateway.translate.skypilot import read
 from gateway.translate.skypilot_container import CREDENTIALS, image_of
 from gateway.translate.skypilot_notes import notes
 from gateway.translate.skypilot_run import run_of
+from gateway.translate.skypilot_task import translate
 
 from .tasks import ORIGIN
 
@@ -22,12 +23,34 @@ from .tasks import ORIGIN
         ("{any_of: [{image_id: 'docker:x'}]}", "x"),
         ("{any_of: [{infra: k8s, image_id: 'docker:x'}, {infra: aws}]}", None),
         ("{any_of: [{infra: k8s, image_id: 'docker:x'}, {image_id: 'docker:y'}]}", "y"),
+        ("{any_of: [{infra: aws}, {image_id: 'docker:x'}]}", None),
         ("{}", None),
     ],
 )
 def test_the_image_is_the_first_alternatives(resources: str, image: str | None) -> None:
     (task,) = read(f"resources: {resources}")
     assert image_of(task) == image
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left", "told"),
+    [
+        ("docker:a", "docker:a", 2, None),
+        ("docker:a", "docker:b", 1, "in other containers than a"),
+        ("docker:a", "ami-1", 1, "in other containers than a"),
+        ("ami-1", "docker:b", 1, "in containers"),
+    ],
+)
+def test_no_alternative_runs_in_the_container_of_another(
+    first: str, second: str, left: int, told: str | None
+) -> None:
+    each = ((first, "us-east-1"), (second, "us-west-2"))
+    places = ", ".join(f"{{infra: aws/{place}, image_id: '{name}'}}" for name, place in each)
+    (task,) = read(f"resources: {{any_of: [{places}]}}\nrun: x")
+    made = translate(task, ORIGIN, cluster="c")
+    assert len(made.spec.resources.any_of) == left
+    why = "are left out, setup and run are in that of the first"
+    assert told is None or f"resources.image_id: alternatives {told} {why}" in made.notes
 
 
 TASK = """
