@@ -1,10 +1,11 @@
 """A service that follows 1,000 nodes, each with a job; `name value unit budget ok|OVER`.
 
-bench_nodes.py [--nodes N] [--seconds S]
+bench_nodes.py [--nodes N] [--seconds S] [--only NAME]
 
 Engine, workers and store are real, and so is time; machines and their agents are the fake cloud's,
 in this process: what they take is counted too. First nothing happens on the nodes; then about one
-job in a hundred ends each second, and another begins in its place (three times the budget).
+job in a hundred ends each second, and another begins in its place (three times the budget). Both
+again with nodes that post over HTTPS, whose own end of it is left out of the processor's time.
 """
 
 import argparse
@@ -13,8 +14,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -34,10 +35,13 @@ from broker.ports import Place
 from broker.providers.fake import Delays, FakeCloud
 from broker.providers.fake_agent import Fate
 from broker.quotes import Quotes
+from broker.run.agent.push import PULSE
 from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.store.sql import SqlStore, open_store
+from tests.bench.posters import Posters, at_work, posters
 from tests.bench.running import report
+from tests.e2e.test_push import free_port
 from tests.sim.harness import Orders
 
 NODES = 1000
@@ -84,6 +88,8 @@ class Site1000:
 
     nodes: int
     store: SqlStore
+    folder: str
+    posts: bool = False
     clock: Clock = field(default_factory=Clock)
     lasting: int = LONG
     asked: int = 0
@@ -108,6 +114,11 @@ class Site1000:
         engine.configure(self.clock.now())
         self.heart = Heart(engine=engine, clock=self.clock, log=Log())
         outside = Outside(providers={}, reach=Ground(cloud), orders=Orders(), kill_wait=30)
+        self.posters: Posters | None = None
+        if self.posts:
+            self.posters = posters(self.folder, free_port(), heart=self.heart, cloud=cloud)
+            outside = replace(outside, pushes=self.posters.pushes)
+            self.heart.tell = self.posters.pushes.committed
         self.heart.workers = Workers(
             outside,
             report=self.heart.report,
@@ -115,6 +126,10 @@ class Site1000:
             log=Log(),
             expect=self.heart.expect,
         )
+
+    def spent(self) -> float:
+        """Seconds of the processor's, without those of nodes that post."""
+        return time.process_time() - (self.posters.spent if self.posters is not None else 0.0)
 
     def fate(self, key: str, _order: object) -> Fate:
         """Jobs end spread over their time."""
@@ -139,10 +154,10 @@ class Site1000:
 
 
 @contextmanager
-def site(nodes: int, lasting: int) -> Iterator[Site1000]:
-    with tempfile.TemporaryDirectory(prefix="spz-bench-") as folder:
+def site(nodes: int, lasting: int, *, posts: bool) -> Iterator[Site1000]:
+    with tempfile.TemporaryDirectory(prefix="spz-bench-") as folder, ExitStack() as ends:
         store = open_store(f"{folder}/state.db", clock=Clock())
-        made = Site1000(nodes, store, lasting=lasting)
+        made = Site1000(nodes, store, folder, posts, lasting=lasting)
         thread = threading.Thread(target=made.heart.run)
         thread.start()
         try:
@@ -151,8 +166,12 @@ def site(nodes: int, lasting: int) -> Iterator[Site1000]:
             while made.running() < nodes * 0.9 and time.monotonic() < until:
                 time.sleep(0.2)
                 made.fill()
+            if made.posters is not None:
+                ends.enter_context(at_work(made.posters))
+                time.sleep(2 * PULSE)
             yield made
         finally:
+            ends.close()
             made.heart.stop()
             thread.join()
             if made.heart.workers is not None:
@@ -162,11 +181,11 @@ def site(nodes: int, lasting: int) -> Iterator[Site1000]:
 
 def cpu_percent(made: Site1000, seconds: float) -> float:
     """Of one core, over so many seconds, of everything in this process."""
-    began, spent = time.monotonic(), time.process_time()
+    began, spent = time.monotonic(), made.spent()
     while time.monotonic() - began < seconds:
         made.fill()
         time.sleep(1.0)
-    return 100 * (time.process_time() - spent) / (time.monotonic() - began)
+    return 100 * (made.spent() - spent) / (time.monotonic() - began)
 
 
 def rss_mib() -> float:
@@ -179,10 +198,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--only", default="", help="what its name begins with")
     asked = parser.parse_args()
     fine = True
-    for name, lasting in (("quiet", LONG), ("busy", SHORT)):
-        with site(asked.nodes, lasting) as made:
+    for name, lasting, posts in (
+        ("quiet", LONG, False),
+        ("busy", SHORT, False),
+        ("posting_quiet", LONG, True),
+        ("posting_busy", SHORT, True),
+    ):
+        if not name.startswith(asked.only):
+            continue
+        with site(asked.nodes, lasting, posts=posts) as made:
             running, percent = made.running(), cpu_percent(made, asked.seconds)
             sys.stdout.write(f"# {name}: {running} jobs run, {made.asked} were asked for\n")
             budget = CPU_BUDGET if lasting == LONG else 3 * CPU_BUDGET
