@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -119,17 +119,25 @@ class Post:
 
     def tell(self, facts: Iterable[ev.Event], jobs: Mapping[JobId, Job]) -> None:
         """Sends what follows from facts; `jobs` are as they left them. Does not block."""
-        arrays: dict[JobId, list[Job]] = {}
-        for fact in facts:
-            job = jobs.get(fact.job) if isinstance(fact, JobFact) else None
-            if job is None or not job.spec.mail_types:
-                continue
-            if job.array is not None and not arrays:
-                arrays = _arrays(jobs.values())
-            for mail in mails(fact, job, self._tasks(job, arrays)):
-                sent = self._pool.submit(self._try, mail)
-                self._waiting.add(sent)
-                sent.add_done_callback(self._waiting.discard)
+        about = [
+            (fact, job)
+            for fact in facts
+            if isinstance(fact, JobFact) and (job := jobs.get(fact.job)) and job.spec.mail_types
+        ]
+        for mail in _once(self._due(about, jobs.values())):
+            sent = self._pool.submit(self._try, mail)
+            self._waiting.add(sent)
+            sent.add_done_callback(self._waiting.discard)
+
+    def _due(self, about: Sequence[tuple[ev.Event, Job]], jobs: Iterable[Job]) -> Iterator[Mail]:
+        """The mails; of tasks that began together each is the first that did."""
+        arrays = _arrays(jobs) if any(job.array is not None for _, job in about) else {}
+        begun = {job.id for fact, job in about if isinstance(fact, ev.Started)}
+        for fact, job in about:
+            tasks = self._tasks(job, arrays)
+            if isinstance(fact, ev.Started):
+                tasks = [replace(one, started=None) if one.id in begun else one for one in tasks]
+            yield from mails(fact, job, tasks)
 
     def _tasks(self, job: Job, arrays: Mapping[JobId, list[Job]]) -> list[Job]:
         """All of the job's array; those that ended long ago are read once none is left to run."""
@@ -152,6 +160,19 @@ class Post:
         """Lets what waits be sent for as long as one mail may take, then ends."""
         wait(tuple(self._waiting), timeout=SECONDS)
         self._pool.shutdown(cancel_futures=True)
+
+
+def _once(due: Iterable[Mail]) -> Iterator[Mail]:
+    """Of an array that is told of as a whole one mail, whose tasks began or ended together."""
+    told: set[tuple[JobId, str]] = set()
+    for mail in due:
+        place = mail.job.array
+        whole = place is not None and "ARRAY_TASKS" not in map(str.upper, mail.job.spec.mail_types)
+        key = (place.base, mail.kind) if place is not None else (mail.job.id, mail.kind)
+        if whole and mail.kind in ("BEGIN", "END", "FAIL") and key in told:
+            continue
+        told.add(key)
+        yield mail
 
 
 def _arrays(jobs: Iterable[Job]) -> dict[JobId, list[Job]]:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from accounting.ids import JobId
 from broker.decide.mail import Mail
-from broker.model.events import Started
+from broker.model.events import Ended, Started
+from broker.model.job import ArrayPlace, JobState
 from broker.model.spec import StepSpec
 from gateway.observe.post import Post, command, send, usable
 from tests.unit.gateway.api.office import Office
@@ -68,3 +70,27 @@ def test_a_mail_that_cannot_be_sent_is_logged_and_harms_nothing(mail: Mail) -> N
     post.tell([Started(job=mail.job.id, at=1)], {})
     post.close()
     assert [event for event, _ in log.lines] == ["mail.failed"]
+
+
+@pytest.mark.parametrize(
+    ("types", "count"), [(("BEGIN", "END"), 1), (("BEGIN", "END", "ARRAY_TASKS"), 3)]
+)
+def test_tasks_that_begin_or_end_together_are_told_of_once_unless_each_is_asked_for(
+    types: tuple[str, ...], count: int
+) -> None:
+    office = Office()
+    job = office.job(office.submit(mail_types=types, batch=StepSpec(name="batch")))
+    place = ArrayPlace(base=job.id, task=0)
+    tasks = {
+        JobId(job.id + n): replace(
+            job, id=JobId(job.id + n), array=replace(place, task=n), started=1
+        )
+        for n in range(3)
+    }
+    sent: list[str] = []
+    post = Post(lambda mail: sent.append(mail.kind), Log())
+    post.tell([Started(job=number, at=1) for number in tasks], tasks)
+    ended = {n: replace(one, state=JobState.COMPLETED, ended=2) for n, one in tasks.items()}
+    post.tell([Ended(job=n, at=2, state=JobState.COMPLETED, reason="None") for n in ended], ended)
+    post.close()
+    assert sorted(sent) == ["BEGIN"] * count + ["END"] * count
