@@ -80,8 +80,8 @@ def _kinds(fact: ev.Event, tasks: Sequence[Job], asked: set[str]) -> list[str]:
 def _speaks_for_array(kind: str, job: Job, elements: Iterable[Job]) -> bool:
     """One mail for all: with the first task that begins, with the last that ends."""
     if kind == "BEGIN":
-        begun = (one for one in elements if one.id != job.id and one.started is not None)
-        return next(begun, None) is None
+        others = (one for one in elements if one.id != job.id)
+        return all(one.started is None or one.configuring for one in others)
     if kind in ("END", "FAIL"):
         return all(one.id == job.id or one.state.final for one in elements)
     return True

@@ -111,6 +111,17 @@ def test_an_array_is_told_of_as_a_whole_unless_tasks_were_asked_for(
         assert any(one.startswith(f"Slurm Array {start} ") for one in bench.subjects)
 
 
+def test_an_array_has_begun_with_its_first_task_though_others_have_their_nodes(
+    bench: Told,
+) -> None:
+    base = bench.submit(array=ArraySpec(tasks=(0, 1)), mail_types=("BEGIN",))
+    for job in bench.world.array_jobs(base):
+        bench.begin(job.id)
+    (subject,) = bench.subjects
+    assert subject.startswith(f"Slurm Array Summary Job_id={base}_* ")
+    assert " Began" in subject
+
+
 # fmt: off
 SUMMARIES = [
     # exits of the tasks in turn, what is asked for, how the mail ends
