@@ -34,7 +34,7 @@ from gateway.query.reportunits import UNITS
 
 WIDTHS = {
     "Cluster": 9, "Account": 15, "Login": 9, "Proper Name": 15, "Used": 8, "Energy": 8,
-    "TRES Name": 14, "Allocated": 8, "Down": 8, "PLND Down": 8, "Idle": 8, "Over Comm": 9,
+    "TRES Name": 14, "Allocated": 8, "Down": 8, "PLND Down": 8, "Idle": 8, "Over Comm": 8,
     "Planned": 8, "Reported": 8, "TRES Count": 10, "QOS": 9, "WCKey": 15, "Name": 9, "Start": 19,
     "End": 19, "TRES Time": 10,
 }  # fmt: skip
@@ -288,7 +288,7 @@ def _widths(asked: Asked, kind: Report, rows: Sequence[Row]) -> dict[str, int]:
     if kind.sized:
         widths["Wckey"] = widths["Cluster"]  # one column, which reports of jobs write otherwise
         del widths["WCKey"]
-    elif not (asked.unit.in_parts or kind.named):
+    elif kind.grows and not asked.unit.in_parts:
         for name in AMOUNTS:
             most = max((row.amounts.get(name, 0) for row in rows), default=0)
             widths[name] = max(widths[name], len(str(most)))

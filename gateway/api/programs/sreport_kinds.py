@@ -44,6 +44,8 @@ class Report:
     """Of columns that are not as wide as elsewhere."""
     held: bool = False
     """Whether reservations are told of."""
+    grows: bool = True
+    """Whether columns of amounts become wider where one needs it."""
     named: bool = False
     """Whether each line names its TRES, asked or not."""
     sized: bool = False
@@ -87,7 +89,12 @@ CLUSTER = {
 }  # fmt: skip
 USER = {
     "topusage": Report(
-        "Top {top} Users", ("Cluster", *LOGIN, "Account"), USED, rows.top_users, takes=OF_TOP
+        "Top {top} Users",
+        ("Cluster", *LOGIN, "Account"),
+        USED,
+        rows.top_users,
+        takes=OF_TOP,
+        grows=False,
     )
 }
 SIZES = Report(
@@ -108,7 +115,7 @@ RESERVATION = {
     "utilization": Report(
         "Reservation Utilization", ("Cluster", "Name", "Start", "End"), ("Allocated", "Idle"),
         rows.reservations, by=(), takes=OF_RESERVATIONS, spelled=False, held=True, named=True,
-        widths={"Allocated": 20, "Idle": 20},
+        grows=False, widths={"Allocated": 20, "Idle": 20},
     ),
 }  # fmt: skip
 NAMES = {
