@@ -233,8 +233,7 @@ class Server(uvicorn.Server):
         self.loopback.close()
         for task in self.tasks:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self.tasks, return_exceptions=True)
         await super().shutdown(sockets)
 
 

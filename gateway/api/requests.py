@@ -68,7 +68,8 @@ async def _owned(request: Request, request_id: str, keeper: Keeper) -> Asked:
 
 
 async def _of_verb(request: Request, request_id: str, keeper: Keeper) -> Json:
-    asked = await _owned(request, request_id, keeper)
+    """Processes are told to their user alone: whoever cancels it ends them with his own rights."""
+    asked, asker = await _owned(request, request_id, keeper), await caller(request)
     end = await keeper.ended(request_id)
     lines = told(asked, desk_of(request).snapshot()) if end is None else end.told
     return {
@@ -80,8 +81,12 @@ async def _of_verb(request: Request, request_id: str, keeper: Keeper) -> Json:
         "state": "RUNNING" if end is None else end.state,
         "over": end is not None,
         "told": list(lines),
-        "pids": [goal.pid for goal in asked.goals if goal.pid and end is None],
+        "pids": _pids(asked) if end is None and asker.uid == asked.uid else [],
     }
+
+
+def _pids(asked: Asked) -> list[int]:
+    return [goal.pid for goal in asked.goals if goal.pid]
 
 
 async def _of_launch(request: Request, request_id: str, reply: str) -> Json:

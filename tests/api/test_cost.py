@@ -17,6 +17,7 @@ from accounting.tres import Tres, gres_counts
 from gateway.api.app import App, build_app
 from gateway.api.exports import exports
 from gateway.api.money import money
+from gateway.api.zone import LATEST
 from gateway.store.sql import open_store
 from tests.api.asking import ask
 from tests.unit.gateway.api.office import SITE, Office
@@ -182,6 +183,12 @@ def test_entries_are_told_to_administrators_and_to_whose_they_are(
     app: App, how: dict[str, Any], keys: list[str]
 ) -> None:
     assert sorted(line["key"] for line in lines(app, **how)) == sorted(keys)
+
+
+@pytest.mark.parametrize("route", ["/v1/cost", "/v1/focus", "/v1/ledger"])
+@pytest.mark.parametrize("until", [-1, LATEST + 1, 10**30])
+def test_a_time_that_has_no_date_is_refused(app: App, route: str, until: int) -> None:
+    assert get(app, route, until=until).status_code == 422
 
 
 def test_an_entry_of_use_has_every_tres_by_name(app: App) -> None:

@@ -18,6 +18,7 @@ from broker.quotes import Quotes
 from gateway.api.app import App, build_app
 from gateway.api.asked import Keeper
 from gateway.api.budgets import budgets
+from gateway.api.exports import exports
 from gateway.api.jobs import router
 from gateway.api.metrics import metrics
 from gateway.api.money import money
@@ -56,7 +57,7 @@ class House:
             backup=lambda _: None,
             keeper=Keeper(office.desk),
         )
-        parts = [routes, money(), budgets(), metrics()]
+        parts = [routes, money(), exports(), budgets(), metrics()]
         self.app: App = build_app(office.desk, {}, log=Log(), routers=parts)
 
     def get(self, route: str, who: Owner, **how: Any) -> Any:
@@ -111,6 +112,17 @@ def test_costs_are_ones_own_and_those_of_accounts_that_one_coordinates(
         400,
         {**told, "rows": [], "micro_usd": 0},
     )
+
+
+def test_a_filter_of_the_ledger_tells_of_no_user_where_use_is_private(
+    closed: House, open_: House
+) -> None:
+    def told(house: House, user: str) -> tuple[int, str]:
+        answer = ask(house.app, "GET", "/v1/ledger", uid=BOB.uid, params={"user": user, **WINDOW})
+        return answer.status_code, answer.text
+
+    assert told(closed, "alice") == told(closed, "nobody") == (200, "")
+    assert told(open_, "nobody")[0] == 400
 
 
 @pytest.mark.parametrize(
