@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 
 from broker.model.errors import Refused
 from gateway.api.crowd import crowd
+from gateway.api.heads import BARE
 from gateway.api.knock import knocking
 from gateway.api.push import NodeProtocol
 from gateway.config.paths import Paths
@@ -175,16 +176,11 @@ def nodes_listener(service: Service, config: Config) -> NodesListener | None:
     made = uvicorn.Config(
         service.push_door,
         http=NodeProtocol,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
         ssl_certfile=shown.certificate,
         ssl_keyfile=shown.key,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         limit_concurrency=MOST_NODES,
+        **BARE,
     )
     made.load()
     family = socket.AF_INET6 if ":" in told.host else socket.AF_INET
@@ -244,13 +240,8 @@ def _run(service: Service, paths: Paths, config: Config) -> int:
             service.app,
             http=knocking(crowd()),  # type: ignore[arg-type]
             loop="uvloop",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
             timeout_graceful_shutdown=5,
+            **BARE,
         ),
         service,
         nodes_listener(service, config),

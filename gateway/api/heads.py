@@ -6,7 +6,8 @@ half of one keeps a connection for ever.
 
 import asyncio
 from asyncio import Transport
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,6 +15,15 @@ HEAD_SECONDS = 10.0
 """How long strangers may say nothing that is a request."""
 LONGEST = 1 << 16
 """Bytes of a head, as far as it has not ended."""
+BARE: Mapping[str, Any] = {
+    "lifespan": "off",
+    "log_config": None,
+    "access_log": False,
+    "proxy_headers": False,
+    "server_header": False,
+    "date_header": False,
+}
+"""Of every listener: what Uvicorn would do beside, its log for one, is done by nobody or by us."""
 
 
 class HeadProtocol(HttpToolsProtocol):

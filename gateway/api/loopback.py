@@ -9,7 +9,7 @@ from uvicorn.server import ServerState
 
 from broker.model.errors import Refused
 from gateway.api.app import App
-from gateway.api.heads import HEAD_SECONDS, HeadProtocol
+from gateway.api.heads import BARE, HEAD_SECONDS, HeadProtocol
 
 HOST = "127.0.0.1"
 MOST = 128
@@ -60,13 +60,8 @@ class Loopback:
     async def _opened(self) -> asyncio.Server:
         config = uvicorn.Config(
             self.app,  # type: ignore[arg-type]
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
             ws="none",
+            **BARE,
         )
         config.load()
         try:
