@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Remember
@@ -21,6 +21,8 @@ from gateway.api.job_views import cluster_status, nodes_of
 from gateway.observe.processes import lives
 
 LOOK_SECONDS = 0.5
+MOST_OPEN = 1000
+"""Requests of one user that are not over."""
 FIRST_GAP, LONGEST_GAP = 30, 300
 """Seconds between two starts of a cluster for which there is no room."""
 Word = Literal["SUCCEEDED", "FAILED", "CANCELLED"]
@@ -54,6 +56,14 @@ class Asked(BaseModel):
     """A cluster for which there is no room is started until there is."""
     uid: int = -1
     """Whose it is; the service sets it."""
+
+    @field_validator("goals")
+    @classmethod
+    def _of_one_process(cls, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
+        """Each look at a process is a read of its own, in the loop that serves everybody."""
+        if sum(goal.to == "told" for goal in goals) > 1:
+            raise ValueError("a request is done by one process")
+        return goals
 
 
 class End(BaseModel):
@@ -163,7 +173,13 @@ class Keeper:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def take(self, asked: Asked) -> None:
-        """On disk when this returns; the first of its id stands."""
+        """On disk when this returns; the first of its id stands.
+
+        Raises Busy for a user's too many.
+        """
+        mine = sum(one.uid == asked.uid for one in self.open.values())
+        if mine >= MOST_OPEN and asked.request not in self.open:
+            raise Busy("too many requests of yours are not over", hint="`spz api cancel` ends one")
         name, text = ASKED + asked.request, asked.model_dump_json()
         kept = await self.desk.ask(Remember(request=name, text=text))
         if await self.ended(asked.request) is None:

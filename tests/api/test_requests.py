@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.api.asked import FIRST_GAP, Keeper
+from broker.model.errors import Busy
+from gateway.api.asked import FIRST_GAP, MOST_OPEN, Asked, Goal, Keeper
 from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -183,7 +184,29 @@ def test_a_client_that_dies_before_it_is_done_has_failed(house: House) -> None:
     assert (state, "ended without a word" in line) == ("FAILED", True)
 
 
-@pytest.mark.parametrize("goals", [[{"to": "rich"}], [{"to": "up", "run": 0}], "none"])
+def test_what_nobody_ends_keeps_nobody_else_out(house: House) -> None:
+    """Nor is there an end to one user's."""
+    lives = (Goal(to="told", pid=os.getpid()),)
+    every = [
+        Asked(request=f"{number:032}", verb="x", goals=lives, uid=BOB.uid)
+        for number in range(MOST_OPEN)
+    ]
+    house.keeper.open.update({one.request: one for one in every})
+    asyncio.run(house.keeper.take(every[0]))
+    with pytest.raises(Busy, match="too many requests"):
+        asyncio.run(house.keeper.take(every[0].model_copy(update={"request": ID})))
+    assert take(house, "stop", to("stopped"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        [{"to": "rich"}],
+        [{"to": "up", "run": 0}],
+        [{"to": "told", "pid": 1}, {"to": "told", "pid": 2}],
+        "none",
+    ],
+)
 def test_goals_that_are_none_are_refused(house: House, goals: Any) -> None:
     body = {"request": ID, "verb": "stop", "goals": goals}
     assert house.call("POST", "/v1/requests", body)[0] == 422
