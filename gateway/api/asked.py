@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Remember
-from broker.model.errors import Busy, SpzError
+from broker.model.errors import Busy, Denied, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job
 from broker.model.stopping import StartCluster
@@ -223,13 +223,21 @@ class Keeper:
     async def look(self) -> None:
         """Starts what is to be started, and notes what has come to an end. Raises Busy."""
         for asked in list(self.open.values()):
-            seen = self.desk.snapshot()
-            stands = [await self._stand(asked, goal, seen) for goal in asked.goals]
-            if any(stand.good is None for stand in stands):
+            try:
+                seen = await self.desk.seen(asked.uid)
+            except Denied as error:  # whose it was is no user of this host any more
+                await self.end(asked, End(state="FAILED", told=(*asked.said, error.message)))
                 continue
-            lines = (*asked.said, *map(_line, asked.goals, stands))
-            good = all(stand.good for stand in stands)
-            await self.end(asked, End(state="SUCCEEDED" if good else "FAILED", told=lines))
+            await self._look(asked, seen)
+
+    async def _look(self, asked: Asked, seen: Snapshot) -> None:
+        """`seen` is what its user may see."""
+        stands = [await self._stand(asked, goal, seen) for goal in asked.goals]
+        if any(stand.good is None for stand in stands):
+            return
+        lines = (*asked.said, *map(_line, asked.goals, stands))
+        good = all(stand.good for stand in stands)
+        await self.end(asked, End(state="SUCCEEDED" if good else "FAILED", told=lines))
 
     async def _stand(self, asked: Asked, goal: Goal, seen: Snapshot) -> Stand:
         stand = STANDS[goal.to](goal, seen)

@@ -6,7 +6,7 @@ from accounting.ids import JobId
 from broker.model.errors import Conflict, Unknown
 from broker.model.ids import StepId
 from gateway.api.asked import Asked, End, Keeper, told
-from gateway.api.asking import AsciiJson, caller, desk_of, find_job, viewer_of, writer
+from gateway.api.asking import AsciiJson, caller, desk_of, find_job, seen_by, viewer_of, writer
 from gateway.api.job_views import Json
 
 OUT = "what was asked for with --async has one"
@@ -51,7 +51,7 @@ def requests(keeper: Keeper) -> APIRouter:
         by_itself = any(goal.to == "told" for goal in asked.goals)
         if came_to.state != "CANCELLED" and not (by_itself and owner.uid == asked.uid):
             raise Conflict(f"request {request_id} ends by itself")
-        lines = came_to.told or told(asked, desk_of(request).snapshot())
+        lines = came_to.told or told(asked, await seen_by(request))
         await keeper.end(asked, came_to.model_copy(update={"told": lines}))
         return await _of_verb(request, request_id, keeper)
 
@@ -71,7 +71,7 @@ async def _of_verb(request: Request, request_id: str, keeper: Keeper) -> Json:
     """Processes are told to their user alone: whoever cancels it ends them with his own rights."""
     asked, asker = await _owned(request, request_id, keeper), await caller(request)
     end = await keeper.ended(request_id)
-    lines = told(asked, desk_of(request).snapshot()) if end is None else end.told
+    lines = told(asked, await seen_by(request)) if end is None else end.told
     return {
         "request": request_id,
         "verb": asked.verb,

@@ -71,8 +71,8 @@ class Past:
 class House:
     """The application over a simulation; `call` speaks as somebody."""
 
-    def __init__(self) -> None:
-        site = replace(SITE, admins=frozenset({BOSS.uid}))
+    def __init__(self, *private: str) -> None:
+        site = replace(SITE, admins=frozenset({BOSS.uid}), private=frozenset(private))
         self.sim = Simulation(site=site, fates=lambda key, order: (RUN_SECONDS, 0, 0))
         self.desk = Desk(
             engine=self,

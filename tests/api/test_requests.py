@@ -160,6 +160,19 @@ def test_requests_of_others_are_none_but_for_administrators(house: House) -> Non
     assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[0] == 200
 
 
+@pytest.mark.parametrize(("private", "line"), [((), "dev: UP"), (("jobs",), "dev: GONE")])
+def test_a_goal_tells_nothing_of_jobs_that_its_user_may_not_see(
+    private: tuple[str, ...], line: str
+) -> None:
+    house = House(*private)
+    house.launch(f"resources: {{instance_type: {TYPE}}}", by=BOSS)
+    house.wait(60)
+    body = {"request": ID, "verb": "start", "goals": [to("up")]}
+    assert house.call("POST", "/v1/requests", body, by=BOB)[1]["told"] == [line]
+    asyncio.run(house.keeper.look())
+    assert house.call("GET", f"/v1/requests/{ID}", by=BOB)[1]["told"] == [line]
+
+
 def test_only_what_a_client_does_itself_is_ended_by_its_word(house: House) -> None:
     end = {"state": "SUCCEEDED", "told": ["done"]}
     take(house, "stop", to("stopped"))
