@@ -143,10 +143,18 @@ def merged(step: Step, parts: Iterable[Part]) -> Part:
         node=found[0].node,
         ended=True,
         cause=next((cause for cause in WORST_FIRST if cause in causes), "exit"),
-        exit=max((part.exit for part in found), key=lambda end: end.status),
+        exit=max((part.exit for part in found), key=_as_waited),
         usage=_together([part.usage for part in found]),
         tasks=tasks,
     )
+
+
+def _as_waited(end: ExitCode) -> tuple[int, int]:
+    """As slurmctld compares nodes' ends, by wait(2)'s word: a code is above any signal (22.05).
+
+    So a task that failed is not outshone by those that were ended because of it.
+    """
+    return end.code, end.signal
 
 
 def _together(parts: Sequence[Usage]) -> Usage:

@@ -124,7 +124,7 @@ def test_a_step_ends_when_it_has_on_all_nodes_with_the_worst_end(bench: Bench) -
     assert step_of(bench, job).state is StepState.RUNNING
     say(bench, "n1", "exited", job, signal=9, user_us=2, max_rss_kib=9)
     step = step_of(bench, job)
-    assert (step.state, step.exit) == (StepState.CANCELLED, ExitCode(0, 9))
+    assert (step.state, step.exit) == (StepState.FAILED, ExitCode(3)), "a code is above a signal"
     assert step.tasks == (ExitCode(0, 9), ExitCode(0, 9), ExitCode(), ExitCode(3))
     assert (step.usage.user_us, step.usage.max_rss_kib) == (7, 9)
 
