@@ -11,28 +11,23 @@ from asyncio import Transport
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from broker.model.errors import SpzError
 from broker.model.node import Node, NodeState
 from broker.run.steps import began_anew, news, trouble_of
 from gateway.api.auth import Scope, bearer
 from gateway.api.desk import Desk
 from gateway.api.errors import status_of
+from gateway.api.heads import HEAD_SECONDS, LONGEST, HeadProtocol
 from gateway.api.text import Receive, Send
 from gateway.translate import token
 
 REPORTS, AGENT = "/reports", "/agent/"
 MOST_BYTES = (4 << 20) + (64 << 10)
 """Of a letter: a piece of the journal, and a line about the agent."""
-LONGEST_HEAD = 64 << 10
-"""Of a letter's first line, and of a request before its body."""
 READ_SECONDS = 20.0
 """How long a letter may take to come, and who gets something may take nothing of it."""
 COMMIT_SECONDS = 10.0
 """How long is waited until what it says is on disk."""
-HEAD_SECONDS = 10.0
-"""How long a new connection may say nothing that is a request, and any one may take to say one."""
 FAREWELL_SECONDS = 1.0
 """How long who is refused may take to hear it; what he sends meanwhile is thrown away."""
 MOST_FETCHES = 64
@@ -47,35 +42,24 @@ Reply = tuple[int, dict[str, object]]
 Timer = asyncio.TimerHandle | None
 
 
-class NodeProtocol(HttpToolsProtocol):
+class NodeProtocol(HeadProtocol):
     """Uvicorn's protocol, which waits for ever for nobody and reads no head without end.
 
     Who is cut off hears nothing more: a farewell could wait for him as well.
     """
 
-    hurry: Timer = None
-    """Runs from a request's first byte, or the connection's beginning, to the end of its head."""
+    patience = HEAD_SECONDS
     deaf: Timer = None
     """Runs while there is something for him that he does not take, an answer or the end."""
-    head = 0
-    """Bytes that came since `hurry` runs."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         self.logger = STRANGERS
         super().connection_made(transport)
-        self._hurry()
 
     def data_received(self, data: bytes) -> None:
-        if self.hurry is None and getattr(self.cycle, "response_complete", True):
-            self._hurry()
-        self.head += len(data)
+        if not self._in_head and getattr(self.cycle, "response_complete", True):
+            self._expect()  # from the first byte on, be it before any head
         super().data_received(data)
-        if self.hurry is not None and self.head > LONGEST_HEAD:
-            self.transport.abort()
-
-    def on_headers_complete(self) -> None:
-        self._stop_hurry()
-        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -91,18 +75,8 @@ class NodeProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_hurry()
         self._stop_deaf()
         super().connection_lost(exc)
-
-    def _hurry(self) -> None:
-        self.head = 0
-        self.hurry = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
-
-    def _stop_hurry(self) -> None:
-        if self.hurry is not None:
-            self.hurry.cancel()
-            self.hurry = None
 
     def _wait_for_him(self, seconds: float) -> None:
         self._stop_deaf()
@@ -232,7 +206,7 @@ def parse(body: bytes) -> Letter:
     """Its first line is JSON, the rest the journal's own bytes. Raises LetterError."""
     head, line_end, data = body.partition(b"\n")
     try:
-        value = json.loads(head) if line_end and len(head) <= LONGEST_HEAD else None
+        value = json.loads(head) if line_end and len(head) <= LONGEST else None
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -9,13 +9,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from gateway.api import push
-from gateway.api.push import (
-    FAREWELL_SECONDS,
-    HEAD_SECONDS,
-    LONGEST_HEAD,
-    READ_SECONDS,
-    NodeProtocol,
-)
+from gateway.api.heads import HEAD_SECONDS, LONGEST
+from gateway.api.push import FAREWELL_SECONDS, READ_SECONDS, NodeProtocol
 
 REQUEST = b"GET /agent/x HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -148,7 +143,7 @@ def test_nodes_that_say_something_now_and_then_are_kept(guest: Guest) -> None:
 def test_a_head_without_end_is_not_kept(guest: Guest, endless: bytes) -> None:
     guest.says(endless)
     more = b"B: y\r\n" * 2000 if endless.endswith(b"\n") else b"x" * 8192
-    for _ in range(2 * LONGEST_HEAD // len(more)):
+    for _ in range(2 * LONGEST // len(more)):
         if not guest.line.end:
             guest.says(more)
     assert guest.line.end in {"abort", "close"}
