@@ -122,15 +122,20 @@ def queues(found: Mapping[str, Sequence[Json]], now: int) -> str:
 
 
 def service_text(told: Json) -> str:
-    """One line on a service."""
+    """One line on a service; below it the requests that wait there, if any do."""
     machines = [one for one in told["nodes"] if not one["declared"]]
     price = usd(sum(one["micro_usd_per_hour"] for one in machines))
     old = beside(oldest(one["old_price"] for one in machines))
     return (
         f"{told['cluster']} (slurm {told['version']}) runs as pid {told['pid']}: "
         f"{told['jobs_live']} jobs, {told['jobs_running']} of them on machines; "
-        f"{len(machines)} machines at {price} an hour{old}"
+        f"{len(machines)} machines at {price} an hour{old}{_waiting(told['requests'])}"
     )
+
+
+def _waiting(found: Sequence[Json]) -> str:
+    rows = ((one["request"], one["verb"]) for one in found)
+    return f"\n\n{table(('REQUEST', 'VERB'), rows)}" if found else ""
 
 
 def clusters(found: Sequence[Json], now: int, *, also: frozenset[str] = frozenset()) -> str:

@@ -81,6 +81,7 @@ def test_each_verb_gives_a_request_that_is_followed(spz: Terminal) -> None:
 
     stopped = asked("stop", "-y", "far")
     started = asked("start", "-y", "-r", "far")
+    assert [started, "start"] in [line.split() for line in spz("api", "status").out.splitlines()]
     spz.served.kill()
     spz.served.start()
     assert spz("api", "logs", started).out.splitlines()[-1] == "far: UP"

@@ -47,9 +47,9 @@ def login(given: Values, counter: Counter) -> int:
 
 
 def status(given: Values, counter: Counter) -> int:
-    """Of the service, or one line on what a request became."""
+    """Of the service and the caller's requests that are not over, or of the requests named."""
     if not given["words"]:
-        told = counter.service.get("/v1/health")
+        told = {**counter.service.get("/v1/health"), **counter.service.get("/v1/requests")}
         counter.show(told, given, lambda: service_text(told))
         return 0
     found = {word: counter.service.get(f"/v1/requests/{word}") for word in given["words"]}

@@ -130,7 +130,7 @@ OPERATORS = (
     Verb(
         "api status",
         "service:status",
-        "Whether it runs, and what it has to do; or of one request. Exits 1 without an answer.",
+        "Whether it runs, with your open requests; or what became of some. Exits 1 without it.",
         "[REQUEST...]",
         (
             Opt("-a --all-status", FLAG, "Of all requests.", "", ONE),
