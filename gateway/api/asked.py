@@ -36,7 +36,7 @@ class Goal(BaseModel):
     to: Literal["up", "stopped", "gone", "over", "ready", "deleted", "told"]
     job: int = 0
     run: int = Field(default=1, ge=1)
-    name: str = Field(default="", max_length=256)
+    name: str = Field(default="", max_length=1 << 16)
     """Of the cluster or volume; of what else is asked, for people."""
     pid: int = Field(default=0, ge=0)
     """Of the process on this host that does it, and tells its end."""

@@ -168,7 +168,7 @@ async def queue(request: Request, name: str) -> Json:
 async def down(request: Request, name: str) -> Json:
     """Ends what runs in it and lets its machine go."""
     desk, owner = desk_of(request), await writer(request)
-    job = must_find(desk.snapshot(), owner, name)
+    job = must_find(await seen_by(request), owner, name)
     await desk.ask(Cancel(target=Target(job.id), by=owner))
     return {"cluster": name, "job": job.id}
 
@@ -187,7 +187,7 @@ async def start(request: Request, name: str) -> Json:
 
 async def _power(request: Request, name: str, kind: type[StopCluster | StartCluster]) -> Json:
     desk, owner = desk_of(request), await writer(request)
-    job = must_find(desk.snapshot(), owner, name)
+    job = must_find(await seen_by(request), owner, name)
     await desk.ask(kind(job=job.id, by=owner))
     return {"cluster": name, "job": job.id}
 
@@ -207,7 +207,7 @@ class IdleRequest(BaseModel):
 async def autostop(request: Request, name: str, asked: IdleRequest) -> Json:
     """Sets when it is let go, or stopped. Raises Conflict where it cannot be stopped."""
     desk, owner = desk_of(request), await writer(request)
-    seen = desk.snapshot()
+    seen = await seen_by(request)
     job = must_find(seen, owner, name)
     why = "" if asked.down or asked.idle_seconds is None else never_stops(nodes_of(job, seen))
     if why:
@@ -261,7 +261,7 @@ async def storages(request: Request, all_users: bool = False) -> Json:
 async def cancel_runs(request: Request, name: str, run: int | None = None) -> Json:
     """Ends what is running in it, or `run` if that is all; the cluster stays open."""
     desk, owner = desk_of(request), await writer(request)
-    job = must_find(desk.snapshot(), owner, name)
+    job = must_find(await seen_by(request), owner, name)
     ended = _to_cancel(job, run)
     for step in ended:
         await desk.ask(_end(job, step, by=owner))

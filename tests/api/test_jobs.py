@@ -588,3 +588,13 @@ def test_a_users_own_service_launches_for_nobody_else(house: House) -> None:
     assert house.launch("run: x")[0] == 200
     if ANN.uid != 0:
         assert refusal(house.launch("run: x", by=BOB))[:2] == (403, "Access/permission denied")
+
+
+@pytest.mark.parametrize("verb", ["down", "stop", "start", "autostop", "cancel"])
+@pytest.mark.parametrize(("private", "status"), [((), 403), (("jobs",), 404)])
+def test_a_cluster_that_is_not_shown_is_none_for_every_verb(
+    verb: str, private: tuple[str, ...], status: int
+) -> None:
+    house = House(*private)
+    house.launch(by=BOSS)
+    assert house.call("POST", f"/v1/clusters/dev/{verb}", {}, by=BOB)[0] == status

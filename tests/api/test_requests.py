@@ -180,10 +180,11 @@ def test_only_what_a_client_does_itself_is_ended_by_its_word(house: House) -> No
 
 
 def test_what_a_client_does_itself_is_over_when_it_says_so(house: House) -> None:
-    told = take(house, "storage delete", to("told", pid=os.getpid()))[1]
+    many = ", ".join("bucket" * 10 for _ in range(100))
+    told = take(house, "storage delete", to("told", name=many, pid=os.getpid()))[1]
     assert told["pids"] == [os.getpid()]
     assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[1]["pids"] == []
-    assert look(house) == ("RUNNING", ["dev: under way"])
+    assert look(house) == ("RUNNING", [f"{many}: under way"])
     end = {"state": "SUCCEEDED", "told": ["Deleted storage x"]}
     assert house.call("POST", f"/v1/requests/{ID}/end", end, by=ANN)[0] == 200
     assert look(house) == ("SUCCEEDED", ["Deleted storage x"])
