@@ -13,7 +13,7 @@ from broker.effects import follow_due, inhabited
 from broker.engine import Engine, Outcome
 from broker.model.commands import Command, Many
 from broker.model.cycles import Cycles
-from broker.model.errors import Busy, SpzError
+from broker.model.errors import Busy, SpzError, Unforeseen
 from broker.model.events import Event
 from broker.model.ids import NodeName
 from broker.model.inbox import Message
@@ -195,6 +195,8 @@ class Heart:
 
     def _answer(self, batch: list[_Asked], outcome: Outcome) -> None:
         for asked, reply in zip(batch, outcome.replies, strict=True):
+            if isinstance(reply, Unforeseen):
+                self.log.error("decision.failed", error=reply.message, exc_info=reply.__cause__)
             if asked.answer is None:
                 if isinstance(reply, SpzError) and outcome.committed:
                     self.log.warning(

@@ -24,6 +24,7 @@ from broker.decide.volumes import decide_volume, decide_volume_seen
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.boots import BuyAgain
+from broker.model.errors import SpzError, Unforeseen
 from broker.model.partition import SetPartition
 from broker.model.recovery import ArtifactsDone, CheckpointDone
 from broker.model.reservation import DropReservation, SetReservation
@@ -116,7 +117,27 @@ def decide(
     quote: QuoteFor,
     keeper: KeeperNow,
 ) -> Decision:
-    """What follows from the message. Raises SpzError where it is refused."""
+    """What follows from the message. Raises SpzError where it is refused.
+
+    Deciding changes nothing: what nobody foresaw refuses this message alone, as Unforeseen.
+    """
+    try:
+        return _decided(world, message, now, quote=quote, keeper=keeper)
+    except SpzError:
+        raise
+    except Exception as error:  # border: who asks for what we stumble over ends nobody's service
+        asked = type(message).__name__
+        raise Unforeseen(f"internal error: {asked}", hint="the service's log has it") from error
+
+
+def _decided(
+    world: World,
+    message: cmd.Order | rep.Report,
+    now: int,
+    *,
+    quote: QuoteFor,
+    keeper: KeeperNow,
+) -> Decision:
     if isinstance(message, OfJobs):
         return OF_JOBS[type(message)](world, message, now)
     if isinstance(message, OfTheSite):

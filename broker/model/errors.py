@@ -11,6 +11,7 @@ SpzError            message, hint, slurm_errno
 │   └── IllegalTransition
 ├── Busy            try again: lost lease, full disk                  (503)
 │   └── LostLease
+├── Unforeseen      a fault of ours; nothing was changed              (500)
 └── ProviderError   refusal, width, offer                             (never leaves the broker)
 """
 
@@ -88,6 +89,10 @@ class Busy(SpzError):
 
 class LostLease(Busy):
     """Another gateway leads with a later epoch."""
+
+
+class Unforeseen(SpzError):
+    """A fault of ours met while deciding, before anything was changed; `__cause__` is it."""
 
 
 class Refusal(StrEnum):

@@ -11,7 +11,7 @@ from broker.engine import Engine, Outcome
 from broker.model import commands as cmd
 from broker.model import effects as ef
 from broker.model import reports as rep
-from broker.model.errors import Busy, IllegalTransition, LostLease
+from broker.model.errors import Busy, IllegalTransition, LostLease, Unforeseen
 from broker.model.ids import NodeName, StepId
 from broker.model.inbox import Message
 from broker.model.job import Job, Owner
@@ -315,7 +315,7 @@ class Simulation:
             self.last_pass = now
         outcome = engine.step(inbox, now, full_pass=full)
         for message, reply in zip(inbox, outcome.replies, strict=True):
-            assert not isinstance(reply, IllegalTransition), (message, reply)
+            assert not isinstance(reply, IllegalTransition | Unforeseen), (message, reply)
         return outcome
 
     def _answer(self, asked: list[_Asked], replies: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ from accounting.ids import JobId
 from broker.engine import Outcome
 from broker.heart import SOON, Heart
 from broker.model import commands as cmd
-from broker.model.errors import Busy
+from broker.model.errors import Busy, Unforeseen
 from broker.model.events import Event, Queued
 from broker.model.ids import NodeName
 from broker.model.spec import StepSpec, TaskSpec
@@ -73,3 +73,21 @@ def test_a_node_that_cannot_call_is_looked_at_several_times_soon() -> None:
     assert [node for _, node in heart._soon] == ["n1"] * len(SOON)
     looks = sorted(due for due, _ in heart._soon)
     assert [late - looks[0] for late in looks] == pytest.approx([s - SOON[0] for s in SOON])
+
+
+def test_what_nobody_foresaw_refuses_its_own_message_and_is_in_the_log() -> None:
+    told: list[tuple[str, dict[str, object]]] = []
+
+    class Listening(Log):
+        def error(self, event: str, **fields: object) -> None:
+            told.append((event, fields))
+
+    heart = Heart(engine=Bench(DECLARED).engine, clock=Clock(), log=Listening())
+    broken = heart.ask(cmd.Cancel(target=None, by=ALICE))  # type: ignore[arg-type]
+    spec = TaskSpec(name="job", batch=StepSpec(name="batch"))
+    sound = heart.ask(cmd.Submit(spec=spec, owner=ALICE, request="r1"))
+    heart._turn(heart._drain())
+    assert isinstance(broken.exception(), Unforeseen)
+    assert heart.engine.world.jobs[sound.result()].spec.name == "job"
+    ((event, fields),) = told
+    assert (event, type(fields["exc_info"])) == ("decision.failed", AttributeError)
