@@ -9,7 +9,7 @@ from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 REST = "*"
 MOST_RANKS = 1 << 20
 """A line such as `0-99999999999` must not be written out."""
-NUMBER = re.compile(r"\s*[+-]?\d+")
+NUMBER = re.compile(r"\s*[+-]?[0-9]{1,18}")
 QUOTED = re.compile(r"(?s)\\(.?)|'([^']*)'|%(.?)|(\s+)|([^\\'%\s]+|')")
 """What is escaped, quoted, replaced, a gap, and other text; double quotes mean nothing."""
 KEPT = {"t": "%t", "o": "%o"}

@@ -15,6 +15,8 @@ WRONG = {
     "twice in a line":    ("0,0 a\n",        2,    ["Duplicate record for task 0", "Line 1 of configuration file mp invalid"]),
     "too high":           ("0-7 a\n",        3,    ["Invalid task id, 7 >= ntasks", "Line 1 of configuration file mp invalid"]),
     "far too high":       ("0-99999999999 a", None, ["Invalid task id, 99999999999 >= ntasks", "Line 1 of configuration file mp invalid"]),
+    "without end":        ("9" * 5000 + " a", None, ["Invalid task range specification", "Line 1 of configuration file mp invalid"]),
+    "another's digits":   ("\u0663 a",       9,    ["Invalid task range specification (\u0663)", "Line 1 of configuration file mp invalid"]),
     "no number":          ("# c\n\na b\n",   2,    ["Invalid task range specification (a)", "Line 3 of configuration file mp invalid"]),
     "brackets":           ("[0-1] a\n",      2,    ["Invalid task range specification ([0-1])", "Line 1 of configuration file mp invalid"]),
     "behind the number":  ("0-1x a\n",       2,    ["Invalid task range specification", "Line 1 of configuration file mp invalid"]),
