@@ -317,7 +317,7 @@ def _to_json(held: _Held) -> dict[str, object]:
 def _from_json(value: dict[str, object]) -> _Held:
     rest = {item.name: value[item.name] for item in fields(Machine) if item.name in value}
     rest |= {"state": MachineState(str(rest["state"])), "market": Market(str(rest["market"]))}
-    rest["prices"] = ()  # here they never change
+    rest |= {"prices": (), "parts": ()}  # here they never change, and nothing is billed beside it
     return _Held(Machine(**rest), float(str(value["up_at"])))  # type: ignore[arg-type]
 
 

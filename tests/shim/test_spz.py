@@ -88,9 +88,10 @@ def test_a_line_that_no_verb_takes_ends_with_2(
 
 
 def test_ctrl_c_at_a_question_is_no() -> None:
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     asks = "from gateway.sdk.verbs.counter import Counter; print(Counter.confirm('Sure?'))"
     with subprocess.Popen(
-        [sys.executable, "-c", asks],
+        [sys.executable, "-c", f"{hears}; {asks}"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -157,6 +157,7 @@ def simulated(api: Api, arn: str, queues: Sequence[str]) -> Simulated:
 
 
 UNTRIED = (
+    "ce:GetCostAndUsage",
     "ce:GetCostAndUsageWithResources",
     "sts:DecodeAuthorizationMessage",
     "iam:CreateServiceLinkedRole",
@@ -169,9 +170,9 @@ def _questions(
 ) -> Iterator[tuple[list[str], list[str], dict[str, str]]]:
     """Actions, on what, and what holds then: each as the policy has it."""
     _, partition, _, _, account, *_ = arn.split(":")
-    bill, decode, role = UNTRIED
+    *anywhere, role = UNTRIED
     yield [action(one) for one in DONE_TO_OURS], ["*"], {"aws:ResourceTag/ManagedBy": "skypurza"}
-    yield [bill, decode], ["*"], {}
+    yield anywhere, ["*"], {}
     spot = "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
     service = {"iam:AWSServiceName": "spot.amazonaws.com"}
     yield [role], [f"arn:{partition}:iam::{account}:{spot}"], service

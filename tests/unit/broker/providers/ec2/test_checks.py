@@ -126,7 +126,7 @@ def test_what_is_refused_for_a_thing_that_is_not_there_is_asked_of_iam(
             set(),
             set(),
             True,
-            "allowed: ce:GetCostAndUsageWithResources, sts:DecodeAuthorizationMessage, iam:Create",
+            "allowed: ce:GetCostAndUsage, ce:GetCostAndUsageWithResources, sts:DecodeAuth",
         ),
         (set(), {"iam:CreateServiceLinkedRole"}, False, "denied: iam:CreateServiceLinkedRole; all"),
         ({"simulate_principal_policy"}, set(), True, "cannot be tried: ce:GetCost"),
