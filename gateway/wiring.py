@@ -222,7 +222,7 @@ def build(paths: Paths, config: Config) -> Service:
     desk.reread = reread = Rereading(
         paths, config, shelf, inside=inside, commands=commands, beside=beside
     )
-    keeper = Keeper(desk)
+    keeper = Keeper(desk, log)
     loopback, sessions = Loopback(config.http.dashboard_port), _sessions(heart.clock)
     routers = _routers(paths, config, shelf, inside=inside, keeper=keeper)
     routers += [plugins(feeders), dashboard(loopback, sessions.ticket)]

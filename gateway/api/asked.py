@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Remember
-from broker.model.errors import Busy, Denied, SpzError
+from broker.model.errors import Busy, SpzError
 from broker.model.ids import StepId
 from broker.model.job import Job
 from broker.model.stopping import StartCluster
@@ -18,6 +17,7 @@ from broker.model.volume import VolumeState
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.job_views import cluster_status, nodes_of
+from gateway.api.text import Log
 from gateway.observe.processes import lives
 
 LOOK_SECONDS = 0.5
@@ -167,6 +167,7 @@ class Keeper:
     """Sees requests through that are not over; all in the event loop."""
 
     desk: Desk
+    log: Log
     open: dict[str, Asked] = field(default_factory=dict)
     _tried: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     """How often a cluster was started for a request, and not before when again."""
@@ -189,7 +190,15 @@ class Keeper:
     async def find(self, request: str) -> Asked | None:
         kept = self.open.get(request)
         text = None if kept else await self.desk.read(self.desk.history.reply, ASKED + request)
-        return kept if text is None else Asked.model_validate_json(text)
+        return kept if text is None else self._fitting(text)
+
+    def _fitting(self, text: str) -> Asked | None:
+        """None, and a line in the log, for one that another version of the service kept."""
+        try:
+            return Asked.model_validate_json(text)
+        except ValidationError:
+            self.log.exception("request.unfit")
+        return None
 
     async def ended(self, request: str) -> End | None:
         """None as long as it is open, or for none."""
@@ -204,34 +213,62 @@ class Keeper:
         self._tried = {key: one for key, one in self._tried.items() if key[0] != asked.request}
 
     async def take_up(self) -> None:
-        """Those that an earlier service left open."""
+        """Those that an earlier service left open; what does not fit is passed over alone."""
         for text in await self.desk.read(self.desk.history.open_requests):
-            asked = Asked.model_validate_json(text)
-            self.open.setdefault(asked.request, asked)
+            asked = self._fitting(text)
+            if asked is not None:
+                self.open.setdefault(asked.request, asked)
 
     async def run(self) -> None:
         """Until it is cancelled: what an earlier service left open first."""
-        await self.take_up()
+        while not await self._taken_up():
+            await self.desk.pause(LOOK_SECONDS)
         while True:
             if not self.open:
                 self._news.clear()
                 await self._news.wait()
-            with suppress(Busy):
-                await self.look()
+            await self.look()
             await self.desk.pause(LOOK_SECONDS)
 
+    async def _taken_up(self) -> bool:
+        try:
+            await self.take_up()
+        except Busy:
+            return False
+        except Exception:  # border: told in the log, then tried again
+            self.log.exception("requests.unread")
+            return False
+        return True
+
     async def look(self) -> None:
-        """Starts what is to be started, and notes what has come to an end. Raises Busy."""
+        """Starts what is to be started, and notes what has come to an end.
+
+        Each for itself: what goes wrong with one is its end, and nobody else's.
+        """
         for asked in list(self.open.values()):
             try:
-                seen = await self.desk.seen(asked.uid)
-            except Denied as error:  # whose it was is no user of this host any more
-                await self.end(asked, End(state="FAILED", told=(*asked.said, error.message)))
+                await self._look(asked)
+            except Busy:  # it is looked at again
                 continue
-            await self._look(asked, seen)
+            except SpzError as error:  # such as: whose it was is no user of this host any more
+                await self._failed(asked, error.message)
+            except Exception as error:  # border: the keeper goes on with the others
+                self.log.exception("request.broken", request=asked.request, verb=asked.verb)
+                why = f"it could not be seen through: {type(error).__name__}: {error}"
+                await self._failed(asked, why)
 
-    async def _look(self, asked: Asked, seen: Snapshot) -> None:
-        """`seen` is what its user may see."""
+    async def _failed(self, asked: Asked, why: str) -> None:
+        """Over; where not even that can be kept it is looked at again."""
+        try:
+            await self.end(asked, End(state="FAILED", told=(*asked.said, why)))
+        except Busy:
+            return
+        except Exception:  # border: the same
+            self.log.exception("request.endless", request=asked.request, verb=asked.verb)
+
+    async def _look(self, asked: Asked) -> None:
+        """Raises what its user's rights, the engine or a fault of ours raise."""
+        seen = await self.desk.seen(asked.uid)
         stands = [await self._stand(asked, goal, seen) for goal in asked.goals]
         if any(stand.good is None for stand in stands):
             return

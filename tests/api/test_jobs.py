@@ -81,7 +81,8 @@ class House:
             clock=self.sim.clock,
             names=_owner,
         )
-        self.keeper = Keeper(self.desk)
+        self.log = Log()
+        self.keeper = Keeper(self.desk, self.log)
         self.backups: list[Path] = []
         routes = router(
             market=Quotes({"fake": CATALOG}, Cooldown()),
@@ -89,7 +90,7 @@ class House:
             backup=self._back_up,
             keeper=self.keeper,
         )
-        self.app = build_app(self.desk, {}, log=Log(), routers=[routes])
+        self.app = build_app(self.desk, {}, log=self.log, routers=[routes])
         self.requests = 0
 
     def _back_up(self, path: Path) -> None:

@@ -55,7 +55,7 @@ class House:
             market=Quotes({}, Cooldown()),
             providers={},
             backup=lambda _: None,
-            keeper=Keeper(office.desk),
+            keeper=Keeper(office.desk, Log()),
         )
         parts = [routes, money(), exports(), budgets(), metrics()]
         self.app: App = build_app(office.desk, {}, log=Log(), routers=parts)

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from broker.model.errors import Busy
+from broker.model.commands import ASKED, Remember
+from broker.model.errors import Busy, Denied, Unknown
+from broker.world import Snapshot
 from gateway.api.asked import FIRST_GAP, MOST_OPEN, Asked, Goal, Keeper
+from gateway.api.desk import Desk
 from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -116,7 +119,7 @@ def test_a_start_that_is_asked_for_until_there_is_room_outlives_the_service(hous
     for _ in range(3):
         assert look(house)[0] == "RUNNING"
         house.wait(FIRST_GAP * 4)
-    later = Keeper(house.desk)
+    later = Keeper(house.desk, house.log)
     asyncio.run(later.take_up())
     assert list(later.open) == [ID]
     del house.sim.cloud.capacity[TYPE]
@@ -124,9 +127,102 @@ def test_a_start_that_is_asked_for_until_there_is_room_outlives_the_service(hous
     assert look(house, later)[0] == "RUNNING"
     house.wait(120)
     assert look(house, later) == ("SUCCEEDED", ["dev: UP"])
-    done = Keeper(house.desk)
+    done = Keeper(house.desk, house.log)
     asyncio.run(done.take_up())
     assert done.open == {}
+
+
+OTHER = "f" * 32
+
+
+class Snag(Desk):
+    """What nobody foresaw, where one user's things are looked at, or where requests are read."""
+
+    def __init__(self, desk: Desk, fault: Exception, *, unread: int = 0) -> None:
+        parts = ("engine", "snapshot", "history", "clock", "names")
+        super().__init__(**{part: getattr(desk, part) for part in parts})
+        self.fault, self.unread, self.looks = fault, unread, 0
+        self.pause = self._pause
+
+    async def _pause(self, seconds: float) -> None:
+        self.looks += 1
+        if self.looks > 3:
+            raise asyncio.CancelledError
+
+    async def seen(self, uid: int) -> Snapshot:
+        if uid == BOB.uid:
+            raise self.fault
+        return await super().seen(uid)
+
+    async def read(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        if function == self.history.open_requests and self.unread:
+            self.unread -= 1
+            raise self.fault
+        return await super().read(function, *args, **kwargs)
+
+
+def run(house: House, fault: Exception, *, unread: int = 0) -> list[str]:
+    """What a keeper of the next service has open after three looks, but for one without end."""
+    keeper = Keeper(Snag(house.desk, fault, unread=unread), house.log)
+    ever = Asked(request="e" * 32, verb="x", goals=(Goal(to="told", pid=os.getpid()),), uid=ANN.uid)
+    keeper.open[ever.request] = ever
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(keeper.run())
+    return [name for name in keeper.open if name != ever.request]
+
+
+@pytest.mark.parametrize(
+    ("fault", "why", "logged"),
+    [
+        (
+            ZeroDivisionError("odd"),
+            "it could not be seen through: ZeroDivisionError: odd",
+            [f"request.broken {OTHER}"],
+        ),
+        (Unknown("no such thing"), "no such thing", []),
+        (Denied("Invalid user id"), "Invalid user id", []),
+    ],
+)
+def test_one_requests_fault_is_its_own_end_and_the_keeper_lives_on(
+    house: House, fault: Exception, why: str, logged: list[str]
+) -> None:
+    body = {"request": OTHER, "verb": "stop", "goals": [to("stopped")], "said": ["Stopping"]}
+    assert house.call("POST", "/v1/requests", body, by=BOB)[0] == 200
+    house.call("POST", "/v1/clusters/dev/stop")
+    take(house, "stop", to("stopped"))
+    house.wait(60)
+    assert run(house, fault) == []
+    assert house.call("GET", f"/v1/requests/{ID}")[1]["state"] == "SUCCEEDED"
+    told = house.call("GET", f"/v1/requests/{OTHER}", by=BOB)[1]
+    assert (told["state"], told["told"]) == ("FAILED", ["Stopping", why])
+    assert house.log.events == logged
+
+
+def test_a_request_for_which_there_is_no_time_now_holds_up_no_other(house: House) -> None:
+    body = {"request": OTHER, "verb": "x", "goals": [to("up")]}
+    house.call("POST", "/v1/requests", body, by=BOB)
+    take(house, "x", said=["set"])
+    assert run(house, Busy("the disk is full")) == [OTHER]
+    assert house.call("GET", f"/v1/requests/{ID}")[1]["state"] == "SUCCEEDED"
+    assert house.log.events == []
+
+
+def test_requests_that_cannot_be_read_at_first_are_read_again(house: House) -> None:
+    take(house, "x", said=["set"])
+    assert run(house, OSError("disk"), unread=1) == []
+    assert house.call("GET", f"/v1/requests/{ID}")[1]["state"] == "SUCCEEDED"
+    assert house.log.events == ["requests.unread"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"verb": "x", "goals": 7}'])
+def test_a_kept_request_that_fits_no_more_loses_no_other(house: House, text: str) -> None:
+    asyncio.run(house.desk.ask(Remember(request=ASKED + OTHER, text=text)))
+    take(house, "stop", to("up"))
+    later = Keeper(house.desk, house.log)
+    asyncio.run(later.take_up())
+    assert list(later.open) == [ID]
+    assert house.log.events == ["request.unfit"]
+    assert refusal(house.call("GET", f"/v1/requests/{OTHER}"))[0] == 404
 
 
 def test_who_cancels_a_start_ends_the_asking(house: House) -> None:

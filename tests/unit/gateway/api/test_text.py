@@ -23,7 +23,7 @@ class Log:
         self.events: list[str] = []
 
     def exception(self, event: str, **fields: object) -> None:
-        self.events.append(f"{event} {fields['program']}")
+        self.events.append(" ".join([event, *map(str, fields.values())][:2]))
 
 
 async def echo(desk: Desk, call: Call) -> Answer:
