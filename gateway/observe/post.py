@@ -155,6 +155,9 @@ class Post:
             self._send(mail)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._log.warning("mail.failed", job=mail.job.id, to=mail.to, error=str(error))
+        except Exception as error:  # border: a thread of the pool, whose result nobody reads
+            why = f"{type(error).__name__}: {error}"
+            self._log.warning("mail.failed", job=mail.job.id, to=mail.to, error=why)
 
     def close(self) -> None:
         """Lets what waits be sent for as long as one mail may take, then ends."""

@@ -60,16 +60,20 @@ def test_what_a_program_is_run_with(mail: Mail, tmp_path: Path) -> None:
     assert (tmp_path / "sent").read_text() == "-s Slurm Job_id=7 Name=a b Began alice BEGIN\n"
 
 
-def test_a_mail_that_cannot_be_sent_is_logged_and_harms_nothing(mail: Mail) -> None:
+@pytest.mark.parametrize("fault", [OSError("no such program"), IndexError("of an odd address")])
+def test_a_mail_that_cannot_be_sent_is_logged_and_harms_nothing(
+    mail: Mail, fault: Exception
+) -> None:
     def broken(one: Mail) -> None:
-        raise OSError("no such program")
+        raise fault
 
     log = Log()
     post = Post(broken, log)
     post.tell([Started(job=mail.job.id, at=1)], {mail.job.id: mail.job})
     post.tell([Started(job=mail.job.id, at=1)], {})
     post.close()
-    assert [event for event, _ in log.lines] == ["mail.failed"]
+    ((event, fields),) = log.lines
+    assert (event, str(fault) in str(fields["error"])) == ("mail.failed", True)
 
 
 @pytest.mark.parametrize(
