@@ -140,7 +140,7 @@ def _pin(certificate: Path, key: Path) -> str:
     """SHA-256 of the certificate that is shown. Raises Refused."""
     text = _text(certificate, "push.certificate")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, _locked)
         begin = text.index(ssl.PEM_HEADER)
         end = text.index(ssl.PEM_FOOTER, begin) + len(ssl.PEM_FOOTER)
         return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text[begin:end])).hexdigest()
@@ -149,6 +149,11 @@ def _pin(certificate: Path, key: Path) -> str:
             f"push: certificate {certificate} and key {key} cannot be used: {error}",
             hint="PEM files that belong together, or none: then the service makes its own",
         ) from error
+
+
+def _locked() -> str:
+    """Asked for a passphrase, which else the terminal would be. Raises ValueError."""
+    raise ValueError("the key is encrypted")
 
 
 def _authorities(path: Path) -> str:

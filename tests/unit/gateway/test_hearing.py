@@ -8,6 +8,12 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from accounting.tres import Tres
 from broker.model.errors import Denied, Refused
@@ -121,6 +127,16 @@ def test_files_that_cannot_be_used_are_refused_by_name(
     files = {"certificate": made.certificate, "key": made.key, "ca": made.certificate, bad: other}
     with pytest.raises(Refused, match=r"bad\.pem"):
         heard(tmp_path, more=named(**files))
+
+
+def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_passphrase(tmp_path: Path) -> None:
+    made = heard(tmp_path)
+    key = load_pem_private_key(made.key.read_bytes(), None)
+    form = (Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(key.private_bytes(*form))
+    with pytest.raises(Refused, match=r"locked\.pem cannot be used: the key is encrypted"):
+        heard(tmp_path, more=named(certificate=made.certificate, key=locked))
 
 
 @pytest.mark.parametrize(
