@@ -18,7 +18,7 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.job_views import cluster_status, nodes_of
 from gateway.api.text import Log
-from gateway.observe.processes import lives
+from gateway.observe.processes import birth, lives
 
 LOOK_SECONDS = 0.5
 MOST_OPEN = 1000
@@ -40,6 +40,8 @@ class Goal(BaseModel):
     """Of the cluster or volume; of what else is asked, for people."""
     pid: int = Field(default=0, ge=0)
     """Of the process on this host that does it, and tells its end."""
+    birth: str = Field(default="", max_length=64)
+    """Of that process: another one of its number is another."""
 
 
 class Asked(BaseModel):
@@ -133,7 +135,7 @@ def _deleted(goal: Goal, seen: Snapshot) -> Stand:
 
 def _told(goal: Goal, seen: Snapshot) -> Stand:
     """Done by a process of the client's, which tells its end by itself."""
-    if lives(goal.pid):
+    if birth(goal.pid) == goal.birth if goal.birth else lives(goal.pid):
         return Stand(None, "under way")
     return Stand(False, f"the process that did it (pid {goal.pid}) ended without a word")
 

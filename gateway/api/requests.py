@@ -81,12 +81,12 @@ async def _of_verb(request: Request, request_id: str, keeper: Keeper) -> Json:
         "state": "RUNNING" if end is None else end.state,
         "over": end is not None,
         "told": list(lines),
-        "pids": _pids(asked) if end is None and asker.uid == asked.uid else [],
+        "processes": _processes(asked) if end is None and asker.uid == asked.uid else [],
     }
 
 
-def _pids(asked: Asked) -> list[int]:
-    return [goal.pid for goal in asked.goals if goal.pid]
+def _processes(asked: Asked) -> list[Json]:
+    return [{"pid": goal.pid, "birth": goal.birth} for goal in asked.goals if goal.pid]
 
 
 async def _of_launch(request: Request, request_id: str, reply: str) -> Json:
@@ -102,5 +102,5 @@ async def _of_launch(request: Request, request_id: str, reply: str) -> Json:
         "state": job.shown_state,
         "over": job.over if found is None else found.state.final,
         "told": [],
-        "pids": [],
+        "processes": [],
     }

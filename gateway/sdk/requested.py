@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from broker.model.errors import SpzError
+from gateway.observe.processes import birth
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import CANCELLED, FAILED, LOOK_AGAIN, SUCCEEDED, UNFINISHED
 
@@ -45,7 +46,8 @@ def apart(service: Client, verb: str, name: str, *, work: Callable[[Say], None])
         _done_apart(service, os.read(waits, 64).decode("ascii"), work)
     os.close(waits)
     try:
-        request = begun(service, verb, [{"to": "told", "name": name, "pid": pid}])
+        goal = {"to": "told", "name": name, "pid": pid, "birth": birth(pid)}
+        request = begun(service, verb, [goal])
         os.write(begins, request.encode("ascii"))
     finally:
         os.close(begins)
@@ -81,14 +83,20 @@ def cancel(service: Client, request: str) -> Json:
     told: Json = service.get(f"/v1/requests/{request}")
     if told["job"] is None:
         service.post(f"/v1/requests/{request}/end", {"state": "CANCELLED"})
-        for pid in told["pids"]:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGTERM)
+        for one in told["processes"]:
+            _terminate(one["pid"], one["birth"])
     elif told["run"] is None or not told["cluster"]:
         service.persist(f"/v1/jobs/{told['job']}/cancel")
     else:
         service.persist(f"/v1/clusters/{told['cluster']}/cancel", run=told["run"])
     return told
+
+
+def _terminate(pid: int, born: str) -> None:
+    """Only that very process: its number may be another's by now, or on this host."""
+    if born and birth(pid) == born:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def follow(

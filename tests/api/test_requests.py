@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -13,6 +14,8 @@ from broker.model.errors import Busy, Denied, Unknown
 from broker.world import Snapshot
 from gateway.api.asked import FIRST_GAP, MOST_OPEN, Asked, Goal, Keeper
 from gateway.api.desk import Desk
+from gateway.observe.processes import birth
+from gateway.sdk.requested import cancel
 from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -278,8 +281,8 @@ def test_only_what_a_client_does_itself_is_ended_by_its_word(house: House) -> No
 def test_what_a_client_does_itself_is_over_when_it_says_so(house: House) -> None:
     many = ", ".join("bucket" * 10 for _ in range(100))
     told = take(house, "storage delete", to("told", name=many, pid=os.getpid()))[1]
-    assert told["pids"] == [os.getpid()]
-    assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[1]["pids"] == []
+    assert told["processes"] == [{"pid": os.getpid(), "birth": ""}]
+    assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[1]["processes"] == []
     assert look(house) == ("RUNNING", [f"{many}: under way"])
     end = {"state": "SUCCEEDED", "told": ["Deleted storage x"]}
     assert house.call("POST", f"/v1/requests/{ID}/end", end, by=ANN)[0] == 200
@@ -292,6 +295,41 @@ def test_a_client_that_dies_before_it_is_done_has_failed(house: House) -> None:
     take(house, "storage delete", to("told", pid=gone.pid))
     state, (line,) = look(house)
     assert (state, "ended without a word" in line) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("boot", ["another", None])
+def test_another_process_of_the_same_number_is_another(house: House, boot: str | None) -> None:
+    """After a reboot, or once the number was given again."""
+    mine = birth(os.getpid())
+    take(house, "x", to("told", pid=os.getpid(), birth=mine))
+    assert look(house)[0] == "RUNNING"
+    here, start = mine.split()
+    other = f"{boot or here} {int(start) - (boot is None)}"
+    body = {"request": OTHER, "verb": "x", "goals": [to("told", pid=os.getpid(), birth=other)]}
+    house.call("POST", "/v1/requests", body)
+    asyncio.run(house.keeper.look())
+    assert house.call("GET", f"/v1/requests/{OTHER}")[1]["state"] == "FAILED"
+
+
+@pytest.mark.parametrize(("born", "ends"), [(None, True), ("", False), ("another 1", False)])
+def test_who_cancels_ends_that_very_process_and_no_other_of_its_number(
+    born: str | None, ends: bool
+) -> None:
+    class Service:
+        def __init__(self, process: dict[str, Any]) -> None:
+            self.told = {"job": None, "processes": [process]}
+
+        def get(self, route: str) -> Any:
+            return self.told
+
+        def post(self, route: str, body: Any) -> None:
+            assert body == {"state": "CANCELLED"}
+
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as cat:
+        process = {"pid": cat.pid, "birth": birth(cat.pid) if born is None else born}
+        cancel(Service(process), ID)  # type: ignore[arg-type]
+        cat.communicate()
+    assert cat.returncode == (-signal.SIGTERM if ends else 0)
 
 
 def test_what_nobody_ends_keeps_nobody_else_out(house: House) -> None:
