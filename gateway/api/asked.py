@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Remember
@@ -23,6 +23,8 @@ from gateway.observe.processes import birth, lives
 LOOK_SECONDS = 0.5
 MOST_OPEN = 1000
 """Requests of one user that are not over."""
+MOST_TEXT = 1 << 18
+"""Characters of all lines and names of one request."""
 FIRST_GAP, LONGEST_GAP = 30, 300
 """Seconds between two starts of a cluster for which there is no room."""
 Word = Literal["SUCCEEDED", "FAILED", "CANCELLED"]
@@ -66,6 +68,13 @@ class Asked(BaseModel):
         if sum(goal.to == "told" for goal in goals) > 1:
             raise ValueError("a request is done by one process")
         return goals
+
+    @model_validator(mode="after")
+    def _of_a_size(self) -> "Asked":
+        """It is held in memory until it is over."""
+        if sum(map(len, (*self.said, *(goal.name for goal in self.goals)))) > MOST_TEXT:
+            raise ValueError(f"a request has at most {MOST_TEXT} characters")
+        return self
 
 
 class End(BaseModel):

@@ -12,7 +12,7 @@ import pytest
 from broker.model.commands import ASKED, Remember
 from broker.model.errors import Busy, Denied, Unknown
 from broker.world import Snapshot
-from gateway.api.asked import FIRST_GAP, MOST_OPEN, Asked, Goal, Keeper
+from gateway.api.asked import FIRST_GAP, MOST_OPEN, MOST_TEXT, Asked, Goal, Keeper
 from gateway.api.desk import Desk
 from gateway.observe.processes import birth
 from gateway.sdk.requested import cancel
@@ -344,6 +344,13 @@ def test_what_nobody_ends_keeps_nobody_else_out(house: House) -> None:
     with pytest.raises(Busy, match="too many requests"):
         asyncio.run(house.keeper.take(every[0].model_copy(update={"request": ID})))
     assert take(house, "stop", to("stopped"))[0] == 200
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 422)])
+def test_a_request_is_no_larger_than_it_may_be(house: House, more: int, status: int) -> None:
+    goals = [to("told", name="n" * (1 << 16), pid=os.getpid())]
+    said = ["s" * (MOST_TEXT - (1 << 16) - 1), "s" * (1 + more)]
+    assert take(house, "x", *goals, said=said)[0] == status
 
 
 @pytest.mark.parametrize(
