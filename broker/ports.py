@@ -191,6 +191,10 @@ class History(Protocol):
         """Those of [since, until), by time and key."""
         ...
 
+    def entries_of(self, job: JobId) -> Sequence[Entry]:
+        """Those of a job, by time and key."""
+        ...
+
     def blob(self, digest: Digest) -> bytes: ...
     def book_changes(self) -> Sequence[BookChanged]:
         """All that sacctmgr ever changed, in order."""

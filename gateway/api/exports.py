@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -87,7 +87,7 @@ def exports() -> APIRouter:
     return routes
 
 
-def _entries(desk: Any, asked: LedgerQuery) -> Iterator[Entry]:
+def _entries(desk: Desk, asked: LedgerQuery) -> Iterator[Entry]:
     """Read as they are sent. Blocks."""
     if asked.job is not None:
         yield from desk.history.entries_of(asked.job)
