@@ -15,6 +15,7 @@ from broker.model.errors import BadOption, Refused
 from broker.model.job import Owner
 from broker.world import Snapshot
 from gateway.api.asking import AsciiJson, caller, desk_of, operator, viewer_of
+from gateway.api.desk import Desk
 from gateway.api.exports import CostFilter, must_be_known
 from gateway.api.zone import is_zone, zone_of
 from gateway.query import spending
@@ -96,7 +97,7 @@ def _old_price(seen: Snapshot, until: int) -> str | None:
 
 
 async def _compared(
-    desk: Any, asked: ReconcileRequest, explorer: Explorer | None, *, by: Owner
+    desk: Desk, asked: ReconcileRequest, explorer: Explorer | None, *, by: Owner
 ) -> Json:
     bill, moved = await desk.read(_bill, desk, asked, explorer)
     entries = await desk.read(_of_its_time, desk, bill)
@@ -121,7 +122,7 @@ def _told(one: reconcile.Difference | reconcile.Traffic) -> Json:
     return asdict(one) | {"missing": one.missing}
 
 
-def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> tuple[Bill, Bill]:
+def _bill(desk: Desk, asked: ReconcileRequest, explorer: Explorer | None) -> tuple[Bill, Bill]:
     """By machine and hour, and of data by region and hour. Raises BadOption, Refused. Blocks."""
     machines = desk.history.billed()
     if asked.bill is not None:
@@ -139,7 +140,7 @@ def _bill(desk: Any, asked: ReconcileRequest, explorer: Explorer | None) -> tupl
         raise Refused(f"Cost Explorer does not answer: {error}") from error
 
 
-def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
+def _of_its_time(desk: Desk, bill: Bill) -> list[Entry]:
     """The ledger's entries of the bill's time, of what it can tell of; those that reach into it
     too. Blocks."""
     first, last = reconcile.span(bill)
@@ -150,7 +151,7 @@ def _of_its_time(desk: Any, bill: Bill) -> list[Entry]:
     return [entry for entry in every if entry.since < last and entry.machine in names]
 
 
-def _traffic(desk: Any, bill: Bill, moved: Bill) -> list[reconcile.Traffic]:
+def _traffic(desk: Desk, bill: Bill, moved: Bill) -> list[reconcile.Traffic]:
     """Data between regions where the bill tells of any; of its whole time. Blocks."""
     if not moved:
         return []
@@ -166,7 +167,7 @@ def _zone(name: str) -> Zone:
 
 
 def _spent(
-    desk: Any, asked: CostQuery, words: list[str], *, zone: Zone, by: Viewer
+    desk: Desk, asked: CostQuery, words: list[str], *, zone: Zone, by: Viewer
 ) -> spending.Spent:
     """By the columns of the words and filters; where use is private what they may see of it."""
     window, columns = (asked.since, asked.until), spending.columns_of(words, asked.filters)
