@@ -65,7 +65,6 @@ REFUSED = {
 }
 UNMET = {
     ("-c", "9999"): "no instance type offers 9999 cpus",
-    ("-N3", "-C", "[m7i*2&c7i*1]"): "[m7i*2&c7i*1]: machines that are bought for one job are alike",
     ("--mem=9000G", "-c", "1", "--gres=gpu:16"): "no instance type offers 9216000 MiB of memory",
     ("--gres=gpu:no-such:1",): "no instance type offers 1 no-such in one node; try one of: A100",
 }

@@ -10,6 +10,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from gateway.api.crowd import Crowd
+from gateway.api.heads import BARE
 from gateway.api.knock import LONGEST, Knock, knocking
 
 BODY = b"1\0body"
@@ -84,7 +85,7 @@ class Door:
     def __init__(self, app: App, crowd: Crowd | None = None) -> None:
         self.wire = Wire()
         self.state = ServerState()
-        config = Config(app, lifespan="off", proxy_headers=False)
+        config = Config(app, **BARE)
         config.load()
         make = knocking(crowd or Crowd(9))
         self.knock = make(config=config, server_state=self.state, app_state={})
