@@ -89,7 +89,8 @@ def test_a_ceiling_keeps_a_second_machine_from_being_bought(gateway: Service) ->
 
     until(lambda: reason() == "AssocGrpBilling", "the reason", PATIENCE)
     told = gateway.run("scontrol", "show", "job", str(second)).out
-    assert "ceiling of the site: 0.109087 of 0.150000 USD an hour in use" in told, "disk and address"
+    told_of = "ceiling of the site: 0.109087 of 0.150000 USD an hour in use"
+    assert told_of in told, "with its disk and address"
     gateway.run("scancel", str(second), str(first))
     gateway.wait(first, "CANCELLED")
 
