@@ -6,6 +6,8 @@ import os
 import random
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.e2e.service import Service
 
 ASK_AGAIN = 0.02
 PATIENCE = 60.0
+LONG = PATIENCE / 4
 CONFLICT = 409
 RUNS = 3
 
@@ -42,6 +45,22 @@ class Clusters:
     service: Service
     runs: list[Run] = field(default_factory=list)
     down: list[int] = field(default_factory=list)
+    _since: float | None = None
+    """Since when what it waits for does not come."""
+
+    def waits_long(self) -> bool:
+        """Where a start takes as long as a service lives, nobody is heard unless kills pause."""
+        since = self._since
+        return since is not None and time.monotonic() - since > LONG
+
+    @contextmanager
+    def _patience(self) -> Iterator[float]:
+        """The instant at which it ends."""
+        self._since = time.monotonic()
+        try:
+            yield self._since + PATIENCE
+        finally:
+            self._since = None
 
     def one(self, dice: random.Random, name: str) -> None:
         """A cluster's whole life."""
@@ -77,26 +96,27 @@ class Clusters:
 
     def _ask(self, path: str, body: dict[str, Any], run: Run) -> dict[str, Any]:
         """Again and again until it is answered; a conflict passes when the cluster is up."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            run.tries += 1
-            status, answer = post(str(self.service.socket), path, body)
-            if status == 200:
-                return answer
-            if path.endswith("/down") and status == 404:
-                return {}  # an earlier try did it
-            assert status in {0, CONFLICT, 503}, (path, status, answer)
-            time.sleep(ASK_AGAIN)
-        raise AssertionError(f"no answer from {path} about {run}")
+        status, answer = 0, dict[str, Any]()
+        with self._patience() as end:
+            while time.monotonic() < end:
+                run.tries += 1
+                status, answer = post(str(self.service.socket), path, body)
+                if status == 200:
+                    return answer
+                if path.endswith("/down") and status == 404:
+                    return {}  # an earlier try did it
+                assert status in {0, CONFLICT, 503}, (path, status, answer)
+                time.sleep(ASK_AGAIN)
+        raise AssertionError(f"no answer from {path} about {run}, the last was {status} {answer}")
 
     def _wait(self, job: int) -> None:
         """Until all its runs are over."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            steps = [step for step in self.service.job(job).steps if step.id.isdigit()]
-            if len(steps) == RUNS and all(step.state.final for step in steps):
-                return
-            time.sleep(ASK_AGAIN)
+        with self._patience() as end:
+            while time.monotonic() < end:
+                steps = [step for step in self.service.job(job).steps if step.id.isdigit()]
+                if len(steps) == RUNS and all(step.state.final for step in steps):
+                    return
+                time.sleep(ASK_AGAIN)
         raise AssertionError(f"runs do not end: {self.service.job(job).steps}")
 
 

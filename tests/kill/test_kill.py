@@ -114,6 +114,7 @@ def test_no_kill_loses_or_repeats_a_job(preloaded: Preloaded) -> None:
             unheard = 0
             for moment in moments:
                 moment(served, dice)
+                until(lambda: not load.clusters.waits_long(), "an answer before the kill", SETTLE)
                 served.kill(wait=dice.random() < 0.7)
                 unheard += _bought_unheard(served)
                 served.launch()
