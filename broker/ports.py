@@ -187,8 +187,8 @@ class History(Protocol):
         """What is remembered as asked and has no end yet, in order."""
         ...
 
-    def entries(self, *, since: int, until: int) -> Iterator[Entry]:
-        """Those of [since, until), by time and key."""
+    def entries(self, *, since: int, until: int, user: str | None = None) -> Iterator[Entry]:
+        """Those of [since, until), by time and key; of one user, or of all."""
         ...
 
     def entries_of(self, job: JobId) -> Sequence[Entry]:

@@ -82,10 +82,12 @@ class SqlHistory(Sums):
         """What is remembered of those that take their time and have not come to an end."""
         return [str(text) for (text,) in self.read(do.OPEN_REQUESTS, {})]
 
-    def entries(self, *, since: int, until: int) -> Iterator[Entry]:
-        """Those of [since, until), by time and key. Raises Busy."""
+    def entries(self, *, since: int, until: int, user: str | None = None) -> Iterator[Entry]:
+        """Those of [since, until), by time and key; of one user, or of all. Raises Busy."""
+        asked = do.ENTRIES if user is None else do.ENTRIES_OF_USER
+        whose = {} if user is None else {"user": user}
         last: dict[str, object] = {"since": since, "key": ""}
-        while page := self.read(do.ENTRIES, {**last, "until": until, "page": PAGE}):
+        while page := self.read(asked, {**whose, **last, "until": until, "page": PAGE}):
             yield from (records.entry(doc) for _, _, doc in page)
             last = {"since": page[-1][0], "key": page[-1][1]}
 

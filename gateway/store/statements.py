@@ -266,6 +266,7 @@ ENTRIES = (
     .limit(bindparam("page"))
 )
 """A page after an entry; keys are never empty, so the empty one begins."""
+ENTRIES_OF_USER = ENTRIES.where(t.ledger.c.user == bindparam("user"))
 ENTRIES_OF_JOB = (
     select(t.ledger.c.doc)
     .where(t.ledger.c.job == bindparam("job"))

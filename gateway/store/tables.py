@@ -150,6 +150,7 @@ ledger = Table(
     Index("ledger_at", "at"),
     Index("ledger_seq", "seq"),
     Index("ledger_job", "job"),
+    Index("ledger_user", "user", "at"),
 )
 
 usage = Table(

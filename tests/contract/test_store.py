@@ -17,7 +17,7 @@ from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accounting.ids import JobId
+from accounting.ids import JobId, UserName
 from accounting.ledger import Entry
 from broker.model import commands as cmd
 from broker.model.errors import Busy, LostLease, Unknown
@@ -361,6 +361,15 @@ def test_entries_come_by_time_in_a_half_open_window(store: SqlStore) -> None:
     with store.transaction(epoch=1) as tx:
         tx.post([after, *reversed(same), before])
     assert list(store.history.entries(since=START - 1, until=START + 1)) == [before, *same]
+
+
+@everywhere
+def test_a_users_entries_are_read_without_those_of_others(store: SqlStore) -> None:
+    theirs = [replace(entry(f"b {number:04}"), user=UserName("bob")) for number in range(PAGE + 1)]
+    with store.transaction(epoch=1) as tx:
+        tx.post([entry("a"), *theirs, replace(entry("c", at=START + 1), user=UserName("bob"))])
+    assert list(store.history.entries(since=START, until=START + 1, user="bob")) == theirs
+    assert not list(store.history.entries(since=START, until=START + 1, user="carol"))
 
 
 @everywhere
