@@ -37,7 +37,6 @@ from broker.workers import Outside, Workers
 from broker.world import World
 from gateway.account import explorer, reserved_words, uses_ec2
 from gateway.api.app import App, build_app
-from gateway.api.asked import Keeper
 from gateway.api.back import Ways, ways
 from gateway.api.budgets import budgets
 from gateway.api.dashboard import dashboard
@@ -47,6 +46,7 @@ from gateway.api.exports import exports
 from gateway.api.infra import infra
 from gateway.api.inner import Inner
 from gateway.api.jobs import router
+from gateway.api.keeper import Keeper
 from gateway.api.loopback import Loopback
 from gateway.api.metrics import metrics
 from gateway.api.money import money

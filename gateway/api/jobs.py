@@ -16,7 +16,6 @@ from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
 from broker.model.stopping import StartCluster, StopCluster
 from broker.ports import HistoryQuery, Provider
-from gateway.api.asked import Keeper
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, seen_by, viewer_of, writer
 from gateway.api.desk import Desk
 from gateway.api.errands import Backup, errands
@@ -30,6 +29,7 @@ from gateway.api.job_views import (
     run_view,
     storage_view,
 )
+from gateway.api.keeper import Keeper
 from gateway.api.launches import (
     LaunchRequest,
     Market,

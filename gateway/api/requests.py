@@ -5,9 +5,10 @@ from fastapi import APIRouter, Request
 from accounting.ids import JobId
 from broker.model.errors import Conflict, Unknown
 from broker.model.ids import StepId
-from gateway.api.asked import Asked, End, Keeper, told
 from gateway.api.asking import AsciiJson, caller, desk_of, find_job, seen_by, viewer_of, writer
+from gateway.api.goals import Asked, End, told
 from gateway.api.job_views import Json
+from gateway.api.keeper import Keeper
 
 OUT = "what was asked for with --async has one"
 

@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from broker.model.errors import SpzError, Unknown
 from gateway.web import jobs, money, past, site, work
-from gateway.web.asked import Asked
 from gateway.web.blocks import Block, plain
 from gateway.web.doors import Doors
 from gateway.web.sessions import SESSION_SECONDS, Sessions
+from gateway.web.visit import Visit
 
 COOKIE = "spz"
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -50,7 +50,7 @@ class Page(NamedTuple):
 
     path: str
     title: str
-    make: Callable[[Asked], Awaitable[Sequence[Block]]]
+    make: Callable[[Visit], Awaitable[Sequence[Block]]]
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class Pages:
             session = self.sessions.who(folder, _cookies(request))
             query, word = dict(request.query_params), request.path_params.get("word", "")
             doors = self.doors(session.uid, session.zone)
-            blocks = await page.make(Asked(doors, query, word, self.mark))
+            blocks = await page.make(Visit(doors, query, word, self.mark))
             at = self.now()
             return _html(
                 "page.html",

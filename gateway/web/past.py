@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gateway.query.listed import Listed
-from gateway.web.asked import Asked, complaints
 from gateway.web.blocks import Block, Choice, Entry, Form, below, table
+from gateway.web.visit import Visit, complaints
 from sbatch_shim.grammar.states import BASE_COUNT, JOB_STATES
 
 COLUMNS = (
@@ -16,32 +16,32 @@ FILTERS = ("user", "state", "partition", "accounts", "name")
 SPANS = ("1", "7", "30", "90")
 
 
-async def history(asked: Asked) -> Sequence[Block]:
+async def history(visit: Visit) -> Sequence[Block]:
     """Those that were there in the last days, the latest first."""
-    days = asked.given("days") if asked.given("days") in SPANS else SPANS[0]
-    argv = [f"--{name}={asked.given(name)}" for name in FILTERS if asked.given(name)]
-    argv += [] if asked.given("user") else ["--allusers"]
+    days = visit.given("days") if visit.given("days") in SPANS else SPANS[0]
+    argv = [f"--{name}={visit.given(name)}" for name in FILTERS if visit.given(name)]
+    argv += [] if visit.given("user") else ["--allusers"]
     since = f"--starttime=now-{days}days"
-    found, said = await asked.accounted(COLUMNS, "--allocations", since, *argv)
+    found, said = await visit.accounted(COLUMNS, "--allocations", since, *argv)
     latest = found[:0:-1]
     head = [text.upper() for text in found[0][:-1]] if found else []
     made = Listed(head, [[*row[:-1]] for row in latest])
     links = [below("jobs", row[-1]) for row in latest]
-    shown = table("History", made, empty="No jobs.", links=links, query=asked.query)
-    return [_choice(asked, days), *complaints(said), shown]
+    shown = table("History", made, empty="No jobs.", links=links, query=visit.query)
+    return [_choice(visit, days), *complaints(said), shown]
 
 
-def _choice(asked: Asked, days: str) -> Form:
+def _choice(visit: Visit, days: str) -> Form:
     states = [
         Choice("", "any"),
         *(Choice(word, word.lower()) for word, _ in JOB_STATES[:BASE_COUNT]),
     ]
     entries = [
         Entry("days", "Days", days, [Choice(word, word) for word in SPANS]),
-        Entry("user", "User", asked.given("user")),
-        Entry("state", "State", asked.given("state"), states),
-        Entry("partition", "Partition", asked.given("partition")),
-        Entry("accounts", "Account", asked.given("accounts")),
-        Entry("name", "Name", asked.given("name")),
+        Entry("user", "User", visit.given("user")),
+        Entry("state", "State", visit.given("state"), states),
+        Entry("partition", "Partition", visit.given("partition")),
+        Entry("accounts", "Account", visit.given("accounts")),
+        Entry("name", "Name", visit.given("name")),
     ]
     return Form("Which jobs", "history", entries)

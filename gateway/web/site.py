@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from gateway.query import gpulist
 from gateway.query.dollars import oldest, usd
 from gateway.query.listed import Listed, lasted, money
-from gateway.web.asked import Asked, complaints
 from gateway.web.blocks import Block, below, facts, linked, notes, table, text
 from gateway.web.doors import Json
 from gateway.web.jobs import COLUMNS as JOB_COLUMNS
+from gateway.web.visit import Visit, complaints
 
 DAY, HOUR = 86400, 3600
 PARTITIONS = ("Partition", "Available", "Time", "Nodes", "StateLong", "NodeList")
@@ -24,15 +24,15 @@ UNUSED = "~"
 """At the end of the state of a node that is not there, and costs nothing."""
 
 
-async def overview(asked: Asked) -> Sequence[Block]:
+async def overview(visit: Visit) -> Sequence[Block]:
     """Queue, nodes, money and warnings."""
-    health = await asked.get("/v1/health")
-    queue, said = await asked.table("squeue", ("State",), "--states=all", "-h")
+    health = await visit.get("/v1/health")
+    queue, said = await visit.table("squeue", ("State",), "--states=all", "-h")
     counts = Counter(row[0] for row in queue)
-    parts, _ = await asked.table("sinfo", PARTITIONS)
+    parts, _ = await visit.table("sinfo", PARTITIONS)
     return [
-        *await _warnings(asked, health),
-        facts("Now", [*_service(health), *await _money(asked, health)]),
+        *await _warnings(visit, health),
+        facts("Now", [*_service(health), *await _money(visit, health)]),
         *complaints(said),
         table(
             "Queue by state",
@@ -59,9 +59,9 @@ def _service(health: Json) -> Iterable[tuple[str, object]]:
     yield "Machines", len(_bought(health))
 
 
-async def _money(asked: Asked, health: Json) -> Iterable[tuple[str, object]]:
+async def _money(visit: Visit, health: Json) -> Iterable[tuple[str, object]]:
     """What is spent an hour now, its ceilings, and what today cost so far."""
-    bought, limits = _bought(health), (await asked.get("/v1/infra"))["ceiling"]
+    bought, limits = _bought(health), (await visit.get("/v1/infra"))["ceiling"]
     rate = usd(sum(one["micro_usd_per_hour"] for one in bought))
     return [
         ("An hour now", rate),
@@ -69,39 +69,39 @@ async def _money(asked: Asked, health: Json) -> Iterable[tuple[str, object]]:
         ("Ceiling of an account", money(limits["account_micro_usd_per_hour"])),
         ("Ceiling of a user", money(limits["user_micro_usd_per_hour"])),
         ("Most machines", limits["nodes"]),
-        ("Today", usd(await _today(asked, health["at"]))),
+        ("Today", usd(await _today(visit, health["at"]))),
     ]
 
 
-async def _today(asked: Asked, at: int) -> int:
+async def _today(visit: Visit, at: int) -> int:
     """Micro-dollars since midnight where the user is."""
-    ahead = asked.doors.ahead(at)
+    ahead = visit.doors.ahead(at)
     day = datetime.fromtimestamp(at + ahead, UTC).strftime("%Y-%m-%d")
     until = at - at % HOUR + HOUR
-    told = await asked.get(
-        "/v1/cost", since=until - 2 * DAY, until=until, by="day", zone=asked.doors.zone
+    told = await visit.get(
+        "/v1/cost", since=until - 2 * DAY, until=until, by="day", zone=visit.doors.zone
     )
     return sum(amount for label, amount in told["rows"] if label == day)
 
 
-async def _warnings(asked: Asked, health: Json) -> Sequence[Block]:
+async def _warnings(visit: Visit, health: Json) -> Sequence[Block]:
     """Old prices, budgets that warn or hold, and what `sinfo -R` has: drains, refusals, kinds
     of machines that did not come up."""
     lines = [*filter(None, [oldest(one["old_price"] for one in _bought(health))])]
-    for one in (await asked.get("/v1/budgets"))["budgets"]:
+    for one in (await visit.get("/v1/budgets"))["budgets"]:
         if one["standing"] != "ok":
             spent, most = usd(one["spent_micro_usd"]), usd(one["micro_usd"])
             budget = f"{one['scope']}:{one['name']}"
             lines.append(f"budget {budget} is {one['standing']}: {spent} spent of {most}")
-    reasons = (await asked.doors.run("sinfo", "-R")).out.strip().splitlines()
+    reasons = (await visit.doors.run("sinfo", "-R")).out.strip().splitlines()
     blocks: list[Block] = [*notes(lines)]
     return [*blocks, text("Not used, and why", "\n".join(reasons))] if reasons[1:] else blocks
 
 
-async def nodes(asked: Asked) -> Sequence[Block]:
+async def nodes(visit: Visit) -> Sequence[Block]:
     """As `sinfo -N` lists them, those that are there first, with what they cost."""
-    health = await asked.get("/v1/health")
-    found, said = await asked.table("sinfo", NODES, "-N")
+    health = await visit.get("/v1/health")
+    found, said = await visit.table("sinfo", NODES, "-N")
     prices = {one["name"]: one for one in health["nodes"]}
     body = sorted(found[1:], key=lambda row: row[2].endswith(UNUSED))
     head = found[0] if found else []
@@ -110,7 +110,7 @@ async def nodes(asked: Asked) -> Sequence[Block]:
         [[*row[:BESIDE], *_machine(prices.get(row[0])), *row[BESIDE:]] for row in body],
     )
     links = [below("nodes", row[0]) for row in body]
-    shown = table("Nodes", made, empty="No nodes.", links=links, query=asked.query)
+    shown = table("Nodes", made, empty="No nodes.", links=links, query=visit.query)
     return [*complaints(said), shown]
 
 
@@ -123,26 +123,26 @@ def _machine(one: Mapping[str, object] | None) -> tuple[object, object]:
     return money(rate if isinstance(rate, int) else None), where
 
 
-async def node(asked: Asked) -> Sequence[Block]:
+async def node(visit: Visit) -> Sequence[Block]:
     """`scontrol show node`, and what runs there."""
-    said = await asked.doors.run("scontrol", "show", "node", asked.word)
-    found, _ = await asked.table("squeue", JOB_COLUMNS, f"--nodelist={asked.word}")
+    said = await visit.doors.run("scontrol", "show", "node", visit.word)
+    found, _ = await visit.table("squeue", JOB_COLUMNS, f"--nodelist={visit.word}")
     made = Listed(found[0][:-1] if found else [], [[*row[:-1]] for row in found[1:]])
     links = [below("jobs", row[-1]) for row in found[1:]]
     return [
         *complaints(said),
         text("scontrol show node", said.out),
-        table("Jobs on it", made, empty="None.", links=links, query=asked.query),
+        table("Jobs on it", made, empty="None.", links=links, query=visit.query),
     ]
 
 
-async def infra(asked: Asked) -> Sequence[Block]:
+async def infra(visit: Visit) -> Sequence[Block]:
     """Where partitions buy, what runs where, and accelerators with their prices."""
-    told, health = await asked.get("/v1/infra"), await asked.get("/v1/health")
+    told, health = await visit.get("/v1/infra"), await visit.get("/v1/health")
     return [
         table("Partitions that buy", Listed(*_buying(told["partitions"])), empty="None."),
         table("Machines by region", _by_region(_bought(health)), empty="None now."),
-        *await _accelerators(asked, bool(told["partitions"])),
+        *await _accelerators(visit, bool(told["partitions"])),
     ]
 
 
@@ -170,9 +170,9 @@ def _by_region(bought: Sequence[Json]) -> Listed:
     return Listed(["REGION", "TYPE", "MACHINES", "$/HOUR"], made)
 
 
-async def _accelerators(asked: Asked, buys: bool) -> Sequence[Block]:
+async def _accelerators(visit: Visit, buys: bool) -> Sequence[Block]:
     if not buys:
         return []
-    found = (await asked.get("/v1/gpus", each=bool(asked.given("each"))))["gpus"]
-    made = table("Accelerators", gpulist.gpus(found), empty="None.", query=asked.query)
+    found = (await visit.get("/v1/gpus", each=bool(visit.given("each"))))["gpus"]
+    made = table("Accelerators", gpulist.gpus(found), empty="None.", query=visit.query)
     return [*notes(gpulist.price_notes(found), "quiet"), made]

@@ -24,9 +24,9 @@ from broker.ports import HistoryQuery
 from broker.quotes import Quotes
 from broker.schedule.accrued import accrued
 from gateway.api.app import build_app
-from gateway.api.asked import Keeper
 from gateway.api.desk import Desk
 from gateway.api.jobs import router
+from gateway.api.keeper import Keeper
 from tests.api.asking import ask
 from tests.sim.harness import CATALOG, Simulation
 from tests.sim.site import SITE

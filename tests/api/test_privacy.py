@@ -16,10 +16,10 @@ from broker.model.site import Site, with_book
 from broker.optimize.cooldown import Cooldown
 from broker.quotes import Quotes
 from gateway.api.app import App, build_app
-from gateway.api.asked import Keeper
 from gateway.api.budgets import budgets
 from gateway.api.exports import exports
 from gateway.api.jobs import router
+from gateway.api.keeper import Keeper
 from gateway.api.metrics import metrics
 from gateway.api.money import money
 from gateway.store.sql import open_store

@@ -12,8 +12,9 @@ import pytest
 from broker.model.commands import ASKED, Remember
 from broker.model.errors import Busy, Denied, Unknown
 from broker.world import Snapshot
-from gateway.api.asked import FIRST_GAP, MOST_OPEN, MOST_TEXT, Asked, Goal, Keeper
 from gateway.api.desk import Desk
+from gateway.api.goals import MOST_GOALS, MOST_TEXT, Asked, Goal
+from gateway.api.keeper import FIRST_GAP, MOST_HELD, MOST_OPEN, Keeper
 from gateway.observe.processes import birth
 from gateway.sdk.requested import cancel
 from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
@@ -332,17 +333,25 @@ def test_who_cancels_ends_that_very_process_and_no_other_of_its_number(
     assert cat.returncode == (-signal.SIGTERM if ends else 0)
 
 
-def test_what_nobody_ends_keeps_nobody_else_out(house: House) -> None:
+LIVES = Goal(to="told", pid=os.getpid())
+MANY = {
+    "in number": Asked(request="0" * 32, verb="x", goals=(LIVES,), uid=BOB.uid),
+    "in text": Asked(request="0" * 32, verb="x", goals=(), said=("s" * MOST_TEXT,), uid=BOB.uid),
+    "in goals": Asked(
+        request="0" * 32, verb="x", goals=(to("stopped"),) * (MOST_GOALS // 4), uid=BOB.uid
+    ),
+}
+AT_MOST = {"in number": MOST_OPEN, "in text": MOST_HELD // MOST_TEXT, "in goals": 4}
+
+
+@pytest.mark.parametrize("which", MANY)
+def test_what_nobody_ends_keeps_nobody_else_out(house: House, which: str) -> None:
     """Nor is there an end to one user's."""
-    lives = (Goal(to="told", pid=os.getpid()),)
-    every = [
-        Asked(request=f"{number:032}", verb="x", goals=lives, uid=BOB.uid)
-        for number in range(MOST_OPEN)
-    ]
-    house.keeper.open.update({one.request: one for one in every})
-    asyncio.run(house.keeper.take(every[0]))
+    ids = [f"{number:032}" for number in range(AT_MOST[which])]
+    house.keeper.open.update({one: MANY[which].model_copy(update={"request": one}) for one in ids})
+    asyncio.run(house.keeper.take(MANY[which]))
     with pytest.raises(Busy, match="too many requests"):
-        asyncio.run(house.keeper.take(every[0].model_copy(update={"request": ID})))
+        asyncio.run(house.keeper.take(MANY[which].model_copy(update={"request": ID})))
     assert take(house, "stop", to("stopped"))[0] == 200
 
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from accounting.ids import JobId
 from gateway.api.inner import Inner
 from gateway.web.app import TEMPLATES
-from gateway.web.asked import Asked
 from gateway.web.jobs import jobs
+from gateway.web.visit import Visit
 from tests.api.test_dashboard import MARK, Front
 from tests.unit.gateway.api.office import ALICE, BOB
 
@@ -62,7 +62,7 @@ def _once(front: Front, query: dict[str, str], number: int) -> float:
     front.office.change(JobId(8 + number), priority=number)
     doors: Inner = front.doors(ALICE.uid, "")
     begun = time.process_time()
-    blocks = asyncio.run(jobs(Asked(doors, query, "", MARK)))
+    blocks = asyncio.run(jobs(Visit(doors, query, "", MARK)))
     values = {
         "blocks": blocks,
         "title": "Jobs",

@@ -1,176 +1,27 @@
-"""Requests that take their time: what each is to come to, kept on disk until it has."""
+"""Requests that take their time: kept on disk until each has come to what it is to."""
 
 import asyncio
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Remember
 from broker.model.errors import Busy, SpzError
-from broker.model.ids import StepId
 from broker.model.job import Job
 from broker.model.stopping import StartCluster
-from broker.model.volume import VolumeState
 from broker.world import Snapshot
 from gateway.api.desk import Desk
-from gateway.api.job_views import cluster_status, nodes_of
+from gateway.api.goals import MOST_GOALS, Asked, End, Goal, Stand, Word, cluster, lines_of, stand_of
 from gateway.api.text import Log
-from gateway.observe.processes import birth, lives
 
 LOOK_SECONDS = 0.5
 MOST_OPEN = 1000
 """Requests of one user that are not over."""
-MOST_TEXT = 1 << 18
-"""Characters of all lines and names of one request."""
+MOST_HELD = 1 << 22
+"""Characters of these together: they are in memory until they are over."""
 FIRST_GAP, LONGEST_GAP = 30, 300
 """Seconds between two starts of a cluster for which there is no room."""
-Word = Literal["SUCCEEDED", "FAILED", "CANCELLED"]
-
-
-class Goal(BaseModel):
-    """What one thing is to become."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    to: Literal["up", "stopped", "gone", "over", "ready", "deleted", "told"]
-    job: int = 0
-    run: int = Field(default=1, ge=1)
-    name: str = Field(default="", max_length=1 << 16)
-    """Of the cluster or volume; of what else is asked, for people."""
-    pid: int = Field(default=0, ge=0)
-    """Of the process on this host that does it, and tells its end."""
-    birth: str = Field(default="", max_length=64)
-    """Of that process: another one of its number is another."""
-
-
-class Asked(BaseModel):
-    """A verb, as it was begun by a client."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    request: str = Field(min_length=16, max_length=64, pattern=r"^[0-9A-Za-z]+$")
-    verb: str = Field(min_length=1, max_length=64)
-    goals: tuple[Goal, ...] = Field(max_length=10_000)
-    said: tuple[str, ...] = Field(default=(), max_length=10_000)
-    """What the client did at once."""
-    again: bool = False
-    """A cluster for which there is no room is started until there is."""
-    uid: int = -1
-    """Whose it is; the service sets it."""
-
-    @field_validator("goals")
-    @classmethod
-    def _of_one_process(cls, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-        """Each look at a process is a read of its own, in the loop that serves everybody."""
-        if sum(goal.to == "told" for goal in goals) > 1:
-            raise ValueError("a request is done by one process")
-        return goals
-
-    @model_validator(mode="after")
-    def _of_a_size(self) -> "Asked":
-        """It is held in memory until it is over."""
-        if sum(map(len, (*self.said, *(goal.name for goal in self.goals)))) > MOST_TEXT:
-            raise ValueError(f"a request has at most {MOST_TEXT} characters")
-        return self
-
-
-class End(BaseModel):
-    """What a request came to."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    state: Word
-    told: tuple[str, ...] = ()
-
-
-class Stand(NamedTuple):
-    """How far a goal is: None as long as it is open."""
-
-    good: bool | None
-    told: str
-
-
-# --- how goals stand, from what is
-
-
-def _cluster(goal: Goal, seen: Snapshot) -> tuple[Job | None, str]:
-    """The job, None where it is gone, and its state in SkyPilot's words."""
-    job = seen.jobs.get(JobId(goal.job))
-    if job is None or job.state.final:
-        return None, "GONE"
-    return job, cluster_status(job, nodes_of(job, seen))
-
-
-def _up(goal: Goal, seen: Snapshot) -> Stand:
-    job, status = _cluster(goal, seen)
-    why = f" ({job.detail or job.reason})" if job is not None and status == "STOPPED" else ""
-    return Stand(True if status == "UP" else None if job else False, f"{status}{why}")
-
-
-def _stopped(goal: Goal, seen: Snapshot) -> Stand:
-    job, status = _cluster(goal, seen)
-    return Stand(True if status == "STOPPED" else None if job else False, status)
-
-
-def _gone(goal: Goal, seen: Snapshot) -> Stand:
-    job = seen.jobs.get(JobId(goal.job))
-    done = job is None or job.over
-    return Stand(True if done else None, "GONE" if done else "TERMINATING")
-
-
-def _over(goal: Goal, seen: Snapshot) -> Stand:
-    job = seen.jobs.get(JobId(goal.job))
-    run = job.step(StepId(str(goal.run - 1))) if job is not None else None
-    if job is None or job.over or run is None or run.state.final:
-        return Stand(True, f"run {goal.run} is over")
-    return Stand(None, f"run {goal.run} ends")
-
-
-def _ready(goal: Goal, seen: Snapshot) -> Stand:
-    found = seen.volumes.get(goal.name)
-    if found is None or found.state is VolumeState.FAILED:
-        return Stand(False, f"FAILED {found.told}" if found else "GONE")
-    ready = found.state is VolumeState.READY
-    return Stand(True if ready else None, "READY" if ready else found.state.name)
-
-
-def _deleted(goal: Goal, seen: Snapshot) -> Stand:
-    there = goal.name in seen.volumes
-    return Stand(None if there else True, "DELETING" if there else "GONE")
-
-
-def _told(goal: Goal, seen: Snapshot) -> Stand:
-    """Done by a process of the client's, which tells its end by itself."""
-    if birth(goal.pid) == goal.birth if goal.birth else lives(goal.pid):
-        return Stand(None, "under way")
-    return Stand(False, f"the process that did it (pid {goal.pid}) ended without a word")
-
-
-STANDS: Mapping[str, Callable[[Goal, Snapshot], Stand]] = {
-    "up": _up,
-    "stopped": _stopped,
-    "gone": _gone,
-    "over": _over,
-    "ready": _ready,
-    "deleted": _deleted,
-    "told": _told,
-}
-
-
-def told(asked: Asked, seen: Snapshot) -> tuple[str, ...]:
-    """What was done at once, and a line for each of its goals, as they stand."""
-    goals = (_line(goal, STANDS[goal.to](goal, seen)) for goal in asked.goals)
-    return (*asked.said, *goals)
-
-
-def _line(goal: Goal, stand: Stand) -> str:
-    return f"{goal.name}: {stand.told}" if goal.name else stand.told
-
-
-# --- the keeper
 
 
 @dataclass(slots=True)
@@ -189,14 +40,22 @@ class Keeper:
 
         Raises Busy for a user's too many.
         """
-        mine = sum(one.uid == asked.uid for one in self.open.values())
-        if mine >= MOST_OPEN and asked.request not in self.open:
+        if asked.request not in self.open and self._too_many(asked):
             raise Busy("too many requests of yours are not over", hint="`spz api cancel` ends one")
         name, text = ASKED + asked.request, asked.model_dump_json()
         kept = await self.desk.ask(Remember(request=name, text=text))
         if await self.ended(asked.request) is None:
             self.open[asked.request] = Asked.model_validate_json(kept)
         self._news.set()
+
+    def _too_many(self, asked: Asked) -> bool:
+        """With this one."""
+        mine = [one for one in self.open.values() if one.uid == asked.uid] + [asked]
+        return (
+            len(mine) > MOST_OPEN
+            or sum(len(one.goals) for one in mine) > MOST_GOALS
+            or sum(one.characters for one in mine) > MOST_HELD
+        )
 
     async def find(self, request: str) -> Asked | None:
         kept = self.open.get(request)
@@ -283,14 +142,14 @@ class Keeper:
         stands = [await self._stand(asked, goal, seen) for goal in asked.goals]
         if any(stand.good is None for stand in stands):
             return
-        lines = (*asked.said, *map(_line, asked.goals, stands))
         good = all(stand.good for stand in stands)
-        await self.end(asked, End(state="SUCCEEDED" if good else "FAILED", told=lines))
+        state: Word = "SUCCEEDED" if good else "FAILED"
+        await self.end(asked, End(state=state, told=lines_of(asked, stands)))
 
     async def _stand(self, asked: Asked, goal: Goal, seen: Snapshot) -> Stand:
-        stand = STANDS[goal.to](goal, seen)
+        stand = stand_of(goal, seen)
         job = seen.jobs.get(JobId(goal.job))
-        if goal.to != "up" or job is None or _cluster(goal, seen)[1] != "STOPPED":
+        if goal.to != "up" or job is None or cluster(goal, seen)[1] != "STOPPED":
             return stand
         times, due = self._tried.get((asked.request, goal.job), (0, 0))
         if times and not asked.again:

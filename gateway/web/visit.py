@@ -8,7 +8,7 @@ from gateway.web.doors import Doors, Json, Said, names, rows
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Visit:
     """A page that somebody looks at."""
 
     doors: Doors
