@@ -1,6 +1,7 @@
 """`decide`: a message in the inbox to facts and an answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -121,38 +122,33 @@ def decide(
 
     Deciding changes nothing: what nobody foresaw refuses this message alone, as Unforeseen.
     """
+    with _foreseen(message):
+        if isinstance(message, OfJobs):
+            return OF_JOBS[type(message)](world, message, now)
+        if isinstance(message, OfTheSite):
+            return OF_THE_SITE[type(message)](world, message, now)
+        match message:
+            case cmd.Submit():
+                return decide_submit(world, message, now, quote=quote)
+            case cmd.TestSubmit():
+                return decide_test(world, message, now, quote=quote)
+            case cmd.Update():
+                return decide_update(world, message, now, quote=quote)
+            case cmd.SetHold():
+                return done_by_command.decide_hold(world, message, now, quote=quote, keeper=keeper)
+            case StopCluster() | StartCluster():
+                return decide_power(world, message, now, keeper=keeper)
+            case _:
+                seen = OF_REPORTS[type(message)](world, message, now)
+                return replace(seen, facts=judged(world, seen.facts, now))
+
+
+@contextmanager
+def _foreseen(message: object) -> Iterator[None]:
     try:
-        return _decided(world, message, now, quote=quote, keeper=keeper)
+        yield
     except SpzError:
         raise
     except Exception as error:  # border: who asks for what we stumble over ends nobody's service
         asked = type(message).__name__
         raise Unforeseen(f"internal error: {asked}", hint="the service's log has it") from error
-
-
-def _decided(
-    world: World,
-    message: cmd.Order | rep.Report,
-    now: int,
-    *,
-    quote: QuoteFor,
-    keeper: KeeperNow,
-) -> Decision:
-    if isinstance(message, OfJobs):
-        return OF_JOBS[type(message)](world, message, now)
-    if isinstance(message, OfTheSite):
-        return OF_THE_SITE[type(message)](world, message, now)
-    match message:
-        case cmd.Submit():
-            return decide_submit(world, message, now, quote=quote)
-        case cmd.TestSubmit():
-            return decide_test(world, message, now, quote=quote)
-        case cmd.Update():
-            return decide_update(world, message, now, quote=quote)
-        case cmd.SetHold():
-            return done_by_command.decide_hold(world, message, now, quote=quote, keeper=keeper)
-        case StopCluster() | StartCluster():
-            return decide_power(world, message, now, keeper=keeper)
-        case _:
-            seen = OF_REPORTS[type(message)](world, message, now)
-            return replace(seen, facts=judged(world, seen.facts, now))
