@@ -34,18 +34,24 @@ WITHOUT_TIME = "Units"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Whose a charge is at the provider: category, subcategory, AWS's name."""
+    """Whose a charge is at the provider: category, subcategory, AWS's name; what is metered."""
 
     category: str
     sub: str
     name: str
+    meter: str
+    """One for all charges of a SKU, whatever they are for."""
 
 
-MACHINES = Service("Compute", "Virtual Machines", "Amazon Elastic Compute Cloud")
+MACHINES = Service("Compute", "Virtual Machines", "Amazon Elastic Compute Cloud", "Compute Usage")
 SERVICES = {
-    "volume": Service("Storage", "Block Storage", "Amazon Elastic Block Store"),
-    "address": Service("Networking", "Other (Networking)", "Amazon Virtual Private Cloud"),
-    Why.DATA: Service("Networking", "Network Connectivity", "AWS Data Transfer"),
+    "volume": Service(
+        "Storage", "Block Storage", "Amazon Elastic Block Store", "Block Volume Usage"
+    ),
+    "address": Service(
+        "Networking", "Other (Networking)", "Amazon Virtual Private Cloud", "Address Usage"
+    ),
+    Why.DATA: Service("Networking", "Network Connectivity", "AWS Data Transfer", "Data Transfer"),
 }
 """By the part of a machine, or by what is paid for."""
 
@@ -147,7 +153,7 @@ def _times(entry: Entry) -> dict[str, str]:
 def _what(entry: Entry, ids: Mapping[str, str]) -> dict[str, str]:
     part, name = _part(entry), entry.machine or ""
     service = SERVICES.get(part) or SERVICES.get(entry.why) or MACHINES
-    sku = part or entry.instance_type or (entry.why.value if not name else "node")
+    sku = part or (entry.instance_type or "node" if name else entry.why.value)
     resource = ids.get(name, name)
     return {
         "ChargeDescription": f"{entry.why.value} of {name or entry.region or 'the cluster'}",
@@ -160,7 +166,7 @@ def _what(entry: Entry, ids: Mapping[str, str]) -> dict[str, str]:
         "ServiceSubcategory": service.sub,
         "ServiceName": service.name if entry.region else service.category,
         "SkuId": sku,
-        "SkuMeter": entry.why.value,
+        "SkuMeter": service.meter,
         "SkuPriceId": ":".join(filter(None, (sku, entry.region, "" if part else entry.market))),
     }
 

@@ -207,6 +207,8 @@ def test_every_row_keeps_to_the_rules_and_their_sum_is_the_ledgers(entries: list
     assert broken(found) == []
     told = sum(Decimal(row["BilledCost"]) for row in found)
     assert told * 1_000_000 == sum(one.cost for one in entries)
+    for name, of in (("SkuMeter", "SkuId"), ("SkuId", "SkuPriceId")):
+        assert len({(row[of], row[name]) for row in found}) == len({row[of] for row in found})
 
 
 def test_the_columns_are_those_that_must_be_there_and_none_twice() -> None:
