@@ -94,8 +94,8 @@ def tasks(job: Job, ctx: Context) -> int:
     asked = job.spec.resources
     if asked.tasks is not None:
         return asked.tasks
-    nodes = job.want.node if waits(job) else node_count(job, ctx)
-    return max(nodes, 1) * (asked.tasks_per_node or 1)
+    held = 0 if waits(job) else len(job.last_node_names)
+    return max(held or job.want.node, 1) * (asked.tasks_per_node or 1)
 
 
 def task_text(job: Job, ctx: Context) -> str:

@@ -2,8 +2,11 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
+import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from itertools import product
 
 import pytest
 
@@ -21,8 +24,11 @@ from broker.model.job import (
 )
 from broker.model.site import Partition
 from broker.model.spec import UNLIMITED, Dependency, DependencyKind, Gres, Output, StepSpec
-from gateway.query import texts
+from gateway.query import accounts, texts
+from gateway.query.documents import Asker, document
 from gateway.query.fields import BY_LETTER, BY_LONG, COLUMNS, EVERY
+from gateway.query.restjob import JOB_KIND
+from gateway.query.restpast import PAST_KIND
 from gateway.query.showjob import show_job
 from tests.unit.gateway.query.records import NOON, SITE, context, ended, pending, running
 
@@ -274,12 +280,42 @@ def test_no_letter_and_no_name_stands_for_two_columns() -> None:
     assert max(letters.values()) == max(names.values()) == max(keys.values()) == 1
 
 
+SHAPES: list[dict[str, object]] = [
+    {}, {"cpus_per_task": 2}, {"tasks": 6}, {"tasks_per_node": 2}, {"min_nodes": 1, "max_nodes": 2},
+    {"gpus": (Gres(name="gpu", count=3),)}, {"min_nodes": 2, "max_nodes": 2, "cpus_per_task": 2},
+    {"gres": (Gres(name="gpu", count=2),)}, {"gpus_per_task": (Gres(name="gpu", count=1),)},
+    {"max_nodes": 0}, {"mem_per_node_mib": 9000}, {"mem_per_gpu_mib": 100},
+]  # fmt: skip
+WANTS = [Tres(1, 1024, 1), Tres(2, 2048, 1), Tres(6, 6144, 2), Tres()]
+
+
+def lives() -> list[Job]:
+    """Jobs of every shape in every part of their lives, also of those that never began."""
+    kinds = (
+        pending,
+        running,
+        ended,
+        partial(pending, array=array(None, (1, 2))),
+        partial(pending, **HELD),
+        partial(pending, state=JobState.CANCELLED, ended=NOON),
+        partial(pending, last_node_names=("ec2-1",)),
+    )
+    shapes = [asking(**shape) for shape in SHAPES]
+    every = product(kinds, shapes, WANTS)
+    return [kind(**shape, want=want) for kind, shape, want in every]
+
+
 def test_every_column_can_be_written_of_every_kind_of_job() -> None:
-    jobs = [pending(), running(), ended(), pending(array=array(None, (1, 2))), pending(**HELD)]
-    for column in COLUMNS:
+    at, jobs = context(), lives()
+    of_jobs = [write for one in COLUMNS for write in (one.squeue(), one.shown())]
+    for write in [*of_jobs, *(one.of_job() for one in accounts.COLUMNS)]:
         for job in jobs:
-            assert isinstance(column.squeue()(job, context()), str)
-            assert isinstance(column.shown()(job, context()), str)
+            assert isinstance(write(job, at), str)
+    for job in jobs:
+        assert show_job(job, at)
+    for kind in (JOB_KIND, PAST_KIND):
+        told = json.loads(document(kind, jobs, at, asker=Asker((), "alice", "alice")))
+        assert len(told["jobs"]) == len(jobs)
 
 
 def test_all_letters_come_small_ones_first() -> None:
