@@ -1,4 +1,4 @@
-"""Processes of the box's machines, to be killed or held up: agents, and sshd's sessions."""
+"""Processes of the box's machines, to be killed or held up: agents, who posts, sshd's sessions."""
 
 import os
 import signal
@@ -34,6 +34,12 @@ def machines(state: Path, table: dict[int, procs.Process]) -> dict[int, set[int]
 def agents(state: Path) -> list[int]:
     found = machines(state, procs.table()).values()
     return [pid for below in found for pid in below if _name(pid) == "spz-agent"]
+
+
+def posters(state: Path) -> list[int]:
+    """Agents' processes that post journals."""
+    found = machines(state, procs.table()).values()
+    return [pid for below in found for pid in below if b"\0push\0" in _words(pid)]
 
 
 def sessions(state: Path) -> list[int]:

@@ -1,6 +1,8 @@
 """Agents, connections and the service are killed while jobs run: each runs once, to its own end.
 
-SKYPURZA_TEST_ROUNDS says how often (`make chaos`: 200), SKYPURZA_TEST_SEED repeats former luck.
+Half of the jobs run on machines that post their reports, the others on machines that are swept.
+SKYPURZA_TEST_ROUNDS says how often (`make chaos`: 200), SKYPURZA_TEST_SEED repeats former luck,
+SKYPURZA_TEST_REPORTS=push or ssh has them all on machines of that kind.
 """
 
 import os
@@ -14,12 +16,15 @@ import pytest
 
 from tests.e2e.agents import until
 from tests.e2e.service import Preloaded, Service
-from tests.lab.boxed import boxed
-from tests.lab.broken import agents, kill, sessions
+from tests.e2e.test_push import free_port
+from tests.lab.boxed import ONE_TYPE, boxed
+from tests.lab.broken import agents, kill, posters, sessions
 from tests.lab.running import Running
 
 ROUNDS = int(os.environ.get("SKYPURZA_TEST_ROUNDS") or 10)
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
+WAYS = (os.environ.get("SKYPURZA_TEST_REPORTS") or "push ssh").split()
+"""Partitions, by how their machines report."""
 LIVE = 6
 """Jobs that run or wait at a time."""
 LINES = 20
@@ -29,6 +34,16 @@ SCRIPT = f"""\
 echo "${{SLURM_RESTART_COUNT:-0}}" >> "lines/$1"
 for line in $(seq {LINES}); do echo "$line"; sleep "$2"; done
 exit "$3"
+"""
+PUSHING = f"""\
+  - name: push
+    reports: push
+    def_mem_per_cpu: 100
+    elastic: {{{{provider: ec2, name_prefix: push-, max_nodes: 20, idle_seconds: 60, {ONE_TYPE}}}}}
+  - name: ssh
+    def_mem_per_cpu: 100
+    elastic: {{{{provider: ec2, name_prefix: ssh-, max_nodes: 20, idle_seconds: 60, {ONE_TYPE}}}}}
+push: {{{{url: "https://127.0.0.1:{{port}}", host: 127.0.0.1, port: {{port}}}}}}
 """
 
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(1800)]
@@ -42,7 +57,7 @@ def options(share: Path) -> tuple[str, ...]:
 
 @pytest.fixture
 def gateway(preloaded: Preloaded, lab: Running) -> Iterator[Service]:
-    with boxed(preloaded, lab, idle=60) as made:
+    with boxed(preloaded, lab, idle=60, more=PUSHING.format(port=free_port())) as made:
         yield made
 
 
@@ -58,11 +73,11 @@ def live(gateway: Service) -> int:
     return int(gateway.rows("select count(*) from jobs where over = 0")[0][0])
 
 
-VICTIMS = {"agent": agents, "sshd": sessions}
+VICTIMS = {"agent": agents, "sshd": sessions} | ({"poster": posters} if "push" in WAYS else {})
 
 
 def strike(gateway: Service, lab: Running, dice: random.Random) -> str:
-    """One of the three, as soon as there is one."""
+    """One of them, as soon as there is one."""
     chosen = dice.choice([*VICTIMS, "gateway"])
     if chosen == "gateway":
         gateway.restart()
@@ -78,12 +93,14 @@ def test_jobs_run_once_and_to_their_own_end_whatever_is_killed(
     print(f"\nseed {SEED}")
     dice, codes = random.Random(SEED), dict[int, int]()
     struck = []
-    gateway.wait(gateway.wrap("true"), "COMPLETED")
+    for way in WAYS:
+        gateway.wait(gateway.wrap("true", "-p", way), "COMPLETED")
     for _ in range(ROUNDS):
         while live(gateway) < LIVE:
             code, pause = dice.choice([0, 0, 3]), dice.choice([0, 0.02, 0.1])
+            options = "-p", dice.choice(WAYS), "-o", "%j.out"
             words = (str(len(codes)), str(pause), str(code))
-            codes[gateway.submit("-o", "%j.out", "job.sh", *words, cwd=work)] = code
+            codes[gateway.submit(*options, "job.sh", *words, cwd=work)] = code
         time.sleep(dice.uniform(0, 2))
         struck.append(strike(gateway, lab, dice))
     until(lambda: not live(gateway), "the end of all jobs", SETTLE)
