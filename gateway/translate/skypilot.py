@@ -220,6 +220,15 @@ class Slurm(Section):
     sbatch_options: Tree | None = None
     quota: Tree | None = None
     cpu_partition: str | None = None
+    allowed_clusters: Any = None
+    cluster_configs: Any = None
+    container_mounts: Any = None
+    gpu_partition_map: Any = None
+    pricing: Any = None
+    prometheus: Any = None
+    provision_timeout: Any = None
+    submit_as_user: Any = None
+    username_map: Any = None
 
 
 class Docker(Section):
@@ -277,7 +286,7 @@ def _checked(variables: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 Variables = Annotated[dict[str, Variable], BeforeValidator(_names)]
-Secrets = Annotated[dict[str, Text], BeforeValidator(_secret_names)]
+Secrets = Annotated[dict[str, Variable], BeforeValidator(_secret_names)]
 
 
 class Task(Section):

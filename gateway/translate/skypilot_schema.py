@@ -295,15 +295,24 @@ SECRETS: Schema = any_of(
     {
         "type": "object",
         "propertyNames": {"pattern": "^(secrets:.+|[A-Za-z_][A-Za-z0-9_]*)$"},
-        "additionalProperties": SCALAR,
+        "additionalProperties": ANYTHING,
     },
     listed(TEXT),
 )
+NO_CLUSTERS = "SkyPurza is the cluster, and its settings are the site's"
 SLURM = group(
     {
         "sbatch_options": sensible("Options of sbatch by name.", TREE),
         "quota": sensible("account and queue (a QOS).", TREE),
         "cpu_partition": noted("For tasks without GPUs.", TEXT, "the default partition is used"),
+        **dict.fromkeys(
+            ("allowed_clusters", "cluster_configs", "container_mounts", "gpu_partition_map"),
+            noted("Of the clusters that SkyPilot sends jobs to.", ANYTHING, NO_CLUSTERS),
+        ),
+        **dict.fromkeys(
+            ("pricing", "prometheus", "provision_timeout", "submit_as_user", "username_map"),
+            noted("Of the clusters that SkyPilot sends jobs to.", ANYTHING, NO_CLUSTERS),
+        ),
     }
 )
 DOCKER = group(

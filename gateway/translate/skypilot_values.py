@@ -285,8 +285,8 @@ def duration(value: object, bare: int = 60) -> int:
 
 
 def ports(value: object) -> tuple[str, ...]:
-    """`8080`, `10022-10040`, `8080, 9090`, or a list of them."""
-    listed = value if isinstance(value, list | tuple) else [value]
+    """`8080`, `10022-10040`, `8080, 9090`, or a list of them; an empty text is none."""
+    listed = value if isinstance(value, list | tuple) else [value or None]
     texts = (one.split(",") if isinstance(one, str) else [one] for one in listed)
     return tuple(_port(one) for text in texts for one in text if one is not None)
 
