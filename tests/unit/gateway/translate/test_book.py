@@ -2,13 +2,17 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from accounting.assoc import USE_PARENT, Account, Association, Book, Person, Qos, book
 from accounting.change import Change, changed
 from accounting.ids import AccountName, UserName
+from accounting.limits import Limits
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
 from gateway.translate.bookorder import Known, OrderError, Proposal
 from gateway.translate.bookwords import Vocabulary
@@ -228,6 +232,78 @@ def test_a_dump_that_is_loaded_again_changes_nothing() -> None:
     text = "\n".join(bookfile.dumped(made, "oracle"))
     change, out = bookfile.loaded(text, known(made), clean=True)
     assert (change.empty, out) == (True, "For cluster oracle\n Nothing new added.\n"), text
+
+
+COUNTS = ("grp_jobs", "grp_jobs_accrue", "max_submit_jobs", "max_jobs", "min_prio_threshold")
+OF_TRES = ("grp_tres", "grp_tres_mins", "max_tres_per_node")
+
+
+def some(luck: random.Random, values: Sequence[Any]) -> dict[str, Any]:
+    """A few of them, with numbers."""
+    return {name: luck.randint(0, 2**31) for name in values if luck.random() < 0.3}
+
+
+def name(luck: random.Random, number: int) -> str:
+    return "".join(luck.choices("ab é0-_.", k=4)).strip() + str(number)
+
+
+def text(luck: random.Random) -> str:
+    return "x" + "".join(luck.choices("ab é0:,=-# /", k=luck.randint(0, 8))) + "x"
+
+
+def of_both(luck: random.Random) -> dict[str, Any]:
+    """What an account and an association may have."""
+    walls = {name: count // 60 * 60 for name, count in some(luck, ("grp_wall", "max_wall")).items()}
+    tres = {name: some(luck, ("cpu", "mem", "gres/gpu")) for name in OF_TRES}
+    return {
+        "fairshare": luck.choice([1, 7, USE_PARENT]),
+        "qos": luck.choice([None, ("high",), ("high", "normal")]),
+        "default_qos": luck.choice([None, "normal"]),
+        "priority": luck.choice([None, 5]),
+        "comment": luck.choice(["", text(luck)]),
+        "limits": Limits(**some(luck, COUNTS), **walls, **tres),
+    }
+
+
+def drawn(luck: random.Random) -> Book:
+    """Accounts below each other, whose users are in several of them and lead some."""
+    users = [UserName(name(luck, number)) for number in range(luck.randint(0, 3))]
+    above, found = [AccountName("root")], []
+    for number in range(luck.randint(0, 5)):
+        found.append(
+            Account(
+                name=AccountName(name(luck, number)),
+                parent=luck.choice(above),
+                description=text(luck),
+                organization=text(luck),
+                coordinators=tuple(luck.sample(users, min(len(users), luck.randint(0, 1)))),
+                **of_both(luck),
+            )
+        )
+        above.append(found[-1].name)
+    owned = {
+        (user, account, where): Association(
+            user=user, account=account, partition=where, **of_both(luck)
+        )
+        for user in users
+        for account in luck.sample(above, min(len(above), 2))
+        for where in luck.sample([None, "debug"], luck.randint(1, 2))
+    }
+    made = book(found, owned.values(), qos=[Qos(name="high")])
+    people = [
+        Person(name=user, admin=luck.choice(["None", "Operator"]), wckeys=("k",), default_wckey="k")
+        for user in users
+    ]
+    return replace(made, people={one.name: one for one in people})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_dump_that_is_loaded_into_an_empty_site_is_dumped_again_as_it_was(seed: int) -> None:
+    made, empty = drawn(random.Random(seed)), book([], [], qos=[Qos(name="high")])
+    wanted = bookfile.dumped(made, "oracle")
+    for clean in (True, False):
+        change, _ = bookfile.loaded("\n".join(wanted), known(empty), clean=clean)
+        assert bookfile.dumped(changed(empty, change), "oracle") == wanted
 
 
 def test_a_dump_loaded_clean_takes_away_what_it_does_not_name() -> None:
