@@ -369,7 +369,7 @@ class Engine:
             fresh = [fact for _, fact in self.world.facts[seen:]]
             seen = len(self.world.facts)
             for fact in fresh:
-                if isinstance(fact, ev.Ended | ev.Requeued):
+                if isinstance(fact, ev.Ended | ev.Requeued | ev.Unplaced):
                     self._apply(shared_fate(self.world, fact, now), now)
             changed = {f.job for f in fresh if isinstance(f, ENDS_SOMETHING)}
             again = dependents(self.world, changed)

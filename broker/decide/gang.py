@@ -3,6 +3,8 @@
 Tasks of a managed group begin together as well, but each ends and starts again by itself.
 """
 
+from dataclasses import replace
+
 from accounting.ids import JobId
 from broker.decide.ending import never_ran
 from broker.model import events as ev
@@ -22,8 +24,10 @@ def members(world: World, job: Job) -> list[Job]:
 
 
 def shared_fate(world: World, fact: ev.JobEvent, now: int) -> list[ev.JobEvent]:
-    """What follows for the other components from one's end or requeue."""
+    """What follows for the other components where one ends, or goes back to the queue."""
     job = world.jobs.get(JobId(fact.job))
+    if isinstance(fact, ev.Unplaced):
+        return [*unplaced_with(world, fact, now)]
     if job is None or job.het is None or job.spec.managed is not None:
         return []
     others = [one for one in members(world, job) if one.id != job.id]
@@ -32,6 +36,26 @@ def shared_fate(world: World, fact: ev.JobEvent, now: int) -> list[ev.JobEvent]:
     if isinstance(fact, ev.Requeued):
         return [each for one in others for each in _requeued(world, one, fact, now=now)]
     return []
+
+
+def unplaced_with(world: World, fact: ev.Unplaced, now: int) -> list[ev.Unplaced]:
+    """Where one has to wait for its nodes again, none holds any: they begin together."""
+    job = world.jobs.get(JobId(fact.job))
+    others = _begin_with(world, job) if job is not None else []
+    return [replace(fact, job=one.id, at=now) for one in others]
+
+
+def _begin_with(world: World, job: Job) -> list[Job]:
+    """Other components that hold nodes, and begin with this one or not at all."""
+    if _by_itself(job):
+        return []
+    others = (one for one in members(world, job) if one.id != job.id)
+    return [one for one in others if life(one) is Life.CONFIGURING and not _by_itself(one)]
+
+
+def _by_itself(job: Job) -> bool:
+    """One of a managed group that starts again waits for no other."""
+    return job.spec.managed is not None and job.restarts > 0
 
 
 def _ended(world: World, job: Job, fact: ev.Ended, *, now: int) -> list[ev.JobEvent]:

@@ -37,6 +37,8 @@ class Placing:
         """Array records as they stand after the splits so far."""
         self.facts: list[ev.Event] = []
         self.launches = 0
+        self.gangs: dict[JobId, str] = {}
+        """What was bought last for a heterogeneous job: its components are had one by one."""
 
     def of(self, plan: Plan) -> list[ev.Event]:
         """Starts first, then purchases, then reasons of those that wait."""
@@ -85,7 +87,8 @@ class Placing:
             return
         jobs = [self._own_record(rider.job, rider.task) for rider in buy.riders]
         payer = payer_of(jobs[0], jobs[0].attempt + 1)
-        build, made, after = jobs[0].spec.resources.build, list[Node](), ""
+        build, made, het = jobs[0].spec.resources.build, list[Node](), jobs[0].het
+        after = "" if het is None else self.gangs.get(het.base, "")
         for number, batch in enumerate(buy.batches):
             group = f"{payer.label}+{number}" if number else payer.label
             intended = partial(self.intended, batch, partition.elastic, payer=payer)
@@ -94,6 +97,8 @@ class Placing:
                 for name in batch.names
             ]
             after = group
+        if het is not None:
+            self.gangs[het.base] = after
         self.facts += [
             nev.NodeMade(node=node.name, launch=node.launch, at=self.now, record=node)
             for node in made

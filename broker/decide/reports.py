@@ -13,6 +13,7 @@ from broker.decide.ending import (
     never_ran,
     not_cleared,
 )
+from broker.decide.gang import unplaced_with
 from broker.decide.managed import run_over
 from broker.decide.recovery import judged
 from broker.decide.reduced import goes_on, reduced
@@ -121,6 +122,8 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
     for node in _of_group(world, seen.group):
         facts += _unplace(world, node, now, detail=detail, reason=reason)
         facts.append(nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=detail))
+    for fact in [one for one in facts if isinstance(one, ev.Unplaced)]:
+        facts += unplaced_with(world, fact, now)
     facts += _given_back(world, facts, seen.group, now=now)
     if seen.tried and all(_is_unfit(one) for one in seen.tried):
         unplaced = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
@@ -133,17 +136,17 @@ def decide_not_launched(world: World, seen: rep.NotLaunched, now: int) -> Decisi
 def _given_back(
     world: World, facts: Iterable[ev.Event], group: str, *, now: int
 ) -> Iterator[ev.Event]:
-    """All or none: the other batches of a purchase of which one cannot be had, but for machines
-    that somebody else holds by now.
+    """All or none: the job's and its gang's other machines where one batch cannot be had, but for
+    those that somebody else holds by now.
     """
     jobs = dict.fromkeys(fact.job for fact in facts if isinstance(fact, ev.Unplaced))
     shares = [share for job in jobs for share in world.jobs[job].shares]
     nodes = [world.nodes[share.node] for share in shares if share.node in world.nodes]
-    if not any(node.after for node in nodes):
+    if len(jobs) == 1 and not any(node.after for node in nodes):
         return
     for node in nodes:
         others = any(job.id not in jobs for job in world.holders_of(node.name))
-        if node.group == group or others:
+        if node.group == group or node.declared or others:
             continue
         if node.state is NodeState.LAUNCHING:
             yield nev.LaunchFailed(node=node.name, launch=node.launch, at=now, detail=PART)

@@ -127,6 +127,7 @@ class _Pass:
         apart, pool.apart = pool.apart, set()
         pool.hopeless = before.hopeless
         if waits is None:
+            self.buy[buys:] = sorted(self.buy[buys:], key=_scarcity, reverse=True)
             return
         before.restore(pool)
         del self.start[starts:], self.buy[buys:]
@@ -414,6 +415,13 @@ class _Pass:
         self.view.limits.taken_back(wish.job, where)
         if waits is not None:
             self._note_wait(wish.job, waits)
+
+
+def _scarcity(buy: Buy) -> tuple[bool, int]:
+    """What was refused lately and what is dear is asked for first: the others are not had then."""
+    best = [batch.rungs[0] for batch in buy.batches]
+    cooling = any(one.cooling_until is not None for one in best)
+    return cooling, max(one.offer.micro_usd_per_hour for one in best)
 
 
 def plan(view: View) -> Plan:

@@ -119,6 +119,17 @@ def test_a_gang_of_eight_is_all_or_nothing(preloaded: Preloaded, lab: Running) -
         assert len({machine["zone"] for machine in bought}) == 1
         assert launches(lab, began)[0]["outcome"] == "InsufficientInstanceCapacity"
         assert gateway.file(f"slurm-{job}.out") == "8\n"
+        both = ("-C", "m7i.xlarge", ":", "-N", "8", "--exclusive", "-C", "m7i.large")
+        het = gateway.wrap("true", *both)
+        said = settle(lambda: _refused(gateway, het), "what a component cannot have")
+        assert said.count("InsufficientInstanceCapacity") == 2, "both say why"
+        settle(lambda: nodes_gone(gateway), "none to be held for the other")
+
+
+def _refused(gateway: Service, job: int) -> str:
+    """What is told of a job that waits, once it says that there was no capacity."""
+    said = gateway.run("scontrol", "show", "job", str(job)).out
+    return said if "JobState=PENDING" in said and "InsufficientInstance" in said else ""
 
 
 def test_a_job_of_several_sorts_of_machines_has_all_of_them_in_one_zone_or_none(

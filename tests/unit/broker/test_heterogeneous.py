@@ -4,11 +4,14 @@ import pytest
 
 from accounting.ids import JobId
 from broker.model import commands as cmd
-from broker.model.effects import StartStep
-from broker.model.errors import BadOption, Conflict
+from broker.model import reports as rep
+from broker.model.effects import Launch, StartStep
+from broker.model.errors import BadOption, Conflict, Refusal, Width
 from broker.model.job import Hold
-from broker.model.spec import ArraySpec, Resources, StepSpec, TaskSpec
-from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench
+from broker.model.node import Node, NodeState
+from broker.model.spec import ArraySpec, Managed, Resources, StepSpec, TaskSpec
+from broker.quotes import PROBE_SECONDS
+from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench, machine
 
 
 def component(**resources: object) -> TaskSpec:
@@ -180,3 +183,134 @@ def test_a_change_is_of_all_components_or_of_the_one_that_is_named_alone(
     found = [bench.world.jobs[job] for job in jobs]
     assert [n for n, job in enumerate(found) if job.spec.comment == "new"] == changed
     assert [n for n, job in enumerate(found) if job.hold is None] == changed
+
+
+def family(node: Node) -> str:
+    return next(name for name in ("c7i", "g5", "m7i") if name in node.features)
+
+
+class Buying(Bench):
+    """A heterogeneous job whose components want machines of their own."""
+
+    def __init__(self, *constraints: str, managed: Managed | None = None) -> None:
+        super().__init__(ELASTIC)
+        specs = [component(constraint=one) for one in constraints]
+        specs = [spec.model_copy(update={"managed": managed}) for spec in specs]
+        self.jobs = submit(self, *specs)
+
+    @property
+    def launches(self) -> list[Launch]:
+        return [effect for effect in self.effects if isinstance(effect, Launch)]
+
+    def buy(self) -> str:
+        """What the only launch that is due buys: its family."""
+        (launch,) = self.launches
+        self.step(rep.Launched(group=launch.group, machines=machine(launch, self.now)), full=False)
+        return launch.rungs[0].offer.family
+
+    def refuse(self) -> str:
+        (launch,) = self.launches
+        tried = [
+            rep.Tried(rung.offer, Refusal.CAPACITY, Width.TYPE_IN_REGION, "no capacity")
+            for rung in launch.rungs
+        ]
+        said = rep.NotLaunched(group=launch.group, tried=tuple(tried), nodes=len(launch.nodes))
+        self.step(said, full=False)
+        return launch.rungs[0].offer.family
+
+    def states(self) -> dict[str, str]:
+        """Of machines, by family."""
+        return {family(node): node.state.label for node in self.world.nodes.values()}
+
+    def boot(self, *families: str) -> None:
+        for node in list(self.world.nodes.values()):
+            if family(node) in families:
+                self.step(rep.Booted(node=node.name, launch=node.launch), full=False)
+
+
+def test_machines_of_components_are_bought_one_after_the_other_the_dearest_first() -> None:
+    bench = Buying("c7i", "g5", "m7i")
+    assert [bench.buy() for _ in range(3)] == ["g5", "m7i", "c7i"]
+    assert not bench.launches
+
+
+def test_where_one_component_has_no_capacity_none_keeps_a_machine_and_all_say_why() -> None:
+    bench = Buying("c7i", "g5", "m7i")
+    bench.buy()
+    assert bench.refuse() == "m7i"
+    assert bench.states() == {"g5": "TERMINATING"}
+    records = [bench.world.jobs[job] for job in bench.jobs]
+    assert {(one.shown_state, one.reason) for one in records} == {("PENDING", "Resources")}
+    assert all("no capacity" in one.detail for one in records)
+
+
+def test_what_was_refused_is_asked_for_first_the_next_time() -> None:
+    bench = Buying("c7i", "g5", "m7i&us-east-1")
+    bench.buy()
+    bench.refuse()
+    (gone,) = bench.world.nodes.values()
+    bench.step(rep.Terminated(node=gone.name, launch=gone.launch, machine=None), seconds=5)
+    assert not bench.launches, "while it rests, nothing is bought for the others either"
+    bench.step(seconds=PROBE_SECONDS)
+    assert bench.refuse() == "m7i"
+    assert not bench.world.nodes
+    bench.step(seconds=PROBE_SECONDS)
+    assert [bench.buy() for _ in range(3)] == ["m7i", "g5", "c7i"]
+
+
+def test_a_component_gives_back_the_idle_machine_that_it_was_to_have() -> None:
+    bench = Buying("c7i")
+    bench.step(seconds=1)
+    bench.buy()
+    bench.boot("c7i")
+    bench.run(bench.jobs[0])
+    submit(bench, component(constraint="c7i"), component(constraint="g5"))
+    assert bench.states() == {"c7i": "UP", "g5": "LAUNCHING"}
+    bench.refuse()
+    assert bench.states() == {"c7i": "TERMINATING"}
+
+
+def test_a_machine_that_another_job_has_meanwhile_stays_with_it() -> None:
+    bench = Buying("c7i", "g5")
+    bench.buy()
+    other = bench.submit(resources=Resources(constraint="g5"))
+    bench.refuse()
+    assert bench.states() == {"g5": "BOOTING"}
+    assert bench.state(other) == "CONFIGURING"
+
+
+def test_where_one_machine_does_not_come_up_the_others_wait_for_whom_they_serve_first() -> None:
+    """The gang finds them again if all can be had; until then anybody may."""
+    bench = Buying("c7i", "g5")
+    bench.buy(), bench.buy()
+    bench.boot("g5")
+    (lost,) = (node for node in bench.world.nodes.values() if node.state is NodeState.BOOTING)
+    bench.step(rep.NotBooted(node=lost.name, launch=lost.launch, message="no ssh"), full=False)
+    assert {bench.state(job) for job in bench.jobs} == {"PENDING"}
+    bench.step()
+    assert {bench.state(job) for job in bench.jobs} == {"CONFIGURING"}
+    assert bench.buy() == "c7i"
+    assert bench.states()["g5"] == "UP"
+
+
+def test_tasks_of_a_managed_group_are_bought_for_together_at_first() -> None:
+    bench = Buying("c7i", "g5", managed=Managed())
+    bench.buy()
+    bench.refuse()
+    assert bench.states() == {"g5": "TERMINATING"}
+
+
+def test_one_of_a_managed_group_that_starts_again_takes_no_other_with_it() -> None:
+    bench = Buying("c7i", "g5", managed=Managed())
+    bench.buy(), bench.buy()
+    bench.boot("c7i", "g5")
+    first, second = bench.jobs
+    for job in bench.jobs:
+        key = f"{bench.world.jobs[job].key}/batch"
+        share = bench.world.jobs[job].shares[0]
+        bench.journal(share.node, {"kind": "started", "key": key})
+    node = bench.world.nodes[bench.world.jobs[first].shares[0].node]
+    bench.step(rep.Vanished(node=node.name, launch=node.launch))
+    bench.step(seconds=ELASTIC.requeue_delay + 1)
+    assert bench.refuse() == "c7i"
+    assert bench.state(second) == "RUNNING"
