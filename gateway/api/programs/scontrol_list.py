@@ -8,6 +8,7 @@ from gateway.api.wire import Answer
 from gateway.query.documents import values
 from gateway.query.nodes import node_views
 from gateway.query.refs import read_ref
+from gateway.query.shape import number
 from gateway.query.steps import live_steps
 
 
@@ -24,8 +25,11 @@ async def list_pids(asked: Asked) -> Answer:
     ids = frozenset(job.id for job in jobs)
     found = await asked.desk.read(processes, ids)
     step = refs[0].step if refs else None
-    lines = [pid_line(one) for one in found if step in {None, one.step}]
-    return Answer(out=PID_TOP + "".join(lines))
+    found = [one for one in found if step in {None, one.step}]
+    if asked.by is not None:
+        content = {"pids": [_pid_record(one) for one in found]}
+        return Answer(out=values(content, asked.ctx, asker=asked.by))
+    return Answer(out=PID_TOP + "".join(map(pid_line, found)))
 
 
 NO_FOLDER = (
@@ -40,6 +44,16 @@ def pid_line(one: Process) -> str:
     local = "-" if one.local is None else one.local
     rank = "-" if one.rank is None else one.rank
     return f"{one.pid:<8} {one.job:<8} {one.step:<8} {local:<7} {rank}\n"
+
+
+def _pid_record(one: Process) -> dict[str, object]:
+    return {
+        "global_task_id": number(one.rank),
+        "local_task_id": number(one.local),
+        "job_id": one.job,
+        "pid": one.pid,
+        "step_id": one.step,
+    }
 
 
 def _running(asked: Asked) -> list[Job]:

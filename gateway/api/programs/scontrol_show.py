@@ -1,10 +1,9 @@
-"""What scontrol shows: jobs, steps, nodes, partitions, the configuration, host lists."""
+"""What scontrol shows: jobs, nodes, partitions, the configuration, host lists."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker.model.errors import SpzError, Unknown
-from broker.model.ids import BATCH
 from broker.model.job import Job
 from broker.world import Snapshot
 from gateway.api.desk import Desk
@@ -27,9 +26,7 @@ from gateway.query.select import JobRef
 from gateway.query.shape import number
 from gateway.query.showjob import show_job
 from gateway.query.shownode import show_node, show_partition
-from gateway.query.showstep import show_step
 from gateway.query.siteconfig import config_text
-from gateway.query.steps import JobStep, live_steps
 from sbatch_shim.grammar.hostlist import HostlistError, expand, fold, join
 from sbatch_shim.grammar.values import show_long
 
@@ -43,10 +40,6 @@ BAD_KEYWORD = "invalid keyword: {}\n"
 BAD_ENTITY = "invalid entity:{} for keyword:{}\n"
 BAD_JOB = "scontrol_print_job error: Invalid job id specified\n"
 UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
-UNKNOWN_STEPS = (
-    "scontrol: error: scontrol_print_step: slurm_get_job_steps({}) failed: "
-    "Invalid job id specified\n"
-)
 NO_SLURMD = (
     "scontrol: error: slurm_slurmd_info: Connection refused\n"
     "slurm_load_slurmd_status:Connection refused\n"
@@ -217,27 +210,6 @@ def jobs_of(ref: JobRef, snap: Snapshot) -> list[Job]:
 def _has_task(job: Job, task: int) -> bool:
     array = job.array
     return array is not None and (array.task == task or task in array.waiting)
-
-
-async def _steps(asked: Asked) -> Answer:
-    pairs = sorted(live_steps(asked.seen.jobs.values()), key=_batch_first)
-    if not asked.words:
-        text = "".join(show_step(*pair, asked.ctx, oneliner=asked.oneliner) for pair in pairs)
-        return Answer(out=text or "No job steps in the system\n")
-    word = asked.words[0]
-    refs = read_ref(word)
-    jobs = {job.id for ref in refs or () for job in jobs_of(ref, asked.seen)}
-    step = refs[0].step if refs else None
-    chosen = [pair for pair in pairs if pair[0].id in jobs and step in {None, pair[1].id}]
-    if not chosen:
-        raise fail(UNKNOWN_STEPS.format(word))
-    return Answer(
-        out="".join(show_step(*pair, asked.ctx, oneliner=asked.oneliner) for pair in chosen)
-    )
-
-
-def _batch_first(pair: JobStep) -> tuple[int, bool]:
-    return pair[0].id, pair[1].id != BATCH
 
 
 # ---------------------------------------------------------------- nodes and partitions
@@ -440,9 +412,7 @@ ENTITIES: Mapping[str, tuple[int, View]] = {
     "hostnames": (5, _host_list(lambda names: "".join(f"{name}\n" for name in names), own=True)),
     "hostlist": (5, _host_list(lambda names: join(names) + "\n")),
     "hostlistsorted": (9, _host_list(lambda names: fold(names) + "\n")),
-    "steps": (2, _steps),
     "daemons": (1, _says("slurmctld slurmd\n")),
-    "licenses": (2, _says("No licenses configured in Slurm.\n")),
     "topology": (1, _says()),
     "aliases": (1, _says()),
     "federation": (2, _says()),

@@ -10,6 +10,7 @@ from gateway.api.programs import (
     scontrol_jobs,
     scontrol_nodes,
     scontrol_reservations,
+    scontrol_steps,
     srun,
 )
 from gateway.api.programs.notes import noting
@@ -51,6 +52,7 @@ def programs(config: Config) -> Mapping[str, Program | Interactive]:
         "reservations": (1, scontrol_reservations.show),
         "assoc_mgr": (2, assoc),
         "cache": (2, assoc),
+        **scontrol_steps.SHOWN,
         **SHOWN,
     }
     show = Show(settings_lines(config), {**LISTS, **WORDS}, shown)

@@ -15,6 +15,7 @@ from broker.model.reservation import Reservation
 from broker.model.site import Site, with_book
 from broker.world import Snapshot
 from gateway.api.desk import Desk
+from gateway.api.programs import scontrol_steps
 from gateway.api.programs.sacct import sacct
 from gateway.api.programs.sacctmgr import Sacctmgr
 from gateway.api.programs.scancel import run as scancel
@@ -80,6 +81,7 @@ def programs() -> dict[str, Program]:
             entities={
                 "reservations": (1, show_reservations),
                 "assoc_mgr": (2, AssocMgr(CONFIG.accounting.tres)),
+                **scontrol_steps.SHOWN,
             },
         ),
     }

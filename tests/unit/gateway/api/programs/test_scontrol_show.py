@@ -14,6 +14,7 @@ from broker.model.site import Site
 from broker.model.spec import Phase, StepSpec
 from gateway.api.programs.hostload import host_name
 from gateway.api.programs.scontrol_show import Show
+from gateway.api.programs.scontrol_steps import SHOWN
 from gateway.api.wire import Answer
 from gateway.config.settings import Config
 from gateway.query.siteconfig import KEYS, settings_lines
@@ -31,7 +32,7 @@ def scontrol(
 ) -> Answer:
     known = nodes if nodes is not None else {str(k): v for k, v in NODES.items()}
     snap = snapshot(queue() if jobs is None else jobs, nodes=known, site=site)
-    return ask(Show(), desk_of(snap), ["scontrol", *words], environ=environ)
+    return ask(Show(entities=SHOWN), desk_of(snap), ["scontrol", *words], environ=environ)
 
 
 def names(answer: Answer) -> str:

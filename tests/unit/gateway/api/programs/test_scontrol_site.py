@@ -10,6 +10,7 @@ from gateway.api.programs.scontrol_help import SHOWN as ENTITIES_TOLD
 from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import ENTITIES, KEYWORDS, Show
 from gateway.api.programs.scontrol_site import SHOWN, WORDS
+from gateway.api.programs.scontrol_steps import SHOWN as STEPS
 from gateway.api.wire import Answer, Call
 from tests.unit.gateway.api.office import PEOPLE, Office
 from tests.unit.gateway.query.desk import ask, desk_of, snapshot
@@ -146,7 +147,9 @@ def test_help_lists_every_command_and_everything_that_is_shown() -> None:
     read |= {*scontrol_reservations.VERBS, "update", *WORDS, *LISTS, *KEYWORDS, "show"}
     full = {"clusters": "cluster", "reboot_nodes": "reboot"}
     assert listed - {"!!"} == {full.get(word, word) for word in read}
-    known = {name.removesuffix("s") for name in (*ENTITIES, *SHOWN, "assoc_mgr", "reservation")}
+    known = {
+        name.removesuffix("s") for name in (*ENTITIES, *STEPS, *SHOWN, "assoc_mgr", "reservation")
+    }
     told = {name.removesuffix("s") for name in ENTITIES_TOLD}
     assert told == known - {"jobid", "nodename", "partitionname"}
 

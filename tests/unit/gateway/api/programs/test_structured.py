@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from gateway.api.programs import scontrol_steps
 from gateway.api.programs.sacct import sacct
+from gateway.api.programs.scontrol_list import LISTS
 from gateway.api.programs.scontrol_show import Show
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
@@ -22,7 +24,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "squeue": Squeue,
     "sinfo": Sinfo,
     "sacct": lambda: sacct,
-    "scontrol": Show,
+    "scontrol": lambda: Show(lists=LISTS, entities=scontrol_steps.SHOWN),
 }
 
 
@@ -90,6 +92,21 @@ def test_scontrol_shows_jobs_nodes_and_partitions() -> None:
     (node,) = told("scontrol --json show node ec2-2")["nodes"]
     assert node["features"] == ["spot", "g5"]
     assert [part["name"] for part in told("scontrol show part ec2 --json")["partitions"]] == ["ec2"]
+
+
+def test_scontrol_shows_steps_licenses_and_processes_as_records() -> None:
+    steps = told("scontrol show step --json")["steps"]
+    (batch,) = told("scontrol show step 700001.batch --json")["steps"]
+    assert batch in steps
+    assert (batch["id"], batch["state"], batch["user"]) == ("700001.batch", ["RUNNING"], "alice")
+    assert batch["array"] == {"job_id": 0, "task_id": 0xFFFFFFFE}
+    assert batch["time"]["limit"] == {"set": False, "infinite": True, "number": 0}
+    assert batch["task"] == {"distribution": "Unknown"}
+    assert "stdout_expanded" not in told("scontrol show step --json=v0.0.42")["steps"][0]
+    assert told("scontrol show licenses --json")["licenses"] == []
+    assert told("scontrol listpids --json")["pids"] == []
+    unknown = said("scontrol show step 5 --json")
+    assert (json.loads(text(unknown.out))["steps"], unknown.code) == ([], 1)
 
 
 def test_yaml_begins_as_slurms_does() -> None:
