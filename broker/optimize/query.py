@@ -4,7 +4,7 @@ The tests are a table, so that `rank` may ask all and `explain` may say which on
 policy leaves out by default is let in again where the request names it: `-C spot`, `-C t3`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from broker.model import constraint
@@ -45,8 +45,8 @@ class Query:
     markets: tuple[Market, ...]
     regions: tuple[str, ...]
     """For each region of the catalogue why it is left out; "" where it is not."""
-    within: tuple[bool, ...]
-    """Whether each region has a place that the constraint and the zones asked for allow."""
+    within: Mapping[Market, tuple[bool, ...]]
+    """Whether each region is let in and may have places that the constraint and the zones allow."""
     max_price: int | None
     """Micro-dollars per hour and machine."""
     beside: tuple[int, ...]
@@ -76,8 +76,7 @@ class Query:
 
     def zones(self, shape: Shape, market: Market, row: int) -> tuple[str, ...] | None:
         """Zones of a price line that are acceptable; None when none is, () when none is known."""
-        region = self.catalog.prices[market].region[row]
-        if self.regions[region] or not self.within[region]:
+        if not self.within[market][self.catalog.prices[market].region[row]]:
             return None
         return self.accepted(shape, market, row)
 
@@ -172,6 +171,10 @@ def _query(
     names = tuple(of.name for of in catalog.regions)
     moves = need.data_gib and need.data_region
     besides = beside(policy, names, catalog.rates, build=need.build)
+    left_out = tuple(
+        _left_out(of, need, where, policy=policy, named=named) for of in catalog.regions
+    )
+    own = frozenset(policy.features)
     caps = (where.max_micro_usd_per_hour, policy.max_micro_usd_per_hour)
     return Query(
         catalog=catalog,
@@ -183,12 +186,10 @@ def _query(
         expression=expression,
         named=named,
         placed=_placed(catalog, where, expression),
-        own=frozenset(policy.features),
+        own=own,
         markets=where.markets or _markets(policy, named),
-        regions=tuple(
-            _left_out(of, need, where, policy=policy, named=named) for of in catalog.regions
-        ),
-        within=_within(catalog, where, expression),
+        regions=left_out,
+        within=_within(catalog, where, expression, left_out=left_out, own=own),
         max_price=min((cap for cap in caps if cap is not None), default=None),
         beside=besides,
         least_beside=min(besides, default=0),
@@ -216,16 +217,30 @@ def _placed(catalog: Catalog, where: Alternative, expression: Expression | None)
 
 
 def _within(
-    catalog: Catalog, where: Alternative, expression: Expression | None
-) -> tuple[bool, ...]:
-    """A first, generous look, with types and markets taken as whatever the constraint wants."""
+    catalog: Catalog,
+    where: Alternative,
+    expression: Expression | None,
+    *,
+    left_out: tuple[str, ...],
+    own: frozenset[str],
+) -> Mapping[Market, tuple[bool, ...]]:
+    """A first, generous look, with types taken as whatever the constraint wants."""
     placed = {name for region in catalog.regions for name in (region.name, *region.zones)}
-    free = constraint.names(expression) - placed
-    return tuple(
-        (not where.zones or not set(region.zones).isdisjoint(where.zones))
-        and (expression is None or constraint.holds(expression, free | _place(region)))
-        for region in catalog.regions
-    )
+    free = constraint.names(expression) - placed - _lower(*MARKET_WORDS.values()) | own
+
+    def lets_in(region: Region, market: Market) -> bool:
+        if where.zones and set(region.zones).isdisjoint(where.zones):
+            return False
+        known = free | _place(region) | {*MARKET_WORDS[market]}
+        return expression is None or constraint.holds(expression, known)
+
+    return {
+        market: tuple(
+            not out and lets_in(region, market)
+            for region, out in zip(catalog.regions, left_out, strict=True)
+        )
+        for market in Market
+    }
 
 
 def _place(region: Region) -> frozenset[str]:

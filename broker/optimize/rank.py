@@ -177,6 +177,7 @@ class _Walk:
         self._market = market
         self._weights = weights
         self._lines = query.catalog.prices[market]
+        self._within = query.within[market]
         self._paid: dict[tuple[int, int], int] = {}
         """Seconds by boot weight and band."""
         self._found: list[Found] = []
@@ -185,6 +186,8 @@ class _Walk:
 
     def __iter__(self) -> Iterator[Found]:
         query, lines = self._query, self._lines
+        if not any(self._within):
+            return
         seconds = query.seconds(self._weights[0])
         for number in query.order(self._market):
             shape = query.catalog.shapes[number]
@@ -222,8 +225,11 @@ class _Walk:
         self._put(number, row + 1)
 
     def _put(self, number: int, row: int) -> None:
-        query, price = self._query, self._lines.price
-        if row < self._lines.start[number + 1] and query.affords(price[row]):
+        """The shape's next line: where a place is asked for, nearly all are elsewhere."""
+        query, price, end = self._query, self._lines.price, self._lines.start[number + 1]
+        while row < end and not self._within[self._lines.region[row]]:
+            row += 1
+        if row < end and query.affords(price[row]):
             least = query.least(price[row], self._seconds(number, 0))
             least = query.liked(query.catalog.shapes[number], least)
             heapq.heappush(self._waiting, (least, number, row))

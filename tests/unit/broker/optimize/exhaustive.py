@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from broker.model.constraint import Both, Expression, Feature, parse
+from broker.model.constraint import Both, Counted, Expression, Feature, Same, parse
 from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 
 NO_CUDA = {"amd-gpu", "gaudi", "neuron", "inference", "fpga", "media"}
@@ -97,6 +97,8 @@ def _true(expression: Expression | None, words: set[str]) -> bool:
         return True
     if isinstance(expression, Feature):
         return expression.name in words
+    if isinstance(expression, Counted | Same):
+        return _true(expression.of, words)
     sides = (_true(expression.left, words), _true(expression.right, words))
     return all(sides) if isinstance(expression, Both) else any(sides)
 
@@ -106,6 +108,8 @@ def _words(expression: Expression | None) -> set[str]:
         return set()
     if isinstance(expression, Feature):
         return {expression.name}
+    if isinstance(expression, Counted | Same):
+        return _words(expression.of)
     return _words(expression.left) | _words(expression.right)
 
 

@@ -13,6 +13,7 @@ from broker.model.offer import Alternative, BuyPolicy, Market, Need, Offer
 from broker.optimize.bundled import catalog_of
 from broker.optimize.catalog import Catalog
 from broker.optimize.cooldown import Cooldown
+from broker.optimize.query import queries
 from broker.optimize.rank import FIRST, paid_for, rank, ranking
 from broker.optimize.shelf import shelve
 from tests.unit.broker.optimize.conftest import cut, unpacked
@@ -37,6 +38,9 @@ CONSTRAINTS = st.sampled_from(
         "[us-east-1|us-west-2]&nvme",
         "arm64",
         "t3|spot&us-east-2",
+        "[spot*2&ondemand*1]",
+        "on-demand|g5",
+        "spot&ondemand|t3",
         "af-south-1",
         "afs1-az1",
         "gpu-fraction|g5",
@@ -130,6 +134,38 @@ def first(need: Need, policy: BuyPolicy = PLAIN) -> str:
 
 def everything(need: Need, policy: BuyPolicy = PLAIN) -> list[Offer]:
     return [o.offer for o in ranking(need, SMALL, Cooldown(), target=policy, now=NOW)]
+
+
+ELSEWHERE = {
+    "us-east-1": {("us-east-1", Market.ON_DEMAND)},
+    "spot&use1-az4": {("us-east-1", Market.SPOT)},
+    "[spot*2&ondemand*1]": set[tuple[str, Market]](),
+    "[eu-west-1|us-east-1]&on-demand": {
+        ("us-east-1", Market.ON_DEMAND),
+        ("eu-west-1", Market.ON_DEMAND),
+    },
+}
+
+
+@pytest.mark.parametrize("expression", ELSEWHERE)
+def test_only_markets_and_regions_that_a_constraint_can_hold_in_are_looked_at(
+    expression: str,
+) -> None:
+    """A job whose machines are to be in one zone is planned as fast as another."""
+    (asked,) = queries(Need(constraint=expression), SMALL, PLAIN)
+    found = {
+        (region.name, market)
+        for market in asked.markets
+        for region, within in zip(SMALL.regions, asked.within[market], strict=True)
+        if within
+    }
+    assert found == ELSEWHERE[expression]
+
+
+def test_a_partitions_own_feature_may_have_a_markets_name() -> None:
+    assert everything(Need(constraint="spot"), BuyPolicy(features=("spot",))) != []
+    both = everything(Need(constraint="spot&ondemand"), BuyPolicy(features=("spot",)))
+    assert {offer.market for offer in both} == {Market.ON_DEMAND}
 
 
 @pytest.mark.parametrize(
