@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from typer import Typer
 
 INTERRUPTED = 130
-AS_OPTIONS = {
+OTHERWISE = {
     "--install-shell-completion": ("completion", "--install"),
     "--uninstall-shell-completion": ("completion", "--uninstall"),
+    "volume": ("volumes",),
 }
 """SkyPilot's spelling of verbs."""
 HELP = frozenset({"-h", "--help", "help"})
@@ -137,7 +138,7 @@ def _app(verb: Verb) -> "Typer":
             Parameter(
                 _name(opt),
                 Parameter.KEYWORD_ONLY,
-                default=Option(None, *_declared(opt), help=opt.help, metavar=opt.metavar or None),
+                default=Option(None, *_declared(opt), help=_help(opt), metavar=opt.metavar or None),
                 annotation=TYPES[opt.kind],
             )
             for opt in verb.options
@@ -147,6 +148,10 @@ def _app(verb: Verb) -> "Typer":
     takes = f"[OPTIONS] {verb.words.rstrip('!')}".rstrip()
     app.command(verb.name, help=verb.help, options_metavar=takes)(row)
     return app
+
+
+def _help(opt: Opt) -> str:
+    return f"{opt.help.rstrip('.')}: {', '.join(opt.choices)}." if opt.choices else opt.help
 
 
 def _name(opt: Opt) -> str:
@@ -164,12 +169,16 @@ def _declared(opt: Opt) -> list[str]:
 def _value(opt: Opt, given: Any) -> Any:
     if given is None:
         return {FLAG: False, MANY: []}.get(opt.kind)
+    long = opt.names.split()[-1]
+    if opt.choices:
+        if str(given).lower() not in opt.choices:
+            raise UsageError(f"option {long}: {given!r} is none of {', '.join(opt.choices)}")
+        return str(given).lower()
     if opt.kind != NUMBER:
         return given
     try:
         return int(given)
     except ValueError:
-        long = opt.names.split()[-1]
         raise UsageError(f"option {long}: {given!r} is no whole number") from None
 
 
@@ -195,7 +204,7 @@ def done(argv: Sequence[str]) -> int:
     if not argv or argv[0] in HELP:
         print(listing(""))
         return 0
-    argv = [*AS_OPTIONS.get(argv[0], argv[:1]), *argv[1:]]
+    argv = [*OTHERWISE.get(argv[0], argv[:1]), *argv[1:]]
     for words in _beginnings(argv):
         verb = BY_NAME.get(words)
         if verb is not None:

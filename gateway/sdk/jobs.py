@@ -2,13 +2,14 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from broker.model.errors import Refused, Unknown
-from gateway.sdk import api, clusters, managed, pools
+from gateway.sdk import api, clusters, managed, pools, records
 from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Json
 from gateway.sdk.follow import LOOK_AGAIN, UNFINISHED, Follower, Which, logs_status
@@ -21,10 +22,12 @@ from gateway.sdk.synced import synced
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_yaml import written
 
+ManagedJobStatus = records.ManagedJobStatus
 Launched = tuple[list[int], None]
+Page = tuple[list[Json], int, dict[str, int], int]
+"""Records, how many fit, how many of each state, how many there are."""
 ABSENT = {
     "download_logs_streaming": "download_logs copies them",
-    "queue_v2": "queue() gives all records",
 }
 """Names of SkyPilot's that are not here, and what is in their place."""
 
@@ -74,10 +77,59 @@ def queue(
 ) -> RequestId[list[Json]]:
     """The newest first; it is always fresh. Raises Refused for a version that is not 1."""
     if version != 1:
-        raise Refused(f"version {version}: only the list of version 1 is given")
+        raise Refused(f"version {version}: only the list of version 1", hint="queue_v2 has more")
     return RequestId.done(
         [managed_record(one) for one in _queue(skip_finished, all_users, job_ids)]
     )
+
+
+def queue_v2(
+    refresh: bool = False,
+    skip_finished: bool = False,
+    all_users: bool = False,
+    job_ids: Sequence[int] | None = None,
+    limit: int | None = None,
+    fields: Sequence[str] | None = None,
+    sort_by: str | None = None,
+    sort_order: str | None = None,
+    statuses: Sequence[str] | None = None,
+    submitted_after: float | None = None,
+    submitted_before: float | None = None,
+    infra_match: str | None = None,
+    name_match: str | None = None,
+) -> RequestId[Page]:
+    """The newest first, or sorted by a key of the records; instants in seconds.
+
+    `get` gives the records, at most `limit` of them and only `fields`; how many fit; how many of
+    each state; how many there are. Raises Refused for a key that is none.
+    """
+    every = _queue(False, all_users)
+    kept = managed.of_name(every if job_ids is None else managed.of_ids(every, job_ids), name_match)
+    first, last = submitted_after or 0.0, submitted_before or float("inf")
+    fitting = [
+        managed_record(one)
+        for one in kept
+        if not (skip_finished and one["over"])
+        and one["status"] in (statuses or [one["status"]])
+        and first <= one["submitted"] <= last
+        and (infra_match is None or managed.is_in(one, infra_match))
+    ]
+    counts = dict(Counter(str(one["status"]) for one in fitting))
+    page = in_order(fitting, sort_by, sort_order)[:limit]
+    shown = page if fields is None else [{key: one.get(key) for key in fields} for one in page]
+    return RequestId.done((shown, len(fitting), counts, len(every)))
+
+
+def in_order(records: list[Json], key: str | None, order: str | None) -> list[Json]:
+    """As they are without a key; nothing stands last in either order. Raises Refused."""
+    if key is None:
+        return records
+    key = "job_name" if key == "name" else key
+    if records and key not in records[0]:
+        raise Refused(f"sort_by {key}: no such key", hint="job_id, name, submitted_at, ...")
+    known = [one for one in records if one[key] is not None]
+    known.sort(key=lambda one: one[key], reverse=order == "desc")
+    return known + [one for one in records if one[key] is None]
 
 
 def _queue(skip_finished: bool, all_users: bool, ids: Sequence[int] | None = None) -> list[Json]:

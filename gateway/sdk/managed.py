@@ -39,6 +39,14 @@ def one_of(jobs: Sequence[Json], job: int | None, *, task: str | int | None) -> 
     return (own if own and task is None else latest)[0]
 
 
+def is_in(one: Json, infra: str) -> bool:
+    """Whether it runs there; `*` is any place, and of jobs that are over nobody asks that."""
+    cloud, *places = infra.strip("/").split("/")
+    here = one["infra"] or ""
+    wanted = [place for place in places if place != "*"]
+    return bool(here) and cloud.lower() in {"aws", "*"} and all(p in here for p in wanted)
+
+
 class Ends(Protocol):
     """The part of a client that this takes."""
 

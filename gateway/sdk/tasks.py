@@ -8,7 +8,7 @@ from typing import Any
 from broker.model.errors import BadSpec, Refused
 from gateway.sdk import dags
 from gateway.translate.skypilot import read_file
-from gateway.translate.skypilot_documents import Given, merged
+from gateway.translate.skypilot_documents import RENAMED, Given, merged
 from gateway.translate.skypilot_yaml import written
 
 Json = dict[str, Any]
@@ -74,15 +74,53 @@ class Resources:
         return found
 
     @classmethod
-    def from_yaml_config(cls, config: Mapping[str, Any]) -> "Resources":
-        """Raises BadSpec for a key that is none."""
+    def from_yaml_config(
+        cls, config: Mapping[str, Any] | None
+    ) -> "set[Resources] | list[Resources]":
+        """The alternatives, each complete: a list in order of liking, else a set, of one at least.
+
+        Raises BadSpec for a key that is none.
+        """
+        whole = cls.of_tree(config or {})
+        inner = whole.any_of or whole.ordered
+        outer = whole.copy(any_of=(), ordered=())
+        found = [one for each in inner for one in outer._under(each)._of_each_gpu()]
+        found = found or outer._of_each_gpu()
+        listed = isinstance(outer.accelerators, list)
+        return found if whole.ordered or listed else set(found)
+
+    def _under(self, inner: "Resources") -> "Resources":
+        """`inner`, with this for all that it does not say."""
+        said = {one.name: getattr(inner, one.name) for one in fields(inner)}
+        given = {key: value for key, value in said.items() if value not in (None, ())}
+        if inner.labels and self.labels:
+            given["labels"] = {**self.labels, **inner.labels}
+        here = self.copy(cloud=None, region=None, zone=None) if inner.infra else self
+        if self.infra and (inner.cloud or inner.region or inner.zone):
+            place = [part if part != "*" else None for part in self.infra.split("/")]
+            cloud, region, zone = (*place, None, None)[:3]
+            here = self.copy(infra=None, cloud=cloud, region=region, zone=zone)
+        return here.copy(**given)
+
+    def _of_each_gpu(self) -> "list[Resources]":
+        """One of each accelerator that would do."""
+        asked = self.accelerators
+        if asked is None or isinstance(asked, str):
+            return [self]
+        pairs = asked.items() if isinstance(asked, Mapping) else ((name, None) for name in asked)
+        texts = [name if count is None else f"{name}:{count}" for name, count in pairs]
+        return [self.copy(accelerators=text) for text in texts] or [self]
+
+    @classmethod
+    def of_tree(cls, config: Mapping[str, Any]) -> "Resources":
+        """With its alternatives inside, older spellings too. Raises BadSpec for another key."""
+        given = {RENAMED.get(key, key): value for key, value in config.items()}
         known = {one.name for one in fields(cls)}
-        unknown = sorted(set(config) - known)
+        unknown = sorted(set(given) - known)
         if unknown:
             raise BadSpec(unknown[0], "", f"resources.{unknown[0]}: no such key")
-        given = dict(config)
         for key in ("any_of", "ordered"):
-            given[key] = tuple(cls.from_yaml_config(one) for one in given.get(key) or ())
+            given[key] = tuple(cls.of_tree(one) for one in given.get(key) or ())
         return cls(**given)
 
 
@@ -177,9 +215,9 @@ class Task:
         asked = config.get("resources")
         others = {k: v for k, v in config.items() if k not in known | {"resources"}}
         try:
-            resources = Resources.from_yaml_config(asked) if asked else None
+            resources = Resources.of_tree(asked) if asked else None
         except BadSpec:
-            resources, others = None, {**others, "resources": asked}  # older spellings stay
+            resources, others = None, {**others, "resources": asked}  # SkyPilot's own keys stay
         return cls(**given, resources=resources, others=others)
 
     def to_yaml_config(self) -> Json:
@@ -279,6 +317,16 @@ class Task:
         """Where data goes; it changes nothing here."""
         self.others["outputs"] = {outputs: estimated_size_gigabytes}
         return self
+
+    @property
+    def envs_and_secrets(self) -> dict[str, str]:
+        """All variables; secrets go before."""
+        return {**self.envs, **self.secrets}
+
+    def get_resource_config(self) -> Json:
+        """What it asks for, as a task file has it."""
+        found: Json = self.to_yaml_config().get("resources", {})
+        return found
 
     def validate(self) -> None:
         """Raises BadSpec for what no task file may say."""

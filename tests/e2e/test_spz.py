@@ -252,6 +252,8 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         "jobs, _ = sdk.get(sdk.jobs.launch(bad, 'bad'))\n"
         "print(sdk.jobs.tail_logs(job_id=jobs[0]))\n"
         "print(sdk.get(sdk.jobs.queue(False, job_ids=jobs))[0]['status'].is_terminal())\n"
+        "page = sdk.get(sdk.jobs.queue_v2(False, statuses=['FAILED'], name_match='bad', limit=1))\n"
+        "print(page[0][0]['job_id'] == jobs[0], page[1:3], page[3] >= 1)\n"
         "folder = sdk.download_logs('api', [run])[str(run)]\n"
         "print(open(f'{folder}/run.log').read(), sdk.get(sdk.storage_ls()))\n"
         "with sdk.Dag() as dag:\n"
@@ -278,6 +280,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
     said = done.stdout.splitlines()
     assert said == [
         *("from here", "0 api SUCCEEDED", "('api', 'UP')", "from here", "", "x", "100", "True"),
+        "True (1, {'FAILED': 1}) True",
         *("from here", " []", "2 0"),
         *("aws False True", "True True", "ok api"),
     ]
@@ -290,7 +293,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         ("jobs que", 2, "error: no such command: jobs que"),
         ("launch --nosuch x", 2, "error: No such option: --nosuch"),
         ("exec", 2, "error: CLUSTER is missing"),
-        ("status -o xml", 2, "error: option -o: 'xml' is neither table nor json"),
+        ("status -o xml", 2, "error: option --output: 'xml' is none of table, json"),
         ("stop -y", 2, "error: no cluster named"),
         ("autostop none --wait-for ever", 2, "error: option --wait-for: 'ever' is none of"),
         ("jobs cancel -y", 2, "error: no job named"),

@@ -12,7 +12,6 @@ from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
-from gateway.translate.skypilot_values import WAITS
 
 USUAL_MINUTES = 5
 
@@ -39,7 +38,12 @@ def launch(given: Values, counter: Counter) -> int:
 
 
 def execute(given: Values, counter: Counter) -> int:
-    cluster, *words = given["words"]
+    words = given["words"]
+    if given["cluster"] is not None:
+        words = [given["cluster"], *words]
+    if not words:
+        raise UsageError("CLUSTER is missing", hint="spz exec CLUSTER TASK")
+    cluster, *words = words
     made = Launch(counter.service, counter.say, as_json=as_json(given))
     body = body_of(given, words)
     made.execute(cluster, body)
@@ -126,7 +130,7 @@ def autostop(given: Values, counter: Counter) -> int:
     """Asks first; exits 1 where the answer is no."""
     asked = USUAL_MINUTES if given["idle_minutes"] is None else given["idle_minutes"]
     minutes = -1 if given["cancel"] else asked
-    waits = _waits(given)
+    waits = given["wait_for"]
     found = _chosen(given, counter)
     verb = "Keeping" if minutes < 0 else "Setting autostop of"
     if not _agreed(verb, found, given=given, counter=counter):
@@ -140,14 +144,6 @@ def autostop(given: Values, counter: Counter) -> int:
         clusters.set_idle(counter.service, one["name"], minutes, down=given["down"], waits=waits)
         begun.say(f"Cluster {one['name']} {'is kept' if minutes < 0 else told}")
     return begun.told()
-
-
-def _waits(given: Values) -> str | None:
-    """Raises Refused for a word that is none of SkyPilot's."""
-    try:
-        return None if given["wait_for"] is None else WAITS(given["wait_for"])
-    except ValueError as error:
-        raise UsageError(f"option --wait-for: {error}") from None
 
 
 def start(given: Values, counter: Counter) -> int:
@@ -176,7 +172,7 @@ def _begin(counter: Counter, one: Json) -> None:
 
 
 def _set_idle(given: Values, counter: Counter, one: Json) -> None:
-    minutes, waits = given["idle_minutes_to_autostop"], _waits(given)
+    minutes, waits = given["idle_minutes_to_autostop"], given["wait_for"]
     if minutes is not None:
         clusters.set_idle(counter.service, one["name"], minutes, down=given["down"], waits=waits)
 

@@ -11,13 +11,6 @@ from gateway.sdk.verbs.line import Values as Given
 from gateway.sdk.verbs.overview import groups
 from gateway.sdk.verbs.table import VERBS
 
-FIXED = {
-    "output": "table json",
-    "wait_for": "jobs_and_ssh jobs none",
-    "disk_tier": "low medium high ultra best none",
-    "network_tier": "standard best none",
-}
-"""What an option takes, by its key."""
 SHELLS = ("bash", "zsh", "fish")
 BASH = """\
 # Completion of spz, written by `spz completion`.
@@ -120,16 +113,12 @@ def _values() -> Iterator[str]:
     options = {name: opt for verb in VERBS for opt in verb.options for name in opt.names.split()}
     taken: dict[str, list[str]] = {}
     for name, opt in options.items():
-        if words := _words_of(opt):
+        if words := " ".join(opt.choices):
             taken.setdefault(words, []).append(name)
     clusters = sorted(name for name, opt in options.items() if opt.key == "cluster")
     yield f"    {'|'.join(clusters)}) _spz_clusters; return ;;"
     for words, names in taken.items():
         yield f"    {'|'.join(sorted(names))}) _spz_add {quote(words)}; return ;;"
-
-
-def _words_of(opt: Opt) -> str:
-    return FIXED.get(opt.key, "") if opt.kind not in {FLAG, PAIR} else ""
 
 
 def _cases() -> Iterator[str]:
@@ -185,7 +174,7 @@ def _fish_option(opt: Opt) -> str:
         f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
         for name in opt.names.split()
     ]
-    words = "(__spz_clusters)" if opt.key == "cluster" else _words_of(opt)
+    words = "(__spz_clusters)" if opt.key == "cluster" else " ".join(opt.choices)
     takes = "" if opt.kind in {FLAG, PAIR} else f" -x -a '{words}'" if words else " -r"
     told = opt.help.replace("\\", "\\\\").replace("'", "\\'")
     return f"{' '.join(names)}{takes} -d '{told}'"

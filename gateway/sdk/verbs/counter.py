@@ -10,9 +10,7 @@ from pathlib import Path
 from broker.model.errors import SpzError
 from gateway.config.paths import Paths
 from gateway.sdk.client import Client
-from gateway.sdk.verbs.line import UsageError, Values
-
-FORMS = ("table", "json")
+from gateway.sdk.verbs.line import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,8 @@ def tell(error: SpzError) -> None:
 
 
 def as_json(given: Values) -> bool:
-    """Raises Refused for a form that is none."""
-    form = given.get("output") or "table"
-    if form not in FORMS:
-        raise UsageError(f"option -o: {form!r} is neither table nor json")
-    return bool(given.get("json")) or form == "json"
+    """In either spelling."""
+    return bool(given.get("json")) or given.get("output") == "json"
 
 
 def here() -> Counter:

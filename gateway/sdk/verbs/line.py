@@ -18,6 +18,8 @@ class Opt(NamedTuple):
     metavar: str = ""
     note: str = ""
     """What is said where it is given: it is taken, and changes nothing."""
+    choices: tuple[str, ...] = ()
+    """In lower case, taken in any; empty: any text."""
 
     @property
     def key(self) -> str:

@@ -74,10 +74,11 @@ def queue(given: Values, counter: Counter) -> int:
 
 def logs(given: Values, counter: Counter) -> int:
     """0 succeeded, 100 failed, 101 not over, 102 not found, 103 cancelled."""
-    target, *numbers = given["words"]
+    words = given["words"]
+    if given["hook"] and len(words) > 1:
+        words = [word for word in words if word not in EVENTS]
+    target, *numbers = words
     service = counter.service
-    if given["hook"]:
-        numbers = [word for word in numbers if word not in EVENTS]
     if given["provision"]:
         return tell_why(service, which(service, target, None).job)
     if given["hook"]:

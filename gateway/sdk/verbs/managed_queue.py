@@ -7,6 +7,7 @@ from datetime import datetime
 from broker.model.errors import Refused
 from gateway.config.problems import near
 from gateway.sdk.client import Json
+from gateway.sdk.managed import is_in
 from gateway.sdk.records import ManagedJobStatus
 from gateway.sdk.show import wide
 from gateway.sdk.show_managed import managed
@@ -45,7 +46,7 @@ def _filters(given: Values, now: int) -> Iterable[Callable[[Json], bool]]:
     after, before = _window(given, now)
     yield lambda one: after <= one["submitted"] <= before
     if given["infra"]:
-        yield lambda one: _is_in(one, given["infra"])
+        yield lambda one: is_in(one, given["infra"])
 
 
 def _window(given: Values, now: int) -> tuple[float, float]:
@@ -69,11 +70,3 @@ def _instant(text: str, option: str) -> float:
             continue
     hint = f"{option} 2026-11-30 or {option} '2026-11-30 15:30:00'"
     raise UsageError(f"option {option}: {text!r} is no time", hint=hint)
-
-
-def _is_in(one: Json, infra: str) -> bool:
-    """Whether it runs there; `*` is any place, and of jobs that are over nobody asks that."""
-    cloud, *places = infra.strip("/").split("/")
-    here = one["infra"] or ""
-    wanted = [place for place in places if place != "*"]
-    return bool(here) and cloud.lower() in {"aws", "*"} and all(p in here for p in wanted)

@@ -3,7 +3,7 @@
 from gateway.sdk.verbs.line import FLAG, MANY, NUMBER, PAIR, TEXT, Opt
 
 YES = Opt("-y --yes", FLAG, "Do not ask.")
-OUTPUT = Opt("-o --output", TEXT, "table or json.", "FORM")
+OUTPUT = Opt("-o --output", TEXT, "How it is told.", "FORM", choices=("table", "json"))
 AS_JSON = Opt("--json", FLAG, "The same as -o json.")
 ALL_OF_MINE = Opt("-a --all", FLAG, "All of yours.")
 EVERYBODY = Opt("-u --all-users", FLAG, "Of all users.")
@@ -29,6 +29,10 @@ TIMEOUT = Opt(
 PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
 CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
 LISTED = (OUTPUT, AS_JSON)
+DISK_TIERS = ("low", "medium", "high", "ultra", "best", "none")
+NETWORK_TIERS = ("standard", "best", "none")
+WAITS = ("jobs_and_ssh", "jobs", "none")
+WAIT_FOR = Opt("--wait-for", TEXT, "What holds an autostop off.", "WHAT", choices=WAITS)
 
 VARIABLES = (
     Opt("--env", MANY, "NAME=VALUE, or NAME of this shell's.", "NAME[=VALUE]"),
@@ -53,8 +57,8 @@ OVERRIDES = (
     Opt("--use-spot", PAIR, "Spot only."),
     Opt("--image-id", TEXT, "Image of the machines.", "IMAGE"),
     Opt("--disk-size", TEXT, "Of the root disk, GB.", "GB"),
-    Opt("--disk-tier", TEXT, "low, medium, high, ultra, best.", "TIER"),
-    Opt("--network-tier", TEXT, "standard or best.", "TIER"),
+    Opt("--disk-tier", TEXT, "Of the root disk.", "TIER", choices=DISK_TIERS),
+    Opt("--network-tier", TEXT, "Of the network.", "TIER", choices=NETWORK_TIERS),
     Opt("--local-disk", TEXT, "Instance-store disks: nvme:1000+.", "DISK"),
     Opt("--ports", MANY, "To be open.", "PORT"),
     Opt("--priority", TEXT, "-1000 to 1000; none clears.", "N"),

@@ -13,6 +13,7 @@ from gateway.sdk.verbs.options import (
     SETTINGS,
     TIMEOUT,
     VARIABLES,
+    WAIT_FOR,
     WORKSPACE,
     YES,
 )
@@ -25,7 +26,7 @@ LAUNCHED = (
     Opt("--dryrun", FLAG, "Only show what it would be bought from."),
     DETACH,
     Opt("-i --idle-minutes-to-autostop", NUMBER, "Stop it when nothing has run for so long."),
-    Opt("--wait-for", TEXT, "What holds that off: jobs_and_ssh, jobs, none.", "WHAT"),
+    WAIT_FOR,
     Opt("--down", FLAG, "Let it go when its runs are over; with -i: then, not stop."),
     Opt("-r --retry-until-up", FLAG, "Wait for machines for ever; that is always done."),
     Opt("--no-setup", FLAG, "Leave setup out."),
@@ -59,8 +60,14 @@ CLUSTERS = (
         "exec",
         "clusters:execute",
         "Run a task, without its setup, on a cluster that is up.",
-        "CLUSTER [TASK...]",
-        (DETACH, ASYNC, *OVERRIDES, *LISTED),
+        "[CLUSTER] [TASK...]",
+        (
+            Opt("-c --cluster", TEXT, "Its name, if it is not the first word.", "NAME"),
+            DETACH,
+            ASYNC,
+            *OVERRIDES,
+            *LISTED,
+        ),
     ),
     Verb(
         "status",
@@ -125,7 +132,7 @@ CLUSTERS = (
             ALL_OF_MINE,
             Opt("-i --idle-minutes-to-autostop", NUMBER, "As for launch."),
             Opt("--down", FLAG, "With -i: let it go then, not stop."),
-            Opt("--wait-for", TEXT, "As for launch; with -i.", "WHAT"),
+            WAIT_FOR,
             Opt(
                 "-r --retry-until-up",
                 FLAG,
@@ -145,7 +152,7 @@ CLUSTERS = (
             Opt("-i --idle-minutes", NUMBER, "Minutes; 5 if not given."),
             Opt("--cancel", FLAG, "Keep them."),
             Opt("--down", FLAG, "Let them go, not stop."),
-            Opt("--wait-for", TEXT, "What holds it off: jobs_and_ssh, jobs, none.", "WHAT"),
+            WAIT_FOR,
             ALL_OF_MINE,
             EVERYBODY,
             ASYNC,
@@ -164,6 +171,7 @@ CLUSTERS = (
         ),
     ),
 )
+FORMS = ("yaml", "sbatch")
 TASKS = (
     Verb(
         "task check",
@@ -177,7 +185,7 @@ TASKS = (
         "tasks:show",
         "A task or batch script as a task file or as a batch script. Needs no service.",
         "FILE",
-        (Opt("--as", TEXT, "yaml or sbatch; absent: the other one.", "FORM"), *VARIABLES),
+        (Opt("--as", TEXT, "Absent: the other one", "FORM", choices=FORMS), *VARIABLES),
     ),
     Verb("task schema", "tasks:schema", "The JSON Schema of task files.", "", ()),
 )
@@ -278,7 +286,7 @@ REST = (
         Verb(name, "service:absent", "Not offered: says why.", "[WORD...]!", ())
         for name in (
             *("workspace use", "workspace info", "ssh up", "ssh down", "debug-dump"),
-            "gpus label",
+            *("gpus label", "local up", "local down"),
         )
     ),
     Verb("jobs dashboard", "dashboard:jobs", "That of managed jobs.", "", NO_BROWSER),

@@ -15,6 +15,7 @@ from gateway.sdk.verbs.options import (
     YES,
 )
 
+MODES = ("rolling", "blue_green")
 CONTROLLER = Opt("--controller", FLAG, "Why it is where it is.")
 POOLS = (
     Opt("-v --verbose", FLAG, "It always tells all."),
@@ -100,7 +101,7 @@ JOBS = (
         (
             Opt("-p --pool", TEXT, "Its name; absent: that of the file.", "NAME"),
             Opt("--workers", NUMBER, "How many."),
-            Opt("--mode", TEXT, "rolling or blue_green.", "MODE", "workers that are up stay"),
+            Opt("--mode", TEXT, "How", "MODE", "workers that are up stay", MODES),
             *OVERRIDES,
             ASYNC,
             YES,

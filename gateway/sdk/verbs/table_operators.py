@@ -219,6 +219,7 @@ OPERATORS = (
 GROUPS = {
     "workspace": "Not offered: says why.",
     "ssh": "Not offered: says why.",
+    "local": "Not offered: says why.",
     "api": "The service in the background, for this user.",
     "task": "Task files: check, show.",
     "jobs": "Managed jobs.",

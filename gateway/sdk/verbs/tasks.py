@@ -9,7 +9,7 @@ from broker.model.errors import BadSpec, Refused
 from broker.optimize.bundled import packaged
 from gateway.sdk.client import Json
 from gateway.sdk.verbs.counter import Counter, as_json
-from gateway.sdk.verbs.line import UsageError, Values
+from gateway.sdk.verbs.line import Values
 from gateway.sdk.verbs.sent import variables_of
 from gateway.translate.skypilot import read_file
 from gateway.translate.skypilot_documents import Given
@@ -21,7 +21,6 @@ from gateway.translate.skypilot_supply import Supply
 from gateway.translate.skypilot_yaml import written
 
 MOST_BYTES = 8 << 20
-FORMS = ("yaml", "sbatch")
 
 
 def check(given: Values, counter: Counter) -> int:
@@ -74,8 +73,6 @@ def show(given: Values, counter: Counter) -> int:
     text = text_of(path)
     script = text.startswith("#!")
     form = given["as"] or ("yaml" if script else "sbatch")
-    if form not in FORMS:
-        raise UsageError(f"option --as: {form!r} is neither yaml nor sbatch")
     trees: Sequence[Json]
     if script:
         trees = (from_sbatch(text, Path(path).name),)

@@ -25,6 +25,7 @@ VERB = Verb(
         Opt("--use-spot", PAIR, "Spot."),
         Opt("--no-setup", FLAG, "Leave setup out."),
         Opt("--async", FLAG, "Come back at once."),
+        Opt("--tier", TEXT, "Of the disk.", "TIER", choices=("low", "high")),
     ),
 )
 
@@ -51,6 +52,8 @@ VERB = Verb(
         (["--cluster", "-h", "a"], "cluster", "-h"),
         (["a", "--", "-h"], "words", ["a", "-h"]),
         (["a", "-"], "words", ["a", "-"]),
+        (["a", "--tier", "High"], "tier", "high"),
+        (["a"], "tier", None),
     ],
 )
 def test_options_and_words_stand_in_any_order(argv: Sequence[str], key: str, value: object) -> None:
@@ -81,6 +84,7 @@ def test_what_is_not_offered_takes_any_options_to_say_so(argv: Sequence[str]) ->
         (["a", "-c"], "Option '-c' requires an argument."),
         (["a", "-i", "soon"], "option --idle: 'soon' is no whole number"),
         (["a", "--yes=1"], "Option '--yes' does not take a value."),
+        (["a", "--tier", "best"], "option --tier: 'best' is none of low, high"),
     ],
 )
 def test_a_line_that_does_not_fit_is_told(argv: Sequence[str], told: str) -> None:
@@ -117,6 +121,8 @@ def test_help_shows_words_and_options(
     assert text.startswith("Usage: spz try [OPTIONS] CLUSTER [ID...]\n\n  Try it.\n\nOptions:\n")
     assert "--use-spot / --no-use-spot  Spot.\n" in text
     assert "-c, --cluster NAME " in text
+    assert "--tier TIER " in text
+    assert "Of the disk: low, high.\n" in text
     assert "-h, --help " in text
 
 

@@ -13,7 +13,7 @@ OVERRIDES = (
 FLAGS = {
     "launch": f"-c {OVERRIDES} -i --wait-for --down -r --no-setup --fast --resize "
     "--clone-disk-from --dryrun -y --async",
-    "exec": OVERRIDES,
+    "exec": f"-c {OVERRIDES} --async",
     "status": "-v -r --ip --endpoint --endpoints -u --no-show-managed-jobs -o",
     "queue": "-u -s -o",
     "logs": "--provision --hook --worker -s --status --no-follow --tail",
@@ -42,3 +42,24 @@ def test_a_verb_takes_each_flag_of_skypilots(verb: str) -> None:
         if opt.kind == PAIR:
             known.update(f"--no-{name.removeprefix('--')}" for name in names)
     assert set(FLAGS[verb].split()) - known == set()
+
+
+CHOICES = {
+    "launch": {
+        "--disk-tier": "low medium high ultra best none",
+        "--network-tier": "standard best",
+        "--wait-for": "jobs_and_ssh jobs none",
+    },
+    "exec": {"--disk-tier": "low medium high ultra best none", "--network-tier": "standard best"},
+    "start": {"--wait-for": "jobs_and_ssh jobs none"},
+    "autostop": {"--wait-for": "jobs_and_ssh jobs none"},
+    "status": {"--output": "table json"},
+    "jobs pool apply": {"--mode": "rolling blue_green"},
+}
+
+
+@pytest.mark.parametrize("verb", CHOICES)
+def test_an_option_of_few_words_knows_skypilots(verb: str) -> None:
+    known = {opt.names.split()[-1]: set(opt.choices) for opt in BY_NAME[verb].options}
+    for name, words in CHOICES[verb].items():
+        assert set(words.split()) - known[name] == set()

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,31 @@ def test_what_is_not_here_says_what_is_in_its_place(name: str) -> None:
         getattr(sdk, name)
 
 
-@pytest.mark.parametrize("name", ["queue_v2", "download_logs_streaming"])
+@pytest.mark.parametrize(
+    ("key", "order", "numbers"),
+    [
+        (None, None, [3, 1, 2]),
+        ("job_id", "asc", [1, 2, 3]),
+        ("job_id", "desc", [3, 2, 1]),
+        ("name", "asc", [2, 3, 1]),
+        ("end_at", "asc", [3, 1, 2]),
+        ("end_at", "desc", [1, 3, 2]),
+    ],
+)
+def test_records_of_managed_jobs_are_sorted(
+    key: str | None, order: str | None, numbers: list[int]
+) -> None:
+    found: list[Any] = [
+        {"job_id": 3, "job_name": "b", "end_at": 7},
+        {"job_id": 1, "job_name": "c", "end_at": 9},
+        {"job_id": 2, "job_name": "a", "end_at": None},
+    ]
+    assert [one["job_id"] for one in jobs.in_order(found, key, order)] == numbers
+    with pytest.raises(Refused, match="sort_by colour: no such key"):
+        jobs.in_order(found, "colour", None)
+
+
+@pytest.mark.parametrize("name", ["download_logs_streaming"])
 def test_so_do_names_of_managed_jobs(name: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': ."):
         getattr(jobs, name)

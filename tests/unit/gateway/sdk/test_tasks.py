@@ -1,6 +1,7 @@
 """Task and Resources as programs use them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,56 @@ def test_alternatives_are_a_set_or_a_list_of_resources() -> None:
         "run": "x",
         "resources": {"ordered": [{"use_spot": True}, {"use_spot": False}]},
     }
+
+
+@pytest.mark.parametrize(
+    ("config", "alternatives"),
+    [
+        (None, {Resources()}),
+        ({"cpus": 2}, {Resources(cpus=2)}),
+        ({"gpus": "L4:1", "spot_recovery": "FAILOVER"}, {Resources(accelerators="L4:1")}),
+        (
+            {"cpus": 2, "any_of": [{"use_spot": True}, {"cpus": 4}]},
+            {Resources(cpus=2, use_spot=True), Resources(cpus=4)},
+        ),
+        (
+            {"infra": "aws/us-east-1", "ordered": [{"zone": "use1-az4"}, {"infra": "gcp"}]},
+            [
+                Resources(cloud="aws", region="us-east-1", zone="use1-az4"),
+                Resources(infra="gcp"),
+            ],
+        ),
+        (
+            {"region": "us-east-1", "any_of": [{"infra": "aws/eu-west-1"}]},
+            {Resources(infra="aws/eu-west-1")},
+        ),
+        (
+            {"labels": {"a": "1", "b": "1"}, "any_of": [{"labels": {"b": "2"}}]},
+            {Resources(labels={"a": "1", "b": "2"})},
+        ),
+        (
+            {"accelerators": {"L4": 1, "T4": None}},
+            {Resources(accelerators="L4:1"), Resources(accelerators="T4")},
+        ),
+        (
+            {"accelerators": ["H100:8", "A100:8"]},
+            [Resources(accelerators="H100:8"), Resources(accelerators="A100:8")],
+        ),
+    ],
+)
+def test_a_tree_is_read_as_its_alternatives_each_complete(
+    config: dict[str, Any] | None, alternatives: set[Resources] | list[Resources]
+) -> None:
+    found = Resources.from_yaml_config(config)
+    assert type(found) is type(alternatives)
+    plain = [one.copy(job_recovery=None) for one in found]
+    assert all(one in plain for one in alternatives)
+    assert len(plain) == len(alternatives)
+
+
+def test_a_key_that_is_none_is_told() -> None:
+    with pytest.raises(BadSpec, match=r"resources\.acelerators: no such key"):
+        Resources.from_yaml_config({"any_of": [{"acelerators": "L4"}]})
 
 
 def test_resources_take_sky_pilots_order_and_lie_in_sets() -> None:
@@ -74,6 +125,8 @@ def test_values_of_variables_go_before_those_of_a_tree() -> None:
     tree = {"run": "x", "envs": {"A": None, "B": "b"}, "secrets": {"T": None}}
     task = Task.from_yaml_config(tree, env_overrides=[("A", "a")], secrets_overrides={"T": "t"})
     assert (task.envs, task.secrets) == ({"A": "a", "B": "b"}, {"T": "t"})
+    assert task.envs_and_secrets == {"A": "a", "B": "b", "T": "t"}
+    assert Task.from_yaml_config({"resources": {"cpus": 2}}).get_resource_config() == {"cpus": 2}
 
 
 def test_what_is_wrong_is_told() -> None:
