@@ -158,6 +158,11 @@ def features(group: Group, _: Context) -> str:
     return ",".join(record.features) if record and record.features else "(null)"
 
 
+def active_features(group: Group, ctx: Context) -> str:
+    """All that a node has."""
+    return features(group, ctx)
+
+
 def gres(group: Group, _: Context) -> str:
     record = group.first.record if group.first else None
     return record.gres_text if record and record.gres_text else "(null)"
@@ -268,7 +273,7 @@ COLUMNS = (
     Column("d", "Disk",              "TMP_DISK",          always("0")),
     Column("",  "Extra",             "EXTRA",             always("(null)")),
     Column("f", "Features",          "AVAIL_FEATURES",    features, apart=features),
-    Column("b", "features_act",      "ACTIVE_FEATURES",   features, apart=features),
+    Column("b", "features_act",      "ACTIVE_FEATURES",   active_features, apart=features),
     Column("e", "FreeMem",           "FREE_MEM",          free_memory),
     Column("G", "Gres",              "GRES",              gres, apart=gres),
     Column("",  "GresUsed",          "GRES_USED",         gres_used, apart=gres_used),

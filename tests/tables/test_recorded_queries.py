@@ -17,6 +17,7 @@ import pytest
 from broker.model.job import Job
 from gateway.api.programs.sacct import sacct
 from gateway.api.programs.scontrol_show import Show
+from gateway.api.programs.scontrol_steps import SHOWN
 from gateway.api.programs.sinfo import Sinfo
 from gateway.api.programs.squeue import Squeue
 from tests.unit.gateway.query.desk import UIDS, Past, Program, ask, desk_of, snapshot, text
@@ -28,7 +29,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "squeue": Squeue,
     "sinfo": Sinfo,
     "sacct": lambda: sacct,
-    "scontrol": Show,
+    "scontrol": lambda: Show(entities=SHOWN),
 }
 SCENES: dict[str | None, Callable[[], list[Job]]] = {
     "queue": queue,

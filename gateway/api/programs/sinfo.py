@@ -1,6 +1,6 @@
 """sinfo: partitions and their nodes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from broker.model.site import Partition
@@ -21,6 +21,7 @@ from gateway.api.programs.reading import (
     reader,
 )
 from gateway.api.programs.scontrol_show import replace_names, user_names
+from gateway.api.programs.sinfo_verbose import told
 from gateway.api.wire import Answer, Call
 from gateway.query import cooling
 from gateway.query.context import Context
@@ -43,6 +44,13 @@ FORMATS = ("format", "Format")
 LONG_AND_FORMAT = (
     "sinfo: fatal: Options -o(--format) and -l(--long) are mutually exclusive."
     " Please remove one and retry.\n"
+)
+ALL_AND_PARTITION = (
+    "sinfo: error: Conflicting options, -a and -p, specified. Please choose one or the other.\n"
+)
+BOTH_OF_ENVIRONMENT = (
+    "sinfo: error: Conflicting options, SINFO_ALL and SINFO_PARTITION, specified. "
+    "Please choose one or the other.\n"
 )
 BAD_HOSTS = "sinfo: error: Invalid hostlist: {}\n"
 BAD_SORT = "sinfo: error: Invalid sort specification: {}\n"
@@ -131,9 +139,7 @@ class Sinfo:
 
 async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]:
     options = read_options(desk, call)
-    _check_iterate(options)
-    if options.has("long") and any(one.opt.long in FORMATS for one in options.query.said):
-        raise fail(LONG_AND_FORMAT)
+    _check(options, call.environ)
     top = cluster_line(options, call, snap, fatal=FATAL)
     if options.has("reservation"):
         snap = await desk.seen(call.peer.uid)
@@ -155,6 +161,7 @@ async def _answer(desk: Desk, call: Call, snap: Snapshot) -> tuple[Answer, bool]
     if dated:
         top += headline(ctx) + "\n"
     top = "" if options.has("noheader") else f"{top}{listing.layout.header}\n"
+    top = told(options, listing.layout, _usual(options)) + top
     lines = listing.layout.lines(listing.groups, ctx)
     if options.has("list-reasons") and not _own_format(options):
         shut = cooling.protected(snap.boots.values(), ctx)
@@ -171,10 +178,18 @@ def _reservations(options: Options, snap: Snapshot, ctx: Context) -> str:
     return listed(snap.reservations.values(), ctx, header=not options.has("noheader"))
 
 
-def _check_iterate(options: Options) -> None:
+def _check(options: Options, environ: Mapping[str, str]) -> None:
+    """Raises Finished for what cannot be, or not together."""
     text = options.text("iterate")
     if text is not None and not read_digits(text):
         raise fail(f"sinfo: error: Error: invalid entry for --iterate={text}\n")
+    typed = {one.opt.long for one in options.query.said}
+    if {"SINFO_ALL", "SINFO_PARTITION"} <= environ.keys():
+        raise fail(BOTH_OF_ENVIRONMENT)
+    if options.has("long") and not typed.isdisjoint(FORMATS):
+        raise fail(LONG_AND_FORMAT)
+    if typed >= {"all", "partition"}:
+        raise fail(ALL_AND_PARTITION)
 
 
 def _alike(
@@ -212,7 +227,8 @@ def _listing(options: Options, snap: Snapshot, ctx: Context, *, parts: list[Part
         groups = _in_order(groups, sort, ctx, views=views)
     except KeyError as error:
         raise fail(BAD_SORT.format(error.args[0])) from None
-    return _Listing(layout, groups, options.has("long") and not _own_format(options))
+    dated = options.has("verbose") or options.has("long")
+    return _Listing(layout, groups, dated)
 
 
 def _in_order(
@@ -243,26 +259,36 @@ def _once_each(groups: list[Group]) -> list[Group]:
 
 
 def _own_format(options: Options) -> bool:
-    return options.has("format") or options.has("Format")
+    """Whether a format was typed; the environment's counts where no option has one of its own."""
+    typed = any(one.opt.long in FORMATS for one in options.query.said)
+    return typed or (options.has("format") and not any(map(options.has, OF_OPTIONS)))
+
+
+OF_OPTIONS = ("summarize", "Node", "list-reasons")
+
+
+def _usual(options: Options) -> str | None:
+    """The name of sinfo's own format that is shown; None where another was asked for."""
+    if _own_format(options):
+        return None
+    if options.has("summarize"):
+        return "summarize"
+    long = " long" if options.has("long") else ""
+    name = next((name for name in OF_OPTIONS[1:] if options.has(name)), None)
+    return f"{name}{long}" if name else long.strip() or "default"
 
 
 def _layout(options: Options, usual: dict[str, str]) -> Layout[Group]:
-    names, letters = options.text("Format"), options.text("format")
-    if names is not None:
-        return sinfo_names(names)
-    if letters is not None:
-        return sinfo_letters(letters)
-    long = " long" if options.has("long") else ""
-    if options.has("summarize"):
-        return sinfo_letters(usual["summarize"])
-    for name in ("Node", "list-reasons"):
-        if options.has(name):
-            return sinfo_letters(usual[name + long])
-    return sinfo_letters(usual["long" if long else "default"])
+    names, letters, name = options.text("Format"), options.text("format"), _usual(options)
+    if name is not None:
+        return sinfo_letters(usual[name])
+    return sinfo_letters(letters or "") if names is None else sinfo_names(names)
 
 
 def _partitions(options: Options, snap: Snapshot, hidden: frozenset[str]) -> list[Partition]:
-    wanted = options.words_of("partition")
+    """Those of -p; -a takes away what the environment names."""
+    typed = any(one.opt.long == "all" for one in options.query.said)
+    wanted = None if typed else options.words_of("partition")
     shown = options.has("all") or wanted is not None
     return [
         part

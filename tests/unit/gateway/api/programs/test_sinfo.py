@@ -24,8 +24,10 @@ def sinfo(
     jobs: list[Job] | None = None,
     nodes: Mapping[str, Node] = NODES,
     site: Site = SITE,
+    environ: Mapping[str, str] | None = None,
 ) -> Answer:
-    return ask(Sinfo(), desk_of(snapshot(jobs or [], nodes=nodes, site=site)), ["sinfo", *words])
+    desk = desk_of(snapshot(jobs or [], nodes=nodes, site=site))
+    return ask(Sinfo(), desk, ["sinfo", *words], environ=dict(environ or {}))
 
 
 def bought(name: str, state: NodeState, **changes: object) -> Node:
@@ -304,3 +306,56 @@ def test_what_is_configured_of_a_partition_is_shown() -> None:
         "DefMemPerCPU=100 MaxMemPerCPU=200",
     ):
         assert word in shown
+
+
+ENVIRONMENT = [
+    ("a format of one's own", {"SINFO_FORMAT": "%N"}, "", "NODELIST"),
+    ("-l leaves it", {"SINFO_FORMAT": "%N"}, "-l", "Mon Nov 30"),
+    ("-s has one of its own", {"SINFO_FORMAT": "%N"}, "-s", "PARTITION AVAIL"),
+    ("and -N", {"SINFO_FORMAT": "%N"}, "-N", "NODELIST   NODES"),
+    ("and -R", {"SINFO_FORMAT": "%N"}, "-R", "REASON "),
+    ("typed ones win", {"SINFO_FORMAT": "%N"}, "-s -o %D", "NODES"),
+    ("partitions", {"SINFO_PARTITION": "debug"}, "-h -o %R", "debug"),
+    ("-a takes them away", {"SINFO_PARTITION": "debug"}, "-a -h -o %R", "chemonly"),
+    ("both", {"SINFO_PARTITION": "debug", "SINFO_ALL": "1"}, "", "sinfo: error: Conflicting opt"),
+    ("both typed", {}, "-a -p debug", "sinfo: error: Conflicting options, -a and -p, specified."),
+]
+
+
+@pytest.mark.parametrize(("what", "environ", "line", "head"), ENVIRONMENT)
+def test_what_the_environment_says_counts_where_nothing_else_is_said(
+    what: str, environ: dict[str, str], line: str, head: str
+) -> None:
+    answer = sinfo(*line.split(), environ=environ)
+    told = text(answer.out or answer.err).splitlines()
+    assert told[0].startswith(head) or told[-1] == head, what
+    assert answer.code == int("error" in head)
+
+
+def lines_of(*words: str) -> dict[str, str]:
+    """The values that -v tells, by name."""
+    pairs = (line.partition("=") for line in text(sinfo(*words).out).splitlines() if "=" in line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+FLAGGED = [
+    ("-v", {"format": "partition:9 ,available:.5 ,time:.10 ,nodes:.6 ,statecompact:.6 ,nodelist:0",
+            "verbose": "1", "part_field": "true", "node_field": "false", "filtering": "false",
+            "states": "(null)", "nodes": "n/a", "avail_flag": "true", "cpus_flag": "false"}),
+    ("-vv -N -l", {"verbose": "2", "node_field": "true", "node_format": "true", "long": "true",
+                   "features_flag": "true", "features_flag_act": "false", "weight_flag": "true"}),
+    ("-v -R", {"states": "down,fail,drain", "filtering": "true", "part_field": "false",
+               "reason_user_flag": "true"}),
+    ("-v -e -h -p ec2 -n ec2-1 -o %C%b", {
+        "exact": "1", "no_header": "true", "partition": "ec2", "nodes": "ec2-1", "format": "%C%b",
+        "cpus_flag": "true", "features_flag": "false", "features_flag_act": "true",
+        "all_flag": "true", "part_field": "false"}),
+    ("-v -O share,gresused", {"oversubscribe_flag": "true", "gres_used_flag": "true"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "values"), FLAGGED)
+def test_v_tells_how_the_options_were_read(line: str, values: dict[str, str]) -> None:
+    told = lines_of(*line.split())
+    assert {name: told[name] for name in values} == values
+    assert "Mon Nov 30" not in text(sinfo("-v", "-h").out)
