@@ -8,7 +8,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from broker.stage.objects import Objects, Stored
-from broker.stage.pieces import read, written
+from broker.stage.pieces import SAME, read, written
 from broker.stage.sides import HereError, Where
 
 SECOND = 10**9
@@ -87,6 +87,8 @@ class BucketSide:
 
     def _piece(self, head: dict[str, Any]) -> bytes | None:
         """None for an object that is not what it was when it was listed."""
+        if head["kind"] == SAME:
+            return b""
         if head["offset"] == 0:
             now = self.objects.head(self._key(head["path"]))
             if now is None or [now.size, now.at * SECOND] != [head["size"], head["mtime"]]:
@@ -98,7 +100,7 @@ class BucketSide:
     def _take(self, head: dict[str, Any], data: bytes) -> str:
         """A whole file becomes an object, in place of one that is there; folders need none."""
         if head["kind"] != "f":
-            return "done" if head["kind"] == "d" else "error: objects cannot be links"
+            return "error: objects cannot be links" if head["kind"] == "l" else "done"
         if not _is_text(head["path"]):
             return "error: a key is UTF-8, which this name is not"
         file = self._growing.get(head["path"])

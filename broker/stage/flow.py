@@ -29,7 +29,7 @@ def flow(
     `begun` are bytes by path that are there already. Raises as `Side.carry`.
     """
     giver, taker = ends
-    much = sum(move.entry.size - begun.get(move.path, 0) for move in moves) >= MUCH
+    much = sum(move.size - begun.get(move.path, 0) for move in moves) >= MUCH
     give, take = giver.words("pack", where), taker.words("unpack", where)
     if much and give and take:
         for batch in batches(moves, begun, STREAM):

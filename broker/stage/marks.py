@@ -23,7 +23,10 @@ class Marks:
             doc = json.loads(self._file(node, folder).read_bytes())
         except (OSError, ValueError):
             return {}
-        return {path: Mark(Entry(*here), Entry(*there)) for path, (here, there) in doc.items()}
+        return {
+            path: Mark(Entry(*here), Entry(*there), *kept)
+            for path, (here, there, *kept) in doc.items()
+        }
 
     def save(self, node: str, folder: str, marks: Mapping[str, Mark]) -> None:
         """Whole or not at all. Raises OSError."""

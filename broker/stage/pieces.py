@@ -12,6 +12,8 @@ from broker.stage.plan import Piece
 
 PLAIN = b"-"
 """How a stream begins that is not compressed."""
+SAME = "same"
+"""In place of the kind of a file whose content is there already."""
 
 
 def header(piece: Piece, tag: str) -> dict[str, Any]:
@@ -19,14 +21,14 @@ def header(piece: Piece, tag: str) -> dict[str, Any]:
     entry, over = piece.move.entry, piece.move.over
     return {
         "path": piece.move.path,
-        "kind": entry.kind,
+        "kind": SAME if piece.move.same else entry.kind,
         "size": entry.size,
         "mtime": entry.mtime,
         "mode": entry.mode,
         "target": entry.target,
         "offset": piece.offset,
         "length": piece.length,
-        "expect": None if over is None else list(over[:3]),
+        "expect": None if over is None else [*over[:3], over.target],
         "tag": tag,
     }
 

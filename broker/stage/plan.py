@@ -1,9 +1,10 @@
 """Which file goes where: three views of one folder (here, there, as both had it last) compared.
 
-Pure. A file travels when its side changed it and the other did not; nothing is ever deleted.
+Pure. A file travels when its side changed it and the other did not; nothing is ever deleted. Of one
+whose content is there already only time and mode travel.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from broker.model import octets
 PART = 8 << 20
 """Bytes of a file that travel in one piece: an interrupted transfer goes on behind the last one."""
 LONGEST_NAME = 255
-"""Bytes; what does not fit is named by a digest, as `carry.named` does it."""
+"""Bytes; what does not fit is named by a digest, as `below.named` does it."""
 BATCH = 32 << 20
 """Bytes that travel together, in memory."""
 STREAM = 1 << 30
@@ -33,6 +34,8 @@ class Entry(NamedTuple):
     """Of a link."""
 
 
+CONFLICT = Entry("?", 0, 0, 0, None)
+"""Nothing looks like this: what comes is kept beside whatever is there."""
 Manifest = Mapping[str, Entry]
 """By path relative to the folder; folders before what they hold."""
 
@@ -42,17 +45,19 @@ class Mark(NamedTuple):
 
     here: Entry
     there: Entry
+    kept: bool = False
+    """It was not: what stands here is its user's, the node's was put beside it."""
 
     def turned(self) -> "Mark":
-        """Seen from the other side."""
-        return Mark(self.there, self.here)
+        """Seen from the other side, for which nothing that was kept may be replaced."""
+        return Mark(self.there, CONFLICT if self.kept else self.here)
 
 
 def alike(one: Entry, other: Entry) -> bool:
     """Whether nothing has to travel between these."""
     if one.kind != other.kind or one.kind == "d":
         return one.kind == other.kind
-    return one[:3] == other[:3] and one.target == other.target
+    return one == other
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,13 @@ class Move:
     path: str
     entry: Entry
     over: Entry | None = None
+    same: bool = False
+    """Whether what is there has the same content."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that travel."""
+        return self.entry.size if self.entry.kind == "f" and not self.same else 0
 
 
 @dataclass(slots=True)
@@ -74,10 +86,6 @@ class Plan:
     clashes: list[Move] = field(default_factory=list)
     """Changed on both sides since they were alike."""
 
-    @property
-    def size(self) -> int:
-        return sum(move.entry.size for move in self.moves)
-
 
 def one_way(giver: Manifest, taker: Manifest, last: Mapping[str, Mark]) -> Plan:
     """What the giver has that the taker should get; of the marks the giver's are `here`."""
@@ -89,20 +97,26 @@ def one_way(giver: Manifest, taker: Manifest, last: Mapping[str, Mark]) -> Plan:
         elif before is not None and alike(entry, before.here):
             continue  # only the taker changed it, or took it away
         elif there is None or (before is not None and alike(there, before.there)):
-            plan.moves.append(Move(path, entry, there))
+            plan.moves.append(Move(path, entry, there, same=_content_is_there(entry, there)))
         else:
             plan.clashes.append(Move(path, entry, there))
     return plan
 
 
-def doubtful(clashes: Sequence[Move]) -> list[str]:
-    """Files that differ in time alone: their content decides."""
+def _content_is_there(entry: Entry, there: Entry | None) -> bool:
+    """Whether the two differ in their modes alone."""
+    return there is not None and entry.kind == "f" and entry[:3] == there[:3]
+
+
+def doubtful(moves: Iterable[Move], least: int = 0) -> list[str]:
+    """Files of so many bytes that differ in time alone: their content decides."""
     return [
         move.path
-        for move in clashes
+        for move in moves
         if move.over is not None
         and move.entry.kind == move.over.kind == "f"
-        and move.entry.size == move.over.size
+        and move.entry.size == move.over.size >= least
+        and not move.same
     ]
 
 
@@ -127,7 +141,7 @@ def draft(move: Move) -> str:
 
 def long_ones(moves: Iterable[Move]) -> list[Move]:
     """Files that take several pieces: of these some may be there already."""
-    return [move for move in moves if move.entry.kind == "f" and move.entry.size > PART]
+    return [move for move in moves if move.size > PART]
 
 
 def batches(
@@ -151,7 +165,7 @@ def batches(
 
 def _pieces(moves: Iterable[Move], begun: Mapping[str, int]) -> Iterator[Piece]:
     for move in moves:
-        size = move.entry.size if move.entry.kind == "f" else 0
+        size = move.size
         start = min(begun.get(move.path, 0) // PART, max(0, size - 1) // PART) * PART
         for offset in range(start, max(size, 1), PART):
             yield Piece(move, offset, min(PART, size - offset))

@@ -3,13 +3,15 @@
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 from broker.model.errors import Refused
 from broker.stage.flow import flow
 from broker.stage.ignore import FILE, OF_JOBS, Ignored
 from broker.stage.marks import Marks
 from broker.stage.plan import (
+    CONFLICT,
     Entry,
     Mark,
     Move,
@@ -29,8 +31,8 @@ GONE_ON = "error: it cannot be read, or changed while it was read"
 """Of what a giver leaves out."""
 DONE = "done"
 FINE = frozenset((DONE, "part", BESIDE))
-CONFLICT: Entry = Entry("?", 0, 0, 0, None)
-"""Nothing looks like this: what comes is kept beside whatever is there."""
+WORTH_ASKING = 1 << 20
+"""Bytes of a file that took another time: it is asked whether its content is the same."""
 
 
 class TooMuch(Refused):
@@ -121,9 +123,10 @@ class Sync:
         )
         clashes = [Move(one.path, one.entry, CONFLICT) for one in plan.clashes]
         told = _carried([*plan.moves, *clashes], folder, giver=far, taker=self.near)
-        new = _marks(plan, told)
-        new |= {one.path: Mark(one.entry, here.files[one.path]) for one in plan.clashes}
-        self._keep(folder, marks, {path: mark.turned() for path, mark in new.items()})
+        new = {path: mark.turned() for path, mark in _marks(plan, told).items()}
+        beside = [one for one in plan.clashes if one.path not in told.failed]
+        new |= {one.path: Mark(here.files[one.path], one.entry, kept=True) for one in beside}
+        self._keep(folder, marks, new)
         return told
 
     def _one(self, folder: Folder, far: Side, *, seen: tuple["_Seen", "_Seen"]) -> bool:
@@ -176,20 +179,30 @@ def _listed(
 
 
 def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:
-    """Clashes in time alone are none where the content is the same."""
-    unsure = doubtful(plan.clashes)
+    """Where times alone differ, and much would travel or what is there stay: contents decide."""
+    unsure = doubtful(plan.clashes) + doubtful(plan.moves, WORTH_ASKING)
     if not unsure:
         return plan
-    asked = json.dumps(unsure).encode("ascii")
-    given, there = (
-        json.loads(side.carry("digest", folder.where, asked)) for side in (giver, taker)
-    )
-    same = {path for path in unsure if given[path] is not None and given[path] == there[path]}
+    same = _alike_in_content(unsure, folder, giver, taker)
     for move in plan.clashes:
         if move.path in same and move.over is not None:
             plan.settled[move.path] = Mark(move.entry, move.over)
     plan.clashes = [move for move in plan.clashes if move.path not in same]
+    plan.moves = [replace(move, same=move.same or move.path in same) for move in plan.moves]
     return plan
+
+
+def _alike_in_content(paths: list[str], folder: Folder, *ends: Side) -> set[str]:
+    """Those of which both ends have the same."""
+    asked = json.dumps(paths).encode("ascii")
+
+    def digests(side: Side) -> dict[str, str | None]:
+        found: dict[str, str | None] = json.loads(side.carry("digest", folder.where, asked))
+        return found
+
+    with ThreadPoolExecutor(len(ends)) as pool:
+        one, other = pool.map(digests, ends)
+    return {path for path in paths if one[path] is not None and one[path] == other[path]}
 
 
 def _carried(moves: Sequence[Move], folder: Folder, *, giver: Side, taker: Side) -> Told:
@@ -212,7 +225,7 @@ def _begun(moves: Sequence[Move], folder: Folder, taker: Side) -> dict[str, int]
 
 
 def _note(told: Told, piece: Piece, said: str) -> None:
-    path, last = piece.move.path, piece.offset + piece.length >= piece.move.entry.size
+    path, last = piece.move.path, piece.offset + piece.length >= piece.move.size
     if said == "part" and last:
         said = "error: it was cut off on its way"
     if said not in FINE:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,18 @@ def named(form: str, name: str, mark: "Any") -> str:
     if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
         made = form.format(hashlib.sha256(data).hexdigest(), mark)
     return made
+
+
+def entry(found: os.stat_result, target: "Optional[str]") -> "Optional[list[Any]]":
+    """Kind, size, time in ns, mode, a link's target; None for what is not carried."""
+    mode = found.st_mode & 0o777
+    if stat.S_ISREG(found.st_mode):
+        return ["f", found.st_size, found.st_mtime_ns, mode, None]
+    if stat.S_ISDIR(found.st_mode):
+        return ["d", 0, 0, mode, None]
+    if stat.S_ISLNK(found.st_mode):
+        return ["l", 0, 0, 0, target]
+    return None
 
 
 class BadName(Exception):

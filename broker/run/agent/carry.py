@@ -7,13 +7,14 @@ one component at a time without following links, so that nothing outside it is w
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import sys
 import zlib
 
-from . import away, landing
-from .below import BadName, Below, named, reading
+from . import arrived, away, landing
+from .below import Below, entry, reading
 from .packed import FAST, PIECE, Packer, Stream
 
 TYPE_CHECKING = False
@@ -23,13 +24,9 @@ if TYPE_CHECKING:
     Header = dict[str, Any]
 
 MOST_READ = 4 << 20
-HOLE = bytes(1 << 16)
 GIT_IGNORE = ".gitignore"
-DRAFT = ".{}.spz-{}"
-"""By the time of what is coming: another version is another draft."""
-BESIDE = "{}.spz-{}"
-UNLIKE = ["?", 0, 0]
-"""Of a pipe, socket or device: nothing that comes takes its place."""
+OURS = re.compile(r"\.spz-(-?[0-9]+|link|restored-[0-9]+)$")
+"""In names of what is on its way, or was put beside something: none of it travels."""
 
 
 # ---------------------------------------------------------------- names
@@ -44,18 +41,6 @@ def decode(data: bytes) -> "Any":
 
 
 # ---------------------------------------------------------------- listing
-
-
-def entry(found: os.stat_result, target: "Optional[str]") -> "Optional[list[Any]]":
-    """Kind, size, time in ns, mode, a link's target; None for what is not carried."""
-    mode = stat.S_IMODE(found.st_mode)
-    if stat.S_ISREG(found.st_mode):
-        return ["f", found.st_size, found.st_mtime_ns, mode, None]
-    if stat.S_ISDIR(found.st_mode):
-        return ["d", 0, 0, mode, None]
-    if stat.S_ISLNK(found.st_mode):
-        return ["l", 0, 0, 0, target]
-    return None
 
 
 def listing(
@@ -80,7 +65,7 @@ def listing(
                 continue
             path = os.path.join(here, item.name)
             row = _row(item)
-            if row is None or (row[0] == "d" and item.name in prune) or ".spz-" in item.name:
+            if row is None or (row[0] == "d" and item.name in prune) or OURS.search(item.name):
                 continue
             yield path, row
             if row[0] == "d":
@@ -259,7 +244,7 @@ def do_unpack(folder: str, source: "BinaryIO") -> "Iterator[bytes]":
         header = decode(line)
         data = stream.take(header["length"])
         if len(data) == header["length"]:
-            told[header["path"]] = _unpack(root, header, data)
+            told[header["path"]] = arrived.put(root, header, data)
     yield encode(told)
 
 
@@ -267,99 +252,6 @@ def do_load(folder: str, asked: bytes) -> "Iterator[bytes]":
     """As `unpack`, of a stream that lies where a signed URL says."""
     with away.opened(decode(asked)["url"]) as stream:
         return iter(list(do_unpack(folder, stream)))
-
-
-def _unpack(root: int, header: "Header", data: bytes) -> str:
-    try:
-        with Below(root, header["path"], make=True) as place:
-            return MAKERS[header["kind"]](place, header, data)
-    except BadName as error:
-        return "error: {!r} leads out of the folder".format(str(error))
-    except OSError as error:
-        return "error: {}".format(error.strerror)
-
-
-def _folder(place: Below, header: "Header", _data: bytes) -> str:
-    if place.stat() is None:
-        os.mkdir(place.name, 0o700, dir_fd=place.fd)
-        os.chmod(place.name, header["mode"] | 0o700, dir_fd=place.fd)
-    return "done"
-
-
-def _link(place: Below, header: "Header", _data: bytes) -> str:
-    draft = named(DRAFT, place.name, "link")
-    if place.stat(draft) is not None:
-        os.unlink(draft, dir_fd=place.fd)
-    os.symlink(header["target"], draft, dir_fd=place.fd)
-    return _settle(place, header, draft)
-
-
-def _file(place: Below, header: "Header", data: bytes) -> str:
-    """A part of it into the draft, which takes the name when it is whole."""
-    draft = named(DRAFT, place.name, header["mtime"])
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(draft, flags, 0o600, dir_fd=place.fd)
-    try:
-        if header["offset"] == 0:
-            os.ftruncate(fd, 0)
-        elif os.fstat(fd).st_size < header["offset"]:
-            return "error: the part before it is missing"
-        _fill(fd, data, header["offset"])
-        if header["offset"] + len(data) < header["size"]:
-            return "part"
-        os.ftruncate(fd, header["size"])
-        os.fchmod(fd, header["mode"])
-        os.utime(fd, ns=(header["mtime"], header["mtime"]))
-    finally:
-        os.close(fd)
-    return _settle(place, header, draft)
-
-
-def _fill(fd: int, data: bytes, offset: int) -> None:
-    """Where nothing was written yet: what is empty stays a hole."""
-    if HOLE not in data:
-        _write(fd, data, offset)
-        return
-    for start in range(0, len(data), len(HOLE)):
-        block = data[start : start + len(HOLE)]
-        if block.strip(b"\0"):
-            _write(fd, block, offset + start)
-    os.ftruncate(fd, max(os.fstat(fd).st_size, offset + len(data)))
-
-
-def _write(fd: int, data: bytes, offset: int) -> None:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(fd, data[done:], offset + done)
-
-
-def _settle(place: Below, header: "Header", draft: str) -> str:
-    """The draft takes the name, or one beside it where the name is not as it was expected."""
-    found = place.stat()
-    now = None if found is None else entry(found, None)
-    mark = None if found is None else (now or UNLIKE)[:3]
-    if mark == header["expect"] or (mark or ["l"])[0] == header["kind"] == "l":
-        os.rename(draft, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
-        return "done"
-    name = named(BESIDE, place.name, header["tag"])
-    os.rename(draft, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
-    return "beside"
-
-
-def _more(place: Below, header: "Header", data: bytes) -> str:
-    """Adds to a file that has exactly `offset` bytes; offset 0 begins it anew."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(place.name, flags, 0o666, dir_fd=place.fd)
-    try:
-        if header["offset"] == 0 and header.get("anew"):
-            os.ftruncate(fd, 0)
-        size = os.fstat(fd).st_size
-        if size != header["offset"]:
-            return "error: it has {} bytes, not {}".format(size, header["offset"])
-        _write(fd, data, size)
-    finally:
-        os.close(fd)
-    return "done"
 
 
 def do_adopt(folder: str, asked: bytes) -> "Iterator[bytes]":
@@ -383,7 +275,6 @@ def do_make(_folder: str, _asked: bytes) -> "Iterator[bytes]":
     return iter(())
 
 
-MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}
 MAKING = ("make", "arrive")
 VERBS = {
     "make": do_make,
