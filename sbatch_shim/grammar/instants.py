@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 
-from sbatch_shim.grammar.stopped import CLOCK_WORDS, DAY_WORDS, UNITS, stopped
+from sbatch_shim.grammar.stopped import CLOCK_WORDS, DAY_WORDS, UNITS, pieces, stopped
 from sbatch_shim.grammar.values import DAY, HOUR, MINUTE, read_digits
 
 Zone = Callable[[int], int]
@@ -51,7 +51,7 @@ def read_instant(text: str, now: int, *, offset: Zone, past: bool = False) -> in
     today = (now + offset(now)) // DAY
     date: Date | None = None
     clock: int | None = None
-    for word in _words(text):
+    for word in pieces(text) or _words(text):
         found = _part(word, text, today=today)
         if found.delta is not None:
             return now + int(found.delta)

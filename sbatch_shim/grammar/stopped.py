@@ -15,21 +15,39 @@ CLOCK = (23, 59, 59)
 
 def stopped(text: str) -> int:
     """The position that its complaint tells; 0 where it reads to the end."""
-    low, at = text.lower(), 0
+    return _scanned(text.lower())[1]
+
+
+def pieces(text: str) -> list[str]:
+    """Words, dates and clock times, in any order and with little between them, where that is all
+    that stands there; else none."""
+    found, at = _scanned(text.lower())
+    return [] if at else found
+
+
+def _scanned(low: str) -> tuple[list[str], int]:
+    """What was read (of `now` and what follows it nothing), and where it stopped."""
+    found, at = list[str](), 0
     while at < len(low):
         word = next((word for word in WORDS if low.startswith(word, at)), "")
         if low.startswith("now", at):
-            return _in_delta(low, at + 3)
-        if word or low[at] in SKIPPED:
-            at += len(word) or 1
+            return [], _in_delta(low, at + 3)
+        if low[at] in SKIPPED and not word:
+            at += 1
             continue
-        if not _digits(low, at):
-            return at
-        clock = ":" in low[at + 1 : at + 3]
-        read, at = _clock(low, at) if clock else _date(low, at)
+        read, end = (True, at + len(word)) if word else _number(low, at)
         if not read:
-            return at
-    return 0
+            return found, end
+        found.append(low[at:end])
+        at = end
+    return found, 0
+
+
+def _number(low: str, at: int) -> tuple[bool, int]:
+    """Whether a clock time or a date was read there, and how far."""
+    if not _digits(low, at):
+        return False, at
+    return _clock(low, at) if ":" in low[at + 1 : at + 3] else _date(low, at)
 
 
 def _digits(low: str, at: int, most: int = 2) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import wrap
 
+from gateway.api.programs.accounting_help import sacctmgr_text, sreport_text
 from gateway.api.programs.scontrol_help import commands_text
 from sbatch_shim.grammar.options import lookup
 from sbatch_shim.grammar.table import NO, OLD, REQ, Opt
@@ -105,8 +106,8 @@ PAGES = {
     "sattach": Page("sattach [options] <jobid.stepid>"),
     "sbcast": Page("sbcast [OPTIONS] SOURCE DEST"),
     "scontrol": Page("scontrol [<OPTION>] [<COMMAND>]", tail=commands_text()),
-    "sacctmgr": Page("sacctmgr [<OPTION>] [<COMMAND>]"),
-    "sreport": Page("sreport [<OPTION>] [<COMMAND>]"),
+    "sacctmgr": Page("sacctmgr [<OPTION>] [<COMMAND>]", tail=sacctmgr_text()),
+    "sreport": Page("sreport [<OPTION>] [<COMMAND>]", tail=sreport_text()),
     "seff": Page("seff [Options] <Jobid>"),
 }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
+from gateway.api.programs.pages import page
 from gateway.api.programs.reading import fail, finishing, read_options, reader
 from gateway.api.programs.sacctmgr_archive import SURE, archive
 from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order, Talk
@@ -79,6 +80,8 @@ def _other(word: str, name: str, asked: Asked) -> Answer:
         return Answer()
     if word == "ping":
         return Answer(out=f"slurmdbd(primary) at {asked.host} is UP\n")
+    if "help".startswith(word):
+        return Answer(out=page("sacctmgr"))
     if word in {"version", "ver"}:
         return Answer(out=f"slurm {asked.ctx.site.version}\n")
     raise fail(BAD_KEYWORD.format(word))

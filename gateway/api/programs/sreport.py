@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from accounting.rollup import DOWN, JOBS, PLANNED
 from gateway.api.desk import Desk
+from gateway.api.programs.pages import page
 from gateway.api.programs.reading import (
     Finished,
     Options,
@@ -108,6 +109,8 @@ async def sreport(desk: Desk, call: Call) -> Answer:
 def _maybe_silent(words: Sequence[str], ctx: Context) -> None:
     """Raises Finished for words of the prompt."""
     low = words[0].lower()
+    if low and "help".startswith(low):
+        raise Finished(Answer(out=page("sreport")))
     if low not in SILENT and low != "version":
         return
     if len(words) > 1 and low != "time":

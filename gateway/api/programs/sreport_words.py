@@ -17,7 +17,6 @@ from sbatch_shim.grammar.values import read_digits
 
 LEAST = {"accounts": 2, "all_clusters": 2}
 """Letters of conditions that are enough where one is not (22.05)."""
-BAD_TIME = "Invalid time specification (pos=0): {}\n"
 BAD_COUNT = "sreport: error: Invalid value for TopCount ({})\n"
 BAD_UNIT = "unknown time format {}"
 GPU = "gres/gpu"
@@ -149,6 +148,6 @@ def _moment(given: Mapping[str, str], key: str, ctx: Context, *, said: list[str]
         return None
     try:
         return read_instant(given[key], ctx.now, offset=ctx.zone, past=True) or None
-    except InstantError:
-        said.append(BAD_TIME.format(given[key]))
+    except InstantError as error:
+        said.append(error.complaint())
         return None

@@ -11,7 +11,10 @@ import pytest
 
 from accounting.change import NO_CHANGE
 from broker.model.events import BookChanged
+from gateway.api.programs.accounting_help import ENTITIES as HELPED
 from gateway.api.programs.sacctmgr import Sacctmgr
+from gateway.api.programs.sacctmgr_orders import FILES, ORDERS
+from gateway.api.programs.sacctmgr_show import ENTITIES
 from gateway.api.programs.sdiag import sdiag
 from gateway.api.programs.seff import seff
 from gateway.api.programs.sprio import Sprio
@@ -231,3 +234,9 @@ def test_operators_are_shown_what_users_are_not(line: str) -> None:
         desk = desk_of(snapshot(jobs, site=replace(SITE, operators=operators)), Past(jobs))
         desk.names = lambda number: OWNERS[number]
         assert ask(PROGRAMS[words[0]], desk, words, uid=2001).code == code
+
+
+def test_help_lists_everything_that_can_be_shown() -> None:
+    told = text(said("sacctmgr", "help").out)
+    assert {one.name for one in ENTITIES} == set(HELPED) - {"coordinator"}
+    assert all(name in told for name in (*HELPED, *ORDERS, *FILES))

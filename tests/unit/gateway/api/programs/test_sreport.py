@@ -11,7 +11,11 @@ import pytest
 from broker.model.ids import NodeName
 from broker.model.reservation import Reservation, ReservationEvent, ReservationGone, ReservationSet
 from broker.model.site import Elastic
+from gateway.api.programs.accounting_help import CONDITIONS as HELPED
+from gateway.api.programs.accounting_help import REPORTS as LISTED
 from gateway.api.programs.sreport import sreport
+from gateway.api.programs.sreport_kinds import GROUPS
+from gateway.api.programs.sreport_words import CONDITIONS as WORDS
 from gateway.api.wire import Answer
 from gateway.config.load import load
 from gateway.config.site import site
@@ -329,3 +333,15 @@ def test_reports_on_wckeys_are_for_operators(report: str, more: str, code: int) 
     desk = desk_of(snapshot([], site=SITE), Summed())
     answer = ask(sreport, desk, ("sreport", *report.split(" ")), uid=2002)
     assert answer == Answer(err=DENIED + more, code=code)
+
+
+def test_help_lists_every_report_and_its_conditions() -> None:
+    told = text(said("sreport help").out)
+    assert told == text(said("sreport h").out)
+    listed = {group: [one.lower() for one in names] for group, names in LISTED.items()}
+    assert listed == {group: sorted(reports) for group, reports in GROUPS.items()}
+    for group, reports in GROUPS.items():
+        known = {word.rstrip("=") for word in HELPED[group]}
+        assert set().union(*(one.takes for one in reports.values())) <= known
+    assert {word.rstrip("=") for word in HELPED["all"]} == set(WORDS)
+    assert all(name in told for names in LISTED.values() for name in names)
