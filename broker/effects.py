@@ -7,7 +7,6 @@ from broker.model.ids import NodeName
 from broker.model.job import Job, PendingSignal, Step, StepState
 from broker.model.kin import kindred
 from broker.model.node import Node, NodeState
-from broker.model.spec import Attached
 from broker.model.volume import NamedVolume, VolumeState
 from broker.optimize.protected import barred
 from broker.schedule.ranks import shares_files
@@ -88,19 +87,11 @@ def _of_volumes(world: World) -> Iterator[ef.Effect]:
     for volume in world.volumes.values():
         if volume.state is VolumeState.CREATING:
             yield ef.MakeVolume(volume)
-        elif volume.host is not None and not _serves(world, volume):
+        elif volume.host is not None and not world.serves(volume):
             node = world.present(volume.host, volume.host_launch)
             yield ef.DetachVolume(volume, node if node and node.state is NodeState.UP else None)
         elif volume.state is VolumeState.DELETING:
             yield ef.DropVolume(volume)
-
-
-def _serves(world: World, volume: NamedVolume) -> bool:
-    """Whether a job that has it holds the machine on which it is."""
-    if volume.host is None or world.present(volume.host, volume.host_launch) is None:
-        return False
-    here = Attached(volume=volume.name, path=volume.path)
-    return any(here in job.spec.volumes for job in world.holders_of(volume.host))
 
 
 def _gang(world: World, job: Job) -> tuple[Job, ...]:

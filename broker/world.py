@@ -19,7 +19,7 @@ from broker.model.nodelife import apply_node
 from broker.model.partition import PartitionEvent, PartitionPatch, PartitionSet, laid_over
 from broker.model.reservation import Reservation, ReservationEvent
 from broker.model.site import Site, units, with_book
-from broker.model.spec import DependencyKind
+from broker.model.spec import Attached, DependencyKind
 from broker.model.tally import Charges, Party, Used, party_of, used_by
 from broker.model.volume import NamedVolume, VolumeEvent
 
@@ -354,6 +354,13 @@ class World:
 
     def holders_of(self, name: NodeName) -> list[Job]:
         return [self.jobs[job_id] for job_id in self.holders.get(name, {})]
+
+    def serves(self, volume: NamedVolume) -> bool:
+        """Whether a job that has it holds the machine on which it is."""
+        if volume.host is None or self.present(volume.host, volume.host_launch) is None:
+            return False
+        here = Attached(volume=volume.name, path=volume.path)
+        return any(here in job.spec.volumes for job in self.holders_of(volume.host))
 
     def held_names(self) -> frozenset[NodeName]:
         """Names of which a job holds something, also where the machine is gone already."""

@@ -115,6 +115,11 @@ def decide_volume_seen(world: World, seen: VolumeSeen, now: int) -> Decision:
         case VolumeDropped():
             return Decision([VolumeGone(at=now, name=there.name)])
         case VolumeAttached():
+            if there.host is not None and (there.host, there.host_launch) != (
+                seen.node,
+                seen.launch,
+            ):
+                return NOTHING  # late: it is another's by now, or about to be taken off
             used = replace(there, host=seen.node, host_launch=seen.launch, path=seen.path)
             return _set(replace(used, used_at=now), now)
         case VolumeDetached():
@@ -163,4 +168,12 @@ def why_waits(world: World, job: Job) -> str | None:
         held = next((one for one in others if holds(one)), None)
         if held is not None:
             return f"volume {name} is held by {held.spec.cluster or f'job {held.id}'}"
+        if _is_left(world, there):
+            return f"volume {name} is being taken off {there.host}"
     return None
+
+
+def _is_left(world: World, one: NamedVolume) -> bool:
+    """Whether a machine has it still for nobody: what takes it off cannot be called back."""
+    there = one.host is not None and world.present(one.host, one.host_launch) is not None
+    return there and not world.serves(one)

@@ -83,17 +83,20 @@ class Disks(Bench):
     def of(self, kind: type) -> list[Any]:
         return [one for one in self.effects if isinstance(one, kind)]
 
-    def attached(self) -> None:
-        (effect,) = self.of(ef.AttachVolume)
+    def attached(self, effect: ef.AttachVolume | None = None, *, launch: int | None = None) -> None:
+        (told,) = [effect] if effect else self.of(ef.AttachVolume)
         self.step(
             VolumeAttached(
                 name="data",
                 asked_at=self.volume.asked_at,
-                node=effect.node.name,
-                launch=effect.node.launch,
-                path=effect.path,
+                node=told.node.name,
+                launch=told.node.launch if launch is None else launch,
+                path=told.path,
             )
         )
+
+    def detached(self) -> None:
+        self.step(VolumeDetached(name="data", asked_at=self.volume.asked_at))
 
 
 def test_a_volume_is_made_once_and_keeps_its_size() -> None:
@@ -137,28 +140,44 @@ def test_steps_wait_for_the_volume_and_the_next_job_for_its_end() -> None:
     assert isinstance(bench.ask(purge), Conflict), "what is mounted is not forgotten"
 
     bench.end(first)
-    assert bench.of(ef.DetachVolume) == [], "it is where the next one wants it"
-    assert {one.job.id for one in bench.of(ef.StartStep)} == {second}
-    bench.end(second)
     (detach,) = bench.of(ef.DetachVolume)
     assert detach.node.name == bench.volume.host
-    bench.step(VolumeDetached(name="data", asked_at=bench.volume.asked_at))
+    bench.detached()
+    bench.attached()
+    assert {one.job.id for one in bench.of(ef.StartStep)} == {second}
     assert bench.of(ef.DetachVolume) == []
 
 
-def test_a_job_that_wants_it_elsewhere_waits_until_it_is_taken_off() -> None:
+@pytest.mark.parametrize("path", ["/mnt/data", "/data"])
+def test_what_takes_it_off_is_done_before_the_next_job_has_a_machine(path: str) -> None:
+    """It cannot be called back, and would take it from under the next one's steps."""
     bench = Disks()
     bench.make()
     first = bench.cluster("one")
     bench.up()
     bench.attached()
-    second = bench.cluster("two", path="/data")
     bench.end(first)
-    assert bench.world.jobs[second].shares, "it has the machine"
+    second = bench.cluster("two", path)
+    bench.step(seconds=1)
+    waiting = bench.world.jobs[second]
+    assert (waiting.shares, waiting.reason) == ((), "Licenses")
+    assert waiting.detail == f"volume data is being taken off {bench.volume.host}"
     assert (len(bench.of(ef.DetachVolume)), bench.of(ef.StartStep)) == (1, [])
-    bench.step(VolumeDetached(name="data", asked_at=bench.volume.asked_at))
+    bench.detached()
     bench.attached()
     assert {one.job.id for one in bench.of(ef.StartStep)} == {second}
+
+
+def test_a_late_word_that_it_came_to_another_machine_changes_nothing() -> None:
+    bench = Disks()
+    bench.make()
+    bench.cluster("one")
+    bench.up()
+    (late,) = bench.of(ef.AttachVolume)
+    bench.attached()
+    before = bench.volume
+    bench.attached(late, launch=late.node.launch - 1)
+    assert (bench.volume, bench.of(ef.DetachVolume)) == (before, [])
 
 
 def test_another_machine_of_that_name_waits_for_the_volume_too() -> None:
