@@ -20,6 +20,16 @@ MOST_TEXT = 1 << 18
 Word = Literal["SUCCEEDED", "FAILED", "CANCELLED"]
 
 
+class Idle(BaseModel):
+    """A cluster's autostop, by the fields of its spec."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    idle_seconds: int | None = Field(default=None, ge=0)
+    idle_stops: bool = False
+    idle_past_logins: bool = False
+
+
 class Goal(BaseModel):
     """What one thing is to become."""
 
@@ -34,6 +44,10 @@ class Goal(BaseModel):
     """Of the process on this host that does it, and tells its end."""
     birth: str = Field(default="", max_length=64)
     """Of that process: another one of its number is another."""
+    undo: Idle | None = None
+    """What the cluster has again if this is cancelled before it is so."""
+    within: int | None = Field(default=None, ge=0)
+    """Seconds after which a cluster is stopped, or let go, whatever it still does."""
 
 
 class Asked(BaseModel):
@@ -49,7 +63,8 @@ class Asked(BaseModel):
     again: bool = False
     """A cluster for which there is no room is started until there is."""
     uid: int = -1
-    """Whose it is; the service sets it."""
+    at: int = 0
+    """Whose it is, and since when; the service sets both."""
 
     @field_validator("goals")
     @classmethod

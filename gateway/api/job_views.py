@@ -99,6 +99,7 @@ def cluster_view(job: Job, *, seen: Snapshot, cost: int | None) -> Json:
         "ports": list(build.ports) if (build := job.spec.resources.build) else [],
         "idle_seconds": job.spec.idle_seconds,
         "idle_stops": job.spec.idle_stops,
+        "idle_past_logins": job.spec.idle_past_logins,
         "passing_storages": [one.name for one in job.spec.buckets if not one.persistent],
         "cost_micro_usd": cost,
         "runs": told["runs"],

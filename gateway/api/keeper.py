@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from accounting.ids import JobId
-from broker.model.commands import ASKED, ENDED, Remember
-from broker.model.errors import Busy, SpzError
-from broker.model.job import Job
-from broker.model.stopping import StartCluster
+from broker.model.commands import ASKED, ENDED, Cancel, Remember, Target, Update
+from broker.model.errors import Busy, Conflict, SpzError, Unknown
+from broker.model.job import Job, Owner
+from broker.model.stopping import StartCluster, StopCluster
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.goals import MOST_GOALS, Asked, End, Goal, Stand, Word, cluster, lines_of, stand_of
@@ -148,6 +148,8 @@ class Keeper:
 
     async def _stand(self, asked: Asked, goal: Goal, seen: Snapshot) -> Stand:
         stand = stand_of(goal, seen)
+        if stand.good is None and goal.within is not None:
+            return await self._hurried(asked, goal, stand)
         job = seen.jobs.get(JobId(goal.job))
         if goal.to != "up" or job is None or cluster(goal, seen)[1] != "STOPPED":
             return stand
@@ -160,6 +162,33 @@ class Keeper:
         gap = min(FIRST_GAP << min(times, 8), LONGEST_GAP)
         self._tried[asked.request, goal.job] = (times + 1, now + gap)
         return await self._start(asked, job, stand)
+
+    async def _hurried(self, asked: Asked, goal: Goal, stand: Stand) -> Stand:
+        """Past its time a cluster ends as without grace, once."""
+        key, now = (asked.request, goal.job), self.desk.now()
+        if key in self._tried or now < asked.at + (goal.within or 0):
+            return stand
+        self._tried[key] = (1, now)
+        owner, job = await self.desk.owner(asked.uid), JobId(goal.job)
+        stops = goal.to == "stopped"
+        end = StopCluster(job=job, by=owner) if stops else Cancel(target=Target(job), by=owner)
+        try:
+            await self.desk.ask(end)
+        except Conflict:  # it ends by itself just now
+            return stand
+        return stand
+
+    async def undo(self, asked: Asked, by: Owner) -> None:
+        """What was set for goals that nobody has any more; a cluster that is gone stays so."""
+        now = self.desk.now()
+        for goal in asked.goals:
+            if goal.undo is None:
+                continue
+            change = (*goal.undo.model_dump().items(), ("idle_from", now))
+            try:
+                await self.desk.ask(Update(target=Target(JobId(goal.job)), by=by, spec=change))
+            except (Conflict, Unknown):
+                continue
 
     async def _start(self, asked: Asked, job: Job, stand: Stand) -> Stand:
         """Refused is over, unless it is asked for again and again."""

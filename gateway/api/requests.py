@@ -39,7 +39,8 @@ def requests(keeper: Keeper) -> APIRouter:
     async def take(request: Request, asked: Asked) -> Json:
         """Notes what a client has begun; it is seen through, whoever else ends."""
         owner = await writer(request)
-        await keeper.take(asked.model_copy(update={"uid": owner.uid}))
+        at = desk_of(request).now()
+        await keeper.take(asked.model_copy(update={"uid": owner.uid, "at": at}))
         return await _of_verb(request, asked.request, keeper)
 
     @routes.post("/{request_id}/end")
@@ -54,6 +55,7 @@ def requests(keeper: Keeper) -> APIRouter:
             raise Conflict(f"request {request_id} ends by itself")
         lines = came_to.told or told(asked, await seen_by(request))
         await keeper.end(asked, came_to.model_copy(update={"told": lines}))
+        await keeper.undo(asked, owner)
         return await _of_verb(request, request_id, keeper)
 
     return routes

@@ -114,18 +114,25 @@ def set_idle(
     return int(service.persist(f"/v1/clusters/{name}/autostop", body)["job"])
 
 
-def end_gracefully(service: Client, name: str, *, down: bool) -> int:
-    """Cancels its runs; lets it go, or stops it, once what they wrote is in its buckets; its job.
+IDLE = ("idle_seconds", "idle_stops", "idle_past_logins")
 
-    That is what `--graceful` of SkyPilot means (0.14). Raises Told.
+
+def end_gracefully(service: Client, one: Json, *, down: bool, within: int | None) -> Json:
+    """Cancels its runs; lets it go, or stops it, once what they wrote is in its buckets.
+
+    That is what `--graceful` of SkyPilot means (0.14); `within` so many seconds it ends anyway.
+    What it is to become, for a request, which cancelled gives its autostop back. Raises Told.
     """
+    name = one["name"]
     job = set_idle(service, name, 0, down=down)
     try:
         service.persist(f"/v1/clusters/{name}/cancel")
     except Told as error:
         if error.status != NOTHING_RUNS:
             raise
-    return job
+    undo = {key: one[key] for key in IDLE}
+    to = "gone" if down else "stopped"
+    return {"to": to, "job": job, "name": name, "undo": undo, "within": within}
 
 
 def must_keep_size(resize: bool) -> None:

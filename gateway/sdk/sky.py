@@ -327,8 +327,7 @@ def down(
     graceful_timeout: int | None = None,
 ) -> RequestId[None]:
     """Lets a cluster go; `graceful` once what its runs wrote is kept. Raises Told."""
-    ignored(graceful_timeout=graceful_timeout)
-    return _ended(cluster_name, graceful=graceful, down=True)
+    return _ended(cluster_name, graceful=graceful, down=True, within=graceful_timeout)
 
 
 def stop(
@@ -338,17 +337,18 @@ def stop(
     graceful_timeout: int | None = None,
 ) -> RequestId[None]:
     """Stops its machines; the disks are kept, and billed. Raises Told."""
-    ignored(graceful_timeout=graceful_timeout)
-    return _ended(cluster_name, graceful=graceful, down=False)
+    return _ended(cluster_name, graceful=graceful, down=False, within=graceful_timeout)
 
 
-def _ended(name: str, *, graceful: bool, down: bool) -> RequestId[None]:
+def _ended(name: str, *, graceful: bool, down: bool, within: int | None) -> RequestId[None]:
+    verb = "down" if down else "stop"
     if graceful:
-        job = clusters.end_gracefully(service(), name, down=down)
+        (one,) = show.matching(clusters.listed(service(), all_users=True), [name])
+        goal = clusters.end_gracefully(service(), dict(one), down=down, within=within)
     else:
-        job = service().persist(f"/v1/clusters/{name}/{'down' if down else 'stop'}")["job"]
-    goal = {"to": "gone" if down else "stopped", "job": job, "name": name}
-    return _asked("down" if down else "stop", [goal])
+        job = service().persist(f"/v1/clusters/{name}/{verb}")["job"]
+        goal = {"to": "gone" if down else "stopped", "job": job, "name": name}
+    return _asked(verb, [goal])
 
 
 def start(

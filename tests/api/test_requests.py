@@ -240,6 +240,58 @@ def test_who_cancels_a_start_ends_the_asking(house: House) -> None:
     assert house.call("GET", "/v1/requests")[1] == {"requests": []}
 
 
+def idle(house: House) -> tuple[Any, ...]:
+    """The autostop of the only cluster."""
+    (one,) = house.call("GET", "/v1/clusters")[1]["clusters"]
+    return one["idle_seconds"], one["idle_stops"], one["idle_past_logins"]
+
+
+@pytest.fixture
+def busy() -> House:
+    """A cluster with an autostop of its own, whose end something holds off."""
+    house = House()
+    house.launch("resources: {autostop: {idle_minutes: 10, wait_for: jobs}}\nrun: long")
+    house.wait(60)
+    house.call("POST", "/v1/clusters/dev/autostop", {"idle_seconds": 7200, "down": True})
+    return house
+
+
+UNDO = {"idle_seconds": 600, "idle_stops": True, "idle_past_logins": True}
+
+
+def test_who_cancels_a_graceful_end_gives_the_cluster_its_autostop_back(busy: House) -> None:
+    take(busy, "down", to("gone", undo=UNDO))
+    assert (look(busy)[0], idle(busy)) == ("RUNNING", (7200, False, False))
+    busy.call("POST", f"/v1/requests/{ID}/end", {"state": "CANCELLED"})
+    assert (look(busy)[0], idle(busy)) == ("CANCELLED", (600, True, True))
+
+
+def test_what_is_undone_of_a_cluster_that_is_gone_is_nothing(busy: House) -> None:
+    take(busy, "down", to("gone", undo=UNDO), {"to": "up", "job": 99, "undo": UNDO})
+    busy.call("POST", "/v1/clusters/dev/down")
+    busy.wait(200)
+    assert busy.call("POST", f"/v1/requests/{ID}/end", {"state": "CANCELLED"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("goal", "way", "after"),
+    [("gone", "TERMINATING", "GONE"), ("stopped", "STOPPING", "STOPPED")],
+)
+def test_a_graceful_end_takes_no_longer_than_it_may(
+    busy: House, goal: str, way: str, after: str
+) -> None:
+    take(busy, "end", to(goal, within=120))
+    assert look(busy)[0] == "RUNNING"
+    busy.wait(60)
+    assert busy.call("GET", "/v1/clusters")[1]["clusters"][0]["status"] == "UP"
+    assert look(busy)[0] == "RUNNING"
+    busy.wait(90)
+    assert look(busy)[0] == "RUNNING"
+    assert look(busy) == ("RUNNING", [f"dev: {way}"])
+    busy.wait(200)
+    assert look(busy) == ("SUCCEEDED", [f"dev: {after}"])
+
+
 def test_a_request_taken_twice_is_one(house: House) -> None:
     take(house, "stop", to("stopped"))
     take(house, "down", to("gone"))

@@ -31,8 +31,10 @@ class Begun:
 
     def told(self, *, again: bool = False) -> int:
         """Hands over what is begun where nobody waits for it here; the exit status. Raises Told."""
-        if not self.apart:
-            return 0
+        return self.seen_to(again=again) if self.apart else 0
+
+    def seen_to(self, *, again: bool = False) -> int:
+        """Hands it over in any case: the service still has to do something for it. Raises Told."""
         service = self.counter.service
         made = begun(service, self.verb, self.goals, said=self._lines, again=again)
-        return self.counter.requested(made)
+        return self.counter.requested(made) if self.apart else 0

@@ -87,12 +87,15 @@ def _end(way: Way, given: Values, begun: Begun) -> list[Json] | None:
     if not _agreed(way.doing, found, given=given, counter=counter):
         return None
     for one in found:
-        begun.wants(way.to, job=one["job"], name=one["name"])
         if given["graceful"]:
-            clusters.end_gracefully(counter.service, one["name"], down=way is DOWN)
+            within = given["graceful_timeout"]
+            begun.goals.append(
+                clusters.end_gracefully(counter.service, one, down=way is DOWN, within=within)
+            )
             ends = "once its runs have ended, and what they wrote is in its buckets"
             begun.say(f"Cluster {one['name']} (job {one['job']}) {way.does} {ends}")
             continue
+        begun.wants(way.to, job=one["job"], name=one["name"])
         counter.service.persist(f"/v1/clusters/{one['name']}/{way.route}")
         begun.say(f"{way.doing} cluster {one['name']} (job {one['job']})")
     return found
@@ -108,7 +111,8 @@ def down(given: Values, counter: Counter) -> int:
     if not given["graceful"]:
         passing = [name for one in found for name in one["passing_storages"]]
         buckets.remove_made(passing, begun.say)
-    return begun.told()
+        return begun.told()
+    return begun.seen_to()
 
 
 def stop(given: Values, counter: Counter) -> int:
@@ -117,8 +121,10 @@ def stop(given: Values, counter: Counter) -> int:
     found = _end(STOP, given, begun)
     if found is None:
         return 1
-    if given["graceful"] or given["async"]:
+    if given["async"]:
         return begun.told()
+    if given["graceful"]:
+        begun.seen_to()
     for one in found:
         clusters.until(counter.service, one["job"], {"STOPPED"})
         print(f"Cluster {one['name']} is stopped: its disks are kept, and billed")

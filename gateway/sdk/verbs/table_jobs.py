@@ -76,7 +76,7 @@ JOBS = (
             EVERYBODY,
             Opt("--task", TEXT, "Only this task of them, by name or number.", "TASK"),
             Opt("--graceful", FLAG, "They always get their signal first."),
-            TIMEOUT,
+            TIMEOUT._replace(note="what it wrote is waited for until it is in its buckets"),
             YES,
         ),
     ),
