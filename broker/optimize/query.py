@@ -59,9 +59,9 @@ class Query:
 
     def order(self, market: Market) -> Iterable[int]:
         """Numbers of the shapes that may fit, those first that have the cheapest line."""
-        lines = self.catalog.prices[market]
-        if not self.gpus:
-            return lines.order
+        lines, shapes, least = self.catalog.prices[market], self.catalog.shapes, self.need.cpus
+        if not self.gpus:  # those that are large enough stand far behind: this is a cheap look
+            return (number for number in lines.order if shapes[number].cpus >= least)
         keys = [""] if self.gpu_keys is None else self.gpu_keys
         numbers = {n for key in keys for n in self.catalog.by_gpu.get(key, ())}
         priced = (n for n in numbers if lines.start[n] < lines.start[n + 1])

@@ -101,6 +101,15 @@ def _sum(gres: Iterable[Gres]) -> dict[str, int]:
     return counts
 
 
+READS = frozenset(("overcommit", "use-min-nodes", "ntasks-per-gpu", "ntasks-per-tres"))
+"""Options that a demand depends on, beside what the spec has as resources."""
+
+
+def asked_by(spec: TaskSpec) -> tuple[Resources, tuple[tuple[str, str], ...]]:
+    """What the demand of a spec follows from: most of a long queue asks alike."""
+    return spec.resources, tuple(one for one in spec.options if one[0] in READS)
+
+
 def demand(spec: TaskSpec, partition: Partition | None) -> Demand:
     """The numbers behind a spec, with the partition's defaults for what was not asked.
 

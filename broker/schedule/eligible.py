@@ -9,11 +9,11 @@ from broker.model.constraint import holds, parse, suits
 from broker.model.job import Job
 from broker.model.node import Node
 from broker.model.site import Partition, Site
-from broker.model.spec import Resources, Where
+from broker.model.spec import Resources, TaskSpec, Where
 from broker.model.tally import party_of
-from broker.schedule.demand import Demand, demand
+from broker.schedule.demand import Demand, asked_by, demand
 from broker.schedule.fit import Room
-from broker.schedule.gates import barred, capacity
+from broker.schedule.gates import beyond, capacity, partition_gate
 
 
 def eligible(one: Room, job: Job, partition: Partition) -> bool:
@@ -106,6 +106,8 @@ class Asks:
         self.site = site
         self._known: dict[JobId, tuple[Job, tuple[Ask, ...], int | None]] = {}
         self._numbers: dict[object, int] = {}
+        self._demands: dict[object, tuple[Demand, str | None]] = {}
+        """By what they follow from, each with why its partition could never serve it."""
 
     def of(self, job: Job) -> tuple[Ask, ...]:
         """One for each of its partitions that exists, in their order."""
@@ -133,19 +135,23 @@ class Asks:
         return self._numbers.setdefault(value, len(self._numbers))
 
     def _ask(self, job: Job, partition: Partition) -> Ask:
-        wants = demand(job.spec, partition)
+        wants, never = self._demand(job.spec, partition)
         looks = _signature(job, partition, wants)
-        return Ask(
-            partition=partition,
-            demand=wants,
-            gate=barred(self.site, job, partition, ask=wants),
-            signature=self._number(looks),
-        )
+        gated = partition_gate(self.site, job, partition, nodes=wants.min_nodes)
+        return Ask(partition, wants, gate=gated or never, signature=self._number(looks))
+
+    def _demand(self, spec: TaskSpec, partition: Partition) -> tuple[Demand, str | None]:
+        key = asked_by(spec), partition.name
+        known = self._demands.get(key)
+        if known is None:
+            wants = demand(spec, partition)
+            self._demands[key] = known = wants, beyond(self.site, partition, wants)
+        return known
 
     def tidy(self, waiting: int) -> None:
         """Begins anew once much more is kept than there are jobs waiting."""
         if len(self._known) > 2 * waiting + 1000:
-            self._known, self._numbers = {}, {}
+            self._known, self._numbers, self._demands = {}, {}, {}
 
 
 def _plain(job: Job) -> bool:

@@ -4,6 +4,7 @@ The least: each job's dominant resource at the cheapest unit price of any machin
 Lines that begin with # are told beside the figures.
 """
 
+import gc
 import os
 import random
 import sys
@@ -36,6 +37,7 @@ from broker.schedule import priority
 from broker.schedule.plan import plan
 from broker.schedule.view import Plan
 from broker.world import World
+from gateway.serve import COLLECTED
 from tests.bench.running import report
 from tests.sim.audit import billed
 from tests.sim.harness import CATALOG, START, Simulation
@@ -204,14 +206,18 @@ def passes() -> bool:
     fine = True
     for name, held, most in (("room", 3, 1000), ("full", 8, 1000), ("bought", 8, 2000)):
         engine = busy_engine(held=held, most=most)
+        gc.collect()
+        gc.freeze()  # as a service does once it has loaded its jobs
+        gc.set_threshold(*COLLECTED)
         waiting = sorted((engine.world.jobs[i] for i in engine.world.pending), key=priority.order)
         first, *later = [_pass_ms(engine, waiting) for _ in range(4)]
         took, made = median(ms for ms, _ in later), later[-1][1]
         fine &= report(f"pass-10000-jobs-{name}", took, unit="ms", budget=PASS_BUDGET_MS)
+        fine &= report(f"first-pass-{name}", first[0], unit="ms", budget=PASS_BUDGET_MS)
         riders = sum(len(buy.riders) for buy in made.buy)
         sys.stdout.write(
             f"# {len(made.start)} start, {riders} ride on {len(made.buy)} bought machines,"
-            f" {len(made.wait)} records wait; the first look took {first[0]:.0f} ms\n"
+            f" {len(made.wait)} records wait\n"
         )
     return fine
 
