@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from accounting.assoc import ROOT, Account, Association, Person, Qos, allowed_qos, lower
 from accounting.change import Change
 from accounting.ids import UserName
+from gateway.translate.bookabove import given_way, must_be_there, settings_of
 from gateway.translate.bookadd import level_of
 from gateway.translate.bookorder import (
     UNKNOWN_CONDITION,
@@ -166,11 +167,13 @@ def _said(words: Sequence[str], grammar: Grammar, known: Known) -> Said:
 
 def _account(said: Said, known: Known) -> Proposal:
     chosen = [one for one in known.book.accounts.values() if _is_chosen(one, said)]
+    if chosen:
+        must_be_there(said.settings, known)
+    chosen = [one for one in chosen if said.texts or settings_of(one, said.settings)]
     if not chosen:
         raise OrderError(out=NOTHING)
-    _must_be_parent(said, known)
-    settings = [_lowered(one) for one in said.settings]
-    made = [_described(put(one, settings), said.texts) for one in chosen]
+    made = [_described(put(one, settings_of(one, said.settings)), said.texts) for one in chosen]
+    made += given_way(chosen, made, known)
     out = ""
     if said.texts:
         out += " Modified accounts...\n" + "".join(f"  {one.name}\n" for one in chosen)
@@ -198,16 +201,6 @@ def _is_chosen(one: Account, said: Said) -> bool:
         and said.wants("description", one.description)
         and said.wants("organization", one.organization)
     )
-
-
-def _must_be_parent(said: Said, known: Known) -> None:
-    for one in said.settings:
-        if one.what.field == "parent" and lower(one.value) not in known.book.accounts:
-            raise OrderError(f" Parent account '{one.value}' doesn't exist\n")
-
-
-def _lowered(one: Setting) -> Setting:
-    return replace(one, value=lower(one.value)) if one.what.field == "parent" else one
 
 
 def _line(one: Account, known: Known) -> str:

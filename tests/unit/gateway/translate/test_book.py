@@ -216,6 +216,37 @@ def test_the_first_account_of_a_new_user_is_the_default_one_until_another_is_mar
     ]
 
 
+MOVED = {
+    # what is asked, of aa with bb below it and cc below that; parents afterwards
+    "modify account aa set parent=cc": {"aa": "cc", "bb": "aa", "cc": "root"},
+    "modify account aa set parent=bb": {"aa": "bb", "bb": "root", "cc": "bb"},
+    "modify account cc set parent=aa": {"aa": "root", "bb": "aa", "cc": "aa"},
+    "modify account cc set parent=ROOT": {"aa": "root", "bb": "aa", "cc": "root"},
+    "modify account aa set parent=cc maxjobs=3": {"aa": "cc", "bb": "aa", "cc": "root"},
+    "modify account cc set parent=bb maxjobs=3": {"aa": "root", "bb": "aa", "cc": "bb"},
+}
+
+
+@pytest.mark.parametrize("line", MOVED)
+def test_an_account_that_comes_below_one_of_its_own_lets_it_have_its_place(line: str) -> None:
+    made = after("add account cc parent=bb", line)
+    assert {n: one.parent for n, one in made.accounts.items() if n != "root"} == MOVED[line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "modify account bb set parent=aa",
+        "modify account aa set parent=aa",
+        "modify account root set parent=aa",
+    ],
+)
+def test_nothing_is_modified_where_an_account_is_below_that_one_already(line: str) -> None:
+    with pytest.raises(OrderError) as refused:
+        ordered(line)
+    assert (refused.value.out, refused.value.err) == (" Nothing modified\n", "")
+
+
 def test_a_question_comes_first_where_no_condition_was_given() -> None:
     assert ordered("modify user set maxjobs=3").sure.startswith("You didn't set any conditions")
     assert ordered("modify cluster set maxjobs=3").sure == ""
