@@ -16,6 +16,8 @@ from broker.ports import Channel
 LEAST_SECONDS = 60.0
 BYTES_PER_SECOND = 1 << 20
 """The slowest way that is waited for."""
+NEAR_SECONDS = 900.0
+"""The same on this host, whose file systems may hang and whose users may ask for much."""
 
 
 DEFINITE = (
@@ -87,7 +89,12 @@ class Near:
 
     def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
         argv = self.words(verb, where)
-        done = subprocess.run(argv, input=asked, capture_output=True, check=False, cwd="/")
+        try:
+            done = subprocess.run(
+                argv, input=asked, capture_output=True, check=False, cwd="/", timeout=NEAR_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise HereError(f"{where.path}: nothing was heard in {NEAR_SECONDS:.0f} s") from None
         if done.returncode != 0:
             raise self.failure(where, done.stderr)
         return done.stdout

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.model.errors import Refused
 from broker.stage.flow import flow
-from broker.stage.ignore import FILE, OF_JOBS, Ignored
+from broker.stage.ignore import FILE, OF_JOBS
 from broker.stage.marks import Marks
 from broker.stage.plan import (
     CONFLICT,
@@ -156,26 +156,26 @@ class _Seen:
     """A folder as one side shows it."""
 
     files: dict[str, Entry]
-    ignored: Ignored
+    ignored: list[str]
+    """Patterns of what stays at home."""
     identity: Identity
 
 
 def _listed(
-    side: Side, folder: Folder, ignored: Ignored | None = None, *, verb: str = "list"
+    side: Side, folder: Folder, ignored: list[str] | None = None, *, verb: str = "list"
 ) -> _Seen:
     """What is ignored is said by the folder itself where it is not given."""
     by_file = ignored is None and folder.only is None
-    how: dict[str, object] = {"lines": ignored.lines if ignored else []}
+    how: dict[str, object] = {"lines": ignored or []}
     how = {"files": folder.rules} if by_file else how
     if folder.only is not None:
         how["only"] = folder.only
     said = side.carry(verb, folder.where, json.dumps(how).encode("ascii"))
     found = json.loads(zlib.decompress(said))
-    ignored, rows = ignored or Ignored(found["lines"]), found["rows"]
+    rows = found["rows"]
     identity = tuple(rows.pop(""))
-    kept = ignored.kept({path: Entry(*row) for path, row in rows.items()})
-    wanted = {path: entry for path, entry in kept.items() if folder.wants(path)}
-    return _Seen(wanted, ignored, identity)
+    wanted = {path: Entry(*row) for path, row in rows.items() if folder.wants(path)}
+    return _Seen(wanted, found["lines"], identity)
 
 
 def _decided(plan: Plan, folder: Folder, *, giver: Side, taker: Side) -> Plan:

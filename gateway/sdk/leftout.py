@@ -1,20 +1,20 @@
 """What of a workdir is not brought to machines elsewhere, told before anybody misses it."""
 
 from broker.run.agent.carry import listing, rules
-from broker.stage.ignore import OF_TASKS, Ignored
-from broker.stage.plan import Entry
+from broker.run.agent.ignore import Ignored
+from broker.stage.ignore import OF_TASKS
 
 SHOWN = 5
 
 
 def left_out(folder: str) -> list[str]:
     """Files below a folder that its rules leave at home, by path; a folder stands for all in it."""
-    ignored = Ignored(rules(folder, list(OF_TASKS)))
-    every = {path: Entry(*row) for path, row in listing(folder, set())}
-    gone = every.keys() - ignored.kept(every).keys()
-    above = {f"{path}/" for path in gone if every[path].kind == "d"}
+    every = {path: row[0] for path, row in listing(folder, Ignored(()))}
+    kept = dict(listing(folder, Ignored(rules(folder, list(OF_TASKS)))))
+    gone = every.keys() - kept.keys()
+    above = {f"{path}/" for path in gone if every[path] == "d"}
     inside = (path for path in gone if not any(path.startswith(one) for one in above))
-    return sorted(f"{path}/" if every[path].kind == "d" else path for path in inside)
+    return sorted(f"{path}/" if every[path] == "d" else path for path in inside)
 
 
 def left_out_text(found: list[str]) -> str:

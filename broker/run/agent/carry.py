@@ -13,7 +13,7 @@ import stat
 import sys
 import zlib
 
-from . import arrived, away, landing
+from . import arrived, away, ignore, landing
 from .below import Below, entry, reading
 from .packed import FAST, PIECE, Packer, Stream
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_READ = 4 << 20
 GIT_IGNORE = ".gitignore"
+BOM = b"\xef\xbb\xbf"
+"""What some editors begin a text with."""
 OURS = re.compile(r"\.spz-(-?[0-9]+|link|restored-[0-9]+)$")
 """In names of what is on its way, or was put beside something: none of it travels."""
 
@@ -44,9 +46,9 @@ def decode(data: bytes) -> "Any":
 
 
 def listing(
-    folder: str, prune: "set[str]", only: "Optional[str]" = None
+    folder: str, ignored: "ignore.Ignored", only: "Optional[str]" = None
 ) -> "Iterator[tuple[str, list[Any]]]":
-    """Everything below, folders before what they hold; `prune` are names of folders left out.
+    """All below that is not ignored, folders before what they hold.
 
     With `only` that one entry of the folder, and what it holds.
     """
@@ -65,7 +67,7 @@ def listing(
                 continue
             path = os.path.join(here, item.name)
             row = _row(item)
-            if row is None or (row[0] == "d" and item.name in prune) or OURS.search(item.name):
+            if row is None or OURS.search(item.name) or ignored.has(path, row[0] == "d"):
                 continue
             yield path, row
             if row[0] == "d":
@@ -85,7 +87,7 @@ def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
     how = decode(asked)
     lines = how["lines"] if "lines" in how else rules(folder, how["files"])
     rows = {"": identity(folder)}  # type: dict[str, list[Any]]
-    rows.update(listing(folder, prune(lines), how.get("only")))
+    rows.update(listing(folder, ignore.Ignored(lines), how.get("only")))
     yield zlib.compress(encode({"lines": lines, "rows": rows}), FAST)
 
 
@@ -98,7 +100,8 @@ def rules(folder: str, names: "list[str]") -> "list[str]":
         if name != GIT_IGNORE:
             return lines
         lines = _lines(folder, ".git/info/exclude") + lines
-        further = (path for path, _ in listing(folder, prune(lines)) if _further(path))
+        found = listing(folder, ignore.Ignored(lines))
+        further = (path for path, _ in found if _further(path))
         return lines + [_below(path, line) for path in further for line in _lines(folder, path)]
     return []
 
@@ -120,17 +123,11 @@ def _below(path: str, line: str) -> str:
 def _lines(folder: str, name: str) -> "list[str]":
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return _tail(root, name, 0).decode("utf-8", "surrogateescape").splitlines()
+        data = _tail(root, name, 0)
     finally:
         os.close(root)
-
-
-def prune(lines: "list[str]") -> "set[str]":
-    """Names of folders that need not even be looked into, wherever they are."""
-    if any(line.startswith("!") for line in lines):
-        return set()
-    plain = {line.rstrip("/") for line in lines if line.endswith("/")}
-    return {name for name in plain if name and not set(name) & set("/*?[\\#! ")}
+    text = data[len(BOM) if data.startswith(BOM) else 0 :].decode("utf-8", "surrogateescape")
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def identity(folder: str) -> "list[int]":
