@@ -1,6 +1,6 @@
 """The rest of what sacctmgr shows: the cluster, machines, events, and lists that are empty here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import itemgetter
 
@@ -15,7 +15,7 @@ from gateway.query.assocs import Row
 from gateway.query.context import Context
 from gateway.query.managed import limit_text, limits_of
 from gateway.query.managedheads import columns
-from gateway.query.moments import show_moment
+from gateway.query.moments import show_date, show_moment
 from gateway.query.nodes import part_nodes
 from gateway.query.reports import Field
 from sbatch_shim.grammar.hostlist import fold
@@ -161,8 +161,8 @@ Problem = tuple[str, str, str, str]
 """Cluster, account, user, what is wrong."""
 
 
-def problems(ctx: Context) -> list[Problem]:
-    """Accounts without users at or below them, and administrators whom the host does not know."""
+def problems(ctx: Context, strangers: Iterable[str]) -> list[Problem]:
+    """Accounts without users at or below them, and users whom the host does not know."""
     book, cluster = ctx.site.book, ctx.site.cluster
     used = {
         step.name
@@ -175,8 +175,7 @@ def problems(ctx: Context) -> list[Problem]:
         for name in book.accounts
         if name not in {ROOT, *used}
     ]
-    strangers = (one for one in book.people.values() if one.admin != "None" and one.uid is None)
-    return found + [("", "", str(one.name), "User does not have a uid") for one in strangers]
+    return found + [("", "", name, "User does not have a uid") for name in strangers]
 
 
 CONFIG = (
@@ -189,7 +188,7 @@ CONFIG = (
     ("AuthType", "auth/skypurza"),
     ("MessageTimeout", "10 sec"),
     ("PluginDir", "(null)"),
-    ("PrivateData", "none"),
+    ("PrivateData", "{private}"),
     ("SlurmUserId", "{user}({uid})"),
     ("SLURM_CONF", "(null)"),
     ("SLURM_VERSION", "{version}"),
@@ -201,7 +200,13 @@ CONFIG = (
 def config_text(ctx: Context, host: str) -> str:
     """`sacctmgr show configuration`."""
     uid = ctx.site.service_uid or 0
-    facts = {"host": host, "user": ctx.user_name(uid), "uid": uid, "version": ctx.site.version}
+    facts = {
+        "host": host,
+        "user": ctx.user_name(uid),
+        "uid": uid,
+        "version": ctx.site.version,
+        "private": ",".join(sorted(ctx.site.private)) or "none",
+    }
     lines = [f"{key:<22} = {value.format(**facts)}" for key, value in CONFIG]
     head = f"Configuration data as of {show_moment(ctx.now, ctx)}"
     return "\n".join([head, *lines, ""])
@@ -211,8 +216,8 @@ def stats_text(snap: Snapshot, ctx: Context) -> str:
     """`sacctmgr show stats`: nothing is rolled up, so no statistics are kept of that."""
     return (
         "*******************************************************************\n"
-        f"sacctmgr show stats output at {show_moment(ctx.now, ctx)}\n"
-        f"Data since                    {show_moment(snap.started_at, ctx)}\n"
+        f"sacctmgr show stats output at {show_date(ctx.now, ctx)} ({ctx.now})\n"
+        f"Data since                    {show_date(snap.started_at, ctx)} ({snap.started_at})\n"
         "All statistics are in microseconds\n"
         "*******************************************************************\n"
     )

@@ -37,4 +37,9 @@ def _relative(at: int, ctx: Context) -> str:
 
 def headline(ctx: Context) -> str:
     """The line with the date that the long listings begin with."""
-    return _local(ctx.now, ctx).strftime("%a %b %d %H:%M:%S %Y")
+    return show_date(ctx.now, ctx)
+
+
+def show_date(instant: int, ctx: Context) -> str:
+    """`Mon Nov 30 16:00:00 2026`, as statistics tell it too."""
+    return _local(instant, ctx).strftime("%a %b %d %H:%M:%S %Y")

@@ -106,6 +106,8 @@ async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
     entity = entity_of(words[1:2])
     must_be_shown(entity.name, asked.viewer)
     asked = conditions_of(asked, words[2:], entity)
+    if entity.name == "problem" and admin:
+        asked = replace(asked, strangers=await _strangers(desk))
     if entity.past:
         asked = asked.with_changes(await desk.read(desk.history.book_changes))
     by = await structured.asker(desk, call, asked.options)
@@ -115,3 +117,9 @@ async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
         raise fail(f"sacctmgr: error: --json of {entity.name} is not supported by SkyPurza\n")
     content = CONTENT[entity.name](RECORDS[entity.name](asked), asked.ctx, asked.tres)
     return Answer(out=values(content, asked.ctx, asker=by))
+
+
+async def _strangers(desk: Desk) -> list[str]:
+    book = desk.site.book
+    names = sorted({*book.people, *book.associations})
+    return [name for name in names if await desk.uid(name) is None]

@@ -36,6 +36,8 @@ class Asked:
     format: str = ""
     changes: Sequence[BookChanged] = ()
     """What was changed ever, where that is asked for."""
+    strangers: Sequence[str] = ()
+    """Users whom the host does not know, where problems are asked for."""
 
     def with_changes(self, changes: Sequence[BookChanged]) -> "Asked":
         return replace(self, changes=changes)

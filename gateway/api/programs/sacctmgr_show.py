@@ -273,7 +273,7 @@ def _moment(asked: Asked, key: str) -> int | None:
     try:
         return read_instant(text.upper(), asked.ctx.now, offset=asked.ctx.zone, past=True)
     except InstantError:
-        raise fail(f"Invalid time specification (pos=0): {text}\n") from None
+        raise fail(InstantError(text).complaint()) from None
 
 
 def _touches(asked: Asked, one: BookChanged) -> bool:
@@ -285,7 +285,7 @@ def _touches(asked: Asked, one: BookChanged) -> bool:
 def _show_problems(asked: Asked) -> Answer:
     if not asked.admin:
         return Answer(err=PROBLEM_DENIED, code=1)
-    rows = managedelse.problems(asked.ctx)
+    rows = managedelse.problems(asked.ctx, asked.strangers)
     return _table(asked, managedelse.PROBLEMS, usual=managedelse.PROBLEM, rows=rows)
 
 

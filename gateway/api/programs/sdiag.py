@@ -22,7 +22,7 @@ from gateway.api.wire import Answer, Call
 from gateway.observe.times import Histogram
 from gateway.query.context import Context
 from gateway.query.documents import values
-from gateway.query.moments import headline
+from gateway.query.moments import show_date
 from gateway.query.shape import number
 
 NO_RESET = "slurm_reset_statistics: Access/permission denied\n"
@@ -68,7 +68,7 @@ OUTCOMES = {
 
 
 def _text(snap: Snapshot, ctx: Context) -> str:
-    now, since = _moment(ctx.now, ctx), _moment(snap.started_at, ctx)
+    now, since = show_date(ctx.now, ctx), show_date(snap.started_at, ctx)
     lines = [
         f"Jobs {name + ':':<11}{count}" for name, count in counts(list(snap.jobs.values())).items()
     ]
@@ -173,10 +173,6 @@ MESSAGES: Mapping[str, tuple[str, int]] = {
 
 def _waiting(snap: Snapshot) -> int:
     return sum(1 for job in snap.jobs.values() if job.state is JobState.PENDING)
-
-
-def _moment(at: int, ctx: Context) -> str:
-    return headline(Context(now=at, site=ctx.site, zone=ctx.zone))
 
 
 def _spent(desk: Desk, ctx: Context) -> dict[str, object]:

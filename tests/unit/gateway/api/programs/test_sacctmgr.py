@@ -240,3 +240,27 @@ def test_help_lists_everything_that_can_be_shown() -> None:
     told = text(said("sacctmgr", "help").out)
     assert {one.name for one in ENTITIES} == set(HELPED) - {"coordinator"}
     assert all(name in told for name in (*HELPED, *ORDERS, *FILES))
+
+
+def test_users_whom_the_host_does_not_know_are_a_problem() -> None:
+    desk = desk_of(snapshot([], site=SITE), Past([]))
+    desk.uids = lambda name: None if name == "bob" else 2001
+    told = text(ask(PROGRAMS["sacctmgr"], desk, ["sacctmgr", "-nP", "show", "problem"], uid=0).out)
+    assert told == "||bob|User does not have a uid\n"
+
+
+def test_the_configuration_of_accounting_names_what_is_private() -> None:
+    private = replace(SITE, private=frozenset({"usage", "jobs"}))
+    desk = desk_of(snapshot([], site=private), Past([]))
+    told = text(ask(PROGRAMS["sacctmgr"], desk, ["sacctmgr", "show", "config"], uid=0).out)
+    assert "PrivateData            = jobs,usage\n" in told
+
+
+def test_statistics_tell_their_moments_as_slurm_does() -> None:
+    told = text(said("sacctmgr", "show", "stats", uid=0).out).splitlines()
+    assert told[1] == f"sacctmgr show stats output at Mon Nov 30 12:00:00 2026 ({NOON})"
+
+
+def test_a_moment_that_is_none_is_told_with_where_reading_stopped() -> None:
+    answer = said("sacctmgr", "show", "transaction", "start=2026-11-30T99:00", uid=0)
+    assert text(answer.err) == "Invalid time specification (pos=11): 2026-11-30t99:00\n"
