@@ -28,9 +28,10 @@ test: setup  ## the whole suite: the quick tests, then the marked ones (real pro
 	$(BIN)/pytest -q -m "$(MARKED)" -n 2 --dist loadfile $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
 	exit $$rc
 
-chaos: setup  ## 300 jobs on the cloud in a box while everything goes wrong, 200 kills of all kinds (minutes)
-	@SKYPURZA_TEST_JOBS=300 SKYPURZA_TEST_ROUNDS=200 SKYPURZA_TEST_CUT=30 $(BIN)/pytest -q -m "kill or e2e" \
-		tests/lab/test_chaos.py tests/lab/test_rounds.py tests/lab/test_nodes.py $(ARGS)
+chaos: setup  ## all lives, kills and jobs that the suite takes fewer of, while everything goes wrong (half an hour)
+	@SKYPURZA_TEST_JOBS=300 SKYPURZA_TEST_ROUNDS=200 SKYPURZA_TEST_CUT=30 SKYPURZA_TEST_KILLS=200 SKYPURZA_TEST_LIVES=20 \
+		$(BIN)/pytest -q -m "kill or e2e" tests/lab/test_chaos.py tests/lab/test_rounds.py tests/lab/test_nodes.py \
+		tests/lab/test_push.py tests/kill tests/sim $(ARGS)
 
 lint: setup  ## ruff, formatting, types, import contracts
 	$(BIN)/ruff check .

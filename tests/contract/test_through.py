@@ -63,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
 def store(tmp_path: Path) -> Iterator[Signing]:
     with Server(("127.0.0.1", 0), Handler) as server:
         server.store = Signing(tmp_path / "store", server.server_port)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server.store
         server.shutdown()

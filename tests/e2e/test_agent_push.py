@@ -85,7 +85,7 @@ def stub(tmp_path: Path) -> Iterator[Stub]:
     context.load_cert_chain(shown.certificate, shown.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield made
     server.shutdown()

@@ -121,7 +121,7 @@ def test_the_notice_that_it_will_be_taken_away_is_in_the_journal_once(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = HTTPServer(("127.0.0.1", 0), Metadata)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv(
         "AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.server_port}"
     )

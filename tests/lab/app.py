@@ -219,7 +219,7 @@ class Server:
         self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
         self._over = threading.Event()
         self._threads = [
-            threading.Thread(target=self.server.serve_forever, daemon=True),
+            threading.Thread(target=self.server.serve_forever, args=(TICK,), daemon=True),
             threading.Thread(target=self._tick, daemon=True),
         ]
 

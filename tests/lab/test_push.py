@@ -59,7 +59,7 @@ class Door:
                 """Nothing is to be said."""
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
         self.url = f"http://127.0.0.1:{self.server.server_port}/agent"
 
     def __enter__(self) -> "Door":

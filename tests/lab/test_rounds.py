@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agents import until
+from tests.e2e.luck import drawn
 from tests.e2e.service import Preloaded, Service
 from tests.e2e.test_push import free_port
 from tests.lab.boxed import ONE_TYPE, boxed
 from tests.lab.broken import agents, kill, posters, sessions
 from tests.lab.running import Running
 
-ROUNDS = int(os.environ.get("SKYPURZA_TEST_ROUNDS") or 10)
+ROUNDS = int(os.environ.get("SKYPURZA_TEST_ROUNDS") or 8)
 SEED = int(os.environ.get("SKYPURZA_TEST_SEED") or secrets.randbelow(1 << 32))
 WAYS = (os.environ.get("SKYPURZA_TEST_REPORTS") or "push ssh").split()
 """Partitions, by how their machines report."""
@@ -74,17 +75,16 @@ def live(gateway: Service) -> int:
 
 
 VICTIMS = {"agent": agents, "sshd": sessions} | ({"poster": posters} if "push" in WAYS else {})
+KINDS = (*VICTIMS, "gateway")
 
 
-def strike(gateway: Service, lab: Running, dice: random.Random) -> str:
-    """One of them, as soon as there is one."""
-    chosen = dice.choice([*VICTIMS, "gateway"])
+def strike(gateway: Service, lab: Running, chosen: str, dice: random.Random) -> None:
+    """As soon as there is one of that kind."""
     if chosen == "gateway":
         gateway.restart()
     else:
         find = VICTIMS[chosen]
         kill(dice.choice(until(lambda: find(lab.state), f"any {chosen}", SETTLE)))
-    return chosen
 
 
 def test_jobs_run_once_and_to_their_own_end_whatever_is_killed(
@@ -92,19 +92,19 @@ def test_jobs_run_once_and_to_their_own_end_whatever_is_killed(
 ) -> None:
     print(f"\nseed {SEED}")
     dice, codes = random.Random(SEED), dict[int, int]()
-    struck = []
+    struck = drawn(KINDS, ROUNDS, dice)
     for way in WAYS:
         gateway.wait(gateway.wrap("true", "-p", way), "COMPLETED")
-    for _ in range(ROUNDS):
+    for chosen in struck:
         while live(gateway) < LIVE:
             code, pause = dice.choice([0, 0, 3]), dice.choice([0, 0.02, 0.1])
             options = "-p", dice.choice(WAYS), "-o", "%j.out"
             words = (str(len(codes)), str(pause), str(code))
             codes[gateway.submit(*options, "job.sh", *words, cwd=work)] = code
         time.sleep(dice.uniform(0, 2))
-        struck.append(strike(gateway, lab, dice))
+        strike(gateway, lab, chosen, dice)
     until(lambda: not live(gateway), "the end of all jobs", SETTLE)
-    print({what: struck.count(what) for what in set(struck)}, len(codes), "jobs")
+    print(struck, len(codes), "jobs")
     every_line = "".join(f"{line}\n" for line in range(1, LINES + 1))
     for number, (job, code) in enumerate(codes.items()):
         assert gateway.exit(job) == (code, 0), gateway.job(job)

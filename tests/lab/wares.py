@@ -1,7 +1,8 @@
 """What the box sells and for how much: the figures of the package's own catalog."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from broker.model.offer import Market
 from broker.optimize.bundled import bundled
@@ -82,7 +83,8 @@ class Wares:
 
     @classmethod
     def bundled(cls) -> "Wares":
-        return cls.of(bundled("ec2"))
+        """Prices that change are each box's own."""
+        return replace(_bundled(), changed={})
 
     def price(self, instance_type: str, market: str, *, region: str, zone: str) -> int | None:
         """What a launch there costs now; None where nobody told a price."""
@@ -105,3 +107,8 @@ class Wares:
 
     def types_in(self, region: str) -> list[str]:
         return sorted(name for name, where in self.zones if where == region)
+
+
+@cache
+def _bundled() -> Wares:
+    return Wares.of(bundled("ec2"))

@@ -1,5 +1,9 @@
-"""A week of cluster life in a second: random seeds, every invariant after every step."""
+"""A week of cluster life in a second: random seeds, every invariant after every step.
 
+SKYPURZA_TEST_LIVES says how many more seeds than the first ones are lived (`make chaos`: 20).
+"""
+
+import os
 import random
 
 import pytest
@@ -18,6 +22,7 @@ from tests.sim.workload import (
 )
 
 SECONDS = 2000
+LIVES = int(os.environ.get("SKYPURZA_TEST_LIVES") or 3)
 SLOW = Chaos(delay=4, lost_wakes=0.3)
 ROUGH = Chaos(delay=3, lost_wakes=0.2, full_disk=0.05, crash=0.02, takeover=0.01)
 
@@ -54,7 +59,7 @@ def test_kills_takeovers_and_full_disks_at_any_step_change_nothing_of_that(seed:
 
 @pytest.mark.kill
 @pytest.mark.parametrize("chaos", [CALM, SLOW, ROUGH], ids=["calm", "slow", "rough"])
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("seed", range(100, 100 + LIVES))
 def test_the_same_holds_for_many_more_lives(seed: int, chaos: Chaos) -> None:
     life(seed, chaos)
 
