@@ -23,7 +23,7 @@ from gateway.translate.bookorder import (
     names_of,
     setting_of,
 )
-from gateway.translate.bookwords import ASSOC, QOS, Name, Setting, put, shown
+from gateway.translate.bookwords import ASSOC, BAD_VALUE, QOS, Name, Setting, put, shown
 
 NOTHING = " Nothing new added.\n"
 NO_ENTITY = (
@@ -35,6 +35,8 @@ NO_PARENT = (
     " Parent account '{}' doesn't exist on cluster {}\n"
     "        Contact your admin to add this account.\n No associations created.\n"
 )
+BAD_START = BAD_VALUE.partition("{")[0]
+"""Of a QOS that has such values alone nothing is said but that it is not made (22.05)."""
 NO_ACCOUNT = " This account '{}' doesn't exist.\n        Contact your admin to add this account.\n"
 NOTHING_MADE = " No associations or wckeys created.\n"
 ONE_CLUSTER = "sacctmgr: error: adding a {} is not supported by SkyPurza\n"
@@ -81,6 +83,9 @@ def _words(
         else:
             full = bare if full in {"name", "names"} else full
             given[full] = ",".join(filter(None, (given.get(full), value)))
+    bad = (line.startswith(BAD_START) for line in wrong.err.splitlines())
+    if bare == "qos" and not wrong.out and all(bad):
+        wrong.out = wrong.err and NOTHING
     wrong.must_be_none()
     names = names_of(given.get(bare, ""))
     must_be_plain([*names, *(text for key, text in given.items() if key != bare)])
@@ -106,11 +111,11 @@ def _accounts(words: Sequence[str], known: Known) -> Proposal:
         raise OrderError(" Need name of account to add.\n")
     must_be_here(said.listed("cluster"), known)
     parent = lower(next((one.value for one in said.settings if one.what.field == "parent"), ROOT))
-    if parent not in known.book.accounts:
-        raise OrderError(NO_PARENT.format(parent, known.cluster))
     names = [lower(name) for name in said.names if lower(name) not in known.book.accounts]
     if not names:
         raise OrderError(out=NOTHING)
+    if parent not in known.book.accounts:
+        raise OrderError(NO_PARENT.format(parent, known.cluster))
     rest = [one for one in said.settings if one.what.field != "parent"]
     about = _text(said, "description"), _text(said, "organization")
     new = [
@@ -164,7 +169,8 @@ def _users(words: Sequence[str], known: Known) -> Proposal:
     err = "".join(NO_ACCOUNT.format(account) for account in missing)
     accounts = {name: None for name in accounts if name not in missing}
     if not accounts:
-        raise OrderError(err + NOTHING_MADE)
+        fresh = any(UserName(name) not in known.book.associations for name in said.names)
+        raise OrderError(err + NOTHING_MADE) if fresh else OrderError(err, out=NOTHING)
     have = {(own.user, own.account, own.partition) for own in associations(known.book)}
     new = [
         put(Association(user=UserName(user), account=account, partition=partition), said.settings)
