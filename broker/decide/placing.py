@@ -17,6 +17,7 @@ from broker.model.site import Elastic
 from broker.optimize.query import warm_seconds
 from broker.schedule.accrued import payer_of
 from broker.schedule.fit import even_shares, room
+from broker.schedule.gates import limit_there
 from broker.schedule.holding import schedulable
 from broker.schedule.view import Batch, Buy, Plan, Start, Wait
 from broker.world import World
@@ -67,6 +68,7 @@ class Placing:
 
     def _place(self, job: Job, partition: str, given: Iterable[Share], *, choice: str) -> None:
         shares = in_order(given)
+        self._shorten(job, partition)
         self.facts.append(
             ev.Placed(job=job.id, at=self.now, partition=partition, shares=shares, choice=choice)
         )
@@ -80,6 +82,14 @@ class Placing:
                 self.facts.append(
                     nev.NodeIdle(node=node.name, launch=node.launch, at=self.now, idle_since=None)
                 )
+
+    def _shorten(self, job: Job, name: str) -> None:
+        partition = self.world.site.partition(name)
+        limit = job.time_limit
+        if partition is not None:
+            limit = limit_there(self.world.site, job, partition)
+        if limit != job.time_limit:
+            self.facts.append(ev.Changed(job=job.id, at=self.now, time_limit=limit))
 
     def _buy(self, buy: Buy) -> None:
         partition = self.world.site.partition(buy.partition)

@@ -135,7 +135,8 @@ def _raises(site: Site, job: Job, asked: cmd.Update) -> bool:
         return False
     if job.state is JobState.PENDING:
         partition = site.partition((asked.partitions or job.partitions)[0])
-        return partition is not None and not _within(asked.time_limit, partition.max_time)
+        least: Any = dict(asked.spec).get("time_min", job.spec.time_min) or asked.time_limit
+        return partition is not None and not _within(least, partition.max_time)
     return not _within(asked.time_limit, job.time_limit)
 
 

@@ -48,7 +48,7 @@ def partition_gate(site: Site, job: Job, partition: Partition, *, nodes: int) ->
         return "AccountNotAllowed"
     if not _qos_allowed(job, partition):
         return "QOSNotAllowed"
-    if _too_long(job, partition) and "PartitionTimeLimit" not in passes:
+    if _over(least_time(job), partition) and "PartitionTimeLimit" not in passes:
         return "PartitionTimeLimit"
     few = nodes < partition.min_nodes and "PartitionMinNodes" not in passes
     many = nodes > (partition.max_nodes or nodes) and "PartitionMaxNodes" not in passes
@@ -127,10 +127,21 @@ def in_its_groups(site: Site, partition: Partition, by: Owner) -> bool:
     return not partition.allowed_gids.isdisjoint((by.gid, *by.groups))
 
 
-def _too_long(job: Job, partition: Partition) -> bool:
+def least_time(job: Job) -> Limit:
+    """Seconds that it has to be given: `--time-min`, else its limit."""
+    return job.time_limit if job.spec.time_min is None else job.spec.time_min
+
+
+def limit_there(site: Site, job: Job, partition: Partition) -> Limit:
+    """Its limit where it starts: the least that it asked for, where its own is over (22.05)."""
+    free = "PartitionTimeLimit" in _flags(site, job, partition)
+    return job.time_limit if free or not _over(job.time_limit, partition) else least_time(job)
+
+
+def _over(limit: Limit, partition: Partition) -> bool:
     if partition.max_time == UNLIMITED:
         return False
-    return job.time_limit == UNLIMITED or job.time_limit > partition.max_time
+    return limit == UNLIMITED or limit > partition.max_time
 
 
 def capacity(partition: Partition) -> int:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from accounting.tres import Tres, Weights, billing
 from broker.model.job import Job, JobState
-from broker.model.spec import Gres, Memory
+from broker.model.spec import Gres, Memory, Resources
 from gateway.query.context import Context, PartFacts
 from gateway.query.job import NO_FLAG, REASON_IN_NODES, reason, waits
 from sbatch_shim.grammar.hostlist import fold
@@ -78,7 +78,14 @@ def node_range(job: Job, ctx: Context) -> str:
     asked = job.spec.resources
     if asked.min_nodes is None and least == 1 and not job.hold:
         return "1"
-    return f"{least}-{max(asked.max_nodes or least, least)}"
+    return f"{least}-{max(_most_nodes(asked) or least, least)}"
+
+
+def _most_nodes(asked: Resources) -> int | None:
+    """No more of a range than there are tasks and GPUs (22.05)."""
+    gpus = sum(gpu.count for gpu in asked.gpus)
+    limits = (asked.max_nodes, asked.tasks, gpus)
+    return min(filter(None, limits)) if asked.max_nodes else None
 
 
 def most_nodes(job: Job, _: Context) -> int:

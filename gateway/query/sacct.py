@@ -65,11 +65,9 @@ def matcher(wanted: AllOf, ctx: Context) -> Test:
 def _is_named(job: Job, refs: tuple[JobRef, ...]) -> bool:
     array = job.array
     base = array.base if array else job.het.base if job.het else job.id
-    tasks = {None} if array is None else {None, array.task, *array.waiting}
+    task = None if array is None else array.task
     return any(
-        (ref.job in {base, job.id})
-        and (ref.task is None or ref.task in tasks)
-        and ref.means_part(job)
+        (ref.job in {base, job.id}) and ref.task in {None, task} and ref.means_part(job)
         for ref in refs
     )
 

@@ -64,13 +64,12 @@ def _cut(text: str) -> tuple[str, ...]:
 
 
 def _nodes(text: str, ctx: Context) -> Fields:
-    """`2` or `2-4`."""
+    """`2-4`, or `2` for the least alone, where a waiting job's most stays as it is (22.05)."""
     low, dash, high = text.partition("-")
     least = _number(low, "NumNodes")
-    most = _number(high, "NumNodes") if dash else least
-    if not least:
-        raise Refusal(NO_NODES)
-    if most < least:
+    before = least if ctx.job.state.holds_nodes else ctx.job.spec.resources.max_nodes
+    most = _number(high, "NumNodes") if dash else before
+    if not least or (most is not None and most < least):
         raise Refusal(NO_NODES)
     return ("resources.min_nodes", least), ("resources.max_nodes", most)
 

@@ -116,10 +116,7 @@ async def _ask(asked: Asked, one: Named, command: Command) -> None:
 def _commands(asked: Asked, one: Named, words: list[Word]) -> list[Command]:
     """What is changed, then the hold that the priority 0 is. Raises BadValue, Refusal."""
     empty = Update(target=one.alone, by=asked.by)
-    change = empty
-    for word in words:
-        _must_suit_array(asked, one, word)
-        change = _setter(word, asked)(asked, word, change)
+    change = _read(asked, one, words, change=empty)
     if change == empty:
         raise BadValue(NO_CHANGE)
     if change.priority != 0:
@@ -127,6 +124,20 @@ def _commands(asked: Asked, one: Named, words: list[Word]) -> list[Command]:
     hold = SetHold(target=one.alone, by=asked.by, hold=_hold_of(asked, one))
     rest = replace(change, priority=None)
     return [hold] if rest == empty else [rest, hold]
+
+
+def _read(asked: Asked, one: Named, words: list[Word], *, change: Update) -> Update:
+    """Every word, before anything is refused that could be read. Raises BadValue, Refusal."""
+    refused: Refusal | None = None
+    for word in words:
+        _must_suit_array(asked, one, word)
+        try:
+            change = _setter(word, asked)(asked, word, change)
+        except Refusal as wrong:
+            refused = refused or wrong
+    if refused is not None:
+        raise refused
+    return change
 
 
 def _must_suit_array(asked: Asked, one: Named, word: Word) -> None:

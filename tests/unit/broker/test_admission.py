@@ -1,6 +1,7 @@
 """Which jobs come in, which are refused, which wait for a limit."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -390,6 +391,28 @@ def test_a_qos_lets_its_jobs_pass_a_limit_of_the_partition(
     assert bench.state(job) == "CONFIGURING"
 
 
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        ({"time_limit": 600, "time_min": 30}, 30),
+        ({"time_limit": "UNLIMITED", "time_min": 30}, 30),
+        ({"time_limit": 50, "time_min": 30}, 50),
+        ({"time_limit": 600, "time_min": 90}, None),
+    ],
+)
+def test_a_job_over_its_partitions_limit_starts_with_the_least_that_it_asked_for(
+    fields: dict[str, object], limit: int | None
+) -> None:
+    site = with_limits(qos=Limits())
+    narrow = replace(site.partitions[0], max_time=60)
+    bench = Bench(replace(site, partitions=(narrow, *site.partitions[1:])))
+    job = bench.submit(**fields)
+    bench.step(full=True, seconds=1)
+    found = bench.world.jobs[job]
+    assert (found.time_limit if found.shares else None) == limit
+    assert found.reason == ("None" if limit else "PartitionTimeLimit")
+
+
 def test_a_qos_that_requires_a_reservation_takes_no_jobs_without_one() -> None:
     bench = Bench(with_limits(qos=Limits(), flags=("RequiresReservation",)))
     with pytest.raises(BadOption, match="Invalid qos specification"):
@@ -417,3 +440,31 @@ def test_where_it_has_to_be_safe_the_usage_factor_may_count(
     made = book([], [own], qos=[grade], enforce=["safe", "qos"])
     bench = Bench(replace(DECLARED, book=made))
     assert bench.state(bench.submit(time_limit=600)) == state
+
+
+HALVED = (
+    # what a job of a cpu and 1800 s breaks where its QOS counts twice, and how many such start
+    ({"grp_tres_mins": {"cpu": 100}}, (), 2),
+    ({"grp_tres_mins": {"cpu": 100}}, ("UsageFactorSafe",), 1),
+    ({"grp_tres_run_mins": {"cpu": 100}}, (), 2),
+    ({"grp_tres_run_mins": {"cpu": 100}}, ("UsageFactorSafe",), 1),
+    ({"max_tres_mins_per_job": {"cpu": 50}}, (), 3),
+    ({"max_tres_mins_per_job": {"cpu": 50}}, ("UsageFactorSafe",), 0),
+    ({"max_tres_mins_per_job": {"cpu": 50}}, ("UsageFactorSafe", "DenyOnLimit"), 0),
+    ({"max_wall": 3000}, (), 3),
+    ({"max_wall": 3000}, ("UsageFactorSafe",), 0),
+    ({"max_wall": 3000}, ("UsageFactorSafe", "DenyOnLimit"), 0),
+    ({"grp_wall": 3000}, ("UsageFactorSafe",), 0),
+)
+"""As a real 22.05 starts them with AccountingStorageEnforce=safe."""
+
+
+@pytest.mark.parametrize(("limits", "flags", "started"), HALVED)
+def test_what_may_be_used_counts_times_the_factor_of_the_qos(
+    limits: dict[str, Any], flags: tuple[str, ...], started: int
+) -> None:
+    grade = Qos(name="short", usage_factor=2.0, flags=frozenset(flags), limits=Limits(**limits))
+    own = Association(user=UserName("alice"), account=AccountName("root"), qos=("short",))
+    bench = Bench(replace(DECLARED, book=book([], [own], qos=[grade], enforce=["safe", "qos"])))
+    jobs = [bench.submit(time_limit=1800, resources={"cpus_per_task": 1}) for _ in range(3)]
+    assert [bench.state(job) for job in jobs].count("CONFIGURING") == started

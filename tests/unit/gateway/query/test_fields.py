@@ -126,6 +126,16 @@ def test_who_may_not_use_a_partition_is_told_in_a_sentence(
 
 AFTER = Dependency(kind=DependencyKind.AFTEROK, job=700000)
 SCONTROL = [
+    (
+        "no more of a range than tasks",
+        pending(**asking(min_nodes=1, max_nodes=4, tasks=3)),
+        "NumNodes=1-3 NumCPUs=1 NumTasks=3",
+    ),
+    (
+        "and no more than GPUs",
+        pending(**asking(min_nodes=1, max_nodes=4, gpus=(Gres(name="gpu", count=2),))),
+        "NumNodes=1-2",
+    ),
     ("held and no node count asked for", pending(**HELD), "NumNodes=1-1 NumCPUs=1 NumTasks=1"),
     ("no node count asked for", pending(), "NumNodes=1 NumCPUs=1"),
     (

@@ -10,7 +10,7 @@ from broker.model.commands import SetHold, SetNode, Submit, Target, Update
 from broker.model.ids import NodeName
 from broker.model.job import Hold, Job, JobState, Owner, Share
 from broker.model.site import Site
-from broker.model.spec import UNLIMITED, ArraySpec, Gres, StepSpec, TaskSpec
+from broker.model.spec import UNLIMITED, ArraySpec, Gres, Resources, StepSpec, TaskSpec
 from gateway.api.desk import Desk
 from gateway.api.programs.scontrol import VERBS, program
 from gateway.api.programs.scontrol_nodes import VERBS as OF_NODES
@@ -244,6 +244,7 @@ def test_an_array_is_updated_whole(office: Counter) -> None:
     assert len([j for j in office.states() if j >= array]) == 2
 
 
+UNKNOWN_KEY = "Update of this parameter is not supported: Nosuch=1\nRequest aborted\n"
 NO_ENTITY = (
     "No valid entity in update command\nInput line must include "
     '"NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug"\n'
@@ -432,6 +433,12 @@ def test_the_throttle_of_an_array_is_set_and_taken_away(office: Counter) -> None
         ("JobId=JOB EndTime=now+60", "Job is not running for job JOB\n"),
         ("JobId=JOB NumNodes=0", "Node count specification invalid for job JOB\n"),
         ("JobId=JOB NumNodes=3-2", "Node count specification invalid for job JOB\n"),
+        ("JobId=JOB Nice=-5 Nosuch=1", UNKNOWN_KEY),
+        ("JobId=JOB CoreSpec=1 Nosuch=1", UNKNOWN_KEY),
+        (
+            "JobId=JOB Nice=-5 StartTime=x",
+            "Invalid time specification (pos=0): x\nNo changes specified\n",
+        ),
         ("JobId=JOB NumCPUs=4-2", "scontrol: error: Invalid NumCPUs value: 4-2\n"),
         (
             "JobId=JOB BurstBuffer=x",
@@ -636,3 +643,21 @@ def test_the_first_component_is_changed_alone_where_it_is_named(office: Counter,
         command = office.asked[-1]
         assert isinstance(command, SetHold | Update)
         assert command.target == Target(job, alone=alone)
+
+
+def test_a_number_of_nodes_is_the_least_of_those_asked_for(office: Counter) -> None:
+    job = office.submit(resources=Resources(min_nodes=2, max_nodes=3))
+    for text, spans in (("NumNodes=1", (1, 3)), ("NumNodes=2-4", (2, 4)), ("NumNodes=3", (3, 4))):
+        assert office.scontrol(f"update job={job} {text}").code == 0
+        asked = office.job(job).spec.resources
+        assert (asked.min_nodes, asked.max_nodes) == spans
+    answer = office.scontrol(f"update job={job} NumNodes=5")
+    assert answer.err == f"Node count specification invalid for job {job}\n"
+
+
+def test_with_the_least_time_a_limit_may_be_over_the_partitions() -> None:
+    first, *others = SITE.partitions
+    office = Counter(replace(SITE, partitions=(replace(first, max_time=3600), *others)))
+    assert office.scontrol("update job=JOB TimeLimit=90").code == 1
+    assert office.scontrol("update job=JOB TimeLimit=90 TimeMin=1").code == 0
+    assert office.scontrol("update job=JOB TimeLimit=80").code == 0
