@@ -194,9 +194,10 @@ def _must_be_within_limits(
 
 
 def must_be_within(site: Site, record: Job, bounds: Iterable[Bound], *, known: Known) -> None:
-    """Raises OverLimit for the first of the limits that the job breaks."""
+    """Raises OverLimit for the first of the limits that the job breaks; UsageFactorSafe counts
+    only once it is to start (22.05)."""
     tasks = len(record.array.waiting) if record.array else 1
-    ask = asking(site, record, record.partitions[0], tasks=tasks)
+    ask = replace(asking(site, record, record.partitions[0], tasks=tasks), factor=1.0)
     broken = first_broken(bounds, known, ask=ask)
     if broken is not None:
         raise OverLimit(broken.reason, str(broken.asked), str(broken.limit), message=OVER_LIMIT)

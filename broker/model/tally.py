@@ -15,6 +15,8 @@ WALL = "wall"
 """Among counts of TRES: 1 for each running job, so that its seconds are wall time."""
 Counts = dict[str, int]
 """Amounts as limits name them: `cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`, WALL."""
+Weighed = dict[str, float]
+"""Such amounts, whole unless a QOS's UsageFactor has multiplied them."""
 
 
 class Party(NamedTuple):
@@ -37,26 +39,27 @@ class Used:
     """Waiting ones that grow older; counted only where a limit looks at them."""
     held: Counts = field(default_factory=dict)
     """By the running ones."""
-    going: Counts = field(default_factory=dict)
+    going: Weighed = field(default_factory=dict)
     """By those of them whose time runs: neither suspended nor still being set up."""
-    begins: Counts = field(default_factory=dict)
+    begins: Weighed = field(default_factory=dict)
     """What is going, times the instant since when, less what stands still has used."""
-    ends: Counts = field(default_factory=dict)
+    ends: Weighed = field(default_factory=dict)
     """What is going, times the instant at which its limit is reached, and what is left to those
     who stand still."""
     nodes: Counts = field(default_factory=dict)
     """How many of the running ones are on each node: limits count it once."""
 
-    def add(self, other: "Used", sign: int = 1) -> None:
-        """Counts more, or with a sign of -1 less."""
+    def add(self, other: "Used", sign: int = 1, *, factor: float = 1.0) -> None:
+        """Counts more, or with a sign of -1 less; what is ahead times the factor."""
         self.queued += sign * other.queued
         self.running += sign * other.running
         self.accruing += sign * other.accruing
         if other.running:
             _merge(self.held, other.held, sign)
-            _merge(self.going, other.going, sign)
-            _merge(self.begins, other.begins, sign)
-            _merge(self.ends, other.ends, sign)
+            _weigh(self.begins, other.begins, sign)
+            weight = sign if factor == 1.0 else sign * factor
+            _weigh(self.going, other.going, weight)
+            _weigh(self.ends, other.ends, weight)
             for name, count in other.nodes.items():
                 left = self.nodes.get(name, 0) + sign * count
                 self.nodes[name] = left
@@ -69,8 +72,8 @@ class Used:
         return {**self.held, "node": len(self.nodes)} if self.held else self.held
 
     def seconds(self, name: str, now: int) -> int:
-        """TRES-seconds that the running jobs have used so far."""
-        return self.going.get(name, 0) * now - self.begins.get(name, 0)
+        """TRES-seconds that the running jobs have used so far, where nothing is weighed."""
+        return round(self.going.get(name, 0) * now - self.begins.get(name, 0))
 
     def charged(self, name: str, now: int, *, keep: float) -> float:
         """What of it counts where a second leaves `keep` of what was: as of jobs equally old."""
@@ -79,12 +82,17 @@ class Used:
 
     def ahead(self, name: str, now: int) -> int:
         """TRES-seconds that the running jobs may still use within their time limits."""
-        return max(0, self.ends.get(name, 0) - self.going.get(name, 0) * now)
+        return max(0, round(self.ends.get(name, 0) - self.going.get(name, 0) * now))
 
 
 def _merge(into: Counts, other: Counts, sign: int) -> None:
     for name, count in other.items():
         into[name] = into.get(name, 0) + sign * count
+
+
+def _weigh(into: Weighed, other: Mapping[str, float], weight: float) -> None:
+    for name, count in other.items():
+        into[name] = into.get(name, 0) + weight * count
 
 
 WAITS = Used(queued=1)
@@ -179,7 +187,7 @@ def _holding(job: Job, held: Counts) -> Used:
         queued=1,
         running=1,
         held=held,
-        going=held,
+        going=_times(held, 1),
         begins=_times(held, begun),
         ends=_times(held, begun + limit),
     )
@@ -193,5 +201,5 @@ def _limit(job: Job) -> int:
     return FOREVER if job.time_limit == UNLIMITED else int(job.time_limit)
 
 
-def _times(counts: Counts, factor: int) -> Counts:
+def _times(counts: Counts, factor: int) -> Weighed:
     return {name: count * factor for name, count in counts.items()}

@@ -50,11 +50,11 @@ class Asking:
     names: tuple[str, ...] = ()
     """Those nodes, as far as it is known which."""
     factor: float = 1.0
-    """What its own use counts where it has to be safe (UsageFactorSafe)."""
+    """What its time limit is multiplied by where a QOS has UsageFactorSafe (22.05)."""
 
     @property
     def seconds(self) -> int:
-        return FOREVER if self.time_limit == UNLIMITED else int(self.time_limit)
+        return int((FOREVER if self.time_limit == UNLIMITED else self.time_limit) * self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,7 @@ def _spent(past: Past, ask: Asking, tres: str) -> int:
     """
     so_far = _so_far(past, ask, tres)
     if past.safe:
-        own = int(ask.want.get(tres, 0) * ask.seconds * ask.factor)
-        return so_far + past.used.ahead(tres, past.now) + own
+        return so_far + past.used.ahead(tres, past.now) + ask.want.get(tres, 0) * ask.seconds
     return so_far + 1 if ask.want.get(tres, 0) else 0
 
 

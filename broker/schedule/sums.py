@@ -58,9 +58,11 @@ class Known:
         return self._used[family].get(key) or Used()
 
     def _add(self, family: Family, sums: dict[Key, Used], one: tuple[Party, Used, int]) -> None:
+        """What running jobs may still use counts times the UsageFactor of their QOS (22.05)."""
         party, used, sign = one
+        factor = self.book.factor(party.qos)
         for key in KEYS[family](self, party):
-            sums.setdefault(key, Used()).add(used, sign)
+            sums.setdefault(key, Used()).add(used, sign, factor=factor)
 
     @property
     def parties(self) -> set[Party]:

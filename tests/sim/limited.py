@@ -38,9 +38,16 @@ def _limits(*names: str) -> st.SearchStrategy[Limits]:
     return st.builds(Limits, **{name: of(name) for name in names})
 
 
-OF_BOTH = ("grp_jobs", "grp_submit_jobs", "grp_jobs_accrue", "grp_wall", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "max_jobs", "max_jobs_accrue", "max_submit_jobs", "max_wall", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job")  # fmt: skip # noqa: E501
+OF_BOTH = ("grp_jobs", "grp_submit_jobs", "grp_jobs_accrue", "grp_wall", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "max_jobs", "max_jobs_accrue", "max_submit_jobs", "max_wall", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "min_prio_threshold")  # fmt: skip # noqa: E501
 OF_QOS = ("max_jobs_per_account", "max_submit_jobs_per_account", "max_tres_per_user", "max_tres_per_account", "max_tres_run_mins_per_user", "max_tres_run_mins_per_account", "min_tres_per_job")  # fmt: skip # noqa: E501
-FLAGS = ("DenyOnLimit", "OverPartQOS", "NoDecay", "PartitionTimeLimit")
+FLAGS = (
+    "DenyOnLimit",
+    "OverPartQOS",
+    "NoDecay",
+    "PartitionTimeLimit",
+    "UsageFactorSafe",
+    "EnforceUsageThreshold",
+)
 
 
 @st.composite
@@ -74,6 +81,7 @@ def grades(draw: st.DrawFn, names: tuple[str, ...] = (*GRADES, PARTITION_QOS)) -
             flags=draw(st.frozensets(st.sampled_from(FLAGS), max_size=2)),
             usage_factor=draw(st.sampled_from((1.0, 1.0, 0.5, 2.0))),
             limit_factor=draw(st.sampled_from((None, None, None, 2.0, 0.5))),
+            usage_threshold=draw(st.sampled_from((None, 0.3, 0.6))),
         )
         for name in names
     ]
@@ -142,6 +150,6 @@ def site_of(made: Book, *, half_life: int = 0) -> Site:
         ),
         nodes=NODES,
         requeue_delay=30,
-        ranking=Ranking(half_life=half_life),
+        ranking=Ranking(half_life=half_life, multifactor=True, period=1),
         book=made,
     )

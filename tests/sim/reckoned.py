@@ -120,6 +120,11 @@ class Rule:
     """The job by itself is held against it, whoever else runs."""
 
     @property
+    def least(self) -> bool:
+        """It is a minimum."""
+        return self.name.startswith("min_")
+
+    @property
     def key(self) -> tuple[str, str, str, str, int]:
         return self.name, self.tres, self.level.where, self.level.name, id(self.level.limits)
 
@@ -229,6 +234,8 @@ class Scene:
 
     sim: Simulation
     past: History
+    submitting: bool = False
+    """Whether it is asked whether a job may come in at all."""
 
     @property
     def site(self) -> Site:
@@ -255,9 +262,21 @@ def _sum(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
     return len(names) if job.shares else max(len(names), job.alloc.node)
 
 
-def _ahead(scene: Scene, _: Job, mine: list[Job], rule: Rule) -> float:
-    counted = (amounts(scene.site, o).get(rule.tres, 0) * left(o, scene.now) for o in mine)
-    return sum(counted) / MINUTE
+def _ahead(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
+    return sum(amounts(scene.site, o).get(rule.tres, 0) * may_use(scene, o, job) for o in mine) / 60
+
+
+def may_use(scene: Scene, one: Job, job: Job) -> int:
+    """Seconds that it may still use, as they count where the job is to start."""
+    factor = scene.site.book.qos[one.qos].usage_factor
+    return int(left(one, scene.now) * (weight(scene, job) if one is job else factor))
+
+
+def weight(scene: Scene, job: Job) -> float:
+    """What a job's own limit is multiplied by; what may be used by those who run always is."""
+    grade = scene.site.book.qos[job.qos]
+    safe = "UsageFactorSafe" in grade.flags and not scene.submitting
+    return grade.usage_factor if safe else 1.0
 
 
 def _of_one(scene: Scene, job: Job, _: list[Job], rule: Rule) -> float:
@@ -272,16 +291,16 @@ def _on_a_node(scene: Scene, job: Job, _: list[Job], rule: Rule) -> float:
 
 
 def _minutes_of_one(scene: Scene, job: Job, _: list[Job], rule: Rule) -> float:
-    return amounts(scene.site, job).get(rule.tres, 0) * _limit(job) / MINUTE
+    return amounts(scene.site, job).get(rule.tres, 0) * _limit(scene, job) / MINUTE
 
 
-def _wall_of_one(_: Scene, job: Job, __: list[Job], ___: Rule) -> float:
-    return _limit(job)
+def _wall_of_one(scene: Scene, job: Job, __: list[Job], ___: Rule) -> float:
+    return _limit(scene, job)
 
 
-def _limit(job: Job) -> int:
+def _limit(scene: Scene, job: Job) -> int:
     assert job.time_limit != UNLIMITED
-    return int(job.time_limit)
+    return int(job.time_limit * weight(scene, job))
 
 
 def _minutes_used(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
@@ -294,7 +313,7 @@ def _minutes_used(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
 
     used = _used(scene, rule)
     if "safe" in scene.site.book.enforce:
-        return (used + sum(share(one) * left(one, scene.now) for one in mine)) / unit
+        return (used + sum(share(one) * may_use(scene, one, job) for one in mine)) / unit
     return (used + 1) / unit if share(job) else 0
 
 
@@ -343,6 +362,6 @@ ACCRUING: Mapping[str, Measure] = {"grp_jobs_accrue": _growing, "max_jobs_accrue
 
 def broken(rule: Rule, used: float, *, slack: float = 0.0) -> bool:
     """Whether so much is beyond it, by more than the slack."""
-    if rule.name.startswith("min_"):
+    if rule.least:
         return used < rule.most
     return used > rule.most * (1 + slack)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from accounting.ids import JobId
+from broker.decide.fading import shares
 from broker.decide.reading import reading_of
 from broker.model import commands as cmd
 from broker.model import events as ev
@@ -90,6 +91,7 @@ class Reckoning:
         self.begun += len(fresh)
         for job in fresh:
             self._started(scene, job, up, fresh)
+            _entitled(scene, job)
         for job in live:
             if self.submitted.get(job.id) != (job.account, job.qos) and not _is_element(job):
                 _within(scene, job, live, SUBMITTED)
@@ -110,6 +112,8 @@ class Reckoning:
                 if one.key not in {r.key for r in ruling(scene.site, other, MEASURES)}
             ]
             mine = [other for other in up if one.counts(other) and other not in others]
+            if one.name in OF_TIME and len([o for o in mine if o in fresh]) > 1 and _weighed(scene):
+                continue  # the last of them counted otherwise than those before it
             used = MEASURES[one.name](scene, job, mine, one)
             assert not broken(one, used, slack=_slack(scene, one)), (
                 f"{job.id} made {one.name} {one.tres} {used}, {one.most} is the limit: "
@@ -164,7 +168,7 @@ class Reckoning:
                     self._refused_for(scene, message, reply.limit, live)
 
     def _refused_for(self, scene: Scene, asked: cmd.Submit, why: str, live: list[Job]) -> None:
-        spec = asked.spec
+        spec, scene = asked.spec, replace(scene, submitting=True)
         record = reading_of(scene.sim.world, spec, asked.owner).record
         trial = replace(record, alloc=record.want, array=_array(spec))
         rules = [
@@ -179,6 +183,13 @@ class Reckoning:
         assert not surely or rules.index(named[0]) <= rules.index(surely[0]), (
             f"{told}; before it comes {_shown(surely)}"
         )
+
+
+OF_TIME = frozenset({"grp_wall", *(name for name in MEASURES if "mins" in name)})
+
+
+def _weighed(scene: Scene) -> bool:
+    return any(grade.usage_factor != 1.0 for grade in scene.site.book.qos.values())
 
 
 def _array(spec: TaskSpec) -> ArrayPlace | None:
@@ -220,6 +231,15 @@ ALONE: Mapping[str, Measure] = MEASURES | {
 # ---------------------------------------------------------------- all of them
 
 
+def _entitled(scene: Scene, job: Job) -> None:
+    """A QOS may ask for a fair share."""
+    grade = scene.site.book.qos[job.qos]
+    if grade.usage_threshold is None or "EnforceUsageThreshold" not in grade.flags:
+        return
+    share = shares(scene.sim.world, scene.now)[job.account, job.owner.user]
+    assert share >= grade.usage_threshold, f"{job.id} started with a share of {share}"
+
+
 def _within(
     scene: Scene, job: Job, counted: Sequence[Job], measures: Mapping[str, Measure]
 ) -> None:
@@ -233,7 +253,7 @@ def _breaks(scene: Scene, trial: Job, rule: Rule, up: Sequence[Job], *, sign: in
     mine = [trial, *(one for one in up if rule.counts(one))]
     measure = MEASURES["max_tres_per_job" if rule.alone else rule.name]
     used = measure(scene, trial, mine, rule)
-    if sign < 0 and rule.tres == "node" and not rule.alone:
+    if sign < 0 and rule.tres == "node" and not rule.alone and not rule.least:
         used += trial.alloc.node  # it may have got others than those that are in use
     return broken(rule, used, slack=sign * _slack(scene, rule))
 

@@ -219,10 +219,12 @@ def _upwards(account: str, user: str, ctx: Context) -> list[Key]:
 
 
 def _left(job: Job, ctx: Context) -> dict[str, int]:
+    """Times the UsageFactor of its QOS (22.05)."""
     left = of.time_left(job, ctx)
     minutes = max(left, 0) // 60 if isinstance(left, int) else of.YEAR // 60
     counts = counts_of(job.alloc, units(ctx.site, job.alloc, job.partition))
-    return {name: count * minutes for name, count in counts.items()}
+    factor = ctx.site.book.factor(job.qos)
+    return {name: int(count * minutes * factor) for name, count in counts.items()}
 
 
 def _usual(options: Options) -> str:
