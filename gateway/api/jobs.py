@@ -95,10 +95,11 @@ def launches(market: Market, providers: Mapping[str, Provider]) -> APIRouter:
 
     @routes.post("/clusters/{name}/exec")
     async def execute(request: Request, name: str, asked: LaunchRequest) -> Json:
-        """A run in an open cluster, without `setup`."""
+        """A run in an open cluster, without `setup`; with `dry_run` only where it would be."""
         desk, owner = desk_of(request), await writer(request)
         plan = planned_run(asked, owner, desk.snapshot(), name=name)
-        return _launched(plan, [], await _asked(desk, plan, providers))
+        reply = None if asked.dry_run else await _asked(desk, plan, providers)
+        return _launched(plan, [], reply)
 
     return routes
 

@@ -13,7 +13,7 @@ from gateway.query.dollars import beside, usd
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json, NoService
 from gateway.sdk.follow import Follower, Which, logs_status, part_of
-from gateway.sdk.sending import make_folders
+from gateway.sdk.sending import make_folders, names_folder
 from sbatch_shim.grammar.values import read_digits
 
 Say = Callable[[str], None]
@@ -50,8 +50,7 @@ class Launch:
 
     def execute(self, cluster: str, body: Json) -> None:
         """Sends a run to a cluster that is up. Raises Told."""
-        make_folders(body["home"], body["home"])
-        self.made = self.service.persist(f"/v1/clusters/{cluster}/exec", body)
+        self.made = executed(self.service, cluster, body)
         for note in self.made["notes"]:
             self.say(f"note: {note}")
 
@@ -103,6 +102,15 @@ class Launch:
     def _print(self, text: str) -> None:
         self.out.write(text.encode("utf-8", "backslashreplace") + b"\n")
         self.out.flush()
+
+
+def executed(service: Client, cluster: str, body: Json) -> Json:
+    """A run in a cluster that is up. Raises Told, Refused for a workdir that lacks."""
+    route, folder = f"/v1/clusters/{cluster}/exec", body["home"]
+    if names_folder(body):
+        folder = service.post(route, {**body, "dry_run": True})["cwd"]
+    make_folders(body["home"], folder)
+    return service.persist(route, body)
 
 
 def _left_out(plan: Json) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def variables(
     """`NAME=value`, or `NAME` for the caller's own; files come before. Raises Refused."""
     found: dict[str, str] = {}
     for file in files:
-        found.update(_from_file(file))
+        found.update(_from_file(file, environ))
     for text in given:
         name, equals, value = text.partition("=")
         if not equals and name not in environ:
@@ -47,20 +48,18 @@ def variables(
     return found
 
 
-def _from_file(path: Path) -> dict[str, str]:
-    """Lines `NAME=value`; blank ones and those that begin with `#` are passed over."""
+def _from_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Raises Refused for one that cannot be read."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    pairs = (line.strip().removeprefix("export ") for line in lines)
-    named = (pair.partition("=") for pair in pairs if pair and not pair.startswith("#"))
-    return {name.strip(): _unquoted(value.strip()) for name, _, value in named}
-
-
-def _unquoted(value: str) -> str:
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if quoted else value
+    reader = import_module("gateway.sdk.envfile")  # its patterns take a while to load
+    try:
+        found: dict[str, str] = reader.read(text, environ)
+    except Refused as error:
+        raise Refused(f"{path}: {error.message}", hint=error.hint) from None
+    return found
 
 
 def body_of(
@@ -132,6 +131,11 @@ def _here(environ: Mapping[str, str]) -> str:
     if told.startswith("/") and Path(told).exists() and Path(told).samefile(Path.cwd()):
         return told
     return str(Path.cwd())
+
+
+def names_folder(body: Json) -> bool:
+    """Whether the task may have a workdir of its own: then it is looked at before it is sent."""
+    return "workdir" in body["task"] or "workdir" in body["overrides"]
 
 
 def make_folders(home: str, cwd: str) -> None:

@@ -19,7 +19,7 @@ from gateway.sdk.asked import RequestId, TextStream, stream_of
 from gateway.sdk.client import Client, Json
 from gateway.sdk.dags import Dag
 from gateway.sdk.follow import Follower, Which, logs_status, part_of
-from gateway.sdk.launching import state_of, which
+from gateway.sdk.launching import executed, state_of, which
 from gateway.sdk.records import Handle, JobStatus, cluster_record, handle_of, job_record
 from gateway.sdk.sending import make_folders, request
 from gateway.sdk.synced import synced
@@ -122,8 +122,7 @@ def exec(
     if dryrun:
         return RequestId.done((None, None))
     body = body_of(task)
-    make_folders(body["home"], body["home"])
-    made = service().persist(f"/v1/clusters/{cluster_name}/exec", body)
+    made = executed(service(), cluster_name, body)
     if down:
         clusters.set_idle(service(), cluster_name, 0, down=True)
     return RequestId.of(body["request"], lambda out: _stands(made, out))

@@ -289,6 +289,9 @@ def test_users_have_names_of_their_own(house: House) -> None:
 def test_exec_runs_without_setup_where_a_cluster_is(house: House) -> None:
     house.launch("run: x")
     house.wait(60)
+    body = house.body("setup: s\nrun: y\nworkdir: there")
+    _, plan = house.call("POST", "/v1/clusters/dev/exec", {**body, "dry_run": True})
+    assert (plan["run"], plan["cwd"].endswith("/there")) == (None, True)
     status, told = house.call("POST", "/v1/clusters/dev/exec", house.body("setup: s\nrun: y"))
     assert (status, told["run"]) == (200, 2)
     (_, step) = (step for step in house.sim.store.jobs[JobId(1)].steps if step.id.isdigit())

@@ -39,6 +39,7 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
 
     assert spz("exec", "one", "exit 3").code == FAILED
     assert spz("exec", "one", "--env", "NOT_SET_HERE", "true").code == USAGE
+    assert "no such directory" in spz("exec", "one", "--workdir", "/nowhere", "true").err
     assert spz("logs", "one", "1", "--status").code == SUCCEEDED
     assert spz("logs", "one", "3", "--no-follow").code == FAILED
     assert spz("logs", "one", "9").code == NOT_FOUND
