@@ -8,7 +8,6 @@ interrupted copy goes on where it stopped.
 import io
 import json
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from hashlib import sha256
 from accounting.ids import JobId
 from broker.model.recovery import Copy
 from broker.stage.objects import Objects
-from broker.stage.pieces import asked, header, read, written
+from broker.stage.pieces import asked, header, read, unpacked, written
 from broker.stage.plan import PART, Entry, Move, Piece, alike, batches
 from broker.stage.saved import CorruptError, Kept, Saved, saved
 from broker.stage.sides import Side, Where
@@ -284,7 +283,7 @@ def _listed(side: Side, where: Where) -> dict[str, Entry]:
         said = side.carry("list", where, json.dumps({"lines": []}).encode("ascii"))
     except FileNotFoundError:
         return {}
-    rows = json.loads(zlib.decompress(said))["rows"]
+    rows = json.loads(unpacked(said))["rows"]
     rows.pop("")
     return {path: Entry(*row) for path, row in rows.items()}
 

@@ -12,6 +12,8 @@ from broker.stage.plan import Piece
 
 PLAIN = b"-"
 """How a stream begins that is not compressed."""
+MOST_UNPACKED = 256 << 20
+"""Bytes: what a node sends is small until it is unpacked."""
 SAME = "same"
 """In place of the kind of a file whose content is there already."""
 
@@ -46,12 +48,21 @@ def written(pieces: Iterable[tuple[dict[str, Any], bytes]]) -> bytes:
     return bytes(stream)
 
 
+def unpacked(data: bytes | memoryview, most: int = MOST_UNPACKED) -> bytes:
+    """Raises ValueError for what is more than that, zlib.error where it makes no sense."""
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(data, most)
+    if not unpacker.eof:
+        raise ValueError(f"{len(data)} bytes are cut off, or more than {most} unpacked")
+    return found
+
+
 def read(stream: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Headers with their bytes. Raises ValueError or zlib.error where it makes no sense."""
     if not stream:
         return
     packed = stream[:1] != PLAIN
-    data = zlib.decompress(memoryview(stream)[1:]) if packed else stream
+    data = unpacked(memoryview(stream)[1:]) if packed else stream
     at = 0 if packed else 1
     while at < len(data):
         end = data.index(b"\n", at)

@@ -1,7 +1,6 @@
 """One folder brought to a node and back: only what changed, never over what was changed here."""
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from broker.model.errors import Refused
 from broker.stage.flow import flow
 from broker.stage.ignore import FILE, OF_JOBS
 from broker.stage.marks import Marks
+from broker.stage.pieces import unpacked
 from broker.stage.plan import (
     CONFLICT,
     Entry,
@@ -171,7 +171,7 @@ def _listed(
     if folder.only is not None:
         how["only"] = folder.only
     said = side.carry(verb, folder.where, json.dumps(how).encode("ascii"))
-    found = json.loads(zlib.decompress(said))
+    found = json.loads(unpacked(said))
     rows = found["rows"]
     identity = tuple(rows.pop(""))
     wanted = {path: Entry(*row) for path, row in rows.items() if folder.wants(path)}

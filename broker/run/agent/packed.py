@@ -70,6 +70,7 @@ class Unpacked:
         return taken
 
     def _more(self) -> bool:
-        packed = self.source.read(PIECE)
-        self.data += self.unpacker.decompress(packed) if packed else self.unpacker.flush()
+        """A little at a time: holes of a file are nothing until they are unpacked."""
+        packed = self.unpacker.unconsumed_tail or self.source.read(PIECE)
+        self.data += self.unpacker.decompress(packed, PIECE) if packed else self.unpacker.flush()
         return bool(packed)
