@@ -40,6 +40,7 @@ class HistoryQuery:
     accounts: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
+    """Names and partitions in small letters: those of jobs may have others."""
     states: tuple[str, ...] = ()
     held: Container[JobId] = ()
     """Jobs that the asker has at hand: they may be left out, which saves reading them."""

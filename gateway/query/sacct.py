@@ -39,6 +39,7 @@ class AllOf:
     accounts: frozenset[str] | None = None
     partitions: frozenset[str] | None = None
     names: frozenset[str] | None = None
+    """In small letters, as partitions are: the database of Slurm's own does not tell them apart."""
     qos: frozenset[str] | None = None
     groups: frozenset[str] | None = None
     constraints: frozenset[str] | None = None
@@ -126,7 +127,7 @@ def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
     for chosen, label in (
         (wanted.users, lambda job: str(job.owner.uid)),
         (wanted.accounts, lambda job: job.account),
-        (wanted.names, lambda job: job.spec.name),
+        (wanted.names, lambda job: job.spec.name.lower()),
         (wanted.qos, lambda job: job.qos),
         (wanted.constraints, lambda job: job.spec.resources.constraint),
         (wanted.wckeys, lambda job: job.spec.wckey),
@@ -141,7 +142,7 @@ def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
         yield lambda job: not flags.isdisjoint(past.flags(job, ctx).split(","))
     if wanted.partitions is not None:
         partitions = wanted.partitions
-        yield lambda job: not partitions.isdisjoint(job.partitions)
+        yield lambda job: not partitions.isdisjoint(name.lower() for name in job.partitions)
     yield from _size_tests(wanted, ctx)
 
 

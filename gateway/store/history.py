@@ -192,7 +192,8 @@ class SqlHistory(Sums):
 
 def _fits(job: Job, query: HistoryQuery) -> bool:
     """A pending job may be in several partitions, which the database does not tell apart."""
-    return not query.partitions or not set(query.partitions).isdisjoint(job.partitions)
+    own = (name.lower() for name in job.partitions)
+    return not query.partitions or not set(query.partitions).isdisjoint(own)
 
 
 def _wants(job: Job, query: HistoryQuery) -> bool:
@@ -202,7 +203,7 @@ def _wants(job: Job, query: HistoryQuery) -> bool:
         for chosen, value in (
             (query.uids, job.owner.uid),
             (query.accounts, job.account),
-            (query.names, job.spec.name),
+            (query.names, job.spec.name.lower()),
             (query.states, job.state.label),
         )
     )

@@ -295,13 +295,14 @@ def _wanted(query: HistoryQuery) -> Sequence[ColumnElement[bool]]:
     named = (
         (jobs.uid, query.uids),
         (jobs.account, query.accounts),
-        (jobs.name, query.names),
+        (func.lower(jobs.name, type_=jobs.name.type), query.names),
         (jobs.state, query.states),
     )
     wanted: list[ColumnElement[bool]] = []
     wanted += [column.in_(values) for column, values in named if values]
     if query.partitions:
-        wanted.append(or_(jobs.partition.in_(query.partitions), jobs.partition.contains(",")))
+        named_one = func.lower(jobs.partition, type_=jobs.partition.type).in_(query.partitions)
+        wanted.append(or_(named_one, jobs.partition.contains(",")))
     if query.since is not None:
         wanted.append(or_(jobs.ended.is_(None), jobs.ended >= query.since))
     if query.until is not None:
