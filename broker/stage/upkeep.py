@@ -19,9 +19,8 @@ from broker.stage.sides import HereError, Side, Where, understood
 
 TURN_SECONDS = 5.0
 """So long a checkpoint is copied at a time while its job runs: others wait for the node."""
-MOST_TRIES = 5
-"""An end is told of although its results or checkpoint could not be had so often."""
-
+GIVEN_UP_SECONDS = 300.0
+"""An end is told of although its results or checkpoint could not be had for so long."""
 MOST_TOLD = 9
 """Failures that one line of the log names."""
 
@@ -57,7 +56,8 @@ class Upkeep:
     clock: Callable[[], float] = time.monotonic
     _next: dict[Due, float] = field(default_factory=dict)
     """When each is due, in seconds of `clock`."""
-    _failed: dict[Due, int] = field(default_factory=dict)
+    _failed: dict[Due, float] = field(default_factory=dict)
+    """When something failed first, in seconds of `clock`."""
 
     def fetch_due(self, job: Job, node: Node) -> bool:
         """Whether its results are to be fetched now; the next time is a period later."""
@@ -76,7 +76,7 @@ class Upkeep:
     def at_end(self, job: Job, node: Node, far: Side, *, well: bool, shared: bool) -> None:
         """Further results, and the last checkpoint of an attempt unless it ended well for good.
 
-        Raises OSError, a few times at most.
+        Raises OSError, for a while.
         """
         with self.patiently(job, node, "end"), understood(node.name):
             self._fetch(job, node, far, shared=shared)
@@ -84,13 +84,13 @@ class Upkeep:
 
     @contextmanager
     def patiently(self, job: Job, node: Node, what: str) -> Iterator[None]:
-        """An OSError passes a few times at most; from then on what is lost is told instead."""
+        """An OSError passes for a while; from then on what is lost is told instead."""
         due = node.name, job.key, what
         try:
             yield
         except OSError as error:
-            self._failed[due] = self._failed.get(due, 0) + 1
-            if self._failed[due] < MOST_TRIES:
+            now = self.clock()
+            if now - self._failed.setdefault(due, now) < GIVEN_UP_SECONDS:
                 raise
             self._tell(job, node, Fetched(failed=(str(error),)))
 

@@ -14,7 +14,7 @@ from broker.model.spec import Checkpoint, Mount
 from broker.stage.checkpoints import Checkpoints, Owned
 from broker.stage.mounts import Mounts, Visit
 from broker.stage.sides import Side, Where
-from broker.stage.upkeep import MOST_TRIES, Upkeep
+from broker.stage.upkeep import GIVEN_UP_SECONDS, Upkeep
 from tests.contract import records
 
 A, B = records.node("ec2-1"), records.node("ec2-2")
@@ -166,11 +166,13 @@ def test_the_last_one_is_taken_where_somebody_may_go_on(
 
 
 @pytest.mark.parametrize("fails", [OSError("no route"), ValueError("no route"), KeyError("route")])
-def test_an_end_waits_for_its_checkpoint_a_few_times_only(case: Case, fails: Exception) -> None:
+def test_an_end_waits_for_its_checkpoint_for_a_while_only(case: Case, fails: Exception) -> None:
     case.kept.fails = fails
-    for _ in range(MOST_TRIES - 1):
+    for seconds in (0, 1, GIVEN_UP_SECONDS - 2):
+        case.now += seconds
         with pytest.raises(OSError, match="route"):
             case.end(job(), well=False)
+    case.now += 1
     case.end(job(), well=False)
     assert case.log.told == ["results.lost"]
 
