@@ -55,31 +55,44 @@ WALLS = ("grp_wall", "max_wall")
 def dumped(book: Book, cluster: str) -> list[str]:
     """The lines of a dump, without the header."""
     root = book.accounts[ROOT]
-    return [f"Cluster - '{cluster}'{_shares(root)}", *_below(book, root)]
+    return [f"Cluster - '{cluster}'{_shares(root)}", *_Tree(book).below(ROOT)]
 
 
-def _below(book: Book, parent: Account) -> Iterator[str]:
-    users = [own for own in associations(book) if own.account == parent.name]
-    children = [
-        one for one in book.accounts.values() if one.parent == parent.name and one.name != ROOT
-    ]
-    if users or children:
-        yield f"Parent - '{parent.name}'"
-    for own in sorted(users, key=lambda own: (own.user, own.partition or "")):
-        yield _user_line(book, own)
-    children.sort(key=lambda one: one.name)
-    for one in children:
-        about = f":Description='{one.description}':Organization='{one.organization}'"
-        lone = [name for name in one.coordinators if not book.associations.get(name)]
-        held = f":Coordinator='{','.join(lone)}'" if lone else ""
-        yield f"Account - '{one.name}'{about}{held}{_shares(one)}"
-    for one in children:
-        yield from _below(book, one)
+class _Tree:
+    """Who and what is below each account, in the order of a dump."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.users: dict[str, list[Association]] = {}
+        self.children: dict[str, list[Account]] = {}
+        self.led: dict[UserName, list[str]] = {}
+        for own in sorted(associations(book), key=lambda own: (own.user, own.partition or "")):
+            self.users.setdefault(own.account, []).append(own)
+        for _, one in sorted(book.accounts.items()):
+            self.children.setdefault(one.parent, []).extend([one] if one.name != ROOT else [])
+            for user in one.coordinators:
+                self.led.setdefault(user, []).append(one.name)
+
+    def below(self, parent: AccountName) -> Iterator[str]:
+        users, children = self.users.get(parent, []), self.children.get(parent, [])
+        if users or children:
+            yield f"Parent - '{parent}'"
+        for own in users:
+            yield _user_line(self.book, own, self.led.get(own.user, []))
+        yield from (_account_line(self.book, one) for one in children)
+        for one in children:
+            yield from self.below(one.name)
 
 
-def _user_line(book: Book, own: Association) -> str:
+def _account_line(book: Book, one: Account) -> str:
+    about = f":Description='{one.description}':Organization='{one.organization}'"
+    lone = [name for name in one.coordinators if not book.associations.get(name)]
+    held = f":Coordinator='{','.join(lone)}'" if lone else ""
+    return f"Account - '{one.name}'{about}{held}{_shares(one)}"
+
+
+def _user_line(book: Book, own: Association, led: Sequence[str]) -> str:
     person = book.people.get(own.user, Person(name=own.user))
-    led = sorted(one.name for one in book.accounts.values() if own.user in one.coordinators)
     parts = [
         f":Partition='{own.partition}'" if own.partition else "",
         f":DefaultAccount='{default_of(book, own.user)}'",
@@ -247,7 +260,7 @@ def _cluster(name: str, values: dict[str, str], into: _Reading) -> None:
 
 def _parent(name: str, _: dict[str, str], into: _Reading) -> None:
     into.parent = lower(name)
-    if into.parent not in {ROOT, *into.accounts} | set(into.known.book.accounts):
+    if not any(into.parent in there for there in (into.accounts, into.known.book.accounts)):
         raise ValueError(f"no account {name!r} to be below")
 
 
