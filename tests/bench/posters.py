@@ -1,20 +1,23 @@
-"""Agents of a fake cloud that post over HTTPS to the listener for nodes, all in one thread."""
+"""Agents of a fake cloud that post over HTTPS to the listener for nodes, all in one process."""
 
 import asyncio
 import json
 import ssl
+import subprocess
+import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from broker.heart import Heart
-from broker.model.ids import NodeName
-from broker.model.node import Node
 from broker.providers.fake import FakeCloud
 from broker.run.agent.push import PULSE
 from broker.run.pushed import Pushes
@@ -32,13 +35,15 @@ partitions: [{{name: own, nodes: ALL, reports: push}}]
 push: {{url: "https://127.0.0.1:{port}", host: 127.0.0.1, port: {port}}}
 """
 LOOK_SECONDS = 0.2
+LONGEST_LINE = 1 << 24
 SPREAD = 97
 """Nodes do not begin all at once."""
 
 
 @dataclass
 class Posters:
-    """Both ends of the listener; `spent` is the processor time in seconds of the nodes' end."""
+    """The service's end of the listener, and what its nodes know; `spent` is what that takes of the
+    processor's time, in seconds."""
 
     heart: Heart
     cloud: FakeCloud
@@ -46,56 +51,102 @@ class Posters:
     listener: NodesListener
     seal: bytes
     port: int
-    context: ssl.SSLContext = field(default_factory=ssl._create_unverified_context)
+    path: str
+    """Where the nodes' process asks what their journals hold."""
     spent: float = 0.0
-    letters: int = 0
-    news: Mapping[NodeName, asyncio.Event] = field(default_factory=dict)
+    guest: asyncio.StreamWriter | None = None
 
     async def serve(self, stop: asyncio.Event) -> None:
         server = await self.listener.begin()
         await stop.wait()
         server.close()
 
-    async def post(self, stop: asyncio.Event) -> None:
-        nodes = list(self.heart.engine.snapshot.nodes.values())
-        self.news = {node.name: asyncio.Event() for node in nodes}
-        tasks = [asyncio.create_task(self.node(node)) for node in nodes]
-        while not stop.is_set():
-            self.spent = time.thread_time()
-            for name in self.cloud.news():
-                self.news[name].set()
+    async def feed(self, stop: asyncio.Event) -> None:
+        server = await asyncio.start_unix_server(self._tell, self.path)
+        with subprocess.Popen([sys.executable, __file__, self.path, str(self.port)]) as nodes:
+            while not stop.is_set():
+                self.spent = time.thread_time()
+                self._say({"news": list(self.cloud.news())})
+                await asyncio.sleep(LOOK_SECONDS)
+            nodes.kill()
+        while self.guest is not None:
             await asyncio.sleep(LOOK_SECONDS)
-        for task in tasks:
-            task.cancel()
+        server.close()
 
-    async def node(self, node: Node) -> None:
+    def _say(self, told: Mapping[str, object]) -> None:
+        if self.guest is not None:
+            self.guest.write(json.dumps(told).encode() + b"\n")
+
+    async def _tell(self, asked: asyncio.StreamReader, guest: asyncio.StreamWriter) -> None:
+        """All nodes with their tokens, then the journal of each that asks."""
+        self.guest = guest
+        nodes = {node.name: node for node in self.heart.engine.snapshot.nodes.values()}
+        tokens = {name: sign_node(self.seal, name, one.launch) for name, one in nodes.items()}
+        self._say({"nodes": tokens})
+        async for line in asked:
+            name, at = json.loads(line)
+            agent = self.cloud.agent_of(nodes[name].identity)
+            journal = b"" if agent is None else bytes(agent.journal)
+            data = b"" if at is None else journal[at:]
+            self._say({"node": name, "size": len(journal), "data": data.decode()})
+        self.guest = None
+
+
+@dataclass
+class Nodes:
+    """The process of all nodes."""
+
+    port: int
+    tokens: Mapping[str, str]
+    ask: asyncio.StreamWriter
+    context: ssl.SSLContext = field(default_factory=ssl._create_unverified_context)
+    news: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    told: dict[str, "asyncio.Future[dict[str, Any]]"] = field(default_factory=dict)
+
+    def hear(self, told: dict[str, Any]) -> None:
+        for name in told.get("news", ()):
+            self.news[name].set()
+        if "node" in told:
+            self.told.pop(told["node"]).set_result(told)
+
+    async def node(self, name: str) -> None:
         """One agent's letters, on one connection."""
-        await asyncio.sleep(PULSE * (hash(node.name) % SPREAD) / SPREAD)
+        await asyncio.sleep(PULSE * (hash(name) % SPREAD) / SPREAD)
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.context)
-        token = sign_node(self.seal, node.name, node.launch)
         position: int | None = None
         while True:
-            agent = self.cloud.agent_of(node.identity)
-            journal = b"" if agent is None else bytes(agent.journal)
-            said = {"journal": len(journal), "time": time.time(), "free": 1 << 40}
-            data = b"" if position is None else journal[position:]
-            body = json.dumps({"at": position, "said": said}).encode() + b"\n" + data
-            head = (
-                f"POST /reports HTTP/1.1\r\nHost: s\r\nAuthorization: Bearer {token}\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n"
-            )
-            writer.write(head.encode() + body)
+            writer.write(await self._letter(name, position))
             before, position = position, (await _answer(reader)).get("position", position)
-            self.letters += 1
             if position == before:
-                await self._rest(node.name)
+                await self._rest(name)
 
-    async def _rest(self, name: NodeName) -> None:
-        try:
+    async def _letter(self, name: str, position: int | None) -> bytes:
+        told = self.told[name] = asyncio.get_running_loop().create_future()
+        self.ask.write(json.dumps([name, position]).encode() + b"\n")
+        found = await told
+        said = {"journal": found["size"], "time": time.time(), "free": 1 << 40}
+        body = json.dumps({"at": position, "said": said}) + "\n" + found["data"]
+        head = (
+            f"POST /reports HTTP/1.1\r\nHost: s\r\nAuthorization: Bearer {self.tokens[name]}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        return (head + body).encode()
+
+    async def _rest(self, name: str) -> None:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self.news[name].wait(), PULSE)
-        except TimeoutError:
-            return
         self.news[name].clear()
+
+
+async def nodes(path: str, port: int) -> None:
+    """Until it is killed, or who tells them is gone."""
+    told, ask = await asyncio.open_unix_connection(path, limit=LONGEST_LINE)
+    made = Nodes(port, json.loads(await told.readline())["nodes"], ask)
+    tasks = [asyncio.create_task(made.node(name)) for name in made.tokens]
+    async for line in told:
+        made.hear(json.loads(line))
+    for task in tasks:
+        task.cancel()
 
 
 async def _answer(reader: asyncio.StreamReader) -> dict[str, Any]:
@@ -122,7 +173,7 @@ def posters(folder: str, port: int, *, heart: Heart, cloud: FakeCloud) -> Poster
     service: Any = SimpleNamespace(hearing=shown, push_door=door)
     listener = nodes_listener(service, config)
     assert listener is not None
-    return Posters(heart, cloud, pushes, listener, shown.seal, port)
+    return Posters(heart, cloud, pushes, listener, shown.seal, port, f"{folder}/nodes.sock")
 
 
 @contextmanager
@@ -138,7 +189,7 @@ def at_work(made: Posters) -> Iterator[None]:
 
         asyncio.run(whole())
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in (made.serve, made.post)]
+    threads = [threading.Thread(target=run, args=(work,)) for work in (made.serve, made.feed)]
     for thread in threads:
         thread.start()
         time.sleep(0.3)
@@ -149,3 +200,7 @@ def at_work(made: Posters) -> Iterator[None]:
             loop.call_soon_threadsafe(stop.set)
         for thread in threads:
             thread.join()
+
+
+if __name__ == "__main__":
+    asyncio.run(nodes(sys.argv[1], int(sys.argv[2])))
