@@ -18,11 +18,16 @@ LOGS = "sky_logs"
 def task_text(words: Sequence[str]) -> str:
     """The file's text where a task file is named, else a task that runs the words as a command.
 
-    Raises Refused for a file that cannot be read.
+    Raises Refused for a file that cannot be read, and for words beside it.
     """
-    if len(words) != 1:
-        return json.dumps({"run": " ".join(words)} if words else {})
+    if not words:
+        return json.dumps({})
     path = Path(words[0]).expanduser()
+    if len(words) > 1:
+        if path.suffix in YAML and path.is_file():
+            beside = f"{words[0]} is a task's file, and {words[1]!r} stands beside it"
+            raise Refused(beside, hint="--env NAME=VALUE takes no blanks around =")
+        return json.dumps({"run": " ".join(words)})
     if not path.is_file() and path.suffix not in YAML:
         return json.dumps({"run": words[0]})
     try:

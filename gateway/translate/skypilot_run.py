@@ -149,6 +149,8 @@ exit "$code"
 """
 """Runs a script unless the same has succeeded on this node of this cluster."""
 SHORT = 16
+ALWAYS = {"PYTHONUNBUFFERED": "1"}
+"""Of every run, as in SkyPilot: who follows its text sees what Python prints when it does."""
 Wrapped = tuple[str, str]
 """A script around another, and its first word; two empty texts where there is none."""
 
@@ -184,10 +186,12 @@ def absolute(path: str, origin: Origin) -> str:
 
 
 def _variables(task: Task, environ: Mapping[str, str]) -> dict[str, str]:
-    """`envs`, then `secrets`; for a private repository what opens it, of the shell's own too."""
+    """What each run has, `envs`, then `secrets`; for a private repository what opens it, of the
+    shell's own too.
+    """
     shell = GIT_KEYS if isinstance(task.workdir, Git) else ()
     keys = {name: environ[name] for name in shell if environ.get(name)}
-    given = {**keys, **(task.envs or {}), **(task.secrets or {})}
+    given = {**ALWAYS, **keys, **(task.envs or {}), **(task.secrets or {})}
     return {name: value for name, value in given.items() if value is not None}
 
 

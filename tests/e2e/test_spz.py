@@ -300,6 +300,7 @@ def test_programs_have_the_same(spz: Terminal) -> None:
         ("jobs cancel -y", 2, "error: no job named"),
         ("jobs queue -s LOST", 2, "error: option -s: 'LOST' is no status"),
         ("launch -y missing.yaml", 1, "error: missing.yaml: No such file or directory"),
+        ("launch -y -c task.yaml", 2, "error: -c task.yaml: a file, no name"),
         ("exec none true", 1, "error: you have no cluster 'none'"),
         ("cancel -y none", 1, "error: no cluster 'none'"),
         ("status none", 0, "no cluster 'none'"),

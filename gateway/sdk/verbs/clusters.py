@@ -7,6 +7,7 @@ from gateway.sdk import buckets, clusters, show
 from gateway.sdk.client import Json
 from gateway.sdk.launching import Launch
 from gateway.sdk.launching import cancel as cancelled
+from gateway.sdk.sending import YAML
 from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter, as_json
@@ -20,6 +21,7 @@ def launch(given: Values, counter: Counter) -> int:
     """Exits as `logs` of the run does. Raises Refused, Told."""
     clusters.must_copy_no_disk(given["clone_disk_from"])
     clusters.must_keep_size(given["resize"])
+    _must_name_no_file(given)
     detached = given["detach_run"] or given["async"]
     body = body_of(given, given["words"])
     body |= {"cluster": given["cluster"], "setup": not given["no_setup"]}
@@ -35,6 +37,13 @@ def launch(given: Values, counter: Counter) -> int:
     status = made.finish(detach=detached, goes=goes)
     ssh.anew(counter)
     return status
+
+
+def _must_name_no_file(given: Values) -> None:
+    """Raises UsageError for a task's file behind -c, with no task."""
+    name = given["cluster"] or ""
+    if not given["words"] and name.endswith(YAML):
+        raise UsageError(f"-c {name}: a file, no name", hint=f"spz launch -c NAME {name}")
 
 
 def execute(given: Values, counter: Counter) -> int:

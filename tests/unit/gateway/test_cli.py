@@ -109,6 +109,15 @@ def test_a_task_file_that_cannot_be_read_is_named(
         sending.task_text([str(file)])
 
 
+def test_words_beside_a_task_file_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("run: x")
+    with pytest.raises(Refused, match="'c' stands beside it"):
+        sending.task_text([str(file), "c"])
+    assert sending.task_text([str(file.with_name("no.yaml")), "c"]).endswith('no.yaml c"}')
+    assert sending.task_text([]) == "{}"
+
+
 def test_variables_come_from_files_then_options_then_the_shell(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("# those\nA=1\nexport B='two words'\n\nC=3\n")

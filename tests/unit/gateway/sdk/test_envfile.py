@@ -55,13 +55,3 @@ def test_a_line_that_is_none_is_told_with_its_file(tmp_path: Path, text: str, to
     with pytest.raises(Refused) as caught:
         variables((), [file], SHELL, option="--env")
     assert caught.value.message.endswith(told)
-
-
-def test_the_line_goes_before_files(tmp_path: Path) -> None:
-    file = tmp_path / "env"
-    file.write_text("A=1\nB=2")
-    assert variables(["B=3", "TOKEN"], [file], SHELL, option="--env") == {
-        "A": "1",
-        "B": "3",
-        "TOKEN": "hush",
-    }

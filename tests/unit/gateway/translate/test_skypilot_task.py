@@ -25,7 +25,7 @@ def test_a_cluster_is_a_machine_kept_open_with_the_run_in_it() -> None:
         ("run", b"two 'x' $Y\n"),
     ]
     assert step.phases[1].argv == ("/bin/bash", None)
-    assert unpack(made.blobs[step.environment or ""]) == {"Y": "1"}  # type: ignore[index]
+    assert unpack(made.blobs[step.environment or ""]) == {"PYTHONUNBUFFERED": "1", "Y": "1"}  # type: ignore[index]
     assert spec.cwd == "/home/ann/project/src"
     assert spec.output.stdout == "/home/ann/sky_logs/dev-%j.%s.log"
     assert (spec.requeue, spec.submit_host) == (False, "login1")
@@ -71,7 +71,14 @@ def test_only_what_a_shell_needs_of_the_submitters_variables_goes_along() -> Non
 def test_secrets_reach_the_run_as_variables() -> None:
     made = task("envs: {A: 1}\nsecrets: {T: null}\nrun: x", secrets={"T": "hush"})
     (step,) = made.spec.steps
-    assert unpack(made.blobs[step.environment or ""]) == {"A": "1", "T": "hush"}  # type: ignore[index]
+    found = unpack(made.blobs[step.environment or ""])  # type: ignore[index]
+    assert found == {"PYTHONUNBUFFERED": "1", "A": "1", "T": "hush"}
+
+
+def test_a_task_says_itself_whether_python_holds_its_text_back() -> None:
+    made = task("envs: {PYTHONUNBUFFERED: ''}\nrun: x")
+    (step,) = made.spec.steps
+    assert unpack(made.blobs[step.environment or ""]) == {"PYTHONUNBUFFERED": ""}  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
