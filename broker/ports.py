@@ -1,6 +1,6 @@
 """What the broker asks of the outside, as small Protocols; promises are in words."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -42,7 +42,7 @@ class HistoryQuery:
     partitions: tuple[str, ...] = ()
     """Names and partitions in small letters: those of jobs may have others."""
     states: tuple[str, ...] = ()
-    held: Container[JobId] = ()
+    held: Collection[JobId] = ()
     """Jobs that the asker has at hand: they may be left out, which saves reading them."""
 
 

@@ -232,9 +232,12 @@ class Desk:
 
     async def costs(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
         """Micro-dollars of these jobs so far: what was posted, and what has run up since."""
-        posted = await self.read(self.history.costs, jobs)
-        seen = self.snapshot()
-        since = await self.read(accrued, seen.jobs.values(), seen.nodes, self.now())
+        return await self.read(self.costs_of, jobs)
+
+    def costs_of(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
+        """The same, for who reads already; blocks."""
+        posted, seen = self.history.costs(jobs), self.snapshot()
+        since = accrued(seen.jobs.values(), seen.nodes, self.now())
         sums = ((job, posted.get(job, 0) + since.get(job, 0)) for job in jobs)
         return {job: cost for job, cost in sums if cost}
 

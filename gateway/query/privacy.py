@@ -11,6 +11,8 @@ from broker.model.reservation import Reservation
 from broker.model.site import Site
 from broker.world import Snapshot
 
+JOBS = "jobs"
+
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
@@ -29,7 +31,7 @@ class Viewer:
 
     def job(self, job: Job) -> bool:
         """Their own, and those in accounts that they coordinate."""
-        if "jobs" not in self.hidden or job.owner.uid == self.owner.uid:
+        if JOBS not in self.hidden or job.owner.uid == self.owner.uid:
             return True
         return job.account in self.accounts
 
@@ -88,7 +90,7 @@ def viewer(site: Site, owner: Owner) -> Viewer:
 
 def seen(snap: Snapshot, by: Viewer) -> Snapshot:
     """The jobs and reservations that they see; of nodes all, which tell of nobody."""
-    if by.hidden.isdisjoint({"jobs", "reservations"}):
+    if by.hidden.isdisjoint({JOBS, "reservations"}):
         return snap
     book = snap.site.book
     own = book.associations.get(UserName(by.owner.user), ())

@@ -54,13 +54,12 @@ class AllOf:
     """Seconds."""
 
 
-def matcher(wanted: AllOf, ctx: Context) -> Test:
-    """What tells whether a job is listed."""
-    tests = list(_tests(wanted, ctx))
-    if wanted.jobs is not None:
-        refs = wanted.jobs
-        tests.insert(0, lambda job: _is_named(job, refs))
-    return lambda job: _in_time(job, wanted) and all(test(job) for test in tests)
+def matching(jobs: Iterable[Job], wanted: AllOf, ctx: Context) -> Iterator[Job]:
+    """Those of the jobs that are listed, in their order."""
+    left = iter(jobs)
+    for test in _tests(wanted, ctx):
+        left = filter(test, left)
+    return left
 
 
 def _is_named(job: Job, refs: tuple[JobRef, ...]) -> bool:
@@ -73,14 +72,18 @@ def _is_named(job: Job, refs: tuple[JobRef, ...]) -> bool:
     )
 
 
-def _in_time(job: Job, wanted: AllOf) -> bool:
+def _time_test(wanted: AllOf) -> Test:
     """In the queue or running within the window; with states, in one of them then."""
-    window = wanted.window
-    if wanted.states is not None:
-        return any(_was(job, state, window) for state in wanted.states)
-    if wanted.jobs is None and job.eligible is None and job.started is None:
-        return False
-    return not window.given or _overlaps(_counts_from(job), job.ended, window)
+    window, states, named = wanted.window, wanted.states, wanted.jobs is not None
+    if states is not None:
+        return lambda job: any(_was(job, state, window) for state in states)
+
+    def there(job: Job) -> bool:
+        if job.eligible is None and job.started is None and not named:
+            return False
+        return not window.given or _overlaps(_counts_from(job), job.ended, window)
+
+    return there
 
 
 def _counts_from(job: Job) -> int:
@@ -124,8 +127,14 @@ def _overlaps(start: int, end: int | None, window: Window) -> bool:
 
 
 def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
+    refs = wanted.jobs
+    if refs is not None:
+        yield lambda job: _is_named(job, refs)
+    yield _time_test(wanted)
+    if wanted.users is not None:
+        uids = frozenset(map(int, wanted.users))
+        yield lambda job: job.owner.uid in uids
     for chosen, label in (
-        (wanted.users, lambda job: str(job.owner.uid)),
         (wanted.accounts, lambda job: job.account),
         (wanted.names, lambda job: job.spec.name.lower()),
         (wanted.qos, lambda job: job.qos),

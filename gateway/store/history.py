@@ -158,7 +158,7 @@ class SqlHistory(Sums):
 
     def _by_window(self, query: HistoryQuery) -> Iterator[list[Job]]:
         """Those that were read lately in the version they have are not read again."""
-        found = self.read(IN_WINDOW, window(query.since or 0, query.until))
+        found = self.read(IN_WINDOW, window(query.since or 0, query.until, query.held))
         there = {JobId(job): version for job, version in found if job not in query.held}
         kept, wanted = self._kept, replace(query, since=None, until=None)
         ids = sorted(there)

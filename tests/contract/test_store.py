@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -485,6 +485,17 @@ def test_a_window_finds_jobs_however_long_they_were_there(store: SqlStore) -> No
         ]
         assert ids(store.history.jobs(query)) == [*there, 99]
     assert ids(store.history.jobs(HistoryQuery(since=START - 9, until=START - 1))) == []
+
+
+@everywhere
+@pytest.mark.parametrize("held", [(), (3,), (2, 3, 4), (1, 3, 4, 6), range(1, 7)])
+def test_a_window_leaves_out_what_the_asker_has_at_hand(
+    store: SqlStore, held: Iterable[int]
+) -> None:
+    at_hand = [JobId(one) for one in held]
+    save(store, *(ended(number, START + number) for number in range(1, 6)), job(6, submitted=START))
+    query = HistoryQuery(since=START, until=START + 9, held=at_hand)
+    assert ids(store.history.jobs(query)) == [one for one in range(1, 7) if one not in at_hand]
 
 
 @everywhere

@@ -1,12 +1,9 @@
 """sacct: jobs of the past and the present, with what they used and cost."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from accounting.ids import JobId
-from broker.model.job import Job, JobFlag, JobState, Run, Step
-from broker.ports import HistoryQuery
+from broker.model.job import Job
 from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
@@ -28,9 +25,9 @@ from gateway.api.programs.sacct_filters import (
     refs_of,
     states,
 )
+from gateway.api.programs.sacct_search import Listing, Search
 from gateway.api.programs.scontrol_show import replace_names, user_names
 from gateway.api.wire import Answer, Call
-from gateway.query.accounts import COST
 from gateway.query.context import Context
 from gateway.query.documents import Asker, pieces
 from gateway.query.kept import KeptRows
@@ -42,20 +39,15 @@ from gateway.query.rows import (
     BRIEF,
     DEFAULT,
     LONG,
-    AccountRow,
     Field,
     RemovedFieldError,
     Style,
     UnknownFieldError,
-    body,
-    check_size,
-    head,
     help_fields,
     help_grid,
     read_fields,
 )
-from gateway.query.sacct import PASSING, AllOf, Window, cut_to, in_order, matcher, steps_of
-from gateway.query.select import JobRef, spread_arrays
+from gateway.query.sacct import AllOf, Window
 from gateway.query.stored import ALL, ENVIRONMENT, SCRIPT, as_stored
 from gateway.query.tresnames import FIXED, numbers
 from gateway.translate.submitted import submitted
@@ -117,29 +109,19 @@ async def _answer(desk: Desk, call: Call, program: Sacct) -> Answer:
     ctx = _reader(desk, call, snap=snap, options=options)
     by = await structured.asker(desk, call, options)
     fields = _fields(options)
-    window = _window(options, ctx)
-    wanted = await _wanted(desk, call, options, snap=snap, window=window)
-    jobs = []
-    if not _elsewhere(options, snap):
-        found = await desk.read(_found, desk, snap, wanted, ctx=ctx)
-        jobs = [as_stored(job, program.flags) for job in found if viewer.job(job)]
-    if options.has("truncate"):
-        jobs = [cut_to(job, window, ctx.now) for job in jobs]
+    wanted = await _wanted(desk, call, options, snap=snap, window=_window(options, ctx))
+    search = Search(desk=desk, snap=snap, wanted=wanted, viewer=viewer, ctx=ctx, options=options)
     if by is not None:
         ctx = replace(ctx, tres_ids=program.tres_ids)
         by = replace(by, kept=program.blocks)
-        return await _structured(desk, options, jobs, ctx=ctx, by=by)
+        return await _structured(search, program.flags, ctx=ctx, by=by)
     script = options.has("batch-script")
     if script or options.has("env-vars"):
         kept = (SCRIPT if script else ENVIRONMENT) in program.flags
+        jobs = await desk.read(search.jobs)
         return Answer(out=await _blobs(desk, call, jobs, script=script, kept=kept))
-    if any(field.account.name == COST for field in fields):
-        costs = await desk.costs([job.id for job in jobs])
-        ctx = replace(ctx, costs=costs)
-    if options.has("duplicates"):
-        jobs = await desk.read(_with_runs, desk, _each(options, jobs))
-    listing = _Listing(fields, _style(options), options, ctx)
-    out = await desk.read(listing.text, jobs, _by_job(wanted.jobs or ()), program.kept)
+    listing = Listing(fields, _style(options), search, flags=program.flags)
+    out = await desk.read(listing.text, program.kept)
     return Answer(out=out, err=_said(wanted, ctx) if options.has("verbose") else "")
 
 
@@ -207,12 +189,6 @@ def _style(options: Options) -> Style:
         ended = parsable == "parsable"
         return Style("|" if mark is None else mark, ended=ended, header=header)
     return Style(header=header)
-
-
-def _elsewhere(options: Options, snap: Snapshot) -> bool:
-    """Whether only other clusters were asked for; sacct finds nothing there and says nothing."""
-    clusters = options.text("clusters")
-    return clusters is not None and not {snap.site.cluster, "all"} & set(clusters.split(","))
 
 
 # ---------------------------------------------------------------- what is wanted
@@ -306,116 +282,13 @@ async def _ids(desk: Desk, options: Options, long: str) -> frozenset[str] | None
 # ---------------------------------------------------------------- reading
 
 
-def _found(desk: Desk, snap: Snapshot, wanted: AllOf, *, ctx: Context) -> list[Job]:
-    """Jobs of memory, and of the store those that memory has forgotten, in order; blocks."""
-    stored = (job for job in _stored(desk, snap, wanted) if job.id not in snap.jobs)
-    return in_order(filter(matcher(wanted, ctx), chain(stored, snap.jobs.values())))
-
-
-def _stored(desk: Desk, snap: Snapshot, wanted: AllOf) -> Iterator[Job]:
-    refs, window = wanted.jobs, wanted.window
-    query = HistoryQuery(
-        jobs=tuple({ref.job for ref in refs}) if refs is not None else (),
-        since=window.start if window.given else None,
-        until=window.end if window.given else None,
-        uids=tuple(map(int, wanted.users or ())),
-        accounts=tuple(wanted.accounts or ()),
-        states=_stated(wanted.states or frozenset()),
-        names=tuple(wanted.names or ()),
-        partitions=tuple(wanted.partitions or ()),
-        held=snap.jobs,
-    )
-    return desk.history.jobs(query)
-
-
-def _stated(states: frozenset[str]) -> tuple[str, ...]:
-    """What records must say; nothing where a state counts that jobs have left since."""
-    return () if states & PASSING.keys() else tuple(states)
-
-
-async def _structured(
-    desk: Desk, options: Options, jobs: list[Job], *, ctx: Context, by: Asker
-) -> Answer:
+async def _structured(search: Search, flags: Collection[str], *, ctx: Context, by: Asker) -> Answer:
     """`--json` and `--yaml`."""
-    shown = await desk.read(_with_runs, desk, jobs) if options.has("duplicates") else jobs
+    desk, found = search.desk, await search.desk.read(search.records)
+    shown = [as_stored(job, flags) for job in found]
     names = await user_names(desk, {job.ended_by for job in shown})
     named = replace_names(ctx, names)
     return await structured.listing(desk, shown, lambda: pieces(PAST_KIND, shown, named, asker=by))
-
-
-def _each(options: Options, jobs: list[Job]) -> list[Job]:
-    """With --array the tasks that wait one by one."""
-    return list(spread_arrays(jobs)) if options.has("array") else jobs
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The rows of jobs and steps as they are to be written."""
-
-    fields: list[Field]
-    style: Style
-    options: Options
-    ctx: Context
-
-    def text(self, jobs: list[Job], named: "Named", kept: KeptRows) -> str:
-        """All of the output. Raises Refused where that is too much."""
-        jobs = _each(self.options, jobs)
-        alone = self.options.has("allocations")
-        rows = len(jobs) if alone else sum(1 + len(job.steps) for job in jobs)
-        check_size(self.fields, rows, self.style)
-
-        def make(job: Job) -> str:
-            rows = [(job, None)] if alone else _rows_of(job, steps_of(job), named)
-            return body(self.fields, rows, self.ctx, style=self.style)
-
-        top = head(self.fields, self.style)
-        if named or self.options.has("duplicates"):
-            return top + "".join(map(make, jobs))
-        return top + kept.text((self.fields, self.style, alone), jobs, self.ctx, make=make)
-
-
-def _with_runs(desk: Desk, jobs: Iterable[Job]) -> list[Job]:
-    """Each job behind its earlier attempts; blocks."""
-    return [
-        record
-        for job in jobs
-        for record in (*map(former, desk.history.runs(job.id) if job.restarts else ()), job)
-    ]
-
-
-def former(run: Run) -> Job:
-    """An attempt that a requeue followed: its state is REQUEUED unless it had ended before."""
-    job = run.job
-    if job.state.final:
-        return job
-    return replace(job, flags=JobFlag.COMPLETING | JobFlag.REQUEUED, state=JobState.RUNNING)
-
-
-Named = Mapping[JobId, Sequence[JobRef]]
-
-
-def _by_job(refs: Sequence[JobRef]) -> Named:
-    """What was named of each job; nothing if no steps were named, which alone matter here."""
-    named: dict[JobId, list[JobRef]] = {}
-    if any(ref.step is not None for ref in refs):
-        for ref in refs:
-            named.setdefault(ref.job, []).append(ref)
-    return named
-
-
-def _rows_of(job: Job, steps: Sequence[Step], named: Named) -> list[AccountRow]:
-    """The job's row and those of its steps; a step alone where only steps of it were named."""
-    mine = _mine(job, named) if named else []
-    if mine and all(ref.step is not None for ref in mine):
-        wanted = {ref.step for ref in mine}
-        return [(job, step) for step in steps if step.id in wanted]
-    return [(job, None), *((job, step) for step in steps)]
-
-
-def _mine(job: Job, named: Named) -> list[JobRef]:
-    ids = {job.id, job.array.base if job.array else job.id}
-    tasks = {None, job.array.task if job.array else None}
-    return [ref for one in ids for ref in named.get(one, ()) if ref.task in tasks]
 
 
 # ---------------------------------------------------------------- scripts and environments

@@ -15,7 +15,7 @@ from broker.schedule.accrued import payer_of
 from gateway.api.desk import Desk
 from gateway.query.context import Context
 from gateway.query.privacy import Viewer
-from gateway.query.sacct import AllOf, Window, matcher
+from gateway.query.sacct import AllOf, Window, matching
 
 Key = tuple[Any, ...]
 Columns = tuple[str, ...]
@@ -113,7 +113,7 @@ def used_by_jobs(desk: Desk, ctx: Context, wanted: AllOf, *, asked: tuple[Column
     columns = tuple(dict.fromkeys([*by, "tres", "partition"]))
     found: dict[Key, int] = {}
     start, end = wanted.window.start or 0, wanted.window.end or ctx.now
-    for job in filter(matcher(wanted, ctx), _jobs(desk, ctx, wanted.window)):
+    for job in matching(_jobs(desk, ctx, wanted.window), wanted, ctx):
         until = min(job.used_until(ctx.now), ctx.now, end)
         since = until if job.started is None else max(job.started, start)
         if since >= until:
