@@ -10,25 +10,48 @@ import broker.run.agent.version as anchor
 AGENT = Path(anchor.__file__).parent
 OLDEST = (3, 6)
 NEWER = {
+    "ThreadingHTTPServer",
     "as_integer_ratio",
     "batched",
+    "cache",
+    "cached_property",
+    "clock_gettime_ns",
+    "copy_file_range",
+    "create_server",
     "dirs_exist_ok",
     "file_digest",
     "fromisoformat",
+    "get_running_loop",
     "isascii",
     "memfd_create",
+    "minimum_version",
     "missing_ok",
     "monotonic_ns",
     "nullcontext",
     "pidfd_open",
     "posix_spawn",
+    "process_time_ns",
+    "raise_signal",
+    "register_at_fork",
     "removeprefix",
     "removesuffix",
+    "strsignal",
+    "thread_time",
     "time_ns",
+    "valid_signals",
     "waitstatus_to_exitcode",
 }
 """Attributes that came later."""
-NEWER_WORDS = {"capture_output", "dirs_exist_ok", "missing_ok", "warn_on_full_buffer"}
+NEWER_WORDS = {
+    "capture_output",
+    "dirs_exist_ok",
+    "extra_groups",
+    "missing_ok",
+    "process_group",
+    "text",
+    "umask",
+    "warn_on_full_buffer",
+}
 """Keyword arguments of the library that came later."""
 NEWER_MODULES = {"contextvars", "dataclasses", "importlib.metadata", "importlib.resources"}
 
