@@ -22,13 +22,16 @@ Record = Mapping[str, object]
 
 
 def until(look: Callable[[], T | None], what: object, patience: float = PATIENCE) -> T:
-    """What `look` gives as soon as it is true. Raises AssertionError after `patience` seconds."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
+    """What `look` gives soon after it is true. Raises AssertionError after `patience` seconds.
+
+    Who has waited long looks less often: looking at a service takes it and us time.
+    """
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < patience:
         found = look()
         if found:
             return found
-        time.sleep(0.01)
+        time.sleep(min(0.1, 0.01 + waited / 20))
     raise AssertionError(f"waited {patience} s for {what}")
 
 

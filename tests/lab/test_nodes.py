@@ -132,7 +132,10 @@ def machine_of(gateway: Service, node: str) -> str:
     return str(json.loads(rows[0][0])["machine"]["id"])
 
 
-SURVIVES = "echo x >> {name}; [ ${{SLURM_RESTART_COUNT:-0}} -gt 0 ] || srun sleep 600 || true"
+SURVIVES = """\
+echo x >> {name}
+[ ${{SLURM_RESTART_COUNT:-0}} -gt 0 ] || srun sh -c 'echo up >> {name}.up; sleep 600' || true
+"""
 
 
 def test_a_machine_that_breaks_ends_its_job_or_has_it_run_again_or_go_on_without(
@@ -143,7 +146,7 @@ def test_a_machine_that_breaks_ends_its_job_or_has_it_run_again_or_go_on_without
         for name in ("requeue", "no-requeue", "no-kill")
     }
     for name, job in jobs.items():
-        gateway.wait_file(name)
+        gateway.wait_file(f"{name}.up", "up\nup\n")
         node = gateway.job(job).shares[1].node
         lab.set("kill", id=machine_of(gateway, node))
     gateway.wait(jobs["requeue"], "COMPLETED")

@@ -13,7 +13,7 @@ from tests.lab.boxed import ONE_TYPE, PATIENCE, SPZ, billed, boxed, nodes_gone, 
 from tests.lab.running import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SPEED = 10
+SPEED = 30
 
 
 @pytest.fixture(scope="module")
@@ -221,8 +221,11 @@ def test_a_job_goes_into_a_reservation_that_its_partition_names(
 ) -> None:
     one = {"id": "cr-0a1", "instance_type": "m7i.large", "zone": "use1-az1", "count": 1}
     buy = "instance_types: [m7i.large], regions: [us-east-1], reservations: [cr-0a1]"
+    began = time.time()
     with served(preloaded, lab, buy, reserved=[{**one, "match": "targeted"}]) as gateway:
         words = ("sbatch", "--test-only", "-C", "cr-0a1", "--wrap", "true")
+        asked = "DescribeCapacityReservations"
+        settle(lambda: called(lab, began, asked), "reservations to be asked for")
         settle(lambda: gateway.run(*words).code == 0, "the reservation to be read")
         job = gateway.wrap("true", "-C", "cr-0a1")
         gateway.wait(job, "COMPLETED")
