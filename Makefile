@@ -25,7 +25,7 @@ demo-ec2: setup  ## the same through boto3 and SSH, on the cloud in a box (needs
 test: setup  ## the whole suite: the quick tests, then the marked ones (real processes, kills, PostgreSQL, several users)
 	@rc=0; \
 	$(BIN)/pytest -q -n auto --maxprocesses 4 $(ARGS) || rc=$$?; \
-	$(BIN)/pytest -q -m "$(MARKED)" -n 2 --dist loadfile $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
+	$(BIN)/pytest -q -m "$(MARKED)" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
 	exit $$rc
 
 chaos: setup  ## all lives, kills and jobs that the suite takes fewer of, while everything goes wrong (half an hour)

@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from tests.contract.postgres import postgres_server, postgres_url
 from tests.e2e.service import Preloaded
+from tests.order import place
 
 __all__ = ["postgres_server", "postgres_url"]
 
@@ -75,6 +76,7 @@ def _no_sleep(seconds: float) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place(item.path.relative_to(ROOT / "tests")))
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         if folder in {"e2e", "live"}:

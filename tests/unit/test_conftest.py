@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.order import LONG, place
+
 
 def test_a_test_cannot_wait_on_real_time() -> None:
     with pytest.raises(AssertionError, match="pass a clock in"):
@@ -32,6 +34,12 @@ def test_temporary_folders_have_hostile_names(tmp_path: Path, short_tmp: Path) -
     for folder in (tmp_path, short_tmp):
         assert {" ", "'", "\n"} <= set(str(folder))
     assert len(os.fsencode(short_tmp / "home" / "gateway.sock")) <= 107
+
+
+def test_long_files_are_there_and_come_first() -> None:
+    tests = Path(__file__).parents[1]
+    assert [name for name in LONG if not (tests / name).is_file()] == []
+    assert place(Path("unit/test_conftest.py")) > max(place(Path(name)) for name in LONG)
 
 
 @pytest.mark.postgres
