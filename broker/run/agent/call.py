@@ -25,19 +25,19 @@ def main(argv: "list[str]") -> int:
         landing.become(int(uid), int(gid), [int(one) for one in groups.split(",") if one])
         os.makedirs(os.path.dirname(log), exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        text = os.open(log, flags, 0o600)
-        return _run(asked, folder, text=text, seconds=float(seconds))
+        out = os.open(log, flags, 0o600)
+        return _run(asked, folder, out=out, seconds=float(seconds))
     except OSError as error:
         sys.stderr.write("{}: {}\n".format(error.filename or log, error.strerror))
         return 1
 
 
-def _run(asked: "dict[str, Any]", folder: str, *, text: int, seconds: float) -> int:
+def _run(asked: "dict[str, Any]", folder: str, *, out: int, seconds: float) -> int:
     child = subprocess.Popen(
         ["/bin/bash", "-c", asked["script"]],
         stdin=subprocess.DEVNULL,
-        stdout=text,
-        stderr=text,
+        stdout=out,
+        stderr=out,
         cwd=folder,
         env=asked["env"],
         start_new_session=True,
