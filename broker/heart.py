@@ -99,7 +99,7 @@ class Heart:
         self._inbox.put(_Asked(report, None))
 
     def wake(self, node: NodeName) -> None:
-        """The node's journal has news."""
+        """The node's journal has news, or it answers now that it has booted."""
         self._inbox.put(_Woken(node))
 
     def expect(self, node: NodeName) -> None:
@@ -220,7 +220,7 @@ class Heart:
     def _act(self, outcome: Outcome) -> None:
         if self.workers is None:
             return
-        self._retry_in = self.workers.take(outcome.effects)
+        self._retry_in = self.workers.take(outcome.effects, self._woken)
         check = time.monotonic() >= self._next_sweep
         if check:
             self._next_sweep = time.monotonic() + SWEEP_SECONDS

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -176,6 +176,7 @@ class _Tried:
     running: bool = False
     done: bool = False
     pause: float = FIRST_PAUSE
+    noted: float = 0.0
     not_before: float = 0.0
 
 
@@ -217,9 +218,16 @@ class Tries:
         tried.running = False
         tried.done = not failed and (seen or isinstance(effect, UNTIL_UNDUE))
         if not tried.done:
+            tried.noted = now
             tried.not_before = now + tried.pause
             longest = LONGEST_OF.get(type(effect), LONGEST_PAUSE)
             tried.pause = min(2 * tried.pause, longest)
+
+    def hasten(self, effects: Iterable[ef.Effect]) -> None:
+        """What they wait for may have come true: they are tried again as after a first failure."""
+        for tried in filter(None, (self._tried.get(effect.token) for effect in effects)):
+            tried.pause = FIRST_PAUSE
+            tried.not_before = min(tried.not_before, tried.noted + FIRST_PAUSE)
 
     def wait(self, now: float) -> float | None:
         """Seconds until something is to be tried again; None if nothing is."""
@@ -249,10 +257,15 @@ class Workers:
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="worker")
 
-    def take(self, due: Iterable[ef.Effect]) -> float | None:
-        """Starts what is due and not under way; seconds until something is to be tried again."""
+    def take(self, due: Sequence[ef.Effect], woken: Set[NodeName] = frozenset()) -> float | None:
+        """Starts what is due and not under way; seconds until something is to be tried again.
+
+        Nodes that have news of themselves, and boot, are not waited for any longer.
+        """
         now = time.monotonic()
+        boots = [one for one in due if isinstance(one, ef.Prepare) and one.node.name in woken]
         with self._lock:
+            self._tries.hasten(boots)
             ready = self._tries.claim(due, now)
             wait = self._tries.wait(now)
         for effect in ready:

@@ -84,11 +84,13 @@ class Cloud:
         *,
         posts: Callable[[Node], bool],
     ) -> Callable[[], None]:
-        """What is to be called now and then; from now on the end of a connection wakes its node.
+        """What is to be called now and then; from now on a node is woken as soon as it answers, and
+        by the end of a connection.
 
         Who `posts` is answered, and so need not be spoken to.
         """
-        self.reach.connections.ended = partial(self._lost_touch, wake)
+        connections = self.reach.connections
+        connections.ended = connections.knocker.greeted = partial(self._wake_at, wake)
         return partial(self.tidy, report, posts)
 
     def tidy(self, report: Callable[[Report], None], posts: Callable[[Node], bool]) -> None:
@@ -123,8 +125,8 @@ class Cloud:
             report(Journal(node=node.name, launch=node.launch, records=(record,), **here))
             self.log.info("interruption.told", node=node.name, machine=notice.instance)
 
-    def _lost_touch(self, wake: Callable[[NodeName], None], host: str) -> None:
-        """A connection ended that nobody closed: its node is looked at without waiting for news."""
+    def _wake_at(self, wake: Callable[[NodeName], None], host: str) -> None:
+        """The node at that address is looked at without waiting for news of it."""
         with suppress(OSError):  # one whose address cannot be told now; the sweep comes
             for node in self.nodes().values():
                 if node.machine is not None and self.provider.seen(node.machine).address == host:

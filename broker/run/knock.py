@@ -30,6 +30,8 @@ class Knocker:
     """Says whether an SSH server answers; may be asked from any thread, and never waits."""
 
     clock: Callable[[], float] = time.monotonic
+    greeted: Callable[[str], None] = lambda _host: None
+    """Hears of a host as soon as it answers; may be set later."""
     _open: set[Door] = field(default_factory=set)
     _asked: dict[Door, float] = field(default_factory=dict)
     _next: dict[Door, float] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class Knocker:
                 self._open.add(tried.door)
                 self._asked.pop(tried.door, None)
                 self._next.pop(tried.door, None)
+            self.greeted(tried.door[0])
 
     def _give_up(self, selector: selectors.BaseSelector) -> None:
         now = self.clock()

@@ -17,6 +17,7 @@ import paramiko
 
 from broker.ports import Done
 from broker.run.knock import Knocker
+from broker.run.scripts import ASK, NOT_ASKED, PUT, READ
 
 CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 30
@@ -37,37 +38,6 @@ CIPHERS = (
 SENT_AT_ONCE = 1 << 17
 BIG = 1 << 20
 """Input longer than this is written by a thread of its own, lest both sides wait."""
-PUT = """\
-set -e
-folder=$(dirname -- "$1"; echo x)
-folder=${folder%?x}
-[ -d "$folder" ] || { mkdir -p -- "$folder" && chmod 711 -- "$folder"; }
-draft="$folder/.$2"
-trap 'rm -f -- "$draft"' EXIT
-(umask 077 && cat > "$draft")
-chmod "$3" -- "$draft"
-mv -f -- "$draft" "$1"
-"""
-READ = """\
-[ -e "$1" ] || exit 0
-exec tail -c "+$2" -- "$1"
-"""
-ASK = """\
-import os, socket, sys
-path, patience = sys.argv[1], float(sys.argv[2])
-try:
-    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
-    s = socket.socket(socket.AF_UNIX)
-    s.settimeout(patience)
-    s.connect("/proc/self/fd/%d/%s" % (folder, os.path.basename(path)))
-    s.sendall(sys.stdin.buffer.read())
-    sys.stdout.buffer.write(s.makefile("rb").readline())
-except OSError as e:
-    sys.stderr.write("%d %s" % (e.errno or 110, e))
-    sys.exit(75)
-"""
-NOT_ASKED = 75
-"""Exit code of ASK when the socket could not be asked."""
 NOT_FOUND = 127
 
 
@@ -153,7 +123,7 @@ class Connections:
         """`tell` hears of hosts that answer and do not let us in."""
         self.ended: Callable[[str], None] = lambda _host: None
         """Hears of the host of a kept connection that ended by itself; may be set later."""
-        self._knocker = knocker or Knocker()
+        self.knocker = knocker or Knocker()
         self._clock = clock
         self._tell = tell
         self._most = most
@@ -195,7 +165,7 @@ class Connections:
             gone = [login for login in self._kept if login.host == host]
             kept = [self._kept.pop(login) for login in gone]
         for login in gone:
-            self._knocker.forget(login.door)
+            self.knocker.forget(login.door)
         _close(kept)
 
     def close(self) -> None:
@@ -231,7 +201,7 @@ class Connections:
         with kept.lock:
             if kept.transport is not None and kept.transport.is_active():
                 return kept.transport, False
-            if target.bastion is None and not self._knocker.answers(target.login.door):
+            if target.bastion is None and not self.knocker.answers(target.login.door):
                 # Not a failure: a machine that boots is entered as soon as it greets.
                 raise OSError(errno.EHOSTUNREACH, f"no SSH server at {target.login.host} yet")
             if self._clock() < kept.not_before:
@@ -252,7 +222,7 @@ class Connections:
         if isinstance(error, HostKeyError | paramiko.AuthenticationException):
             self._tell(f"{login.user}@{login.host}: {error}")
         else:
-            self._knocker.forget(login.door)
+            self.knocker.forget(login.door)
 
     def _connect(self, target: Target) -> paramiko.Transport:
         login, bastion = target.login, target.bastion

@@ -98,6 +98,19 @@ def test_a_connection_that_broke_is_made_anew(connections: Connections, knocker:
         assert _patiently(lambda: channel.run(["echo", "2"], timeout=10).out) == b"2\n"
 
 
+def test_a_host_that_was_asked_for_is_told_of_as_soon_as_it_answers(
+    connections: Connections, knocker: Knocker
+) -> None:
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    knocker.greeted = told.put
+    port = free_port()
+    with pytest.raises(OSError, match="no SSH server"):
+        connections.channel(target(port)).run(["true"], timeout=10)
+    with sshd(port):
+        assert told.get(timeout=20) == "127.0.0.1"
+        connections.channel(target(port)).run(["true"], timeout=10)
+
+
 def test_the_end_of_a_connection_is_told_unless_it_was_closed_here(
     connections: Connections, knocker: Knocker
 ) -> None:

@@ -56,6 +56,35 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE)
 
 
+@pytest.mark.parametrize(
+    ("at", "again"), [(0.05, 0.05), (5.0, 0.0)], ids=["just tried", "tried long ago"]
+)
+def test_what_may_have_come_true_is_tried_again_as_after_a_first_failure(
+    at: float, again: float
+) -> None:
+    tries, last = Tries(), 0.0
+    for pause in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4):
+        tries.claim([TERMINATE], last)
+        tries.note(TERMINATE, last, seen=False, failed=True)
+        last += pause
+    tries.claim([TERMINATE], last)
+    tries.note(TERMINATE, last, seen=False, failed=True)
+    tries.hasten([TERMINATE])
+    assert tries.wait(last + at) == pytest.approx(again)
+
+
+def test_what_is_under_way_when_it_comes_true_is_not_waited_for_long() -> None:
+    """It may have looked just before."""
+    tries = Tries()
+    for last in (0.0, 0.1, 0.3, 0.7):
+        tries.claim([TERMINATE], last)
+        tries.note(TERMINATE, last, seen=False, failed=True)
+    tries.claim([TERMINATE], 1.5)
+    tries.hasten([TERMINATE, ef.Terminate(NodeName("ec2-9"), 1, None, "9/1")])
+    tries.note(TERMINATE, 1.6, seen=False, failed=True)
+    assert tries.wait(1.6) == pytest.approx(FIRST_PAUSE)
+
+
 def test_what_is_due_again_after_it_was_not_is_done_again() -> None:
     tries = Tries()
     tries.claim([TERMINATE], 0.0)

@@ -58,6 +58,26 @@ def test_an_interruption_out_of_a_queue_is_told_until_its_node_is_drained() -> N
     assert (len(told), queue.bodies) == (2, {})
 
 
+def test_a_node_is_woken_as_soon_as_it_answers_and_by_the_end_of_a_connection() -> None:
+    woken: list[NodeName] = []
+    connections = SimpleNamespace(knocker=SimpleNamespace())
+    outside: dict[str, Any] = dict.fromkeys(
+        ("guard", "interruptions", "lease", "log", "quotas", "regions")
+    )
+    other = replace(NODE, name=NodeName("ec2-2"), machine=machine(launch=8, address="10.9.9.9"))
+    cloud = Cloud(
+        nodes=lambda: {one.name: one for one in (NODE, other)},
+        reach=SimpleNamespace(connections=connections),  # type: ignore[arg-type]
+        provider=SimpleNamespace(seen=lambda one: one),  # type: ignore[arg-type]
+        **outside,
+    )
+    cloud.attended(lambda report: None, woken.append, posts=lambda node: False)
+    connections.knocker.greeted(MACHINE.address)
+    connections.ended("10.9.9.9")
+    connections.ended("10.0.0.99")
+    assert woken == ["ec2-1", "ec2-2"]
+
+
 def test_a_machine_that_stops_is_not_spoken_to_as_before() -> None:
     gone: list[str] = []
     outside: dict[str, Any] = {
