@@ -161,6 +161,8 @@ class StepOrder:
     phases: tuple[Phase, ...] = ()
     environment: bytes = b""
     """`NAME=value` entries, separated by NUL."""
+    login: tuple[str, ...] = ()
+    """Names there that stand in for what a login shell of the user's makes, below all the rest."""
     stdin: bytes | None = None
     """None is /dev/null, for stdout too."""
     stdout: bytes | None = None
@@ -361,6 +363,7 @@ def _step(order: StepOrder) -> dict[str, object]:
         "cwd": octets.text(order.cwd),
         "phases": [_phase(phase) for phase in order.phases],
         "env": _base64(order.environment),
+        "login": list(order.login),
         "stdin": _base64(order.stdin),
         "stdout": _base64(order.stdout),
         "stderr": _base64(order.stderr),

@@ -20,7 +20,12 @@ from gateway.translate import token
 from gateway.translate.environment import pack
 from gateway.translate.jobenv import Surroundings, tasks_on, tmpdir
 from gateway.translate.multiprog import filled
-from gateway.translate.stepenv import batch_environment, rank_variables, share_here
+from gateway.translate.stepenv import (
+    batch_environment,
+    login_names,
+    rank_variables,
+    share_here,
+)
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
 
 HERE = "127.0.0.1"
@@ -178,6 +183,7 @@ class OrderBook:
             cwd=octets.raw(job.spec.cwd),
             phases=() if spec is None else tuple(self._phase(phase) for phase in spec.phases),
             environment=self._environment(job, around),
+            login=login_names(job, around, self._given(job)),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -237,11 +243,13 @@ class OrderBook:
         return shown.encode("ascii") + whole
 
     def _variables(self, job: Job, around: Surroundings) -> bytes:
-        given = b"" if job.spec.environment is None else self.blob(job.spec.environment)
         own = _spec(job, around.step) if around.step not in (BATCH, EXTERN) else None
         spec = job.spec.keeper if around.step == BATCH else own
         extra = b"" if spec is None or spec.environment is None else self.blob(spec.environment)
-        return batch_environment(job, around, given=given, extra=extra)
+        return batch_environment(job, around, given=self._given(job), extra=extra)
+
+    def _given(self, job: Job) -> bytes:
+        return b"" if job.spec.environment is None else self.blob(job.spec.environment)
 
 
 def _writes(job: Job, step: StepId, node: str) -> bool:

@@ -6,6 +6,7 @@ from broker.model.ids import BATCH, NodeName, StepId
 from broker.model.job import Job, Share, Step
 from broker.schedule.ranks import ranks
 from gateway.translate.environment import pack, unpack
+from gateway.translate.gangenv import gang_variables
 from gateway.translate.jobenv import (
     STEP_PARTS,
     Surroundings,
@@ -31,9 +32,24 @@ def batch_environment(
     if around.step != BATCH:
         ours |= {**step_variables(job, around), **_rank_of_node(job, around)}
         ours |= _gpus_of_part(job, around)
-    base = login_variables(job) if job.spec.login_environment else {}
     theirs = {**unpack(given), **unpack(extra)}
-    return pack({"TMPDIR": "/tmp", **base, **theirs, **ours})
+    return pack({**_lowest(job), **theirs, **ours})
+
+
+def _lowest(job: Job) -> dict[str, str]:
+    login = login_variables(job) if job.spec.login_environment else {}
+    return {"TMPDIR": "/tmp", **login}
+
+
+def login_names(job: Job, around: Surroundings, given: bytes) -> tuple[str, ...]:
+    """Variables of the batch step that its node takes from a login shell of the owner's.
+
+    None where no login environment is asked for: of `--export=NONE`, a list and `--get-user-env`.
+    """
+    if around.step != BATCH or not job.spec.login_environment:
+        return ()
+    theirs = unpack(given)
+    return tuple(name for name in _lowest(job) if name not in theirs)
 
 
 def _gpus_of_part(job: Job, around: Surroundings) -> dict[str, str]:
@@ -108,6 +124,7 @@ def task_variables(job: Job, around: Surroundings) -> dict[str, str]:
         "SLURM_TASKS_PER_NODE": per_node,
         **_gpu_variables(share.gpu_ids if share else ()),
         **_window(step.spec.pty),
+        **(gang_variables(step.spec.gang, place) if step.spec.gang else {}),
     }
     left_out = {*NOT_OF_STEPS, *RANKED}
     return {name: text for name, text in found.items() if text is not None and name not in left_out}
@@ -132,12 +149,13 @@ def rank_variables(job: Job, around: Surroundings) -> list[dict[str, str]]:
     ranks, share = ranks_here(step, around.node), share_here(step, around.node)
     ids = share.gpu_ids if share else ()
     each = step.spec.gpus_per_task
-    every = ",".join(map(str, ranks))
+    first = step.spec.gang.first_rank if step.spec.gang else 0
+    every = ",".join(str(first + rank) for rank in ranks)
     return [
         {
             "SLURM_GTIDS": every,
             "SLURM_LOCALID": str(place),
-            "SLURM_PROCID": str(rank),
+            "SLURM_PROCID": str(first + rank),
             "SLURM_TASK_PID": "",  # filled in on the node
             **(_gpu_variables(ids[place * each : (place + 1) * each]) if each else {}),
         }

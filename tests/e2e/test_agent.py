@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,17 @@ def test_the_shell_knows_its_own_process_id_from_slurms_variable(
     agent.wait("exited", KEY)
     mine, told = (work / "out").read_text().split()
     assert mine == told
+
+
+def test_a_login_shell_on_the_node_gives_what_the_job_was_not_given(
+    agent: RunningAgent, work: Path
+) -> None:
+    (work / ".profile").write_text("export FOO=login BAR=login\n")
+    given = b"HOME=%b\0SHELL=/bin/sh\0PATH=/bin\0BAR=job" % bytes(work)
+    names = ("HOME", "SHELL", "PATH")
+    agent.run(KEY, replace(order(work, "echo $FOO $BAR", environment=given), login=names))
+    agent.wait("exited", KEY)
+    assert (work / "out").read_text() == "login job\n"
 
 
 def test_what_a_script_leaves_behind_ends_with_it(agent: RunningAgent, work: Path) -> None:

@@ -13,7 +13,19 @@ import termios
 import time
 import traceback
 
-from . import binding, container, identity, inside, kit, profile, runtime, scratch, wire, words
+from . import (
+    binding,
+    container,
+    identity,
+    inside,
+    kit,
+    login,
+    profile,
+    runtime,
+    scratch,
+    wire,
+    words,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,6 +216,7 @@ class Phase:
 
     def _environment(self) -> "dict[bytes, bytes]":
         values = wire.variables(self.step)
+        login.below(values, self.step)
         for entry in self.program.variables.split(b"\0"):
             name, equals, value = entry.partition(b"=")
             if name and equals:

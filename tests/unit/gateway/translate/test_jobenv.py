@@ -16,7 +16,7 @@ from broker.model.spec import UNLIMITED
 from gateway.translate.environment import unpack
 from gateway.translate.jobenv import Surroundings, runs, variables
 from gateway.translate.sbatch import Submission
-from gateway.translate.stepenv import batch_environment
+from gateway.translate.stepenv import batch_environment, login_names
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.grammar.hostlist import expand
 
@@ -130,6 +130,26 @@ def test_a_login_environment_lies_below(sbatch: Submit, site: Site) -> None:
     assert found["SLURM_EXPORT_ENV"] == "NONE"
     bare = job_of(sbatch("--export=NIL", "--wrap", "true"), share("ec2-1"))
     assert "HOME" not in unpack(batch_environment(bare, around))
+
+
+LOGINS = {
+    "none":      (("--export=NONE",), b"", {"HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER"}),
+    "a list":    (("--export=PATH",), b"PATH=/own", {"HOME", "LOGNAME", "SHELL", "TMPDIR", "USER"}),
+    "asked for": (("--get-user-env",), b"PATH=a\0HOME=h\0TMPDIR=t", {"LOGNAME", "SHELL", "USER"}),
+    "nothing":   (("--export=NIL",), b"", set()),
+    "all":       ((), b"PATH=/own", set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOGINS)
+def test_a_login_shell_may_change_what_the_job_was_not_given(
+    sbatch: Submit, site: Site, case: str
+) -> None:
+    words, given, names = LOGINS[case]
+    job = job_of(sbatch(*words, "--wrap", "true"), share("ec2-1"))
+    around = Surroundings(site, "submithost", "ec2-1")
+    assert set(login_names(job, around, given)) == names
+    assert login_names(job, replace(around, step=StepId("3")), given) == ()
 
 
 def test_a_step_beside_the_batch_step_has_a_number(sbatch: Submit, site: Site) -> None:
