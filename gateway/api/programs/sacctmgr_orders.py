@@ -14,6 +14,7 @@ from gateway.api.programs.reading import fail
 from gateway.api.programs.sacctmgr_show import REQUEST_DENIED
 from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
+from gateway.translate.bookjobs import active
 from gateway.translate.bookorder import Known, OrderError, Proposal, must_be_here
 from gateway.translate.bookwords import Vocabulary
 
@@ -33,6 +34,8 @@ ORDERS: Mapping[str, Make] = {
     "remove": bookdelete.delete,
 }
 FILES = ("dump", "load")
+TAKING_AWAY = frozenset({"delete", "remove", "load"})
+"""What leaves no job without its association."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,10 @@ class Order:
         )
         if not await self._may(made.change, known):
             return denied
+        if self.name in TAKING_AWAY:
+            held = active(made.change, known, self.desk.snapshot().jobs.values())
+            if held:
+                return Answer(err=held, code=1)
         said = Talk(self.call.files.get(LINE, Given()), self.immediate)
         if made.sure and not said.yes(made.sure):
             return said.ended("\nAborted\n")

@@ -1,8 +1,9 @@
 """sacctmgr's orders through the one writer: permissions, files, what others changed meanwhile."""
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from accounting.change import Change, changed
 from accounting.ids import AccountName
 from broker.decide.booking import decide_book
 from broker.model.errors import SpzError
+from broker.model.job import Job
 from broker.model.site import with_book
 from broker.world import World
 from gateway.api.programs.sacctmgr import Sacctmgr
 from gateway.api.wire import LINE, Answer, Call, Given, Peer
 from tests.unit.gateway.api.programs.test_sacctmgr import CONFIG, OWNERS, SITE
 from tests.unit.gateway.query.desk import Past, desk_of, snapshot, text
+from tests.unit.gateway.query.records import running
 
 PROGRAM = Sacctmgr(CONFIG)
 NOW = 1_700_000_000
@@ -44,10 +47,16 @@ class Writer:
         return found
 
 
-def said(writer: Writer, line: str, uid: int = 0, files: dict[str, Given] | None = None) -> Answer:
-    desk = desk_of(snapshot([], site=SITE), Past())
+def said(
+    writer: Writer,
+    line: str,
+    uid: int = 0,
+    files: dict[str, Given] | None = None,
+    jobs: Sequence[Job] = (),
+) -> Answer:
+    desk = desk_of(snapshot(jobs, site=SITE), Past())
     desk.engine = writer  # type: ignore[assignment]
-    desk.snapshot = lambda: snapshot([], site=writer.world.site)
+    desk.snapshot = lambda: snapshot(jobs, site=writer.world.site)
     desk.names = lambda number: OWNERS[number]
     call = Call(
         program="sacctmgr",
@@ -267,3 +276,37 @@ def test_the_wall_time_of_an_account_is_shown() -> None:
     said(writer, "sacctmgr -i modify account where name=chem set maxwall=90")
     shown = said(writer, "sacctmgr -nP show assoc account=chem user=bob format=maxwall,user")
     assert text(shown.out) == "01:30:00|bob\n"
+
+
+HELD = " Error with request: Job(s) active, cancel job(s) before remove\n"
+LINES = (
+    "  JobID = 7          C = oracle     A = chem       U = alice    \n"
+    "  JobID = 9          C = oracle     A = chem       U = bob      \n"
+)
+TAKEN = (
+    # the order, and whether the jobs of alice and bob in chem are in its way
+    ("delete account chem", True),
+    ("delete account research", True),
+    ("delete account physics", False),
+    ("delete user alice,bob account=chem", True),
+    ("delete user bob account=physics", False),
+    ("delete coordinator account=chem name=bob", False),
+    ("delete qos high", False),
+    ("modify account chem set parent=root", False),
+)
+
+
+@pytest.mark.parametrize(("line", "held"), TAKEN)
+def test_associations_with_jobs_stay(line: str, held: bool) -> None:
+    jobs = [
+        replace(running(9), owner=replace(running(9).owner, user="bob"), account="chem"),
+        replace(running(7), owner=replace(running(7).owner, user="alice"), account="chem"),
+        replace(running(5), owner=replace(running(5).owner, user="alice"), account="physics"),
+    ][: 3 if "research" in line else 2]
+    writer = Writer()
+    before = writer.world.site.book
+    answer = said(writer, f"sacctmgr -i {line}", jobs=jobs)
+    assert text(answer.err).startswith(HELD) is held, text(answer.err)
+    if held:
+        assert (answer.code, text(answer.out), writer.world.site.book) == (1, "", before)
+        assert {one in text(answer.err) for one in LINES.splitlines()} == {True}
