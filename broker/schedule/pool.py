@@ -1,6 +1,6 @@
 """What is still free while a pass goes on: rooms of nodes, and names for new ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from broker.model.ids import NodeName
@@ -11,7 +11,7 @@ from broker.model.site import Elastic
 from broker.schedule.budgets import Outlay, data_cost, dearest, regions_of
 from broker.schedule.eligible import Ask, eligible, is_preferred
 from broker.schedule.fit import Room, choose
-from broker.schedule.reserved import may_have
+from broker.schedule.reserved import ends, may_have
 from broker.schedule.settle import Ground
 from broker.schedule.view import FOREVER, View, Wait
 
@@ -79,14 +79,21 @@ class Pool:
 
     def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
         """Rooms that the job may have; with `declared` none of machines that were bought."""
-        view = self.view
+        found = self._suited(job, ask, declared=declared)
+        return self._left(found, job, self.view.now) if self.view.reservations else found
+
+    def _suited(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
+        """The same, whatever reservations keep from it."""
         for one in self.rooms.values():
             if one.name in self.apart or one.name in self.promised:
                 continue
-            if not (one.node.declared or not declared) or not eligible(one, job, ask.partition):
-                continue
-            if not view.reservations or may_have(one.name, job, view.reservations, now=view.now):
+            if (one.node.declared or not declared) and eligible(one, job, ask.partition):
                 yield one
+
+    def _left(self, rooms: Iterable[Room], job: Job, at: int) -> Iterator[Room]:
+        """Those that reservations leave to the job as long as it may run from then on."""
+        known = self.view.reservations
+        return (one for one in rooms if may_have(one.name, job, known, now=at))
 
     def reserved_away(self, job: Job, ask: Ask) -> bool:
         """Whether too few nodes are left because others are kept for reservations."""
@@ -123,15 +130,16 @@ class Pool:
             del self.rooms[one.name]
 
     def keep(self, ask: Ask, job: Job) -> None:
-        """Keeps the nodes where it will have room first, as jobs reach their limits."""
-        rooms = {one.name: one.copy() for one in self.eligible(job, ask)}
-        releases = sorted(
-            ((end, name, share) for name in rooms for end, share in self.view.ends(name)),
-            key=lambda release: release[0],
-        )
-        for end, name, share in releases:
-            rooms[name].give_back(share)
-            shares = choose(ask.demand, list(rooms.values()))
+        """Keeps the nodes where it will have room first, as jobs reach their limits and
+        reservations end."""
+        view, rooms = self.view, {one.name: one.copy() for one in self._suited(job, ask)}
+        releases = [(end, name, share) for name in rooms for end, share in view.ends(name)]
+        over = [(end, NodeName(""), None) for end in ends(view.reservations.values())]
+        over = [release for release in over if release[0] > view.now]
+        for end, name, share in sorted([*releases, *over], key=lambda release: release[0]):
+            if share is not None:
+                rooms[name].give_back(share)
+            shares = choose(ask.demand, list(self._left(rooms.values(), job, end)))
             if shares is not None:
                 self.untils.append(end)
                 for taken in shares:

@@ -1,6 +1,6 @@
 """Reservations against jobs: which nodes are kept from whom, and until when."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from broker.model.ids import NodeName
 from broker.model.job import Job
@@ -43,12 +43,20 @@ def may_have(node: NodeName, job: Job, known: Reservations, *, now: int) -> bool
 
 def edges(known: Iterable[Reservation]) -> list[int]:
     """Instants on whose sides jobs may have different nodes: each beginning, also the next ones."""
-    found = []
+    return [one.start for one in _times(known)]
+
+
+def ends(known: Iterable[Reservation]) -> list[int]:
+    """Instants from which nodes are anybody's again, of those that come again too."""
+    return [one.end for one in _times(known)]
+
+
+def _times(known: Iterable[Reservation]) -> Iterator[Reservation]:
+    """Each of them, and as it comes again."""
     for one in known:
         again: Reservation | None = one
         for _ in range(MOST_TIMES):
             if again is None:
                 break
-            found.append(again.start)
+            yield again
             again = again.following()
-    return found
