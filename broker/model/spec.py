@@ -169,6 +169,19 @@ class CpuBind(Value):
     """Whether each task begins with a line about it."""
 
 
+class GangPart(Value):
+    """Where a step stands in one over several components of a heterogeneous job."""
+
+    leader: int
+    first_rank: int = 0
+    """Tasks of the components before it, and below it their nodes."""
+    first_node: int = 0
+    tasks: int
+    """Of all components together, as `nodes` and `tasks_per_node` are."""
+    nodes: tuple[str, ...]
+    tasks_per_node: tuple[int, ...]
+
+
 class Program(Value):
     """A line of `srun --multi-prog`: which tasks run what."""
 
@@ -277,6 +290,7 @@ class StepSpec(Value):
     submit_line: str = ""
     container: Container | None = None
     """None: the node itself."""
+    gang: GangPart | None = None
 
     @property
     def is_login(self) -> bool:

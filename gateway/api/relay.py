@@ -67,6 +67,8 @@ class Shown:
 
     label: int = 0
     """Width of the tasks' numbers before each line; 0 for none."""
+    first: int = 0
+    """The number of its first task."""
     out: int | None = None
     err: int | None = None
     """The one task whose output is passed on; None for all."""
@@ -80,7 +82,7 @@ class Shown:
     def text(self, piece: Piece) -> bytes:
         if not self.label or piece.rank == NOBODY:
             return piece.data
-        start = b"%*d: " % (self.label, piece.rank)
+        start = b"%*d: " % (self.label, self.first + piece.rank)
         return b"".join(start + line + b"\n" for line in _lines(piece.data))
 
     def runs(self, found: Iterable[Piece]) -> list[tuple[bytes, bytes]]:

@@ -2,15 +2,17 @@
 
 import errno
 import posixpath
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from broker.model import octets
 from broker.model.ids import Digest, digest_of
+from broker.model.site import Site
 from broker.model.spec import Program, TaskSpec
 from broker.schedule.ranks import ARBITRARY
 from gateway.translate import environment, gres, refusals
+from gateway.translate.components import with_shared
 from gateway.translate.container import container
 from gateway.translate.jobenv import DISTRIBUTION, PLANE_SIZE
 from gateway.translate.multiprog import read_programs
@@ -47,7 +49,6 @@ Allocator = Literal["srun", "salloc"]
 INTERACTIVE_NAME = "interactive"
 """Name of an allocation of salloc's that was given none."""
 NO_COMMAND = "No command given to execute."
-SEVERAL = "heterogeneous jobs are not supported: ask for one component"
 MPI_TYPES = "MPI plugin types are...\n\tnone\n"
 MPI_UNKNOWN = "Invalid MPI type '{}', --mpi=list for acceptable types"
 
@@ -68,6 +69,13 @@ class Request:
     """Nodes for a step in a job that stands."""
     stderr: str = ""
     blobs: dict[Digest, bytes] = field(default_factory=dict)
+    more: tuple[Mapping[str, Given], ...] = ()
+    """Options of further components; with srun each has a command, and a request, of its own."""
+
+    def components(self) -> list["Request"]:
+        """A request for each component, this one the first."""
+        others = (replace(self, part=part, more=()) for part in self.more)
+        return [self, *others]
 
     def has(self, long: str) -> bool:
         return long in self.part
@@ -122,7 +130,7 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
         return Early(AUTOCOMPLETE, completions(seen, program))
     if seen.early:
         return Early(seen.early)
-    part, notes = _settled(program, seen, typed=typed, setting=setting)
+    (part, *others), notes = _settled(program, seen, typed=typed, setting=setting)
     only = _only_says(program, part)
     if only is not None:
         return only
@@ -131,8 +139,7 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
         if not argv:
             raise fatal(program, NO_COMMAND)
         part |= _of_hostfile(part, typed)
-    must_be_ours(part, setting.site, program)
-    container(part, program, site=setting.site)  # a refusal comes before anything is allocated
+    _must_be_had((part, *others), setting.site, program)
     programs = _programs(part, argv, typed) if "multi-prog" in part else ()
     if programs and "ntasks" not in part:
         tasks = 1 + max(rank for one in programs for rank in one.ranks)
@@ -150,12 +157,20 @@ def translate(program: Allocator, typed: Typed, setting: Setting) -> Request | E
         setting=setting,
         spelling=spelling,
         named=names,
+        more=tuple(others),
         stderr=_said(
             program,
             part,
             [*notes, *_uneven(program, part), *ignored(_typed(part), setting, program)],
         ),
     )
+
+
+def _must_be_had(parts: Iterable[Part], site: Site, program: Allocator) -> None:
+    """A refusal comes before anything is allocated. Raises GrammarError."""
+    for part in parts:
+        must_be_ours(part, site, program)
+        container(part, program, site=site)
 
 
 def _of_hostfile(part: Part, typed: Typed) -> Part:
@@ -186,13 +201,11 @@ def _typed(part: Part) -> Part:
 
 def _settled(
     program: Allocator, seen: Look, *, typed: Typed, setting: Setting
-) -> tuple[Part, list[str]]:
+) -> tuple[list[Part], list[str]]:
     root, plugins = setting.uid == 0, setting.site.containers
     rules = Rules(program, setting.now, setting.zone, root, plugins)
     found = settle(seen, None, environ=_with_plane(typed.environ), rules=rules)
-    if len(found.parts) > 1:
-        raise failed(program, SEVERAL)
-    return found.parts[0], found.notes
+    return [dict(part) for part in with_shared(found.parts)], found.notes
 
 
 def _with_plane(environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,5 +1,7 @@
 """An allocation for srun and salloc: asked for, waited for in Slurm's words, let go."""
 
+from collections import ChainMap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounting.ids import JobId
@@ -82,6 +84,8 @@ class Allocation:
     line: Line
     request: Request
     owner: Owner
+    more: Sequence[Request] = ()
+    """Further components, which start with the first."""
     job: JobId = NO_JOB
 
     async def get(self) -> Job:
@@ -103,13 +107,15 @@ class Allocation:
         try:
             if barred is not None:
                 raise barred
-            spec = allocation(self.request)
+            spec, *others = map(allocation, (self.request, *self.more))
+            blobs = ChainMap(*(one.blobs for one in (self.request, *self.more)))
             self.job = await self.desk.ask(
                 Submit(
                     spec=spec,
                     owner=self.owner,
                     request=self.call.request,
-                    blobs=self.request.blobs,
+                    blobs=dict(blobs),
+                    more=tuple(others),
                 )
             )
         except SpzError as error:
@@ -135,7 +141,7 @@ class Allocation:
         came_again = bool(self.line.hello.place)
         job, pause = self._look(), Pause(self.desk)
         since, told, booting = self.desk.monotonic(), came_again, False
-        while not _stands(job):
+        while not all(map(_stands, self.components(job))):
             waited = self.desk.monotonic() - since
             await self._must_not_be_late(job, waited)
             if job.state is JobState.PENDING and not told:
@@ -167,9 +173,13 @@ class Allocation:
             await self.cancel()
             raise self._refusal(Conflict(SHUT.get(job.reason, NOT_AT_ONCE)))
 
-    def _look(self) -> Job:
+    def components(self, job: Job) -> list[Job]:
+        """As they are now, the first before the others. Raises Revoked if one is gone."""
+        return [job, *(self._look(JobId(job.id + 1 + place)) for place in range(len(self.more)))]
+
+    def _look(self, number: JobId | None = None) -> Job:
         """Raises Revoked for a job that has ended."""
-        job = self.desk.snapshot().jobs.get(self.job)
+        job = self.desk.snapshot().jobs.get(number or self.job)
         if job is None or job.state.final or job.completing:
             raise Revoked
         return job

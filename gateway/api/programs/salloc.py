@@ -2,6 +2,7 @@
 
 import os
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounting.ids import JobId
@@ -33,6 +34,7 @@ from gateway.api.stream import (
 from gateway.api.text import Gone
 from gateway.api.wire import Call, raw
 from gateway.translate.allocenv import allocation_variables
+from gateway.translate.gangenv import gang_allocation
 from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request
 from sbatch_shim.grammar.errors import FAILURE, error_line, failed
@@ -92,17 +94,19 @@ class Salloc:
     owner: Owner
 
     async def run(self) -> int:
-        held = Allocation(self.desk, self.call, self.line, self.request, self.owner)
+        more = self.request.components()[1:]
+        held = Allocation(self.desk, self.call, self.line, self.request, self.owner, more)
         runs = self.line.hello.place.endswith(RUNS)
         try:
             job = await held.get()
             if not runs:
-                await self._tell(GRANTED.format(j=job.id) + READY.format(n=nodes_of(job)))
+                ready = (READY.format(n=nodes_of(one)) for one in held.components(job))
+                await self._tell("".join([GRANTED.format(j=job.id), *ready]))
             if self.request.has("no-shell"):
                 return 0
             with self.desk.holders.holding(job.id):
                 if not runs:
-                    await self._start(job)
+                    await self._start(held.components(job))
                 return await self._attend(held, job)
         except (Revoked, Interrupted):
             return FAILURE
@@ -115,16 +119,17 @@ class Salloc:
         if not self.request.quiet:
             await self.line.err(text)
 
-    async def _start(self, job: Job) -> None:
+    async def _start(self, jobs: Sequence[Job]) -> None:
         """Lets the command run, the user's shell where none is named."""
-        environ = self.call.environ
+        environ, site, host = self.call.environ, self.desk.site, self.desk.host
         shell = environ.get("SHELL") or self.owner.shell
         argv = self.request.argv or (shell,)
-        variables = {**environ, **allocation_variables(job, self.desk.site, self.desk.host)}
+        told = gang_allocation(jobs, site, host) if jobs[1:] else None
+        variables = {**environ, **(told or allocation_variables(jobs[0], site, host))}
         fields = [*argv, *(f"{name}={text}" for name, text in variables.items())]
         payload = b"%d\0" % len(argv) + b"".join(raw(field) + b"\0" for field in fields)
         await self.line.say(RUN, payload)
-        await self.line.say(PLACE, f"{job.id}{RUNS}")
+        await self.line.say(PLACE, f"{jobs[0].id}{RUNS}")
 
     # ---------------------------------------------------------------- while it runs
 

@@ -1,6 +1,6 @@
 """srun: tasks in an allocation of its own or in the job that it is called from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -10,7 +10,7 @@ from broker.model.commands import AddStep, TestSubmit
 from broker.model.errors import NODES_BUSY, Conflict, SpzError
 from broker.model.ids import NodeName, StepId
 from broker.model.job import ExitCode, Job, Owner, Step, StepState
-from broker.model.spec import StepSpec
+from broker.model.spec import GangPart, StepSpec
 from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.allocating import (
@@ -30,8 +30,10 @@ from gateway.api.stream import PLACE, Line
 from gateway.api.text import Gone
 from gateway.api.wire import Call
 from gateway.translate import refusals
+from gateway.translate.components import with_shared
+from gateway.translate.gangenv import gang_allocation, gang_parts
 from gateway.translate.sbatch import Early
-from gateway.translate.srun import SEVERAL, Request, allocation
+from gateway.translate.srun import Request, allocation
 from gateway.translate.stepplace import listed
 from gateway.translate.stepspec import NO_STEP, only_task, step
 from sbatch_shim.grammar.errors import FAILURE, GrammarError, failed
@@ -80,10 +82,10 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     srun = Srun(desk, call, line, said, owner)
     if said.job is not None:
         return await srun.in_job(JobId(said.job), more)
-    if more:
-        raise failed("srun", SEVERAL)
     if said.has("test-only"):
         return await srun.test_only()
+    if more:
+        return await srun.beside(more)
     return await srun.alone()
 
 
@@ -96,6 +98,8 @@ class Srun:
     line: Line
     request: Request
     owner: Owner
+    part: GangPart | None = None
+    """Its place in a step over several components."""
 
     async def test_only(self) -> int:
         try:
@@ -115,10 +119,39 @@ class Srun:
     async def alone(self) -> int:
         """In an allocation that begins and ends with this command."""
         held = Allocation(self.desk, self.call, self.line, self.request, self.owner)
+        return await self._within(held, lambda jobs: self._tasks(jobs[0]))
+
+    async def beside(self, more: Sequence[tuple[str, ...]]) -> int:
+        """`a : b` in such an allocation of several components."""
+        calls = [self.call, *(replace(self.call, argv=argv) for argv in more)]
+        read = await self._requests(calls)
+        shared = zip(read, with_shared([one.part for one in read]), strict=True)
+        self.request, *others = (replace(one, part=part) for one, part in shared)
+        held = Allocation(self.desk, self.call, self.line, self.request, self.owner, others)
+
+        async def tasks(jobs: Sequence[Job]) -> tuple[int, ExitCode]:
+            told = gang_allocation(jobs, self.desk.site, self.desk.host)
+            environ = {**self.call.environ, **told}
+            parts = [(_in(one, job, environ), job) for one, job in zip(calls, jobs, strict=True)]
+            code = await self._side_by_side(parts)
+            return code, ExitCode(code)
+
+        return await self._within(held, tasks)
+
+    async def _requests(self, calls: Sequence[Call]) -> list[Request]:
+        """What each says. Raises GrammarError, Gone."""
+        read = [await translated("srun", self.desk, call=one, line=self.line) for one in calls]
+        return [one for one in read if isinstance(one, Request)]
+
+    async def _within(
+        self,
+        held: Allocation,
+        tasks: Callable[[Sequence[Job]], Awaitable[tuple[int, ExitCode]]],
+    ) -> int:
         try:
-            job = await held.get()
-            with self.desk.holders.holding(job.id):
-                code, end = await self._tasks(job)
+            jobs = held.components(await held.get())
+            with self.desk.holders.holding(held.job):
+                code, end = await tasks(jobs)
         except (Revoked, Interrupted):
             return FAILURE
         except Gone:
@@ -147,7 +180,21 @@ class Srun:
         parts: list[tuple[Call, Job]] = []
         for place, argv in enumerate([self.call.argv, *more]):
             parts += await self._components(replace(self.call, argv=argv), job, place)
-        return await together(self.line, [partial(self._component, *part) for part in parts])
+        return await self._side_by_side(parts)
+
+    async def _side_by_side(self, parts: Sequence[tuple[Call, Job]]) -> int:
+        """A step in each component, which are one to their tasks. Raises GrammarError."""
+        requests = await self._requests([call for call, _ in parts])
+        jobs = [job for _, job in parts]
+        specs = [step(one, job, None) for one, job in zip(requests, jobs, strict=True)]
+        places = gang_parts(zip(jobs, specs, strict=True))
+        return await together(
+            self.line,
+            [
+                partial(self._component, call, job, request=one, part=places[job.id])
+                for (call, job), one in zip(parts, requests, strict=True)
+            ],
+        )
 
     async def _components(self, call: Call, job: Job, place: int) -> list[tuple[Call, Job]]:
         """Those in which a command runs, by default the one at its place, and it as they see it.
@@ -156,17 +203,14 @@ class Srun:
         """
         said = await translated("srun", self.desk, call=call, line=self.line)
         groups = said.text("het-group") if isinstance(said, Request) else None
-        found = []
-        for one in chosen(job, groups or str(place), self.desk.snapshot()):
-            own = f"{call.request}+{one.id}"
-            environ = seen_from(one, call.environ)
-            found.append((replace(call, request=own, environ=environ), await self._standing(one)))
-        return found
+        own = chosen(job, groups or str(place), self.desk.snapshot())
+        return [(_in(call, one, call.environ), await self._standing(one)) for one in own]
 
-    async def _component(self, call: Call, job: Job, line: Line) -> int:
-        said = await translated("srun", self.desk, call=call, line=line)
-        assert isinstance(said, Request)  # its words were read before
-        code, _ = await replace(self, line=line, call=call, request=said)._tasks(job)
+    async def _component(
+        self, call: Call, job: Job, line: Line, *, request: Request, part: GangPart
+    ) -> int:
+        own = replace(self, line=line, call=call, request=request, part=part)
+        code, _ = await own._tasks(job)
         return code
 
     def _ours(self, job: Job) -> bool:
@@ -189,6 +233,7 @@ class Srun:
         request = await self._with_terminal()
         window = self.line.hello.window
         spec = step(request, job, (window.rows, window.columns) if window else None)
+        spec = spec.model_copy(update={"gang": self.part})
         step_id, offsets = place_in(self.line.hello.place)
         began = step_id is not None
         if step_id is None:
@@ -275,9 +320,11 @@ class Srun:
     def _manners(self, spec: StepSpec) -> Manners:
         request = self.request
         output = spec.output
+        first, tasks = (self.part.first_rank, self.part.tasks) if self.part else (0, spec.tasks)
         return Manners(
             shown=Shown(
-                label=len(str(spec.tasks - 1)) if spec.label else 0,
+                label=len(str(tasks - 1)) if spec.label else 0,
+                first=first,
                 out=only_task(request, "output"),
                 err=only_task(request, "error"),
             ),
@@ -314,6 +361,12 @@ class Srun:
             text = LEAVING.format(t=len(own), x=plural, s=name, w=(code & 0xFF) << 8)
             done = "" if code else COMPLETED.format(h=node, t=tasks_text(own))
             await self.line.err(text + done)
+
+
+def _in(call: Call, job: Job, environ: Mapping[str, str]) -> Call:
+    """The call as a component sees it, which asks under a request of its own."""
+    request = f"{call.request}+{job.id}"
+    return replace(call, request=request, environ=seen_from(job, environ))
 
 
 def cpu_counts(job: Job) -> str:

@@ -1,0 +1,76 @@
+"""What components of a heterogeneous job are told of each other: salloc's command, srun's tasks."""
+
+from collections.abc import Iterable, Sequence
+
+from accounting.ids import JobId
+from broker.model.job import Job
+from broker.model.site import Site
+from broker.model.spec import GangPart, StepSpec
+from gateway.translate.allocenv import allocation_variables
+from gateway.translate.jobenv import HET_WORDS, asked_tasks, runs
+from sbatch_shim.grammar.hostlist import fold
+
+OF_ALL = ("SLURM_CLUSTER_NAME", "SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST")
+"""Alike in every component, and told once."""
+
+
+def gang_allocation(jobs: Sequence[Job], site: Site, submit_host: str) -> dict[str, str]:
+    """The variables of an allocation of several components, the leader first (22.05)."""
+    tasks = str(sum(asked_tasks(job.spec) or 1 for job in jobs))
+    found = {"SLURM_JOB_ID": str(jobs[0].id), "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
+    found |= {f"SLURM_{word}_SIZE": str(len(jobs)) for word in HET_WORDS}
+    for number, job in enumerate(jobs):
+        own = allocation_variables(job, site, submit_host)
+        found |= {name: own.pop(name) for name in OF_ALL if name in own}
+        for name, text in own.items():
+            found |= {f"{name}_{word}_GROUP_{number}": text for word in HET_WORDS}
+    return found
+
+
+def gang_parts(steps: Iterable[tuple[Job, StepSpec]]) -> dict[JobId, GangPart]:
+    """The place of each component's step, by the order of the components, in one over all."""
+    rows = sorted(steps, key=lambda pair: pair[0].id)
+    tasks = sum(spec.tasks for _, spec in rows)
+    nodes = tuple(str(share.node) for job, spec in rows for share in job.shares[: spec.nodes])
+    per_node = tuple(count for _, spec in rows for count in _spread(spec))
+    first = rows[0][0]
+    leader = first.het.base if first.het else first.id
+    found, rank, place = {}, 0, 0
+    for job, spec in rows:
+        found[job.id] = GangPart(
+            leader=leader,
+            first_rank=rank,
+            first_node=place,
+            tasks=tasks,
+            nodes=nodes,
+            tasks_per_node=per_node,
+        )
+        rank, place = rank + spec.tasks, place + spec.nodes
+    return found
+
+
+def _spread(spec: StepSpec) -> list[int]:
+    each, more = divmod(spec.tasks, max(1, spec.nodes))
+    return [each + (place < more) for place in range(max(1, spec.nodes))]
+
+
+def gang_variables(part: GangPart, place: int) -> dict[str, str]:
+    """What tasks on its step's node of that place see of all components together (22.05)."""
+    tasks, nodes, names = str(part.tasks), str(len(part.nodes)), fold(part.nodes)
+    per_node = runs(part.tasks_per_node)
+    return {
+        "SLURM_JOBID": str(part.leader),
+        "SLURM_JOB_ID": str(part.leader),
+        "SLURM_JOB_NODELIST": names,
+        "SLURM_JOB_NUM_NODES": nodes,
+        "SLURM_NNODES": nodes,
+        "SLURM_NODEID": str(part.first_node + place),
+        "SLURM_NODELIST": names,
+        "SLURM_NPROCS": tasks,
+        "SLURM_NTASKS": tasks,
+        "SLURM_STEP_NODELIST": names,
+        "SLURM_STEP_NUM_NODES": nodes,
+        "SLURM_STEP_NUM_TASKS": tasks,
+        "SLURM_STEP_TASKS_PER_NODE": per_node,
+        "SLURM_TASKS_PER_NODE": per_node,
+    }
