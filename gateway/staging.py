@@ -50,6 +50,7 @@ class Staging:
     files: Courier
     checkpoints: Checkpoints
     jobs: Callable[[], Mapping[JobId, Job]]
+    """As committed facts left them; asked in the engine's thread alone."""
     days: int
     callbacks: Callbacks
     _done: "SimpleQueue[Callable[[], None]]" = field(default_factory=SimpleQueue)
@@ -102,9 +103,6 @@ def staging(
             )
         )
 
-    def jobs() -> Mapping[JobId, Job]:
-        return engine.snapshot.jobs
-
     limits = Limits(config.aws.sync_gb << 30, config.aws.sync_files)
     sync = Sync(Near(NEAR_PYTHON, str(archive)), Marks(paths.home / "stage"), limits)
     store = objects(paths, config)
@@ -118,9 +116,10 @@ def staging(
         ),
         log=log,
     )
-    files = Courier(sync, jobs, outputs, log, upkeep, way(config, store))
+    files = Courier(sync, lambda: engine.snapshot.jobs, outputs, log, upkeep, way(config, store))
     callbacks = Callbacks(engine.store.blob, unpack, run=caller(NEAR_PYTHON, str(archive)), log=log)
-    return Staging(files, kept, jobs, config.checkpoint_days, callbacks)
+    # A snapshot for each step would copy the tables that `Seen` does not.
+    return Staging(files, kept, lambda: engine.world.jobs, config.checkpoint_days, callbacks)
 
 
 def way(config: Config, store: Objects) -> Callable[[Node, Side], Side]:

@@ -5,16 +5,23 @@ from typing import cast
 
 import pytest
 
+from accounting.ids import JobId
+from broker.engine import Engine
 from broker.model.errors import Refused
+from broker.model.events import Released, Waits
+from broker.model.ids import Digest
+from broker.model.job import Job
+from broker.model.site import Site
 from broker.providers.ec2.clients import BotoApi
 from broker.stage.disk import Disk
 from broker.stage.s3 import Bucket
 from broker.stage.sides import Side
 from broker.stage.through import Through
+from broker.world import World
 from gateway.config.load import load
 from gateway.config.paths import Paths
 from gateway.config.site import site
-from gateway.staging import buckets, elastic_of, objects, way
+from gateway.staging import buckets, elastic_of, objects, staging, way
 from tests.contract import records
 
 MAY: tuple[tuple[list[str], str, bool], ...] = (
@@ -54,6 +61,26 @@ def test_checkpoints_lie_where_the_site_says(tmp_path: Path) -> None:
     found = objects(paths, load("objects: s3://site/kept/"))
     assert isinstance(found, Bucket)
     assert (found.name, found.prefix) == ("site", "kept/")
+
+
+class Unseen:
+    """An engine at whose snapshot nobody may look: to make one copies all jobs."""
+
+    def __init__(self, *jobs: Job) -> None:
+        self.world = World(Site())
+        self.world.load(jobs, ())
+        self.store = self
+
+    def blob(self, digest: Digest) -> bytes:
+        raise NotImplementedError
+
+
+def test_facts_are_heard_without_a_snapshot(tmp_path: Path) -> None:
+    """The engine's thread tells each step of them, however many jobs there are."""
+    paths = Paths(tmp_path, (), False, tmp_path / "socket", "")
+    engine = cast(Engine, Unseen(records.job(1)))
+    staged = staging(paths, load(""), engine, outputs=lambda job, node: (), report=lambda report: None)
+    staged.hear([Released(job=JobId(1), at=1), Waits(job=JobId(1), at=1, reason="Priority")])
 
 
 def test_the_settings_of_a_machine_are_those_of_its_name() -> None:
