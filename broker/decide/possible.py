@@ -107,7 +107,7 @@ def _declared_place(site: Site, partition: Partition, *, job: Job, ask: Demand) 
 
 
 def _nodes(site: Site, partition: Partition) -> list[DeclaredNode]:
-    return [node for node in site.nodes if node.name in partition.nodes]
+    return [node for node in site.nodes if node.name in partition.members]
 
 
 def _on_one(ask: Demand) -> int:
@@ -195,7 +195,7 @@ def declared(node: DeclaredNode, site: Site) -> Node:
         launch=0,
         state=NodeState.BOOTING,
         whole=replace(node.whole, node=1),
-        partitions=tuple(p.name for p in site.partitions if node.name in p.nodes),
+        partitions=tuple(p.name for p in site.partitions if node.name in p.members),
         declared=True,
         features=node.features,
         weight=node.weight,

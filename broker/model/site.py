@@ -99,6 +99,11 @@ class Partition:
     """The QOS whose limits hold for all of its jobs together."""
     setup: str | None = None
     """Lines for the shell that a node runs once, before its first job."""
+    members: frozenset[NodeName] = field(init=False, repr=False, compare=False)
+    """Its declared nodes, for who asks of one: a site may have thousands."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", frozenset(self.nodes))
 
     def setup_of(self, *, bought: bool) -> str | None:
         """What one of its nodes runs before its first job; None for nothing."""

@@ -84,7 +84,7 @@ def too_many_cpus(site: Site, partition: Partition, wish: int) -> bool:
     if partition.elastic is not None:
         return False
     most = partition.max_cpus_per_node
-    own = (node.whole.cpu for node in site.nodes if node.name in partition.nodes)
+    own = (node.whole.cpu for node in site.nodes if node.name in partition.members)
     return wish > (sum(own) if most is None else sum(min(cpu, most) for cpu in own))
 
 
