@@ -10,8 +10,8 @@ from accounting.change import default_of
 from accounting.fairshare import Key
 from accounting.ids import UserName
 from broker.model.job import Job
-from broker.model.site import units
-from broker.model.tally import WALL, Used, used_by
+from broker.model.site import Site, units
+from broker.model.tally import WALL, Used, party_of, used_by
 from gateway.api.programs.reading import Finished, fail
 from gateway.api.programs.scontrol_show import Asked
 from gateway.api.programs.scontrol_words import is_short_for
@@ -99,11 +99,12 @@ class AssocMgr:
     def _qos(self, asked: Asked, wanted: _Wanted, write: Writer) -> list[str]:
         book, jobs = asked.snap.site.book, list(asked.snap.jobs.values())
         past, numbers = used_by_qos(asked.snap, asked.ctx), book.qos_ids
-        live = _live(asked, jobs, lambda job: [job.qos])
+        grades = _grades(asked.snap.site)
+        live = _live(asked, jobs, grades)
         lines = []
         for name, grade in book.qos.items():
             if wanted.takes("qos", name):
-                own = [job for job in jobs if job.qos == name]
+                own = [job for job in jobs if name in grades(job)]
                 counts = past.get(name, {})
                 whole = {tres: int(count) // 60 for tres, count in counts.items()}
                 ahead = run_minutes(own, asked.ctx, self.tres)
@@ -171,6 +172,12 @@ def _live(
             for key in keys(job):
                 found[key].add(used_by(job, units(site, job.alloc, job.partition)))
     return found
+
+
+def _grades(site: Site) -> Callable[[Job], set[str]]:
+    """Under which QOS a job counts: its own, and that of its partition."""
+    parts = {one.name: one.qos.lower() for one in site.partitions if one.qos}
+    return lambda job: {job.qos, parts.get(party_of(job).partition, job.qos)}
 
 
 def _upwards(book: Book, account: str, user: str) -> list[Key]:

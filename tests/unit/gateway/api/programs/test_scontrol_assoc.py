@@ -184,3 +184,14 @@ def test_one_line_for_each_record(office: Office) -> None:
 )
 def test_what_is_asked_for_is_read_as_slurm_does(words: tuple[str, ...], said: str) -> None:
     assert show(*words) == said
+
+
+def test_a_partitions_qos_counts_the_jobs_there() -> None:
+    told = []
+    for grade in (None, "High"):
+        parts = tuple(replace(one, qos=grade) for one in SITE.partitions)
+        office = Office(with_book(replace(SITE, partitions=parts), BOOK))
+        office.desk.history = office.store  # type: ignore[assignment]
+        office.submit(account="physics")
+        told.append(show("flags=qos", "qos=high", office=office))
+    assert ["GrpSubmitJobs=50(1)" in one for one in told] == [False, True]
