@@ -20,6 +20,7 @@ from gateway.api.programs.sacct_filters import (
     flags,
     hosts,
     limits,
+    names_jobs,
     numbers_between,
     qos,
     refs_of,
@@ -198,13 +199,13 @@ def _window(options: Options, ctx: Context) -> Window:
     """From -S and -E, with Slurm's defaults, which hang on -j and -s."""
     start, end = _moment(options, "starttime", ctx), _moment(options, "endtime", ctx)
     stated = bool(options.joined_words("state"))
-    if start is None and not options.has("jobs"):
+    if start is None and not names_jobs(options):
         start = ctx.now if stated else _moment_of(MIDNIGHT, ctx)
     if end is None:
         end = start if stated and options.has("starttime") else ctx.now
     if start is not None and end is not None and start > end:
         raise fail(LATE_START.format(show_moment(start, ctx), show_moment(end, ctx)))
-    return Window(start, end, given=options.has("starttime") or not options.has("jobs"))
+    return Window(start, end, given=options.has("starttime") or not names_jobs(options))
 
 
 def _moment(options: Options, long: str, ctx: Context) -> int | None:
@@ -260,7 +261,7 @@ async def _users(
     if named is not None:
         return named
     uid = call.peer.uid
-    everyone = options.has("allusers") or options.has("jobs") or uid in snap.site.admins
+    everyone = options.has("allusers") or names_jobs(options) or uid in snap.site.admins
     return None if everyone else frozenset({str(uid)})
 
 

@@ -47,6 +47,11 @@ def refs_of(options: Options) -> tuple[JobRef, ...] | None:
     return tuple(map(_wholly(options.text("whole-hetjob")), refs)) or None
 
 
+def names_jobs(options: Options) -> bool:
+    """Whether -j names any: an empty list is as none at all (22.05)."""
+    return bool(cut_list(options.joined("jobs") or ""))
+
+
 def _wholly(whole: str | None) -> Callable[[JobRef], JobRef]:
     """What a word means with --whole-hetjob: all components, or the first where none is named."""
     if whole is None:

@@ -155,7 +155,7 @@ async def _jobs(asked: Asked) -> Answer:
         return await _all_jobs(asked)
     word = asked.words[0]
     refs = read_ref(word)
-    if refs is None:
+    if refs is None or refs[0].step is not None:
         raise fail(BAD_JOB)
     found = [job for ref in refs for job in jobs_of(ref, asked.seen)]
     if found and asked.by is not None:

@@ -70,6 +70,7 @@ TEXTS = [
     (("show", "job", "700008_9"), 1, "Job 700008_9 not found\n", ""),
     (("show", "job", "1"), 1, "", "slurm_load_jobs error: Invalid job id specified\n"),
     (("show", "job", "abc"), 1, "", "scontrol_print_job error: Invalid job id specified\n"),
+    (("show", "job", "700001.0"), 1, "", "scontrol_print_job error: Invalid job id specified\n"),
     (("show", "node", "nosuch"), 1, "Node nosuch not found\n", ""),
     (("show", "partition", "nosuch"), 1, "Partition nosuch not found\n", ""),
     (("show",), 1, "", "too few arguments for keyword:show\n"),
