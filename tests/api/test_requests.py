@@ -304,11 +304,10 @@ def test_requests_of_others_are_none_but_for_administrators(house: House) -> Non
     assert house.call("GET", "/v1/requests")[1] == {"requests": listed}
     assert house.call("GET", "/v1/requests?all_users=true", by=BOB)[1] == {"requests": []}
     assert house.call("GET", "/v1/requests?all_users=true", by=BOSS)[1] == {"requests": listed}
-    for method, route in (("GET", ""), ("POST", "/end")):
-        body = {"state": "CANCELLED"} if route else None
-        refused = house.call(method, f"/v1/requests/{ID}{route}", body, by=BOB)
-        assert refusal(refused)[0] == (404 if method == "GET" else refused[0])
-        assert refused[0] in {403, 404}
+    refused = house.call("GET", f"/v1/requests/{ID}", by=BOB)
+    assert refusal(refused)[0] == 404
+    refused = house.call("POST", f"/v1/requests/{ID}/end", {"state": "CANCELLED"}, by=BOB)
+    assert refusal(refused)[0] == 404
     assert house.call("GET", f"/v1/requests/{ID}", by=BOSS)[0] == 200
 
 

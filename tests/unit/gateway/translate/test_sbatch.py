@@ -355,12 +355,12 @@ def test_cores_are_set_aside_in_one_way_only(sbatch: Submit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "end"), [("--chdir=", "/"), ("-Dsub", "/sub"), ("-D/tmp", "/tmp")]
+    ("word", "folder"), [("--chdir=", "{here}/"), ("-Dsub", "{here}/sub"), ("-D/tmp", "/tmp")]
 )
-def test_a_folder_is_seen_from_where_it_was_typed(sbatch: Submit, word: str, end: str) -> None:
+def test_a_folder_is_seen_from_where_it_was_typed(sbatch: Submit, word: str, folder: str) -> None:
     made = sbatch(word, "--wrap", "true")
     assert isinstance(made, Submission)
-    assert made.spec.cwd in (made.spec.submit_dir + end, end)
+    assert made.spec.cwd == folder.format(here=made.spec.submit_dir)
 
 
 def test_of_named_nodes_and_a_file_of_them_the_last_counts(sbatch: Submit) -> None:
