@@ -24,6 +24,7 @@ from gateway.translate.stepenv import (
     batch_environment,
     login_names,
     rank_variables,
+    ranks_here,
     share_here,
 )
 from sbatch_shim.grammar.filenames import FileJob, absolute, default_pattern, fill
@@ -142,6 +143,7 @@ class OrderBook:
         common = self._common(job, around, spec)
         variables = rank_variables(job, around)
         step = job.step(around.step)
+        ranks = () if step is None else ranks_here(step, around.node)
         share = None if step is None else share_here(step, around.node)
         return replace(
             common,
@@ -151,7 +153,8 @@ class OrderBook:
             job_ends=_ends(job),
             warn=_own_warn(spec) or common.warn,
             tasks=tuple(
-                _Task(job, around, spec, int(own["SLURM_PROCID"])).order(own) for own in variables
+                _Task(job, around, spec, rank).order(own)
+                for rank, own in zip(ranks, variables, strict=True)
             ),
             relay=True,
             unbuffered=spec.unbuffered,

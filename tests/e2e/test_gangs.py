@@ -14,7 +14,8 @@ srun --het-group=0,5 true
 echo status $?
 srun --het-group=x true
 srun --het-group=1 sh -c 'echo two $SLURM_NTASKS' | sort
-srun sh -c 'echo a $SLURM_JOB_ID' : -n1 echo b | sort
+srun -l sh -c 'echo a $SLURM_PROCID/$SLURM_NTASKS' : -n1 sh -c 'echo b $SLURM_PROCID' | sort
+srun -l echo alone
 """
 
 
@@ -28,15 +29,40 @@ def test_srun_runs_in_the_components_that_it_names(served: Service) -> None:
     nodes = [served.job(job).last_node_names[0] for job in (leader, leader + 1)]
     told = [f"srun: error: {node}: task 0: Exited with exit code 4" for node in nodes]
     assert [*lines[:3], *sorted(lines[3:5]), *lines[5:]] == [
-        f"one {leader + 1}",
+        f"one {leader}",
         f"0: both {leader}",
-        f"0: both {leader + 1}",
+        f"1: both {leader}",
         *sorted(told),
         "status 4",
         "srun: error: Requested het-group offset exceeds highest hetjob index (5 > 1)",
         "status 1",
         "srun: fatal: Invalid --het-group specification: x",
         *["two 2"] * 2,
-        f"a {leader}",
-        "b",
+        "0: a 0/2",
+        "1: b 1",
+        "0: alone",
+    ]
+
+
+OUTSIDE = """\
+srun -l -n1 sh -c 'echo $SLURM_PROCID/$SLURM_NTASKS' : -n2 sh -c 'echo $SLURM_PROCID/$SLURM_NNODES' | sort
+srun -n1 sh -c 'exit 4' : -n1 true; echo status $?
+srun -n1 true : -p nosuch true
+salloc -Q -n1 : -n2 sh -c 'echo $SLURM_HET_SIZE $SLURM_NTASKS; srun -l echo in; srun -n1 echo a : echo b | sort'
+"""
+
+
+def test_several_components_get_an_allocation_of_their_own(served: Service) -> None:
+    path = {"PATH": f"{served.bin}:/usr/bin:/bin"}
+    done = served.run("/bin/sh", "-c", OUTSIDE, env=path)
+    node = done.err.split()[2]
+    assert done.out.splitlines() == [
+        *("0: 0/3", "1: 1/2", "2: 2/2"),
+        "status 4",
+        *("2 3", "0: in", "a", "b", "b"),
+    ]
+    assert done.err.splitlines() == [
+        f"srun: error: {node} task 0: Exited with exit code 4",
+        "srun: error: invalid partition specified: nosuch",
+        "srun: error: Unable to allocate resources: Invalid partition name specified",
     ]

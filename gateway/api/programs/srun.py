@@ -124,9 +124,7 @@ class Srun:
     async def beside(self, more: Sequence[tuple[str, ...]]) -> int:
         """`a : b` in such an allocation of several components."""
         calls = [self.call, *(replace(self.call, argv=argv) for argv in more)]
-        read = await self._requests(calls)
-        shared = zip(read, with_shared([one.part for one in read]), strict=True)
-        self.request, *others = (replace(one, part=part) for one, part in shared)
+        self.request, *others = await self._requests(calls)
         held = Allocation(self.desk, self.call, self.line, self.request, self.owner, others)
 
         async def tasks(jobs: Sequence[Job]) -> tuple[int, ExitCode]:
@@ -139,9 +137,11 @@ class Srun:
         return await self._within(held, tasks)
 
     async def _requests(self, calls: Sequence[Call]) -> list[Request]:
-        """What each says. Raises GrammarError, Gone."""
-        read = [await translated("srun", self.desk, call=one, line=self.line) for one in calls]
-        return [one for one in read if isinstance(one, Request)]
+        """What each says, with what it has of the others' options. Raises GrammarError, Gone."""
+        found = [await translated("srun", self.desk, call=one, line=self.line) for one in calls]
+        read = [one for one in found if isinstance(one, Request)]
+        shared = zip(read, with_shared([one.part for one in read]), strict=True)
+        return [replace(one, part=part) for one, part in shared]
 
     async def _within(
         self,
@@ -174,7 +174,7 @@ class Srun:
         job = self.desk.snapshot().jobs.get(job_id)
         if job is None or not self._ours(job):
             raise GrammarError(NOT_CONFIRMED.format(j=job_id), FAILURE)
-        if not more and not self.request.has("het-group"):
+        if not more and not self.request.has("het-group") and job.het is None:
             code, _ = await self._tasks(await self._standing(job))
             return code
         parts: list[tuple[Call, Job]] = []
@@ -203,7 +203,8 @@ class Srun:
         """
         said = await translated("srun", self.desk, call=call, line=self.line)
         groups = said.text("het-group") if isinstance(said, Request) else None
-        own = chosen(job, groups or str(place), self.desk.snapshot())
+        first = job.het.offset if job.het else 0
+        own = chosen(job, groups or str(first + place), self.desk.snapshot())
         return [(_in(call, one, call.environ), await self._standing(one)) for one in own]
 
     async def _component(
