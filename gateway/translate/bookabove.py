@@ -3,9 +3,28 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from accounting.assoc import ROOT, Account, lower
+from accounting.assoc import ROOT, Account, Book, lower
+from accounting.change import Change, changed
 from gateway.translate.bookorder import Known, OrderError
 from gateway.translate.bookwords import Setting
+
+DEEPEST = 100
+"""Accounts that may be below each other: trees are walked all the time."""
+TOO_DEEP = "sacctmgr: error: account {} would be more than {} deep\n"
+
+
+def must_be_shallow(change: Change, book: Book) -> Book:
+    """The book with the change. Raises OrderError for accounts too far below each other."""
+    made = changed(book, change)
+    for name in made.accounts if change.accounts else ():
+        step = name
+        for _ in range(DEEPEST + 1):
+            if step == ROOT:
+                break
+            step = made.accounts[step].parent
+        else:
+            raise OrderError(TOO_DEEP.format(name, DEEPEST))
+    return made
 
 
 def must_be_there(settings: Iterable[Setting], known: Known) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from accounting.assoc import ROOT, USE_PARENT, Account, Association, Book, Person, lower
-from accounting.change import Change, changed, default_of, place
+from accounting.change import Change, default_of, place
 from accounting.ids import AccountName, UserName
 from accounting.limits import Limits
+from gateway.translate.bookabove import must_be_shallow
 from gateway.translate.bookadd import level_of
 from gateway.translate.bookorder import (
     Known,
@@ -164,7 +165,7 @@ def loaded(
         raise OrderError(NO_CLUSTER)
     change = _difference(reading)
     out = f"For cluster {reading.cluster or known.cluster}\n"
-    if _lines(changed(known.book, change)) == _lines(known.book):
+    if _lines(must_be_shallow(change, known.book)) == _lines(known.book):
         return Change(), f"{out} Nothing new added.\n"
     return change, out + _told(change, known.book)
 

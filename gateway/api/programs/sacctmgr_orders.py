@@ -14,6 +14,7 @@ from gateway.api.programs.reading import fail
 from gateway.api.programs.sacctmgr_show import REQUEST_DENIED
 from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.translate import bookadd, bookdelete, bookfile, bookmodify
+from gateway.translate.bookabove import must_be_shallow
 from gateway.translate.bookjobs import active
 from gateway.translate.bookorder import Known, OrderError, Proposal, must_be_here
 from gateway.translate.bookwords import Vocabulary
@@ -59,6 +60,7 @@ class Order:
             known = self._known()
             try:
                 made = ORDERS[self.name](self.words, known)
+                must_be_shallow(made.change, known.book)
             except OrderError as error:
                 return Answer(out=error.out, err=error.err, code=1)
             try:

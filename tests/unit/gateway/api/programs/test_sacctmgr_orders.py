@@ -310,3 +310,20 @@ def test_associations_with_jobs_stay(line: str, held: bool) -> None:
     if held:
         assert (answer.code, text(answer.out), writer.world.site.book) == (1, "", before)
         assert {one in text(answer.err) for one in LINES.splitlines()} == {True}
+
+
+def test_accounts_are_not_below_each_other_without_end() -> None:
+    writer = Writer()
+    lines = ["Cluster - 'oracle'", "Parent - 'root'", "Account - 'd0'"]
+    for number in range(1, 100):
+        lines += [f"Parent - 'd{number - 1}'", f"Account - 'd{number}'"]
+    files = {"deep.cfg": Given("\n".join(lines).encode())}
+    assert said(writer, "sacctmgr -i load deep.cfg", files=files).code == 0
+    refused = said(writer, "sacctmgr -i add account more parent=d99")
+    assert text(refused.err) == "sacctmgr: error: account more would be more than 100 deep\n"
+    refused = said(writer, "sacctmgr -i modify account d0 set parent=chem")
+    assert "would be more than 100 deep" in text(refused.err)
+    deeper = "\n".join([*lines, "Parent - 'd99'", "Account - 'd100'"])
+    refused = said(writer, "sacctmgr -i load a", files={"a": Given(deeper.encode())})
+    assert "account d100 would be more than 100 deep" in text(refused.err)
+    assert {"d99", "more", "d100"} & accounts(writer) == {"d99"}
