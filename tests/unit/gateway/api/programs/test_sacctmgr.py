@@ -25,7 +25,7 @@ from gateway.api.wire import LINE, Answer
 from gateway.config.load import load
 from gateway.config.site import site
 from tests.unit.gateway.query.desk import Past, Program, ask, desk_of, snapshot, text
-from tests.unit.gateway.query.records import NOON
+from tests.unit.gateway.query.records import NOON, running
 from tests.unit.gateway.query.scene import queue
 
 CONFIG = load((Path(__file__).parents[4] / "conformance" / "site.yaml").read_text())
@@ -264,3 +264,17 @@ def test_statistics_tell_their_moments_as_slurm_does() -> None:
 def test_a_moment_that_is_none_is_told_with_where_reading_stopped() -> None:
     answer = said("sacctmgr", "show", "transaction", "start=2026-11-30T99:00", uid=0)
     assert text(answer.err) == "Invalid time specification (pos=11): 2026-11-30t99:00\n"
+
+
+def test_what_running_jobs_may_still_use_counts_times_the_factor_of_their_qos() -> None:
+    job = running(7)
+    book, told = SITE.book, []
+    for factor in (1.0, 2.0):
+        grade = replace(book.qos[job.qos], usage_factor=factor)
+        at = replace(SITE, book=replace(book, qos={**book.qos, job.qos: grade}))
+        desk = desk_of(snapshot([job], site=at), Past([]))
+        words = ("sshare", "-nP", "-A", "root", "-o", "tresrunmins")
+        line = text(ask(PROGRAMS["sshare"], desk, words, uid=0).out).splitlines()[0]
+        told.append(int(line.partition("cpu=")[2].partition(",")[0]))
+    assert told[0] > 0
+    assert told[1] == 2 * told[0]
