@@ -289,6 +289,7 @@ TAKEN = (
     ("delete account research", True),
     ("delete account physics", False),
     ("delete user alice,bob account=chem", True),
+    ("delete user alice,bob", True),
     ("delete user bob account=physics", False),
     ("delete coordinator account=chem name=bob", False),
     ("delete qos high", False),
