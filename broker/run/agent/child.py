@@ -193,6 +193,7 @@ class Phase:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         self._enter()
         identity.apply_soft_limits(self.step)
+        path = self.argv[0]
         try:
             environment = self._environment()
             environment.update(binding.hold(self.step, self.program.place))
@@ -203,7 +204,7 @@ class Phase:
             _say(b"container: " + wire.text(str(error)))
             os._exit(1)
         except OSError as error:
-            _say(_cannot_execute(self.argv[0], error))
+            _say(_cannot_execute(path, error))
             os._exit(error.errno or 1)
 
     def _enter(self) -> None:
@@ -280,16 +281,18 @@ def _forget_signals() -> None:
 
 
 def locate(name: bytes, environment: "dict[bytes, bytes]") -> bytes:
-    """Where a command without a slash is, by the step's own PATH; the name itself if nowhere."""
+    """Where a command without a slash is, by the step's own PATH; the name itself if nowhere.
+
+    Where none that may be run is there, the first file of that name is, as with Slurm (22.05).
+    """
     if b"/" in name:
         return name
     if b"PATH" not in environment:
         return name  # `srun --export=NAME=value` finds nothing, in Slurm neither
-    for folder in environment[b"PATH"].split(b":"):
-        path = os.path.join(folder or b".", name)
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
-    return name
+    folders = environment[b"PATH"].split(b":")
+    paths = (os.path.join(folder or b".", name) for folder in folders)
+    files = [path for path in paths if os.path.isfile(path)]
+    return next((path for path in files if os.access(path, os.X_OK)), (files or [name])[0])
 
 
 def _say(message: bytes) -> None:
