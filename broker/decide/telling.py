@@ -63,6 +63,7 @@ def decide_kept(world: World, seen: Kept, now: int) -> Decision:
             artifacts=stored[:MOST_NAMED],
             failed=failed[:MOST_NAMED],
             lost=len(failed),
+            beside=seen.results.beside[:MOST_NAMED],
         )
     return Decision([fact])
 

@@ -6,6 +6,11 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def shown(value: str) -> str:
+    """For people: what was no UTF-8 is escaped."""
+    return raw(value).decode("utf-8", "backslashreplace")
+
+
 def raw(value: str) -> bytes:
     """The bytes that `text` was made from."""
     return value.encode("utf-8", "surrogateescape")

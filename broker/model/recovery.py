@@ -61,6 +61,8 @@ class Fetched:
     stored: tuple[Artifact, ...] = ()
     failed: tuple[str, ...] = ()
     """What is lost, and why."""
+    beside: tuple[str, ...] = ()
+    """What stands beside a file that its user changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,8 @@ class ArtifactsStored(JobFact):
     failed: tuple[str, ...] = ()
     lost: int = 0
     """How many failed."""
+    beside: tuple[str, ...] = ()
+    """Some of what was put beside files that their user had changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from accounting.ids import JobId
+from broker.model import octets
 from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
+from broker.model.recovery import Fetched
 from broker.ports import EndSeen, Place
 from broker.stage.ignore import OF_JOBS, OF_TASKS
 from broker.stage.mounts import apart, from_buckets, uses_buckets
@@ -107,13 +109,16 @@ class Courier:
                 living.discard(job.id)
 
     def _end(self, job: Job, node: Node, place: Place, *, well: bool) -> None:
-        far = self._far(node, place)
+        far, lost = self._far(node, place), tuple[str, ...]()
         if not place.shared:
-            short = [*self._pass_on(job, node, far), *self._fetch(job, node, far)]
+            failed = [*self._pass_on(job, node, far), *self._fetch(job, node, far)]
+            short = [one for one in failed if one.endswith(NO_ROOM)]
             with self.upkeep.patiently(job, node, "room"):
                 if short:
                     raise OSError(errno.ENOSPC, short[0])
+            lost = tuple(one for one in failed if one not in short)
         self.upkeep.at_end(job, node, far, well=well, shared=place.shared)
+        self.upkeep.tell(job, node, Fetched(failed=lost))
 
     def hasten(self, node: NodeName) -> None:
         """What is due now and then on the node is due at once, for it will be taken back."""
@@ -161,16 +166,15 @@ class Courier:
     # --- passing on
 
     def _pass_on(self, job: Job, node: Node, far: Side) -> list[str]:
-        """What this host has no room for."""
-        short = []
+        """What is lost, and why."""
+        lost = []
         for where, name in self._outputs(job, node):
             try:
                 self._pass_on_one(where, name, far)
             except (HereError, FileNotFoundError) as error:
                 self.log.warning("output.lost", job=job.id, path=name, error=str(error))
-                if str(error).endswith(NO_ROOM):
-                    short.append(str(error))
-        return short
+                lost.append(octets.shown(f"{name}: {error}"))
+        return lost
 
     def _pass_on_one(self, where: Where, name: str, far: Side) -> None:
         near = self.sync.near
@@ -192,14 +196,16 @@ class Courier:
     # --- fetching
 
     def _fetch(self, job: Job, node: Node, far: Side) -> list[str]:
-        """What this host has no room for."""
+        """What is lost, and why."""
         try:
             told = self.sync.pull(self._folder(job, node), far)
         except (HereError, FileNotFoundError) as error:
             self.log.warning("files.lost", job=job.id, node=node.name, error=str(error))
-            return []
+            return [octets.shown(str(error))]
         self._note(told, "files.fetched", job=job, node=node)
-        return [f"{path}: {why}" for path, why in told.failed.items() if why in NO_ROOM]
+        beside = tuple(octets.shown(f"{path}.spz-{job.id}") for path in told.beside)
+        self.upkeep.tell(job, node, Fetched(beside=beside))
+        return [octets.shown(f"{path}: {why}") for path, why in told.failed.items()]
 
     def _note(self, told: Told, event: str, *, job: Job, node: Node) -> None:
         if told.failed or told.beside:

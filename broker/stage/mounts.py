@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from broker.model import octets
 from broker.model.errors import Refused
 from broker.model.job import Job
 from broker.model.recovery import Artifact, Fetched
@@ -108,8 +109,7 @@ class Mounts:
 
 
 def _lost(mount: Mount, path: str, why: str) -> str:
-    """For people: also of a name that is no text."""
-    return f"{mount.target}: {path}: {why}".encode("utf-8", "backslashreplace").decode("utf-8")
+    return octets.shown(f"{mount.target}: {path}: {why}")
 
 
 def apart(node: str) -> str:

@@ -92,7 +92,7 @@ class Upkeep:
             now = self.clock()
             if now - self._failed.setdefault(due, now) < GIVEN_UP_SECONDS:
                 raise
-            self._tell(job, node, Fetched(failed=(str(error),)))
+            self.tell(job, node, Fetched(failed=(str(error),)))
 
     def _fetch(self, job: Job, node: Node, far: Side, *, shared: bool) -> None:
         if self.mounts is None or not job.spec.results:
@@ -101,13 +101,14 @@ class Upkeep:
             found = self.mounts.fetch(Visit(job, node.label, far, shared))
         except (Refused, HereError) as error:
             found = Fetched(failed=(str(error),))
-        self._tell(job, node, found)
+        self.tell(job, node, found)
 
-    def _tell(self, job: Job, node: Node, found: Fetched) -> None:
+    def tell(self, job: Job, node: Node, found: Fetched) -> None:
+        """The log of what is lost, and who listens of all that came of results."""
         if found.failed:
             told, lost = found.failed[:MOST_TOLD], len(found.failed)
             self.log.warning("results.lost", job=job.id, node=node.name, lost=lost, failed=told)
-        if found.stored or found.failed:
+        if found != Fetched():
             self.fetched(job, found)
 
     def _save_last(self, job: Job, node: Node, far: Side, *, well: bool) -> None:

@@ -153,6 +153,8 @@ def _results(event: ArtifactsStored) -> Iterator[str]:
         yield f"stored {event.files} files, {event.size} bytes, such as {event.artifacts[0].url}"
     if event.lost:
         yield f"lost {event.lost} results, such as {event.failed[0]}"
+    if event.beside:
+        yield f"kept what you changed meanwhile; the job's own stands beside it: {event.beside[0]}"
 
 
 def _history(event: ev.Event) -> str:

@@ -4,6 +4,7 @@ whole whatever is asked twice.
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from accounting.ids import JobId
 from broker.model.errors import Refused
 from broker.model.job import Job
+from broker.model.recovery import Fetched
 from broker.ports import EndSeen, Place
 from broker.stage.courier import Courier
 from broker.stage.sides import Side, Where
@@ -236,3 +238,21 @@ def test_an_end_waits_a_little_for_room_here_and_then_tells_what_is_lost(
     assert [one.failed for one in told] == (
         [] if frees else [("[Errno 28] result: No space left on device",)]
     )
+
+
+def test_what_is_lost_or_stands_beside_is_told_to_its_user(tmp_path: Path) -> None:
+    case, told = Case(tmp_path), []
+    case.warned = True
+    case.courier.upkeep.fetched = lambda _job, found: told.append(found)
+    job, other = case.jobs[JobId(1)], case.jobs[JobId(2)]
+    for one in (job, other):
+        case.bring(one)
+    odd = os.fsdecode(b"caf\xe9")
+    for side in (case.pair.here, case.pair.there):
+        (side / odd).write_text(str(side))
+    case.end(job)
+    assert told == [Fetched(beside=("caf\\xe9.spz-1",))]
+    shutil.rmtree(case.pair.here)
+    case.end(other)
+    gone = f"[Errno 2] No such file or directory: {str(case.pair.here)!r}"
+    assert told[1:] == [Fetched(failed=(f"2.out: {gone}", gone))]

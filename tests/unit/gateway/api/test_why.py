@@ -18,10 +18,12 @@ from tests.contract import records
 
 PUT = (Artifact("s3://b/k", 3, ""), Artifact("s3://b/l", 4, ""))
 STORED, LOST = "stored 2 files, 7 bytes, such as s3://b/k", "lost 1 results, such as s3://b/x: no"
+BESIDE = "kept what you changed meanwhile; the job's own stands beside it: a.spz-1"
 TOLD = (
     (Fetched(PUT), f"  {STORED}"),
     (Fetched(failed=("s3://b/x: no",)), f"  {LOST}"),
     (Fetched(PUT, ("s3://b/x: no",)), f"  {STORED}; {LOST}"),
+    (Fetched(beside=("a.spz-1",)), f"  {BESIDE}"),
 )
 
 
