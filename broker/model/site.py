@@ -1,7 +1,9 @@
 """What a site is configured with, as the broker sees it: partitions, declared nodes, limits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from accounting.assoc import Book, book
 from accounting.change import ADMINISTRATOR, OPERATOR
@@ -12,6 +14,7 @@ from broker.model.offer import BuyPolicy
 from broker.model.rates import PUBLISHED, Rates
 from broker.model.spec import UNLIMITED, Limit
 
+T = TypeVar("T")
 MAX_JOB_ID = 0x03FF0000
 """MaxJobId as Slurm has it unless told otherwise."""
 
@@ -251,3 +254,21 @@ def _weights(site: Site, name: str) -> Weights | None:
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> Weights | None:
     return parse_weights(text)
+
+
+def kept_for_site(make: Callable[[Site], T]) -> Callable[[Site], T]:
+    """What a function made of the last site, as long as that is the same object.
+
+    For what every request needs and nothing but the configuration changes. Of use to any thread.
+    """
+    last: tuple[Site, T] | None = None
+
+    @wraps(make)
+    def known(site: Site) -> T:
+        nonlocal last
+        found = last
+        if found is None or found[0] is not site:
+            last = found = site, make(site)
+        return found[1]
+
+    return known

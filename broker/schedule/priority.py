@@ -7,7 +7,7 @@ from accounting.ids import AccountName, JobId, UserName
 from accounting.order import Factors, Ranking, priority, steady
 from accounting.tres import Tres
 from broker.model.job import Job
-from broker.model.site import Partition, Site
+from broker.model.site import Partition, Site, kept_for_site
 from broker.model.spec import UNLIMITED
 
 TOP = 4_294_901_759
@@ -41,6 +41,7 @@ class Scale:
     """What each partition has."""
 
 
+@kept_for_site
 def scale_of(site: Site) -> Scale:
     own = [own.priority or 0 for owned in site.book.associations.values() for own in owned]
     return Scale(
@@ -54,10 +55,9 @@ def scale_of(site: Site) -> Scale:
 
 
 def _whole(partition: Partition, site: Site) -> Tres:
-    own = frozenset(partition.nodes)
     whole = Tres()
     for node in site.nodes:
-        if node.name in own:
+        if node.name in partition.members:
             whole = whole + node.whole
     return whole
 

@@ -8,7 +8,7 @@ from accounting.tres import Weights, parse_weights
 from broker.model.ids import NodeName
 from broker.model.job import Job
 from broker.model.node import Node
-from broker.model.site import Site
+from broker.model.site import Site, kept_for_site
 from broker.schedule.forecast import Forecast
 from broker.schedule.priority import Ranks
 from sbatch_shim.grammar.arrays import BITSTR_LEN
@@ -36,7 +36,8 @@ class PartFacts:
     largest_gpus: int
 
 
-def part_facts(site: Site) -> dict[str, PartFacts]:
+@kept_for_site
+def part_facts(site: Site) -> Mapping[str, PartFacts]:
     """The facts of every partition, by name."""
     whole = {node.name: node.whole for node in site.nodes}
     return {
