@@ -5,16 +5,19 @@ from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from broker.model.commands import TakeFigures
+from broker.model.constraint import parse
 from broker.model.errors import BadOption, Refused
 from broker.model.site import Elastic, Partition, Site
+from broker.model.spec import TaskSpec
 from broker.optimize.accelerators import Accelerated, Priced, accelerated
 from broker.optimize.ages import told
 from broker.optimize.catalog import Catalog
 from broker.optimize.gpus import nominal_gb
 from broker.schedule.demand import demand, need_of
+from broker.schedule.shapes import liked
 from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.job_views import Json, offer_view
 from gateway.api.launches import LaunchRequest, Market, one_task, origin
@@ -35,6 +38,10 @@ class OffersRequest(LaunchRequest):
     seconds: int = EXPECTED_SECONDS
     """How long it is taken to run."""
     count: int = 20
+    constraint: str | None = Field(default=None, min_length=1)
+    """Features as `sbatch -C` takes them."""
+    prefer: str | None = Field(default=None, min_length=1)
+    """`cost`, `time`, or features, as `sbatch --prefer` takes them."""
 
 
 class GpusQuery(BaseModel):
@@ -57,11 +64,14 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         desk = desk_of(request)
         await caller(request)
         task = one_task(asked)
-        spec = translate(task, origin(asked, desk.site, task), cluster="offers").spec
+        spec = _held_to(
+            asked, translate(task, origin(asked, desk.site, task), cluster="offers").spec
+        )
         named = asked.partition or next(iter(spec.partitions or ()), None)
         partition, elastic = _elastic(desk.site, named)
         need = need_of(spec, demand(spec, partition), asked.seconds)
-        found = market.at(desk.now())(need, elastic)
+        quote, wish = market.at(desk.now()), _features(asked.prefer)
+        found = liked(quote, need, elastic=elastic, wish=wish)
         if found.first is None:
             raise BadOption("resources", "", "no offer serves this request", hint=found.explain)
         shown = islice(found.rungs, min(asked.count, MOST))
@@ -95,6 +105,22 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         return {"days": sorted(days)}
 
     return routes
+
+
+def _held_to(asked: OffersRequest, spec: TaskSpec) -> TaskSpec:
+    """With the constraint that is asked for beside the task."""
+    if asked.constraint is None:
+        return spec
+    own = spec.resources.model_copy(update={"constraint": _features(asked.constraint)})
+    return spec.model_copy(update={"resources": own})
+
+
+def _features(text: str | None) -> str | None:
+    """As `sbatch` takes them. Raises BadOption."""
+    words = None if text is None else text.replace(",", "&")
+    if words is not None:
+        parse(words)
+    return words
 
 
 def _elastic(site: Site, name: str | None) -> tuple[Partition, Elastic]:

@@ -310,6 +310,8 @@ MARKET = (
             Opt("-p --partition", TEXT, "As this partition buys.", "NAME"),
             Opt("--minutes", NUMBER, "How long it runs; 60 if not given."),
             Opt("-l --limit", NUMBER, "So many; 20 if not given, 50 at most."),
+            Opt("-C --constraint", TEXT, "Features, as sbatch takes them: spot&(c7i|m7i).", "LIST"),
+            Opt("--prefer", TEXT, "cost, time, or features, as sbatch takes them.", "LIST"),
             *OVERRIDES,
             *LISTED,
         ),
