@@ -42,12 +42,14 @@ STATES = {
     "TIMEOUT": "FAILED",
     "FAILED": "FAILED",
     "OUT_OF_MEMORY": "FAILED",
+    "PREEMPTED": "FAILED",
     "NODE_FAIL": "FAILED",
     "BOOT_FAIL": "FAILED_NO_RESOURCE",
     "DEADLINE": "FAILED_NO_RESOURCE",
     "REQUEUED": "RECOVERING",
     "REQUEUE_HOLD": "RECOVERING",
     "SUSPENDED": "RECOVERING",
+    "STOPPED": "RECOVERING",
 }
 """SkyPilot's words for the states of a managed job."""
 ENDING = {JobState.PENDING: "RECOVERING", JobState.CANCELLED: "CANCELLING"}

@@ -47,13 +47,37 @@ def list_accelerators(
         raise Refused(f"clouds: {', '.join(asked)}: only aws is served")
     rows = service().get("/v1/gpus", regions=region_filter, each=all_regions)["gpus"]
     pattern = re.compile(name_filter or "", 0 if case_sensitive else re.IGNORECASE)
+    wanted = [
+        row for row in rows if pattern.search(row["gpu"]) and quantity_filter in {None, _count(row)}
+    ]
+    found = by_name(wanted, each=all_regions)
+    if require_price:
+        found = {
+            name: [one for one in infos if not math.isnan(one.price)]
+            for name, infos in found.items()
+        }
+    return {name: infos for name, infos in found.items() if infos}
+
+
+def by_name(rows: Sequence[Json], *, each: bool) -> dict[str, list[InstanceTypeInfo]]:
+    """Rows of the service by accelerator, once for each region or where each is cheapest."""
     found: dict[str, list[InstanceTypeInfo]] = {}
     for row in rows:
-        if pattern.search(row["gpu"]) and quantity_filter in {None, _count(row)}:
-            infos = [_info(row, prices) for prices in _regions(row["prices"], each=all_regions)]
-            priced = [one for one in infos if not (require_price and math.isnan(one.price))]
-            found.setdefault(row["gpu"], []).extend(priced)
-    return {name: infos for name, infos in found.items() if infos}
+        infos = [_info(row, prices) for prices in _regions(row["prices"], each=each)]
+        found.setdefault(row["gpu"], []).extend(infos)
+    return found
+
+
+def told(rows: Sequence[Json], *, each: bool) -> dict[str, list[Json]]:
+    """The same as JSON has it: what is unknown is nothing."""
+    return {
+        name: [_plain(one) for one in infos] for name, infos in by_name(rows, each=each).items()
+    }
+
+
+def _plain(one: InstanceTypeInfo) -> Json:
+    values = one._asdict()
+    return {key: None if value is UNKNOWN else value for key, value in values.items()}
 
 
 def _regions(prices: Sequence[Json], *, each: bool) -> list[list[Json]]:

@@ -88,12 +88,21 @@ def handle_of(one: Json) -> Handle:
 
 def cluster_record(one: Json) -> Json:
     """An entry of `status`."""
-    idle = one["idle_seconds"]
+    return {**cluster_told(one), "handle": handle_of(one)}
+
+
+def cluster_told(one: Json) -> Json:
+    """The same as JSON has it."""
+    idle, place = one["idle_seconds"], one["infra"] or ""
     return {
         **one,
         "status": ClusterStatus(one["status"]),
-        "handle": handle_of(one),
         "launched_at": one["submitted"],
+        "cloud": place.partition(" ")[0] or None,
+        "region": place.partition("(")[2].strip(")").partition("/")[0] or None,
+        "nodes": len(one["nodes"]),
+        "node_names": one["nodes"],
+        "cluster_hash": str(one["job"]),
         "autostop": -1 if idle is None else idle // 60,
         "to_down": idle is not None and not one["idle_stops"],
         "user_name": one["user"],
@@ -135,4 +144,20 @@ def managed_record(one: Json) -> Json:
         "user_name": one["user"],
         "resources": one["tres"],
         "is_job_group": one["kind"] == "group",
+    }
+
+
+def cost_record(one: Json, now: int) -> Json:
+    """An entry of `cost-report`; `total_cost` in dollars, `duration` in seconds."""
+    started = one["started"]
+    tres = dict(part.partition("=")[::2] for part in (one["tres"] or "").split(","))
+    return {
+        **one,
+        "status": "TERMINATED" if one["over"] else "STOPPED" if one["stopped"] else "UP",
+        "launched_at": one["submitted"],
+        "duration": 0 if started is None else (one["ended"] or now) - started,
+        "num_nodes": int(tres.get("node") or 1),
+        "total_cost": (one["cost_micro_usd"] or 0) / 1_000_000,
+        "user_name": one["user"],
+        "user_hash": str(one["uid"]),
     }

@@ -20,7 +20,14 @@ from gateway.sdk.client import Client, Json
 from gateway.sdk.dags import Dag
 from gateway.sdk.follow import Follower, Which, logs_status, part_of
 from gateway.sdk.launching import executed, state_of, which
-from gateway.sdk.records import Handle, JobStatus, cluster_record, handle_of, job_record
+from gateway.sdk.records import (
+    Handle,
+    JobStatus,
+    cluster_record,
+    cost_record,
+    handle_of,
+    job_record,
+)
 from gateway.sdk.sending import make_folders, request
 from gateway.sdk.synced import synced
 from gateway.sdk.tasks import Task
@@ -398,9 +405,9 @@ def autostop(
 
 
 def cost_report(days: int | None = 30) -> RequestId[list[Json]]:
-    """Clusters of those days, gone ones too, with what they cost in micro-dollars."""
-    found: list[Json] = service().get("/v1/report", days=days)["clusters"]
-    return RequestId.done(found)
+    """Clusters of those days, gone ones too, with what they cost."""
+    told = service().get("/v1/report", days=days)
+    return RequestId.done([cost_record(one, told["at"]) for one in told["clusters"]])
 
 
 def _listed(names: Names) -> list[str] | None:

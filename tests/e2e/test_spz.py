@@ -29,7 +29,7 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
 
     done = spz("launch", "-y", "-c", "one", "--env", "WHO=you", "--secret", "KEY=k", task)
     assert (done.code, done.out.splitlines()[-2:]) == (0, ["ready", "hello you k rank 0"])
-    (cluster,) = spz.json("status")["clusters"]
+    (cluster,) = spz.json("status")
     assert (cluster["name"], cluster["status"]) == ("one", "UP")
     for words in (("status",), ("api", "status"), ("cost-report",), ("why", str(cluster["job"]))):
         assert "days old: `spz catalog refresh`" in spz(*words).out, words
@@ -60,7 +60,7 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     )
     assert spz("down", "one", "-y").out.startswith("Terminating cluster one")
     assert "no cluster 'one'" in spz("status", "one").err
-    assert "one" in [row["cluster"] for row in spz.json("cost-report")["clusters"]]
+    assert "one" in [row["cluster"] for row in spz.json("cost-report")]
 
 
 def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
@@ -78,8 +78,8 @@ def test_several_nodes_run_together_and_know_their_rank(spz: Terminal) -> None:
     assert "no node 2" in spz("logs", "two", "--worker", "2").err
     one = spz("exec", "two", "--num-nodes", "1", "echo $SKYPILOT_NODE_RANK of $SKYPURZA_NUM_NODES")
     assert one.out == "0 of 1\n"
-    (cluster,) = spz.json("status", "two")["clusters"]
-    assert (len(cluster["nodes"]), cluster["resources"][:2]) == (2, "2x")
+    (cluster,) = spz.json("status", "two")
+    assert (cluster["nodes"], cluster["resources"][:2]) == (2, "2x")
     more = spz("launch", "-y", "-c", "two", "--num-nodes", "3", "--cpus", "2+", "echo x")
     assert "too small: asked for 3 nodes, has 2" in more.err
     assert spz("exec", "two", "--num-nodes", "2", "exit $SKYPILOT_NODE_RANK").code == FAILED

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.e2e
 
 
 def status(spz: Terminal, name: str) -> str:
-    (cluster,) = spz.json("status", name)["clusters"]
+    (cluster,) = spz.json("status", name)
     return str(cluster["status"])
 
 
@@ -17,14 +17,17 @@ def test_a_cluster_of_two_is_stopped_kept_and_started(spz: Terminal) -> None:
     made = spz("launch", "-y", "-c", "dev", "--num-nodes", "2", "--cpus", "2+", "echo first > kept")
     assert made.code == 0, made
     assert spz("exec", "-d", "dev", "sleep 60").code == 0
-    (up,) = spz.json("status", "dev")["clusters"]
+    (up,) = spz.json("status", "dev")
 
     no = spz("stop", "dev", text="n\n")
     assert (no.code, status(spz, "dev")) == (1, "UP")
     done = spz("stop", "-y", "dev")
     assert (done.code, "is stopped" in done.out) == (0, True), done
-    (kept,) = spz.json("status", "dev")["clusters"]
-    assert (kept["status"], kept["nodes"], kept["addresses"]) == ("STOPPED", up["nodes"], [])
+    (kept,) = spz.json("status", "dev")
+    assert (kept["status"], kept["node_names"], kept["addresses"]) == (
+        *("STOPPED", up["node_names"]),
+        [],
+    )
     assert [run["status"] for run in kept["runs"]] == ["SUCCEEDED", "CANCELLED"]
     assert "STOPPED" in spz("status").out
     assert "STOPPED" in spz("cost-report").out
@@ -35,8 +38,11 @@ def test_a_cluster_of_two_is_stopped_kept_and_started(spz: Terminal) -> None:
 
     started = spz("start", "-y", "dev", "-i", "10")
     assert (started.code, "is up" in started.out) == (0, True), started
-    (again,) = spz.json("status", "dev")["clusters"]
-    assert (again["nodes"], again["idle_seconds"], again["idle_stops"]) == (up["nodes"], 600, True)
+    (again,) = spz.json("status", "dev")
+    assert (again["node_names"], again["autostop"], again["to_down"]) == (
+        *(up["node_names"], 10),
+        False,
+    )
     assert "up already" in spz("start", "-y", "dev").out
     assert spz("exec", "dev", "cat kept").out == "first\n"
     assert [run["id"] for run in spz.json("queue", "dev")["dev"]] == [1, 2, 3]

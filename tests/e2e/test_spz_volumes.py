@@ -36,7 +36,7 @@ def test_a_volume_outlives_the_clusters_that_use_it_and_is_billed_to_its_owner(
     assert (told["status"], told["usedby_clusters"]) == ("IN_USE", ["one"])
     assert "in use by one" in spz("volumes", "delete", "-y", "data").err
     assert spz("launch", "-d", "-y", "-c", "two", first).code == 0
-    job = next(one for one in spz.json("status")["clusters"] if one["name"] == "two")
+    job = next(one for one in spz.json("status") if one["name"] == "two")
     assert "volume data is held by one" in spz("why", str(job["job"])).out
 
     (spz.home / "first.yaml").write_text(TASK.format(run="cat ~/data/note"))

@@ -11,6 +11,7 @@ from gateway.sdk import clusters, show
 from gateway.sdk.client import Client, Json
 from gateway.sdk.follow import NOT_FOUND, Follower, Which, logs_status
 from gateway.sdk.launching import is_unknown, state_of, which
+from gateway.sdk.records import cluster_told, cost_record, job_record
 from gateway.sdk.synced import synced
 from gateway.sdk.verbs import ssh
 from gateway.sdk.verbs.counter import Counter, tell
@@ -35,7 +36,7 @@ def status(given: Values, counter: Counter) -> int:
     told = service.get("/v1/jobs")
     others = [one for one in told["jobs"] if not one["over"] and not one["cluster"]]
     jobs = [] if given["words"] or given["show_managed_jobs"] is False else others
-    data = {"clusters": found, "jobs": jobs}
+    data = [cluster_told(dict(one)) for one in found]
     also = show.wide(given)
     counter.show(data, given, lambda: show.overview(found, jobs, told["at"], also=also))
     return 0
@@ -68,7 +69,8 @@ def queue(given: Values, counter: Counter) -> int:
     queues = {
         one["name"]: [run for run in one["runs"] if not (hidden and run["over"])] for one in found
     }
-    counter.show(queues, given, lambda: show.queues(queues, now))
+    data = {name: [job_record(run) for run in runs] for name, runs in queues.items()}
+    counter.show(data, given, lambda: show.queues(queues, now))
     return 0
 
 
@@ -137,5 +139,6 @@ def why(given: Values, counter: Counter) -> int:
 def cost_report(given: Values, counter: Counter) -> int:
     days = USUAL_DAYS if given["days"] is None else given["days"]
     told: Any = counter.service.get("/v1/report", days=None if given["all"] else days)
-    counter.show(told, given, lambda: show.report(told["clusters"], told["at"]))
+    data = [cost_record(one, told["at"]) for one in told["clusters"]]
+    counter.show(data, given, lambda: show.report(told["clusters"], told["at"]))
     return 0

@@ -8,7 +8,7 @@ from broker.model.errors import Refused
 from gateway.config.problems import near
 from gateway.sdk.client import Json
 from gateway.sdk.managed import is_in
-from gateway.sdk.records import ManagedJobStatus
+from gateway.sdk.records import ManagedJobStatus, managed_record
 from gateway.sdk.show import wide
 from gateway.sdk.show_managed import managed
 from gateway.sdk.verbs.counter import Counter
@@ -31,7 +31,8 @@ def queue(given: Values, counter: Counter) -> int:
     if not given["all"]:
         roots = roots[: USUAL_LIMIT if given["limit"] is None else given["limit"]]
     shown = [one for one in mine if one["root"] in set(roots)]
-    counter.show(shown, given, lambda: managed(shown, told["at"], also=wide(given)))
+    data = [managed_record(one) for one in shown]
+    counter.show(data, given, lambda: managed(shown, told["at"], also=wide(given)))
     return 0
 
 

@@ -1,12 +1,13 @@
 """What could be bought: spz gpus list, spz offers."""
 
 from collections.abc import Sequence
+from importlib import import_module
 
 from broker.model.errors import Refused
 from gateway.query import gpulist
 from gateway.sdk.client import Json
 from gateway.sdk.show import below, drawn, table
-from gateway.sdk.verbs.counter import Counter
+from gateway.sdk.verbs.counter import Counter, as_json
 from gateway.sdk.verbs.line import UsageError, Values
 from gateway.sdk.verbs.sent import body_of
 from sbatch_shim.grammar.values import read_digits
@@ -23,8 +24,16 @@ def gpus(given: Values, counter: Counter) -> int:
     told["gpus"] = [one for one in told["gpus"] if count in {None, one["count"]}]
     if not told["gpus"]:
         raise Refused(f"no type has accelerators {word!r}", hint="`spz gpus list` lists all")
-    counter.show(told, given, lambda: gpus_text(told["gpus"]))
+    rows = told["gpus"]
+    # What JSON has is made where programs have it made; a table waits for none of that.
+    data = _for_programs(rows, each=given["all_regions"]) if as_json(given) else rows
+    counter.show(data, given, lambda: gpus_text(rows))
     return 0
+
+
+def _for_programs(rows: Sequence[Json], *, each: bool) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = import_module("gateway.sdk.accelerators").told(rows, each=each)
+    return found
 
 
 def _named(word: str | None) -> tuple[str | None, int | None]:
@@ -54,6 +63,7 @@ def offers(given: Values, counter: Counter) -> int:
     """What could be bought for a request: H100:8, 4+ (cpus), or a task file; the best first."""
     body = body_of(_request(given), _files(given["words"]))
     body |= {"count": given["limit"] or 20, "partition": given["partition"]}
+    body |= {key: given[key] for key in ("constraint", "prefer") if given[key]}
     if given["minutes"]:
         body["seconds"] = given["minutes"] * 60
     told = counter.service.post("/v1/offers", body)

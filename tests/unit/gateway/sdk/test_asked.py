@@ -5,11 +5,19 @@ import io
 import pytest
 
 from broker.model.errors import Refused, Unknown
+from broker.model.job import JobState
+from gateway.api.managed import STATES
 from gateway.sdk import managed, sky
 from gateway.sdk.asked import RequestId, stream_of
 from gateway.sdk.client import Told
 from gateway.sdk.clouds import AWS
-from gateway.sdk.records import JobStatus, ManagedJobStatus, cluster_record, managed_record
+from gateway.sdk.records import (
+    JobStatus,
+    ManagedJobStatus,
+    cluster_record,
+    cost_record,
+    managed_record,
+)
 from gateway.sdk.tasks import Resources, Task
 
 JOBS = [
@@ -98,11 +106,47 @@ def test_a_cluster_has_sky_pilots_keys(
             **{"name": "dev", "job": 3, "status": "UP", "submitted": 5, "user": "ann", "uid": 7},
             **{"addresses": ["10.0.0.1"], "nodes": ["ec2-1"], "resources": "1x(m5.large)"},
             **{"idle_seconds": seconds, "idle_stops": stops},
+            **{"infra": "AWS (us-east-1/use1-az4)"},
         }
     )
+    assert (told["cloud"], told["region"], told["nodes"]) == ("AWS", "us-east-1", 1)
     assert (told["autostop"], told["to_down"], told["launched_at"]) == (autostop, down, 5)
     assert told["handle"].get_cluster_name() == "dev"
     assert (told["handle"].head_ip, told["status"].value) == ("10.0.0.1", "UP")
+
+
+@pytest.mark.parametrize(
+    ("over", "stopped", "ended", "status", "lasted", "tres", "nodes"),
+    [
+        (True, False, 70, "TERMINATED", 60, "cpu=2,mem=4G,node=3,gres/gpu=1", 3),
+        (False, True, None, "STOPPED", 90, None, 1),
+        (False, False, None, "UP", 90, "cpu=2,node=1", 1),
+    ],
+)
+def test_what_a_cluster_costs_has_sky_pilots_keys(
+    over: bool,
+    stopped: bool,
+    ended: int | None,
+    status: str,
+    lasted: int,
+    tres: str | None,
+    nodes: int,
+) -> None:
+    told = cost_record(
+        {
+            **{"cluster": "dev", "over": over, "stopped": stopped, "submitted": 5, "started": 10},
+            **{"ended": ended, "tres": tres, "uid": 7, "user": "ann"},
+            "cost_micro_usd": 2_500_000,
+        },
+        100,
+    )
+    assert (told["status"], told["duration"], told["launched_at"]) == (status, lasted, 5)
+    assert (told["num_nodes"], told["total_cost"]) == (nodes, 2.5)
+
+
+@pytest.mark.parametrize("label", ["CONFIGURING", "STOPPED", *(one.label for one in JobState)])
+def test_a_managed_job_in_any_state_has_one_of_sky_pilots(label: str) -> None:
+    assert ManagedJobStatus(STATES[label])
 
 
 def test_a_managed_job_has_sky_pilots_keys() -> None:
