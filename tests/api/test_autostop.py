@@ -3,7 +3,7 @@
 import pytest
 
 from accounting.ids import JobId
-from tests.api.test_jobs import House
+from tests.api.house import House
 
 
 @pytest.fixture

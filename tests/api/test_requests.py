@@ -17,7 +17,7 @@ from gateway.api.goals import MOST_GOALS, MOST_TEXT, Asked, Goal
 from gateway.api.keeper import FIRST_GAP, MOST_HELD, MOST_OPEN, Keeper
 from gateway.observe.processes import birth
 from gateway.sdk.requested import cancel
-from tests.api.test_jobs import ANN, BOB, BOSS, House, refusal
+from tests.api.house import ANN, BOB, BOSS, House, refusal
 
 ID = "0123456789abcdef0123456789abcdef"
 TYPE = "c5.large"

@@ -2,12 +2,7 @@
 
 import pytest
 
-from tests.api.test_jobs import House, refusal
-
-
-@pytest.fixture
-def house() -> House:
-    return House()
+from tests.api.house import House, refusal
 
 
 @pytest.mark.parametrize(
