@@ -66,7 +66,7 @@ def least_nodes(job: Job, ctx: Context) -> int:
     if part is None or not part.largest_cpus or (asked.max_nodes is not None and not gpus):
         return least
     together = max(1, part.largest_cpus // cpus_per_task(job, ctx))
-    by_gpus = -(-gpus // part.largest_gpus) if part.largest_gpus else 1
+    by_gpus = -(-gpus // part.largest_gpus) if part.largest_gpus and not job.hold else 1
     return max(-(-tasks(job, ctx) // together), by_gpus, least)
 
 

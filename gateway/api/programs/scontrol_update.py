@@ -141,14 +141,26 @@ def _read(asked: Asked, one: Named, words: list[Word], *, change: Update) -> Upd
 
 
 def _must_suit_array(asked: Asked, one: Named, word: Word) -> None:
-    """Some things scontrol changes of jobs and of single tasks alone (22.05). Raises BadValue."""
-    job = asked.job(one.target)
-    if job is None or job.array is None or one.target.tasks is not None:
+    """Some things scontrol does not change of arrays with several records (22.05).
+
+    Raises BadValue.
+    """
+    if one.target.tasks is not None or not _is_split(asked, one):
         return
     if word.names("timelimit", 5) and (word.sign or (word.value or "")[:1] in {"+", "-"}):
         raise BadValue(NOT_OF_ARRAYS.format("TimeLimit increment/decrement"))
     if any(word.names(key, least) for key, least in RESIZING):
         raise BadValue(NOT_OF_ARRAYS.format("Job resizing"))
+
+
+def _is_split(asked: Asked, one: Named) -> bool:
+    """Whether some of its tasks have records of their own by now."""
+    job = asked.job(one.target)
+    if job is None or job.array is None:
+        return False
+    base = job.array.base
+    every = asked.desk.snapshot().jobs.values()
+    return any(each.array and each.array.base == base and each.id != job.id for each in every)
 
 
 NOT_OF_ARRAYS = "scontrol: error: {} not supported for job arrays\n"

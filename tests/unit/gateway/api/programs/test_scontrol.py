@@ -504,20 +504,31 @@ def test_a_priority_of_nothing_holds_and_the_rest_is_changed(office: Counter) ->
         ("suspend ARRAY_2", "Access/permission denied for job ARRAY_2"),
         ("suspend x", "Invalid job id specified for job x"),
         ("resume x", "Invalid job id specified for job x"),
-        (
-            "update job=ARRAY NumNodes=2",
-            "scontrol: error: Job resizing not supported for job arrays",
-        ),
-        (
-            "update job=ARRAY TimeLimit+=5",
-            "scontrol: error: TimeLimit increment/decrement not supported for job arrays",
-        ),
     ],
 )  # fmt: skip
 def test_of_an_array_the_tasks_are_named_first(office: Counter, words: str, said: str) -> None:
     array = office.submit(array=ArraySpec(tasks=(1, 2, 3)))
     answer = office.scontrol(words.replace("ARRAY", str(array)))
     assert (answer.err, answer.code) == (said.replace("ARRAY", str(array)) + "\n", 1)
+
+
+SIZES = [
+    ("NumNodes=2", "scontrol: error: Job resizing not supported for job arrays\n"),
+    (
+        "TimeLimit+=5",
+        "scontrol: error: TimeLimit increment/decrement not supported for job arrays\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("word", "said"), SIZES)
+def test_an_array_is_resized_while_it_is_one_record(office: Counter, word: str, said: str) -> None:
+    array = office.submit(array=ArraySpec(tasks=(1, 2, 3)), time_limit=60)
+    assert office.scontrol(f"update job={array} {word}").code == 0
+    assert office.scontrol(f"update job={array}_2 Comment=x").code == 0
+    answer = office.scontrol(f"update job={array} {word}")
+    assert (answer.err, answer.code) == (said, 1)
+    assert office.scontrol(f"update job={array}_2 {word}").code == 0
 
 
 def test_an_end_makes_a_running_jobs_limit(office: Counter) -> None:
