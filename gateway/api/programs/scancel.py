@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from accounting.ids import JobId
 from broker.model.commands import (
@@ -392,9 +393,11 @@ def _chosen(
     if not looked_up:
         return named, []
     live = [job for job in snap.jobs.values() if not job.over and not job.completing]
-    fitting = [job for job in live if all(test(job) for test in tests)]
+    fitting: Iterable[Job] = live
+    for test in tests:
+        fitting = filter(test, fitting)
     if not named:
-        return [_as_named(job) for job in sorted(fitting, key=lambda job: job.id)], []
+        return [_as_named(job) for job in sorted(fitting, key=attrgetter("id"))], []
     there, wanted = _by_id(live), _by_id(fitting)
     lost = [one for one in named if not _is_among(one, there)]
     return [one for one in named if _is_among(one, wanted)], lost
