@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 SHARED ?= ../shared
 PYTHONS ?= /usr/bin/python3 python3.13 python3.12 python3.11 python3
 MARKED := e2e or kill or lab or postgres or root
+# Tests wait half of the time, for disks and for programs: three use two cores.
+PROCESSES ?= 3
 ARGS ?=
 
 help:  ## this list
@@ -24,8 +26,8 @@ demo-ec2: setup  ## the same through boto3 and SSH, on the cloud in a box (needs
 
 test: setup  ## the whole suite: the quick tests, then the marked ones (real processes, kills, PostgreSQL, several users)
 	@rc=0; \
-	$(BIN)/pytest -q -n auto --maxprocesses 4 $(ARGS) || rc=$$?; \
-	$(BIN)/pytest -q -m "$(MARKED)" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
+	$(BIN)/pytest -q -n $(PROCESSES) --dist worksteal $(ARGS) || rc=$$?; \
+	$(BIN)/pytest -q -m "$(MARKED)" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS) || { last=$$?; [ $$last = 5 ] || rc=$$last; }; \
 	exit $$rc
 
 chaos: setup  ## all lives, kills and jobs that the suite takes fewer of, while everything goes wrong (half an hour)
