@@ -22,7 +22,7 @@ from broker.schedule.gates import gate
 from broker.schedule.limits import Bound, asking, first_broken
 from broker.schedule.sums import Known, known_of
 from broker.world import World
-from sbatch_shim.grammar.hostlist import sorted_names
+from sbatch_shim.grammar.hostlist import expand, sorted_names
 
 OVER_LIMIT = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 BAD_ARRAY = "Invalid job array specification"
@@ -144,7 +144,7 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
-        cpus=record.want.cpu,
+        cpus=_cpus_on(site, record, expand(nodes)),
         nodes=nodes,
         partition=partition.name,
         micro_usd=cost.now,
@@ -152,6 +152,15 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
         old_price=cost.old_price,
     )
     return Decision(reply=estimate)
+
+
+def _cpus_on(site: Site, record: Job, names: Sequence[str]) -> int:
+    """Cpus that it takes there: of whole nodes all, else one of each at least (22.05)."""
+    asked = record.spec.resources
+    if asked.exclusive:
+        held = sum(node.whole.cpu for node in site.nodes if node.name in names)
+        return held or record.want.cpu
+    return max(record.want.cpu, len(names) * (asked.min_cpus_per_node or 1))
 
 
 def _record(

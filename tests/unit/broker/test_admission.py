@@ -20,6 +20,24 @@ TWO_NODES = Resources(min_nodes=2, max_nodes=2)
 IMPOSSIBLE = "Requested node configuration is not available"
 
 
+@pytest.mark.parametrize(
+    ("asked", "cpus"),
+    [
+        ({}, 1),
+        ({"exclusive": True}, 4),
+        ({"min_cpus_per_node": 2}, 2),
+        ({"min_nodes": 1, "max_nodes": 2}, 2),
+    ],
+)
+def test_an_estimate_counts_the_cpus_of_the_nodes_it_names(
+    asked: dict[str, Any], cpus: int
+) -> None:
+    bench = Bench(DECLARED)
+    spec = TaskSpec(name="x", resources=Resources(**asked))
+    (reply,) = bench.step(cmd.TestSubmit(spec=spec, owner=ALICE))
+    assert reply.cpus == cpus
+
+
 def with_limits(
     *,
     qos: Limits,
