@@ -105,6 +105,16 @@ def _one(key: str, values: Words, glue: str) -> "st.SearchStrategy[str]":
     return st.sampled_from([f"{key}{glue}{value}" for value in values])
 
 
+DESTROYS = "-b"
+"""Of elements that wait, 22.05 then ends the whole array: a slip that is not ours."""
+
+
+def _as_meant(words: Words, jobs: list[str]) -> Order:
+    """Without what 22.05 does to more than what is named."""
+    kept = (word for word in words if word != DESTROYS or not any("_" in job for job in jobs))
+    return Order("scancel", (*kept, *jobs))
+
+
 def changing() -> "st.SearchStrategy[Order]":
     """`scontrol update` and `scancel`."""
     update = st.builds(
@@ -113,7 +123,7 @@ def changing() -> "st.SearchStrategy[Order]":
         some(CHANGES, least=1, most=2, glue="="),
     )
     cancel = st.builds(
-        lambda words, jobs: Order("scancel", (*words, *jobs)),
+        _as_meant,
         some(FILTERS, least=0, most=2),
         st.lists(st.sampled_from(TARGETS), max_size=2),
     )
