@@ -78,10 +78,20 @@ class Scene:
     """Whose, which, how much."""
     denies: bool
     jobs: tuple[tuple[str, ...], ...]
+    factor: str = ""
+    """The QOS's UsageFactor, where it is not 1."""
+    counts: bool = False
+    """Whether time limits count times it (UsageFactorSafe)."""
 
     def __str__(self) -> str:
-        told = " ".join(f"{whose}:{name}={value}" for whose, name, value in self.limits)
-        return f"{told}{' DenyOnLimit' if self.denies else ''} {[' '.join(j) for j in self.jobs]}"
+        told = [f"{whose}:{name}={value}" for whose, name, value in self.limits]
+        told += [f"UsageFactor={self.factor}"] if self.factor else []
+        return f"{' '.join([*told, *self.flags])} {[' '.join(j) for j in self.jobs]}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        known = ("DenyOnLimit", self.denies), ("UsageFactorSafe", self.counts)
+        return tuple(name for name, has in known if has)
 
 
 def drawn(luck: random.Random) -> Scene:
@@ -95,6 +105,8 @@ def drawn(luck: random.Random) -> Scene:
         tuple((whose, name, _value(luck, name)) for whose, name in dict.fromkeys(limits)),
         luck.random() < 0.3,
         tuple(jobs),
+        luck.choice(("", "", "2", "0.5")),
+        luck.random() < 0.5,
     )
 
 
@@ -113,9 +125,10 @@ def limit(side: Side, scene: Scene, *, taken_away: bool = False) -> None:
         kind, *which = WHERE[whose]
         setting = f"{name}={none if taken_away else value}"
         side.run("sacctmgr", "-i", "modify", kind, *which, "set", setting)
-    if scene.denies:
-        sign = "-=" if taken_away else "+="
-        side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", f"flags{sign}DenyOnLimit")
+    words = [f"flags{'-=' if taken_away else '+='}{','.join(scene.flags)}"] if scene.flags else []
+    words += [f"usagefactor={1 if taken_away else scene.factor}"] if scene.factor else []
+    if words:
+        side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", *words)
 
 
 def unlimited(side: Side) -> None:
@@ -125,7 +138,8 @@ def unlimited(side: Side) -> None:
         each = [(name, TRES if "TRES" in name else ("",)) for name in names]
         words = [f"{n}={f'{one}=' if one else ''}-1" for n, many in each for one in many]
         side.run("sacctmgr", "-i", "modify", kind, *which, "set", *words)
-    side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", "flags-=DenyOnLimit")
+    words = ("flags-=DenyOnLimit,UsageFactorSafe", "usagefactor=1")
+    side.run("sacctmgr", "-i", "modify", "qos", GRADE, "set", *words)
 
 
 def submit(side: Side, scene: Scene) -> list[str]:
