@@ -16,7 +16,7 @@ from broker.run.launch import Phase, StepOrder
 from broker.run.records import records
 
 PYTHON = "/usr/bin/python3"
-PATIENCE = 20.0
+PATIENCE = 40.0
 T = TypeVar("T")
 Record = Mapping[str, object]
 

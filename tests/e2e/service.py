@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 VERSION = "slurm 25.11.7"
 MARK = "SPZ_TEST_MARK"
 """In the environment of everything that a test submits, so that what it leaves is found."""
-PATIENCE = 40.0
+PATIENCE = 80.0
 CONFIG = """\
 cluster: tests
 kill_wait: 1

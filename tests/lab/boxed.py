@@ -10,7 +10,7 @@ from tests.e2e.service import Preloaded, Service, service
 from tests.lab.running import CREDENTIALS, Running
 
 SPZ = str(Path(sys.executable).with_name("spz"))
-PATIENCE = 60.0
+PATIENCE = 120.0
 ONE_TYPE = "instance_types: [m7i.large]"
 CONFIG = """\
 cluster: boxed
