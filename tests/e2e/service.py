@@ -110,6 +110,8 @@ class Service:
     """Beside what every service here has."""
     pid: int = 0
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    users: list[Path] = field(default_factory=list)
+    """Homes of those whose clusters it has: what these begin has no mark."""
 
     def __post_init__(self) -> None:
         self.home = self.root / "home"
@@ -305,7 +307,11 @@ class Service:
             environ = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             environ = b""
-        return str(self.home) in words or f"{MARK}={self.mark}".encode() in environ
+        marks = [
+            f"{MARK}={self.mark}".encode(),
+            *(b"HOME=%b\0" % bytes(home) for home in self.users),
+        ]
+        return str(self.home) in words or any(mark in environ for mark in marks)
 
     # --- the end
 

@@ -24,6 +24,7 @@ class Terminal:
 
     def __init__(self, served: Service, home: Path) -> None:
         self.served, self.home = served, home
+        served.users.append(home)
         self.environ = {
             **served.variables(),
             "HOME": str(home),
