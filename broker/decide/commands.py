@@ -1,6 +1,6 @@
 """What users and operators ask of jobs that exist: cancel, signal, hold, requeue, update."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -22,6 +22,7 @@ from broker.model.lifecycle import SIGCONT, SIGKILL, SIGSTOP, Life, life
 from broker.model.node import Node
 from broker.schedule import priority
 from broker.world import World
+from sbatch_shim.grammar.arrays import show_indexes
 
 UNKNOWN_JOB = "Invalid job id specified"
 PENDING = "Job is pending execution"
@@ -29,6 +30,7 @@ NOT_PENDING = "Job is no longer pending execution"
 DISABLED = "Requested operation is presently disabled"
 NOT_WHOLE = "Operation not permitted on individual component of heterogeneous job"
 OVER = "Job/step already completing or completed"
+NO_ERROR = "No error"
 
 
 def records(world: World, target: cmd.Target, by: Owner) -> list[Job]:
@@ -78,6 +80,39 @@ def each(
             rest = without(rest, task)
             made = next((f.record for f in facts if isinstance(f, ev.Queued)), rest)
             yield (made if element != job.id else rest), facts
+
+
+def by_record(
+    found: Iterable[tuple[Job, list[ev.JobEvent]]], act: Callable[[Job], list[ev.Event]]
+) -> Decision:
+    """Acts on each record; where some of an array cannot be, its reply has a line for each fate.
+
+    As in 22.05, `1-3: No error`. Raises Conflict where none can be, or one of no array.
+    """
+    facts: list[ev.Event] = []
+    fates: dict[str, list[int]] = {}
+    first: Conflict | None = None
+    for job, before in found:
+        fate = NO_ERROR
+        try:
+            facts += [*before, *act(job)]
+        except Conflict as error:
+            if job.array is None or before:
+                raise
+            first, fate = first or error, error.message
+        fates.setdefault(fate, []).extend(_tasks(job))
+    if first is None:
+        return Decision(facts)
+    if NO_ERROR not in fates:
+        raise first
+    told = (f"{show_indexes(sorted(tasks))}: {fate}\n" for fate, tasks in fates.items())
+    return Decision(facts, "".join(told))
+
+
+def _tasks(job: Job) -> tuple[int, ...]:
+    if job.array is None:
+        return ()
+    return job.array.waiting if job.array.task is None else (job.array.task,)
 
 
 def decide_cancel(world: World, asked: cmd.Cancel, now: int) -> Decision:
@@ -177,25 +212,26 @@ def decide_hold(
 
     A released job that no node could ever run stays held, for that reason.
     """
-    facts: list[ev.Event] = []
     operates = world.site.operates(asked.by.uid)
-    for job, before in each(world, asked.target, asked.by, now=now):
+
+    def held(job: Job) -> list[ev.Event]:
         if job.over:
             raise Conflict(OVER)
         if asked.hold is None and job.hold is Hold.ADMIN and not operates:
             raise Denied(ACCESS_DENIED)
         if asked.hold is None and job.kept:
-            facts += started(world, job, now, keeper=keeper(), actor=asked.by.uid)
-            continue
-        value = priority.initial(job.id, held=asked.hold is not None)
-        facts += [*before, *([] if job.hold else _rest_shows_none(before, now))]
+            return list(started(world, job, now, keeper=keeper(), actor=asked.by.uid))
         if asked.hold is None and job.hold and not _could_run(world, job, quote):
-            facts.append(ev.Waits(job=job.id, at=now, reason=IMPOSSIBLE))
-            continue
-        facts.append(
-            ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)
-        )
-    return Decision(facts)
+            return [ev.Waits(job=job.id, at=now, reason=IMPOSSIBLE)]
+        value = priority.initial(job.id, held=asked.hold is not None)
+        return [ev.HoldSet(job=job.id, at=now, actor=asked.by.uid, hold=asked.hold, priority=value)]
+
+    found = each(world, asked.target, asked.by, now=now)
+    shown = (
+        (job, [*before, *([] if job.hold else _rest_shows_none(before, now))])
+        for job, before in found
+    )
+    return by_record(shown, held)
 
 
 def _could_run(world: World, job: Job, quote: QuoteFor) -> bool:

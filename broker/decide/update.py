@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from accounting.tres import Tres
-from broker.decide.commands import NOT_PENDING, OVER, each
+from broker.decide.commands import NOT_PENDING, OVER, by_record, each
 from broker.decide.possible import must_know_features
 from broker.decide.reading import standing_of
 from broker.decide.reserved import must_admit, possible_here
@@ -54,9 +54,11 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
     """Raises Denied for what only operators may raise, Refused for what cannot be."""
     values = {name: getattr(asked, name) for name in PLAIN}
     given = {name: value for name, value in values.items() if value is not None}
-    facts: list[ev.Event] = []
     known = known_of(world.site, world.tally, world.charges, now=now)
-    for job, before in each(world, asked.target, asked.by, now=now):
+
+    def changed(job: Job) -> list[ev.Event]:
+        if job.over and given.keys() == {"array_limit"} and not asked.spec:
+            return []  # it has had its turn (22.05)
         _must_be_allowed(world.site, job, asked, given=given)
         _must_exist(world.site, asked, job)
         _must_not_circle(world, job, asked.after or ())
@@ -65,9 +67,10 @@ def decide_update(world: World, asked: cmd.Update, now: int, *, quote: QuoteFor)
         if job.state.holds_nodes and asked.time_limit is not None:
             stands["limit_serial"] = world.last_event + 1 + job.id
         change = given | stands | _new_spec(world, job, asked)
-        changed = ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)
-        facts += [*before, changed, *_held_or_not(world, job, changed, quote=quote)]
-    return Decision(facts)
+        fact = ev.Changed(job=job.id, at=now, actor=asked.by.uid, **change)
+        return [fact, *_held_or_not(world, job, fact, quote=quote)]
+
+    return by_record(each(world, asked.target, asked.by, now=now), changed)
 
 
 def _must_be_allowed(

@@ -123,6 +123,11 @@ def for_job(asked: Asked, one: Named, text: str) -> str:
     return f"{one.target.job}_{show_indexes(tasks or ())}: {text}\n"
 
 
+def of_tasks(one: Named, fates: str | None) -> str:
+    """What became of an array's tasks where it differs: success is told then too (22.05)."""
+    return "".join(f"{one.target.job}_{line}\n" for line in (fates or "").splitlines())
+
+
 def find_jobs(asked: Asked, words: tuple[str, ...]) -> tuple[list[Named], str]:
     """The jobs that words name, also as `jobname=NAME`; and what is wrong with them.
 
@@ -163,11 +168,14 @@ async def each_job(asked: Asked, make: Callable[[Named], Command | None]) -> Ans
         if command is None:
             continue
         try:
-            await asked.desk.ask_once(asked.call, command)
+            fates = await asked.desk.ask_once(asked.call, command)
         except SpzError as error:
             text = told(asked, error, one.target)
             lines.append(_refused(asked, one, text))
             failed = True
+        else:
+            lines.append(of_tasks(one, fates))
+            failed = failed or bool(fates)
     if wrong:
         lines.append(wrong + _again(asked, NO_JOB))
     return Answer(err="".join(lines), code=int(failed))

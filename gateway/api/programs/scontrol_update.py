@@ -16,6 +16,7 @@ from gateway.api.programs.scontrol import (
     by_name,
     find_jobs,
     for_job,
+    of_tasks,
     told,
 )
 from gateway.api.programs.scontrol_nodes import NO_CHANGE, UNSUPPORTED
@@ -95,16 +96,15 @@ async def _jobs(asked: Asked, words: list[Word]) -> Answer:
 async def _job(asked: Asked, one: Named, words: list[Word]) -> str:
     """Changes one job; what stood in the way, empty if nothing did. Raises BadValue."""
     try:
-        for command in _commands(asked, one, words):
-            await _ask(asked, one, command)
+        return "".join([await _ask(asked, one, each) for each in _commands(asked, one, words)])
     except Refusal as wrong:
         return for_job(asked, one, str(wrong))
-    return ""
 
 
-async def _ask(asked: Asked, one: Named, command: Command) -> None:
+async def _ask(asked: Asked, one: Named, command: Command) -> str:
+    """What became of tasks of an array that could not all be changed. Raises Refusal."""
     try:
-        await asked.desk.ask_once(asked.call, command)
+        return of_tasks(one, await asked.desk.ask_once(asked.call, command))
     except SpzError as error:
         job = asked.job(one.target)
         held = job is not None and job.hold is not None and job.owner.uid == asked.by.uid

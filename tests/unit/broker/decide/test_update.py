@@ -7,12 +7,13 @@ import pytest
 from accounting.assoc import Account, Association, Qos, book
 from accounting.ids import AccountName, JobId, UserName
 from accounting.limits import Limits
+from broker.decide.commands import NOT_PENDING, OVER
 from broker.model import commands as cmd
 from broker.model.errors import Conflict, Denied, OverLimit
 from broker.model.ids import NodeName
 from broker.model.job import Hold
 from broker.model.site import Partition
-from broker.model.spec import Gres, Resources, StepSpec, TaskSpec
+from broker.model.spec import ArraySpec, Gres, Resources, StepSpec, TaskSpec
 from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, ROOT, Bench
 
 SITE = replace(
@@ -141,3 +142,29 @@ def test_more_nodes_are_waited_for_and_more_cpus_than_the_partition_has_are_refu
     bench.step(cmd.SetHold(target=cmd.Target(job), by=ALICE, hold=None))
     bench.step(seconds=1)
     assert reason is None or bench.world.jobs[job].reason == reason
+
+
+FATES = [
+    # what is asked of an array of which task 1 is over, 2 runs and 3 and 4 wait
+    (cmd.Update, {"partitions": ("ec2", "down")}, "3-4: No error\n1: {over}\n2: {runs}\n"),
+    (cmd.Update, {"time_limit": 60}, "2-4: No error\n1: {over}\n"),
+    (cmd.Update, {"array_limit": 7}, None),
+    (cmd.SetHold, {"hold": Hold.USER}, "2-4: No error\n1: {over}\n"),
+    (cmd.SetHold, {"hold": None}, "2-4: No error\n1: {over}\n"),
+]
+
+
+@pytest.mark.parametrize(("command", "change", "told"), FATES)
+def test_what_some_tasks_of_an_array_are_past_is_done_for_the_rest_and_told(
+    command: type, change: dict[str, object], told: str | None
+) -> None:
+    bench = Bench(DECLARED)
+    array = bench.submit(array=ArraySpec(tasks=(1, 2, 3, 4), limit=1))
+    for _ in range(2):
+        bench.step(seconds=1)
+        running = next(job for job in bench.world.jobs.values() if job.state.holds_nodes)
+        if running.array is not None and running.array.task == 1:
+            bench.run(running.id)
+    (reply,) = bench.step(command(target=cmd.Target(array), by=ALICE, **change), full=False)
+    expected = told and told.format(over=OVER, runs=NOT_PENDING)
+    assert reply == expected

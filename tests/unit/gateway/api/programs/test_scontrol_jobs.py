@@ -5,7 +5,7 @@ import pytest
 from accounting.ids import JobId
 from broker.model.commands import AddStep, Notify, ToTop, UpdateStep
 from broker.model.job import JobFlag, Owner
-from broker.model.spec import StepSpec
+from broker.model.spec import ArraySpec, StepSpec
 from gateway.api.programs import scontrol, scontrol_jobs
 from gateway.api.programs.scontrol_update import update
 from gateway.api.wire import Answer
@@ -91,3 +91,14 @@ def test_a_steps_limit_is_changed_by_its_id(office: Office) -> None:
     asked = office.asked[-1]
     assert isinstance(asked, UpdateStep)
     assert asked.time_limit == 300
+
+
+def test_tasks_of_an_array_that_differ_are_told_one_kind_a_line(office: Office) -> None:
+    array = office.submit(hold=False, array=ArraySpec(tasks=(1, 2), limit=1))
+    (element,) = (job for job in office.engine.snapshot.jobs.values() if job.started)
+    answer = say(office, "update", f"job={array}", "Partition=debug")
+    assert element.id != array
+    assert (answer.err, answer.code) == (
+        f"{array}_2: No error\n{array}_1: Job is no longer pending execution\n",
+        1,
+    )
