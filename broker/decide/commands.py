@@ -16,6 +16,7 @@ from broker.model import commands as cmd
 from broker.model import events as ev
 from broker.model import nodeevents as nev
 from broker.model.errors import ACCESS_DENIED, BadOption, Conflict, Denied, SpzError, Unknown
+from broker.model.evolve import made
 from broker.model.ids import StepId
 from broker.model.job import IMPOSSIBLE, Hold, Job, JobState, Owner, PendingSignal
 from broker.model.lifecycle import SIGCONT, SIGKILL, SIGSTOP, Life, life
@@ -126,15 +127,16 @@ def decide_cancel_all(world: World, asked: cmd.CancelAll, now: int) -> Decision:
     replies: list[SpzError | None] = []
     ended: set[JobId] = set()
     for job_id in asked.jobs:
-        one = cmd.Cancel(target=cmd.Target(job_id), by=asked.by)
+        one = made(cmd.Cancel, target=cmd.Target(job_id), by=asked.by)
         try:
             found = [j for j in records(world, one.target, one.by) if j.id not in ended]
             ends = _ends(world, found, asked=one, now=now)
         except SpzError as error:
             replies.append(error)
             continue
-        facts += ends
-        ended.update(end.job for end in ends)
+        for end in ends:
+            facts.append(end)
+            ended.add(end.job)
         replies.append(None)
     return Decision(facts, replies)
 
