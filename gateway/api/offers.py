@@ -13,7 +13,7 @@ from broker.model.errors import BadOption, Refused
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import TaskSpec
 from broker.optimize.accelerators import Accelerated, Priced, accelerated
-from broker.optimize.ages import told
+from broker.optimize.ages import old, told
 from broker.optimize.catalog import Catalog
 from broker.optimize.gpus import nominal_gb
 from broker.schedule.demand import demand, need_of
@@ -154,4 +154,5 @@ def _price_row(price: Priced, now: int, old_days: int) -> Mapping[str, Any]:
         "as_of": price.as_of,
         "estimate": price.estimate,
         "told": told(price.as_of, now, old_days=old_days),
+        "old_price": old(price.as_of, now, old_days=old_days) or None,
     }

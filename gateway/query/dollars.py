@@ -1,6 +1,6 @@
 """Money for people: short where it can be, exact always."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from accounting.rates import dollars
 
@@ -14,6 +14,19 @@ def usd(micro_usd: int) -> str:
 def oldest(told: Iterable[str | None]) -> str | None:
     """Of what is said of several old prices (`price of DAY, ...`) what stands for all of them."""
     return min(filter(None, told), default=None)
+
+
+def oldest_in(data: object) -> str | None:
+    """The same of all that is listed, however deep it lies."""
+    return oldest(_old_prices(data))
+
+
+def _old_prices(data: object) -> Iterator[str | None]:
+    if isinstance(data, Mapping):
+        yield data.get("old_price")
+        data = [*data.values()]
+    for one in data if isinstance(data, list) else ():
+        yield from _old_prices(one)
 
 
 def beside(told: str | None) -> str:

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from accounting.rates import MICRO
 from broker.model.errors import Refused
+from gateway.query.dollars import oldest
 from gateway.sdk.client import Json
 from gateway.sdk.sky import service
 
@@ -62,22 +63,35 @@ def list_accelerators(
 def by_name(rows: Sequence[Json], *, each: bool) -> dict[str, list[InstanceTypeInfo]]:
     """Rows of the service by accelerator, once for each region or where each is cheapest."""
     found: dict[str, list[InstanceTypeInfo]] = {}
-    for row in rows:
-        infos = [_info(row, prices) for prices in _regions(row["prices"], each=each)]
-        found.setdefault(row["gpu"], []).extend(infos)
+    for row, prices in _priced(rows, each=each):
+        found.setdefault(row["gpu"], []).append(_info(row, prices))
     return found
 
 
 def told(rows: Sequence[Json], *, each: bool) -> dict[str, list[Json]]:
-    """The same as JSON has it: what is unknown is nothing."""
-    return {
-        name: [_plain(one) for one in infos] for name, infos in by_name(rows, each=each).items()
-    }
+    """The same as JSON has it: what is unknown is nothing; beside it of what day prices are."""
+    found: dict[str, list[Json]] = {}
+    for row, prices in _priced(rows, each=each):
+        found.setdefault(row["gpu"], []).append({**_plain(_info(row, prices)), **_days(prices)})
+    return found
 
 
 def _plain(one: InstanceTypeInfo) -> Json:
     values = one._asdict()
     return {key: None if value is UNKNOWN else value for key, value in values.items()}
+
+
+def _days(prices: Sequence[Json]) -> Json:
+    """The oldest of them speaks for all; an estimate is of the average saving of spot."""
+    return {
+        "as_of": min((one["as_of"] for one in prices if one["as_of"]), default=None),
+        "old_price": oldest(one["old_price"] for one in prices),
+        "estimate": any(one["estimate"] for one in prices),
+    }
+
+
+def _priced(rows: Sequence[Json], *, each: bool) -> Iterator[tuple[Json, Sequence[Json]]]:
+    return ((row, prices) for row in rows for prices in _regions(row["prices"], each=each))
 
 
 def _regions(prices: Sequence[Json], *, each: bool) -> list[list[Json]]:

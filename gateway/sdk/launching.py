@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
 from broker.model.errors import Refused, SpzError, Unknown
-from gateway.query.dollars import beside, usd
+from gateway.query.dollars import beside, oldest_in, usd
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json, NoService
 from gateway.sdk.follow import Follower, Which, logs_status, part_of
@@ -37,7 +37,7 @@ class Launch:
         for note in (*plan["notes"], *_left_out(plan)):
             self.say(f"note: {note}")
         if dry_run and self.as_json:
-            self._print(json.dumps(plan, indent=2))
+            self._print_json(plan)
         if not self.as_json:
             self._print(plan_text(plan))
         if dry_run:
@@ -69,7 +69,7 @@ class Launch:
         stays = "goes when its runs are over" if goes else f"stays: `spz down {cluster}`"
         self.say(f"run {run} {ended['status']}; cluster {cluster} {stays}")
         if self.as_json:
-            self._print(json.dumps({**self.made, "ended": ended}, indent=2))
+            self._print_json({**self.made, "ended": ended})
         return logs_status(ended)
 
     def _leave(self) -> int:
@@ -77,7 +77,7 @@ class Launch:
         if run is not None:
             self.say(f"`spz logs {cluster} {run}` follows it")
         if self.as_json:
-            self._print(json.dumps(self.made, indent=2))
+            self._print_json(self.made)
         return 0
 
     def _follow(self, which: Which) -> Json | None:
@@ -98,6 +98,12 @@ class Launch:
             f"it goes on: `spz logs {cluster} {which.run}` follows it again, "
             f"`spz cancel {cluster}` ends it"
         )
+
+    def _print_json(self, data: Json) -> None:
+        self._print(json.dumps(data, indent=2))
+        old = oldest_in(data)
+        if old:
+            self.say(old)
 
     def _print(self, text: str) -> None:
         self.out.write(text.encode("utf-8", "backslashreplace") + b"\n")

@@ -26,8 +26,11 @@ def test_accelerators_are_listed_with_their_cheapest_prices(served: Service) -> 
     assert first.split()[:7] == ["A10G", "1", "AWS", "g5.xlarge", "24GB", "4", "16GB"]
     assert "$ 1.006" in first and "us-east-1" in first
     assert "days old: `spz catalog refresh`" in told.out, "the package's figures are of a day"
-    everywhere = json.loads(spz(served, "show-gpus", "A10G", "--all-regions", "--json").out)
-    assert len({one["region"] for one in everywhere["A10G"]}) > 10
+    asked = spz(served, "show-gpus", "A10G", "--all-regions", "--json")
+    everywhere = json.loads(asked.out)["A10G"]
+    assert len({one["region"] for one in everywhere}) > 10
+    assert all(one["as_of"] and "days old" in one["old_price"] for one in everywhere)
+    assert asked.err.count("days old: `spz catalog refresh`") == 1, "beside what programs read"
     eight = json.loads(spz(served, "gpus", "list", "A10G:8", "-o", "json").out)["A10G"]
     assert {row["accelerator_count"] for row in eight} == {8}
     assert spz(served, "gpus", "list", "A10G:x").code == 2

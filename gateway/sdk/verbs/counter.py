@@ -9,6 +9,7 @@ from pathlib import Path
 
 from broker.model.errors import SpzError
 from gateway.config.paths import Paths
+from gateway.query.dollars import oldest_in
 from gateway.sdk.client import Client
 from gateway.sdk.verbs.line import Values
 
@@ -51,10 +52,15 @@ class Counter:
         print(request)
         return 0
 
-    @staticmethod
-    def show(data: object, given: Values, text: Callable[[], str]) -> None:
-        """JSON where asked for, else a table."""
-        print(json.dumps(data, indent=2) if as_json(given) else text())
+    def show(self, data: object, given: Values, text: Callable[[], str]) -> None:
+        """JSON where asked for, and what tables say below of old prices beside it; else a table."""
+        if not as_json(given):
+            print(text())
+            return
+        print(json.dumps(data, indent=2))
+        old = oldest_in(data)
+        if old:
+            self.say(old)
 
 
 def tell(error: SpzError) -> None:

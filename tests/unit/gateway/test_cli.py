@@ -409,7 +409,8 @@ def test_a_detached_launch_says_how_to_follow_it(tmp_path: Path) -> None:
     made.launch({"home": str(tmp_path)}, confirm=None, dry_run=False)
     assert made.finish(detach=True, goes=False) == 0
     assert json.loads(out.getvalue())["job"] == 5
-    assert said[-1] == "`spz logs dev 1` follows it"
+    assert said[-2] == "`spz logs dev 1` follows it"
+    assert "days old: `spz catalog refresh`" in said[-1], "of the prices that JSON has"
 
 
 # --- tables
