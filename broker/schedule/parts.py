@@ -99,15 +99,20 @@ def _take(shares: Iterable[Share], spec: StepSpec, free: Iterable[Free]) -> None
 
 
 def part(job: Job, spec: StepSpec) -> Tres:
-    """What the step would use of the whole allocation.
+    """What the step would use of the whole allocation. Raises BadOption as `alone` does."""
+    return sum_of(share.tres for share in alone(job, spec))
 
-    Raises BadOption, with Slurm's text, where that is too small for it.
+
+def alone(job: Job, spec: StepSpec) -> Shares:
+    """What the step would get of each node if nothing else ran there.
+
+    Raises BadOption, with Slurm's text, where the allocation is too small for it.
     """
     _must_exist(job, spec)
     shares = _found(job, spec, [all_of(share) for share in job.shares])
     if not shares:
         raise BadOption("ntasks", str(spec.tasks), TOO_MANY_CPUS)
-    return sum_of(share.tres for share in shares)
+    return shares
 
 
 def _must_exist(job: Job, spec: StepSpec) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from accounting.ids import JobId
-from broker.model.job import Job
+from broker.model.job import Job, Share
 from broker.model.site import Site
-from broker.model.spec import GangPart, StepSpec
+from broker.model.spec import GangPart
 from gateway.translate.allocenv import allocation_variables
 from gateway.translate.jobenv import HET_WORDS, asked_tasks, runs
 from sbatch_shim.grammar.hostlist import fold
@@ -27,31 +27,22 @@ def gang_allocation(jobs: Sequence[Job], site: Site, submit_host: str) -> dict[s
     return found
 
 
-def gang_parts(steps: Iterable[tuple[Job, StepSpec]]) -> dict[JobId, GangPart]:
+def gang_parts(steps: Iterable[tuple[Job, Sequence[Share]]]) -> dict[JobId, GangPart]:
     """The place of each component's step, by the order of the components, in one over all."""
     rows = sorted(steps, key=lambda pair: pair[0].id)
-    tasks = sum(spec.tasks for _, spec in rows)
-    nodes = tuple(str(share.node) for job, spec in rows for share in job.shares[: spec.nodes])
-    per_node = tuple(count for _, spec in rows for count in _spread(spec))
+    every = [share for _, shares in rows for share in shares]
     first = rows[0][0]
-    leader = first.het.base if first.het else first.id
+    whole = GangPart(
+        leader=first.het.base if first.het else first.id,
+        tasks=sum(share.tasks for share in every),
+        nodes=tuple(str(share.node) for share in every),
+        tasks_per_node=tuple(share.tasks for share in every),
+    )
     found, rank, place = {}, 0, 0
-    for job, spec in rows:
-        found[job.id] = GangPart(
-            leader=leader,
-            first_rank=rank,
-            first_node=place,
-            tasks=tasks,
-            nodes=nodes,
-            tasks_per_node=per_node,
-        )
-        rank, place = rank + spec.tasks, place + spec.nodes
+    for job, shares in rows:
+        found[job.id] = whole.model_copy(update={"first_rank": rank, "first_node": place})
+        rank, place = rank + sum(share.tasks for share in shares), place + len(shares)
     return found
-
-
-def _spread(spec: StepSpec) -> list[int]:
-    each, more = divmod(spec.tasks, max(1, spec.nodes))
-    return [each + (place < more) for place in range(max(1, spec.nodes))]
 
 
 def gang_variables(part: GangPart, place: int) -> dict[str, str]:

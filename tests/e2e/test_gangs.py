@@ -13,6 +13,8 @@ echo status $?
 srun --het-group=0,5 true
 echo status $?
 srun --het-group=x true
+srun --het-group=0 true : --het-group=0 true
+srun --het-group=0,1 --multi-prog rows
 srun --het-group=1 sh -c 'echo two $SLURM_NTASKS' | sort
 srun -l sh -c 'echo a $SLURM_PROCID/$SLURM_NTASKS' : -n1 sh -c 'echo b $SLURM_PROCID' | sort
 srun -l echo alone
@@ -21,6 +23,7 @@ srun -l echo alone
 
 def test_srun_runs_in_the_components_that_it_names(served: Service) -> None:
     (served.work / "gang.sh").write_text(COMMANDS)
+    (served.work / "rows").write_text("* true\n")
     path = {"PATH": f"{served.bin}:/usr/bin:/bin"}
     words = ["-n1", "--mem=50", "-o", "gang.out", ":", "-n2", "--mem=60", "gang.sh"]
     leader = served.submit(*words, env=path)
@@ -37,6 +40,8 @@ def test_srun_runs_in_the_components_that_it_names(served: Service) -> None:
         "srun: error: Requested het-group offset exceeds highest hetjob index (5 > 1)",
         "status 1",
         "srun: fatal: Invalid --het-group specification: x",
+        "srun: fatal: Duplicate het groups in single srun not supported",
+        "srun: fatal: --multi-prog option not supported with multiple het groups",
         *["two 2"] * 2,
         "0: a 0/2",
         "1: b 1",
@@ -44,11 +49,14 @@ def test_srun_runs_in_the_components_that_it_names(served: Service) -> None:
     ]
 
 
-OUTSIDE = """\
-srun -l -n1 sh -c 'echo $SLURM_PROCID/$SLURM_NTASKS' : -n2 sh -c 'echo $SLURM_PROCID/$SLURM_NNODES' | sort
+OUTSIDE = r"""\
+n='echo $SLURM_PROCID'
+srun -l -n1 sh -c "$n/\$SLURM_NTASKS" : -n2 sh -c "$n/\$SLURM_NNODES" | sort
 srun -n1 sh -c 'exit 4' : -n1 true; echo status $?
 srun -n1 true : -p nosuch true
-salloc -Q -n1 : -n2 sh -c 'echo $SLURM_HET_SIZE $SLURM_NTASKS; srun -l echo in; srun -n1 echo a : echo b | sort'
+srun -n1 true : --version
+in='srun -l echo in; srun -n1 echo a : echo b | sort'
+salloc -Q -n1 : -n2 sh -c "echo \$SLURM_HET_SIZE \$SLURM_NTASKS; $in"
 """
 
 
@@ -58,7 +66,7 @@ def test_several_components_get_an_allocation_of_their_own(served: Service) -> N
     node = done.err.split()[2]
     assert done.out.splitlines() == [
         *("0: 0/3", "1: 1/2", "2: 2/2"),
-        "status 4",
+        *("status 4", "slurm 25.11.7"),
         *("2 3", "0: in", "a", "b", "b"),
     ]
     assert done.err.splitlines() == [

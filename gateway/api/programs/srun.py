@@ -1,6 +1,6 @@
 """srun: tasks in an allocation of its own or in the job that it is called from."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -9,8 +9,9 @@ from accounting.ids import JobId
 from broker.model.commands import AddStep, TestSubmit
 from broker.model.errors import NODES_BUSY, Conflict, SpzError
 from broker.model.ids import NodeName, StepId
-from broker.model.job import ExitCode, Job, Owner, Step, StepState
+from broker.model.job import ExitCode, Job, Owner, Share, Step, StepState
 from broker.model.spec import GangPart, StepSpec
+from broker.schedule.parts import alone
 from broker.schedule.ranks import ranks
 from gateway.api.desk import Desk
 from gateway.api.programs.allocating import (
@@ -36,7 +37,7 @@ from gateway.translate.sbatch import Early
 from gateway.translate.srun import Request, allocation
 from gateway.translate.stepplace import listed
 from gateway.translate.stepspec import NO_STEP, only_task, step
-from sbatch_shim.grammar.errors import FAILURE, GrammarError, failed
+from sbatch_shim.grammar.errors import FAILURE, GrammarError, failed, fatal
 from sbatch_shim.grammar.instants import show_instant
 
 NO_FOLDER = "getcwd failed: No such file or directory"
@@ -49,6 +50,8 @@ NO_TERMINAL = (
     "srun: error: Not using a pseudo-terminal, disregarding --pty option\n"
 )
 OVER = "Job/step already completing or completed"
+ONE_PROGRAM = "--multi-prog option not supported with multiple het groups"
+TWICE = "Duplicate het groups in single srun not supported"
 CREATED = "srun: Step created for StepId={s}\n"
 LAUNCHING = (
     "srun: Nodes {n} are ready for job\n"
@@ -69,24 +72,38 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     """Raises GrammarError with Slurm's text and exit status, Gone."""
     if not call.cwd:
         raise failed("srun", NO_FOLDER)
-    first, *more = commands(call.argv)
-    call = replace(call, argv=first)
-    said = await translated("srun", desk, call=call, line=line)
-    if isinstance(said, Early):
-        answer = early("srun", said.name, version=desk.site.version)
-        await line.out(said.text or answer.out)
+    calls = [replace(call, argv=argv) for argv in commands(call.argv)]
+    found = await read(desk, calls, line)
+    if isinstance(found, Early):
+        answer = early("srun", found.name, version=desk.site.version)
+        await line.out(found.text or answer.out)
         return answer.code
+    said = found[0]
     if not line.hello.place:
         await line.err(said.stderr)
     owner = await desk.owner(call.peer.uid)
-    srun = Srun(desk, call, line, said, owner)
+    srun = Srun(desk, calls[0], line, said, owner)
     if said.job is not None:
-        return await srun.in_job(JobId(said.job), more)
+        return await srun.in_job(JobId(said.job), list(zip(calls, found, strict=True)))
     if said.has("test-only"):
         return await srun.test_only()
-    if more:
-        return await srun.beside(more)
+    if calls[1:]:
+        return await srun.beside(calls)
     return await srun.alone()
+
+
+async def read(desk: Desk, calls: Iterable[Call], line: Line) -> list[Request] | Early:
+    """What each component's command says, or what one of them has said instead.
+
+    Raises GrammarError, Gone.
+    """
+    found: list[Request] = []
+    for one in calls:
+        said = await translated("srun", desk, call=one, line=line)
+        if isinstance(said, Early):
+            return said
+        found.append(said)
+    return found
 
 
 @dataclass(slots=True)
@@ -121,9 +138,8 @@ class Srun:
         held = Allocation(self.desk, self.call, self.line, self.request, self.owner)
         return await self._within(held, lambda jobs: self._tasks(jobs[0]))
 
-    async def beside(self, more: Sequence[tuple[str, ...]]) -> int:
+    async def beside(self, calls: Sequence[Call]) -> int:
         """`a : b` in such an allocation of several components."""
-        calls = [self.call, *(replace(self.call, argv=argv) for argv in more)]
         self.request, *others = await self._requests(calls)
         held = Allocation(self.desk, self.call, self.line, self.request, self.owner, others)
 
@@ -138,9 +154,11 @@ class Srun:
 
     async def _requests(self, calls: Sequence[Call]) -> list[Request]:
         """What each says, with what it has of the others' options. Raises GrammarError, Gone."""
-        found = [await translated("srun", self.desk, call=one, line=self.line) for one in calls]
-        read = [one for one in found if isinstance(one, Request)]
-        shared = zip(read, with_shared([one.part for one in read]), strict=True)
+        found = await read(self.desk, calls, self.line)
+        assert not isinstance(found, Early)  # their words were read before
+        if found[1:] and any(one.programs for one in found):
+            raise fatal("srun", ONE_PROGRAM)
+        shared = zip(found, with_shared([one.part for one in found]), strict=True)
         return [replace(one, part=part) for one, part in shared]
 
     async def _within(
@@ -166,28 +184,31 @@ class Srun:
         await held.finish(end)
         return code
 
-    async def in_job(self, job_id: JobId, more: Sequence[tuple[str, ...]] = ()) -> int:
+    async def in_job(self, job_id: JobId, asked: Sequence[tuple[Call, Request]]) -> int:
         """In the allocation of the job that we are in, or that was named.
 
-        With `more` commands, or groups named, in components of it: each its own step.
+        With several commands, or groups named, in components of it: each its own step.
         """
         job = self.desk.snapshot().jobs.get(job_id)
         if job is None or not self._ours(job):
             raise GrammarError(NOT_CONFIRMED.format(j=job_id), FAILURE)
-        if not more and not self.request.has("het-group") and job.het is None:
+        if not asked[1:] and not self.request.has("het-group") and job.het is None:
             code, _ = await self._tasks(await self._standing(job))
             return code
+        first = job.het.offset if job.het else 0
         parts: list[tuple[Call, Job]] = []
-        for place, argv in enumerate([self.call.argv, *more]):
-            parts += await self._components(replace(self.call, argv=argv), job, place)
+        for place, (call, said) in enumerate(asked, first):
+            own = chosen(job, said.text("het-group") or str(place), self.desk.snapshot())
+            parts += [(_in(call, one, call.environ), await self._standing(one)) for one in own]
+        if len({one.id for _, one in parts}) < len(parts):
+            raise fatal("srun", TWICE)
         return await self._side_by_side(parts)
 
     async def _side_by_side(self, parts: Sequence[tuple[Call, Job]]) -> int:
         """A step in each component, which are one to their tasks. Raises GrammarError."""
         requests = await self._requests([call for call, _ in parts])
         jobs = [job for _, job in parts]
-        specs = [step(one, job, None) for one, job in zip(requests, jobs, strict=True)]
-        places = gang_parts(zip(jobs, specs, strict=True))
+        places = gang_parts(zip(jobs, map(_expected, requests, jobs), strict=True))
         return await together(
             self.line,
             [
@@ -195,17 +216,6 @@ class Srun:
                 for (call, job), one in zip(parts, requests, strict=True)
             ],
         )
-
-    async def _components(self, call: Call, job: Job, place: int) -> list[tuple[Call, Job]]:
-        """Those in which a command runs, by default the one at its place, and it as they see it.
-
-        Each asks under a request of its own.
-        """
-        said = await translated("srun", self.desk, call=call, line=self.line)
-        groups = said.text("het-group") if isinstance(said, Request) else None
-        first = job.het.offset if job.het else 0
-        own = chosen(job, groups or str(first + place), self.desk.snapshot())
-        return [(_in(call, one, call.environ), await self._standing(one)) for one in own]
 
     async def _component(
         self, call: Call, job: Job, line: Line, *, request: Request, part: GangPart
@@ -362,6 +372,14 @@ class Srun:
             text = LEAVING.format(t=len(own), x=plural, s=name, w=(code & 0xFF) << 8)
             done = "" if code else COMPLETED.format(h=node, t=tasks_text(own))
             await self.line.err(text + done)
+
+
+def _expected(request: Request, job: Job) -> Sequence[Share]:
+    """Where a component's tasks will be. Raises GrammarError for what has no room there."""
+    try:
+        return alone(job, step(request, job, None))
+    except SpzError as error:
+        raise failure(error, "srun", NO_STEP.format(job.id)) from error
 
 
 def _in(call: Call, job: Job, environ: Mapping[str, str]) -> Call:

@@ -1,5 +1,6 @@
 """What steps over several components of a heterogeneous job are told of each other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -7,6 +8,7 @@ from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import HetPlace, Job, Share
 from broker.model.spec import StepSpec
+from broker.schedule.parts import alone
 from gateway.translate.gangenv import gang_allocation, gang_parts, gang_variables
 from tests.unit.gateway.query.records import SITE, running
 
@@ -21,13 +23,17 @@ def component(offset: int, *nodes: str, tasks: int) -> Job:
     return replace(found, id=JobId(700001 + offset))
 
 
+def placed(job: Job, **spec: int) -> tuple[Job, Sequence[Share]]:
+    return job, alone(job, StepSpec.model_validate({"name": "a", **spec}))
+
+
 FIRST, SECOND = component(0, "ec2-3", tasks=1), component(1, "ec2-1", "ec2-2", tasks=3)
 
 
 def test_ranks_nodes_and_counts_run_through_the_components_in_their_order() -> None:
     steps = [
-        (SECOND, StepSpec(name="b", tasks=3, nodes=2)),
-        (FIRST, StepSpec(name="a", tasks=1, nodes=1)),
+        placed(SECOND, tasks=3, nodes=2),
+        placed(FIRST, tasks=1, nodes=1),
     ]
     parts = gang_parts(steps)
     assert (parts[FIRST.id].first_rank, parts[SECOND.id].first_rank) == (0, 1)
@@ -42,13 +48,27 @@ def test_ranks_nodes_and_counts_run_through_the_components_in_their_order() -> N
 
 
 def test_one_component_alone_counts_itself_and_has_the_leaders_id() -> None:
-    (part,) = gang_parts([(SECOND, StepSpec(name="b", tasks=2, nodes=1))]).values()
+    (part,) = gang_parts([placed(SECOND, tasks=2, nodes=1)]).values()
     told = gang_variables(part, 0)
     assert (told["SLURM_JOB_ID"], told["SLURM_NTASKS"], told["SLURM_NODEID"]) == (
         "700001",
         "2",
         "0",
     )
+
+
+def test_a_component_counts_its_tasks_on_the_nodes_that_they_will_run_on() -> None:
+    lean = replace(
+        SECOND,
+        shares=tuple(
+            replace(share, tres=Tres(cpu=cpu, node=1))
+            for share, cpu in zip(SECOND.shares, (1, 3), strict=True)
+        ),
+    )
+    (part,) = gang_parts([placed(lean, tasks=4, nodes=2)]).values()
+    assert (part.nodes, part.tasks_per_node) == (("ec2-1", "ec2-2"), (1, 3))
+    (part,) = gang_parts([placed(SECOND, tasks=1, nodes=1, relative=1)]).values()
+    assert part.nodes == ("ec2-2",)
 
 
 def test_an_allocation_tells_of_each_component_under_both_words() -> None:
