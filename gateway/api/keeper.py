@@ -1,14 +1,15 @@
 """Requests that take their time: kept on disk until each has come to what it is to."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
 from accounting.ids import JobId
 from broker.model.commands import ASKED, ENDED, Cancel, Remember, Target, Update
-from broker.model.errors import Busy, Conflict, SpzError, Unknown
-from broker.model.job import Job, Owner
+from broker.model.errors import Busy, Conflict, Denied, SpzError, Unknown
+from broker.model.job import Job
 from broker.model.stopping import StartCluster, StopCluster
 from broker.world import Snapshot
 from gateway.api.desk import Desk
@@ -172,23 +173,23 @@ class Keeper:
         owner, job = await self.desk.owner(asked.uid), JobId(goal.job)
         stops = goal.to == "stopped"
         end = StopCluster(job=job, by=owner) if stops else Cancel(target=Target(job), by=owner)
-        try:
+        with suppress(Conflict):  # it ends by itself just now
             await self.desk.ask(end)
-        except Conflict:  # it ends by itself just now
-            return stand
         return stand
 
-    async def undo(self, asked: Asked, by: Owner) -> None:
-        """What was set for goals that nobody has any more; a cluster that is gone stays so."""
+    async def undo(self, asked: Asked) -> None:
+        """What was set for goals that nobody has any more; a cluster that is gone stays so.
+
+        With the rights of whose request it is, whoever cancels it: a goal may name any job.
+        """
         now = self.desk.now()
         for goal in asked.goals:
             if goal.undo is None:
                 continue
             change = (*goal.undo.model_dump().items(), ("idle_from", now))
-            try:
+            with suppress(Conflict, Unknown, Denied):
+                by = await self.desk.owner(asked.uid)
                 await self.desk.ask(Update(target=Target(JobId(goal.job)), by=by, spec=change))
-            except (Conflict, Unknown):
-                continue
 
     async def _start(self, asked: Asked, job: Job, stand: Stand) -> Stand:
         """Refused is over, unless it is asked for again and again."""

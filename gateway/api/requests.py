@@ -55,7 +55,7 @@ def requests(keeper: Keeper) -> APIRouter:
             raise Conflict(f"request {request_id} ends by itself")
         lines = came_to.told or told(asked, await seen_by(request))
         await keeper.end(asked, came_to.model_copy(update={"told": lines}))
-        await keeper.undo(asked, owner)
+        await keeper.undo(asked)
         return await _of_verb(request, request_id, keeper)
 
     return routes

@@ -266,6 +266,13 @@ def test_who_cancels_a_graceful_end_gives_the_cluster_its_autostop_back(busy: Ho
     assert (look(busy)[0], idle(busy)) == ("CANCELLED", (600, True, True))
 
 
+def test_an_administrator_who_cancels_undoes_nothing_for_a_user_who_may_not(busy: House) -> None:
+    asked = {"request": ID, "verb": "down", "goals": [to("gone", undo=UNDO)]}
+    assert busy.call("POST", "/v1/requests", asked, by=BOB)[0] == 200
+    ended = busy.call("POST", f"/v1/requests/{ID}/end", {"state": "CANCELLED"}, by=BOSS)
+    assert (ended[0], ended[1]["state"], idle(busy)) == (200, "CANCELLED", (7200, False, False))
+
+
 def test_what_is_undone_of_a_cluster_that_is_gone_is_nothing(busy: House) -> None:
     take(busy, "down", to("gone", undo=UNDO), {"to": "up", "job": 99, "undo": UNDO})
     busy.call("POST", "/v1/clusters/dev/down")
