@@ -1,8 +1,10 @@
 """What `sacctmgr help` and `sreport help` list: the commands, and what they are about."""
 
 from collections.abc import Iterable
+from textwrap import fill
 
-WIDTH = 32
+WIDTH, LONGEST = 32, 72
+INDENT = " " * 4
 
 # fmt: off
 OF_SACCTMGR = (
@@ -84,8 +86,5 @@ def _commands(rows: Iterable[tuple[str, str]]) -> str:
 
 def _lines(words: Iterable[str]) -> str:
     """Words with commas between, in lines that are not too long."""
-    lines = [""]
-    for word in words:
-        fits = len(lines[-1]) + len(word) < 2 * WIDTH
-        lines[-1:] = [f"{lines[-1]}, {word}"[2 * (not lines[-1]) :]] if fits else [lines[-1], word]
-    return ",\n".join(f"    {line}" for line in lines) + "\n"
+    listed = fill(", ".join(words), LONGEST, initial_indent=INDENT, subsequent_indent=INDENT)
+    return f"{listed}\n"

@@ -175,11 +175,11 @@ class Allocation:
 
     def components(self, job: Job) -> list[Job]:
         """As they are now, the first before the others. Raises Revoked if one is gone."""
-        return [job, *(self._look(JobId(job.id + 1 + place)) for place in range(len(self.more)))]
+        return [job, *(self._look(offset) for offset in range(1, 1 + len(self.more)))]
 
-    def _look(self, number: JobId | None = None) -> Job:
-        """Raises Revoked for a job that has ended."""
-        job = self.desk.snapshot().jobs.get(number or self.job)
+    def _look(self, offset: int = 0) -> Job:
+        """A component, by default the first. Raises Revoked for one that has ended."""
+        job = self.desk.snapshot().jobs.get(JobId(self.job + offset))
         if job is None or job.state.final or job.completing:
             raise Revoked
         return job
