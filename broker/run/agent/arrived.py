@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Header = dict[str, Any]
 
 HOLE = bytes(1 << 16)
+MODES = 0o777
+"""What may come: who sends it must not leave a program here that runs with its owner's rights."""
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
@@ -40,7 +42,7 @@ def _folder(place: Below, header: "Header", _data: bytes) -> str:
         found = None
     if found is None:
         os.mkdir(place.name, 0o700, dir_fd=place.fd)
-        os.chmod(place.name, header["mode"] | 0o700, dir_fd=place.fd)
+        os.chmod(place.name, header["mode"] & MODES | 0o700, dir_fd=place.fd)
     return "done"
 
 
@@ -66,7 +68,7 @@ def _file(place: Below, header: "Header", data: bytes) -> str:
         if header["offset"] + len(data) < header["size"]:
             return "part"
         os.ftruncate(fd, header["size"])
-        os.fchmod(fd, header["mode"])
+        os.fchmod(fd, header["mode"] & MODES)
         os.utime(fd, ns=(header["mtime"], header["mtime"]))
     except OSError:
         os.unlink(draft, dir_fd=place.fd)  # it takes room that is wanting
@@ -81,9 +83,13 @@ def _alike(place: Below, header: "Header", _data: bytes) -> str:
     found = place.stat()
     if found is None or _mark(place, found) != header["expect"]:
         return "error: it changed meanwhile"
-    os.chmod(place.name, header["mode"], dir_fd=place.fd)
-    times = (header["mtime"], header["mtime"])
-    os.utime(place.name, ns=times, dir_fd=place.fd, follow_symlinks=False)
+    fd = os.open(place.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.fd)
+    try:
+        opened = "/proc/self/fd/{}".format(fd)  # never what a link leads to, and without any right
+        os.chmod(opened, header["mode"] & MODES)
+        os.utime(opened, ns=(header["mtime"], header["mtime"]))
+    finally:
+        os.close(fd)
     return "done"
 
 

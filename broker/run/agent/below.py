@@ -12,11 +12,16 @@ LONGEST_NAME = 255
 
 
 def named(form: str, name: str, mark: "Any") -> str:
-    """A name beside another one; of a long name its digest stands for it (255 bytes are a name)."""
+    """A name beside another one; of a long name its digest stands for it (255 bytes are a name).
+
+    Raises BadName for a mark that makes a path of it: who sends it may send anything.
+    """
     data = name.encode("utf-8", "surrogateescape")
     made = form.format(name, mark)
     if len(made.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
         made = form.format(hashlib.sha256(data).hexdigest(), mark)
+    if "/" in made:
+        raise BadName(made)
     return made
 
 

@@ -12,6 +12,9 @@ PACKED, PLAIN = b"z", b"-"
 """How a stream begins: the network is slow, but what is packed already is not packed again."""
 SAMPLE = 1 << 16
 PIECE = 1 << 20
+LONGEST_LINE = 1 << 20
+MOST_TAKEN = 32 << 20
+"""Bytes, several times what an honest piece has: who sends it says how much it is."""
 
 
 class Packer:
@@ -38,11 +41,13 @@ class Stream:
         self.source = Unpacked(source) if packed else source  # type: Unpacked | BinaryIO
 
     def line(self) -> bytes:
-        """Empty at the end."""
-        return self.source.readline()
+        """Empty at the end. Of one that is too long no more than its beginning."""
+        return self.source.readline(LONGEST_LINE)
 
     def take(self, size: int) -> bytes:
-        """Less only where the stream ends before."""
+        """Less only where the stream ends before. Raises ValueError for what no piece has."""
+        if not 0 <= size <= MOST_TAKEN:
+            raise ValueError("a piece of {} bytes".format(size))
         return self.source.read(size)
 
 
@@ -54,12 +59,12 @@ class Unpacked:
         self.unpacker = zlib.decompressobj()
         self.data = bytearray()
 
-    def readline(self) -> bytes:
-        """Empty at the end."""
-        at = self.data.find(b"\n")
-        while at < 0 and self._more():
-            at = self.data.find(b"\n")
-        return self.read(at + 1)
+    def readline(self, most: int) -> bytes:
+        """Empty at the end; no more than so many bytes."""
+        at = self.data.find(b"\n", 0, most)
+        while at < 0 and len(self.data) < most and self._more():
+            at = self.data.find(b"\n", 0, most)
+        return self.read(most if at < 0 and len(self.data) >= most else at + 1)
 
     def read(self, size: int) -> bytes:
         """Less only where the stream ends before."""

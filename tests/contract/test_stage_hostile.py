@@ -1,0 +1,106 @@
+"""A node may send anything: nothing outside the folder changes, and nobody's memory is filled."""
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from broker.run.agent.packed import LONGEST_LINE, MOST_TAKEN
+from broker.stage.sides import HereError
+from tests.contract.test_stage import Pair, write
+
+SENT = {"kind": "f", "size": 1, "mtime": 1, "mode": 0o644, "target": None}
+SENT |= {"offset": 0, "length": 1, "expect": None, "tag": "1"}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def sent(pair: Pair, path: str, **header: object) -> str:
+    """What becomes of a piece of one byte."""
+    line = json.dumps({**SENT, "path": path, **header}).encode()
+    said = pair.near.carry("unpack", pair.folder.where, b"-" + line + b"\nx")
+    return str(json.loads(said)[path])
+
+
+def test_links_do_not_lead_out_of_the_folder(pair: Pair, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (pair.here / "out").symlink_to(outside)
+    pair.there.mkdir(parents=True)
+    write(pair.there / "out/stolen.txt", "x")
+    told = pair.sync.pull(pair.folder, pair.far)
+    assert "out/stolen.txt" in told.failed
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", "a//b", ".", "a/\0b"])
+def test_names_that_lead_out_are_refused(pair: Pair, path: str, tmp_path: Path) -> None:
+    assert "leads out of the folder" in sent(pair, path)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "header"),
+    [
+        (".a.spz-1", {"mtime": "1/../../x"}),
+        (".a.spz-1", {"mtime": "1/../../x", "size": 9}),
+        ("a.spz-1", {"tag": "1/../../x", "expect": ["f", 5, 5, None]}),
+    ],
+)
+def test_nor_do_the_names_that_are_made_for_what_comes(
+    pair: Pair, folder: str, header: dict[str, object], tmp_path: Path
+) -> None:
+    (pair.here / folder).mkdir()
+    (pair.here / "a").symlink_to("there")
+    assert "leads out of the folder" in sent(pair, "a", **header)
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_a_link_leads_to_keeps_its_mode_and_time(pair: Pair, tmp_path: Path) -> None:
+    outside = tmp_path / "private"
+    write(outside, "", at=7)
+    outside.chmod(0o600)
+    (pair.here / "a").symlink_to(outside)
+    looks = ["l", 0, 0, str(outside)]
+    assert sent(pair, "a", kind="same", expect=looks, mode=0o666, mtime=9).startswith("error: ")
+    found = outside.stat()
+    assert (found.st_mode & 0o7777, found.st_mtime) == (0o600, 7)
+
+
+def test_no_program_comes_that_runs_with_its_owners_rights(pair: Pair) -> None:
+    assert sent(pair, "new", mode=0o6755) == "done"
+    write(pair.here / "old", "x", at=5)
+    looks = ["f", 1, 5 * 10**9, None]
+    assert sent(pair, "old", kind="same", expect=looks, mode=0o6755, mtime=6 * 10**9) == "done"
+    assert sent(pair, "folder", kind="d", mode=0o7777) == "done"
+    modes = [(pair.here / name).stat().st_mode & 0o7777 for name in ("new", "old", "folder")]
+    assert modes == [0o755, 0o755, 0o777]
+    assert (pair.here / "old").stat().st_mtime == 6
+
+
+def test_a_file_that_nobody_may_read_gets_its_mode_too(pair: Pair) -> None:
+    write(pair.here / "shut", "x", at=5)
+    (pair.here / "shut").chmod(0)
+    looks = ["f", 1, 5 * 10**9, None]
+    assert sent(pair, "shut", kind="same", expect=looks, mode=0o640) == "done"
+    assert (pair.here / "shut").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        json.dumps({**SENT, "path": "a", "length": MOST_TAKEN + 1}).encode() + b"\nx",
+        json.dumps({**SENT, "path": "a", "length": -1}).encode() + b"\nx",
+        bytes(2 * LONGEST_LINE),
+    ],
+)
+def test_what_would_fill_the_memory_is_not_taken(pair: Pair, stream: bytes, packed: bool) -> None:
+    whole = b"z" + zlib.compress(stream) if packed else b"-" + stream
+    with pytest.raises(HereError):
+        pair.near.carry("unpack", pair.folder.where, whole)
+    assert not any(pair.here.iterdir())
