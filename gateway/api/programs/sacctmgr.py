@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
-from gateway.api.programs.pages import page
+from gateway.api.programs.early import help_of
 from gateway.api.programs.reading import fail, finishing, read_options, reader
 from gateway.api.programs.sacctmgr_archive import SURE, archive
 from gateway.api.programs.sacctmgr_orders import FILES, ORDERS, Order, Talk
@@ -16,6 +16,7 @@ from gateway.api.programs.sacctmgr_show import (
     entity_of,
     must_be_shown,
 )
+from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.wire import LINE, Answer, Call, Given
 from gateway.config.settings import Config
 from gateway.query.documents import values
@@ -80,8 +81,8 @@ def _other(word: str, name: str, asked: Asked) -> Answer:
         return Answer()
     if word == "ping":
         return Answer(out=f"slurmdbd(primary) at {asked.host} is UP\n")
-    if "help".startswith(word):
-        return Answer(out=page("sacctmgr"))
+    if is_short_for(word, "help", 2):
+        return help_of("sacctmgr", asked.options.words)
     if word in {"version", "ver"}:
         return Answer(out=f"slurm {asked.ctx.site.version}\n")
     raise fail(BAD_KEYWORD.format(word))

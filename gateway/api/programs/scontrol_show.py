@@ -9,6 +9,7 @@ from broker.world import Snapshot
 from gateway.api.desk import Desk
 from gateway.api.programs import structured
 from gateway.api.programs.barred import must_see
+from gateway.api.programs.early import TOO_MANY
 from gateway.api.programs.hostload import host_name, measured
 from gateway.api.programs.reading import Options, fail, finishing, read_options, reader
 from gateway.api.programs.scontrol_words import is_short_for
@@ -30,7 +31,6 @@ from gateway.query.siteconfig import config_text
 from sbatch_shim.grammar.hostlist import HostlistError, expand, fold, join
 from sbatch_shim.grammar.values import show_long
 
-TOO_MANY = "too many arguments for keyword:{}\n"
 MOST_WORDS = 2
 """What is to be shown, and which one."""
 MOST = {"assoc_mgr": 99, "cache": 99, "daemons": 1}

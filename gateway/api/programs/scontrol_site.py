@@ -8,10 +8,10 @@ from os import strerror
 from accounting.ids import JobId
 from broker.model.spec import UNLIMITED
 from gateway.api.errors import NUMBERS
-from gateway.api.programs.early import early
+from gateway.api.programs.early import TOO_MANY, early
 from gateway.api.programs.hostprocs import processes
 from gateway.api.programs.reading import NO_CLUSTER, fail
-from gateway.api.programs.scontrol_show import TOO_FEW, TOO_MANY, Asked, Keywords, View
+from gateway.api.programs.scontrol_show import TOO_FEW, Asked, Keywords, View
 from gateway.api.wire import Answer
 from gateway.query.moments import show_moment
 from gateway.query.nodes import node_views

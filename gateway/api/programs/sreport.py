@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from accounting.rollup import DOWN, JOBS, PLANNED
 from gateway.api.desk import Desk
-from gateway.api.programs.pages import page
+from gateway.api.programs.early import TOO_MANY, help_of
 from gateway.api.programs.reading import (
     Finished,
     Options,
@@ -15,6 +15,7 @@ from gateway.api.programs.reading import (
     reader,
     style_of,
 )
+from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.programs.sreport_kinds import GROUPS, INDENTED, LEAST, NAMES, STATES, USED, Report
 from gateway.api.programs.sreport_resv import Held, held
 from gateway.api.programs.sreport_rows import ORDER, Asked, Row, groups_of, most_of
@@ -64,7 +65,6 @@ SILENT = frozenset(
     {"exit", "nonparsable", "noheader", "parsable", "parsable2", "quiet", "quit", "time", "verbose"}
 )
 """Words of the prompt that do nothing for a command that is all there is."""
-TOO_MANY = "too many arguments for keyword:{}\n"
 NO_PROMPT = "sreport: error: the prompt (sreport without a report) is not supported by SkyPurza\n"
 ONE_TRES = (
     " Job report only supports a single --tres type.\n"
@@ -109,8 +109,8 @@ async def sreport(desk: Desk, call: Call) -> Answer:
 def _maybe_silent(words: Sequence[str], ctx: Context) -> None:
     """Raises Finished for words of the prompt."""
     low = words[0].lower()
-    if low and "help".startswith(low):
-        raise Finished(Answer(out=page("sreport")))
+    if is_short_for(low, "help", 2):
+        raise Finished(help_of("sreport", words))
     if low not in SILENT and low != "version":
         return
     if len(words) > 1 and low != "time":
@@ -120,21 +120,19 @@ def _maybe_silent(words: Sequence[str], ctx: Context) -> None:
 
 def _report(words: Sequence[str]) -> Report:
     group = next(
-        (name for name in GROUPS if _is_short(words[0], name, LEAST.get(("", name)))), None
+        (name for name in GROUPS if is_short_for(words[0], name, LEAST.get(("", name), 1))), None
     )
     if group is None:
         raise fail(BAD_KEYWORD.format(words[0]))
     if len(words) == 1:
         raise fail(TOO_FEW.format(words[0]))
     reports = GROUPS[group].items()
-    found = [one for full, one in reports if _is_short(words[1], full, LEAST.get((group, full)))]
+    found = [
+        one for full, one in reports if is_short_for(words[1], full, LEAST.get((group, full), 1))
+    ]
     if found:
         return found[0]
     raise fail(BAD_REPORT.format(words[1], group, NAMES[group]))
-
-
-def _is_short(word: str, full: str, least: int | None) -> bool:
-    return len(word) >= (least or 1) and full.startswith(word.lower())
 
 
 def _must_tell_nodes(kind: Report, words: Words, options: Options) -> None:

@@ -242,6 +242,16 @@ def test_help_lists_everything_that_can_be_shown() -> None:
     assert all(name in told for name in (*HELPED, *ORDERS, *FILES))
 
 
+@pytest.mark.parametrize("word", ["", "h", "helpx"])
+def test_what_is_no_command_is_not_taken_for_help(word: str) -> None:
+    assert (said("sacctmgr", word).code, text(said("sacctmgr", word).out)) == (1, "")
+
+
+def test_help_takes_no_further_word() -> None:
+    more = said("sacctmgr", "help", "user")
+    assert (text(more.err), more.code) == ("too many arguments for keyword:help\n", 1)
+
+
 def test_users_whom_the_host_does_not_know_are_a_problem() -> None:
     desk = desk_of(snapshot([], site=SITE), Past([]))
     desk.uids = lambda name: None if name == "bob" else 2001

@@ -335,9 +335,15 @@ def test_reports_on_wckeys_are_for_operators(report: str, more: str, code: int) 
     assert answer == Answer(err=DENIED + more, code=code)
 
 
+def test_help_takes_two_letters_and_no_further_word() -> None:
+    assert text(said("sreport h").err) == "invalid keyword: h\n"
+    more = said("sreport help user")
+    assert (text(more.err), more.code) == ("too many arguments for keyword:help\n", 1)
+
+
 def test_help_lists_every_report_and_its_conditions() -> None:
     told = text(said("sreport help").out)
-    assert told == text(said("sreport h").out)
+    assert told == text(said("sreport he").out)
     listed = {group: [one.lower() for one in names] for group, names in LISTED.items()}
     assert listed == {group: sorted(reports) for group, reports in GROUPS.items()}
     for group, reports in GROUPS.items():
