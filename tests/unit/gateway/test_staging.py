@@ -79,7 +79,9 @@ def test_facts_are_heard_without_a_snapshot(tmp_path: Path) -> None:
     """The engine's thread tells each step of them, however many jobs there are."""
     paths = Paths(tmp_path, (), False, tmp_path / "socket", "")
     engine = cast(Engine, Unseen(records.job(1)))
-    staged = staging(paths, load(""), engine, outputs=lambda job, node: (), report=lambda report: None)
+    staged = staging(
+        paths, load(""), engine, outputs=lambda job, node: (), report=lambda report: None
+    )
     staged.hear([Released(job=JobId(1), at=1), Waits(job=JobId(1), at=1, reason="Priority")])
 
 
