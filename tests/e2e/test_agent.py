@@ -19,7 +19,7 @@ from broker.model.ids import NodeName
 from broker.model.node import Node, NodeState
 from broker.ports import Place
 from broker.run import launch
-from broker.run.agent import groups, journal, version, wire
+from broker.run.agent import groups, journal, procs, version, wire
 from broker.run.bootstrap import ARCHIVE, bring_up
 from broker.run.launch import Phase, Warn
 from broker.run.local import LocalChannel
@@ -189,6 +189,57 @@ def test_what_a_script_leaves_behind_ends_with_it(agent: RunningAgent, work: Pat
     agent.run(KEY, order(work, "setsid sleep 300 & sleep 300 & sleep 0.2; echo $! > left; exit 0"))
     assert exited(agent) == (0, 0, "exit")
     assert not alive(int((work / "left").read_text()))
+
+
+SERVES = """\
+sleep 300 & echo $! > plain
+(setsid sleep 300 & echo $! > apart)
+(setsid env -i sleep 300 & echo $! > bare)
+(sleep 0.2; setsid sleep 300 & echo $! > late) &
+"""
+
+
+def test_what_setup_leaves_in_a_cluster_stays_until_its_end_and_what_run_leaves_does_not(
+    agent: RunningAgent, work: Path
+) -> None:
+    setup = Phase("setup", (None,), f"#!/bin/bash\n{SERVES}".encode())
+    run = Phase("run", (None,), b"#!/bin/bash\nsleep 0.5; setsid sleep 300 & echo $! > own\nwait\n")
+    key, more = "1/1/0", "1/1/1"
+    agent.run("1/1/batch", order(work, "", phases=(), hold=True))
+    agent.run(key, order(work, "", phases=(setup, run)))
+    own = until(lambda: _read(work / "own").strip(), "run")
+    agent.ask(launch.kill_step(key, grace=0, cause="cancelled", number=9))
+    assert exited(agent, key) == (0, 9, "cancelled")
+    served = [int((work / name).read_text()) for name in ("plain", "apart", "bare", "late")]
+    agent.kill_daemon()
+    agent.start()
+    agent.run(more, order(work, "exit 0"))
+    agent.ask(launch.kill_step(key, grace=0, cause="cancelled", number=9))
+    assert exited(agent, more) == (0, 0, "exit")
+    assert [alive(pid) for pid in (int(own), *served)] == [False, True, True, True, True]
+    agent.ask(launch.kill("1/1", grace=5, cause="cancelled"))
+    agent.wait("gone", "1/1")
+    assert not any(map(alive, served))
+    assert agent.count("exited", key) == 1
+    until(lambda: not list((agent.home / "steps").iterdir()), "steps' folders")
+
+
+@pytest.mark.parametrize("daemon_too", [False, True])
+def test_what_setup_left_ends_with_who_watched_it(
+    agent: RunningAgent, work: Path, daemon_too: bool
+) -> None:
+    setup = Phase("setup", (None,), b"#!/bin/bash\nsetsid sleep 300 & echo $! > served\n")
+    agent.run("1/1/0", order(work, "", phases=(setup,)))
+    assert exited(agent, "1/1/0") == (0, 0, "exit")
+    supervisor = procs.table()[int((work / "served").read_text())].parent
+    if daemon_too:
+        agent.kill_daemon()
+    os.kill(supervisor, signal.SIGKILL)
+    if daemon_too:
+        agent.start()
+    until(lambda: not alive(int((work / "served").read_text())), "its end")
+    until(lambda: not list((agent.home / "steps").iterdir()), "steps' folders")
+    assert agent.count("exited", "1/1/0") == 1
 
 
 def test_ignored_signals_are_not_handed_on(agent: RunningAgent, work: Path) -> None:

@@ -169,8 +169,10 @@ def test_what_is_cancelled_leaves_nothing(
 TASK = """\
 resources: {{image_id: 'docker:{image}', cpus: 1}}
 envs: {{{envs}}}
-setup: echo of setup > /kept
-run: cat /kept && pwd
+setup: |
+  echo of setup > /kept
+  sleep 3000 & echo $! > /server
+run: cat /kept && kill -0 $(cat /server) && echo serving; sleep 0.3 & exit
 """
 
 
@@ -183,8 +185,8 @@ def test_a_task_of_skypilots_has_one_for_its_cluster(
         spz = Terminal(made, made.work / "me")
         task = spz.file("t.yaml", TASK.format(image=IMAGE, envs=envs))
         done = spz("launch", "-y", "-c", "boxed", task)
-        assert (done.code, "of setup\n" in done.out) == (0, True), done
+        assert (done.code, "of setup\nserving\n" in done.out) == (0, True), done
         again = spz("exec", "boxed", task)
-        assert "of setup" in again.out
+        assert "of setup\nserving" in again.out, again
         assert spz("down", "-y", "boxed").code == 0
         until(lambda: not called(runtime, "ps", "--all", "--quiet"), "it to be gone", 20)

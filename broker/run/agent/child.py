@@ -19,6 +19,7 @@ from . import (
     identity,
     inside,
     kit,
+    left,
     login,
     profile,
     runtime,
@@ -225,6 +226,7 @@ class Phase:
         values.pop(inside.NAME, None)  # what a step within another runs is not the other's
         kit.prefixed(values, self.step)
         profile.add(values, self.step)
+        left.add(values, self.step)
         scratch.add(values, self.step)
         if values.get(TASK_PID) == b"":
             values[TASK_PID] = str(os.getpid()).encode()

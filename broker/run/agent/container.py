@@ -95,6 +95,11 @@ def tidy(step: "dict[str, Any]") -> bool:
     if not box.stays:
         runtime.clear(b"step", box.key)
         return True
+    serves = box.place(box.name, b"serves")
+    if step.get("serves"):
+        Lock(serves, fcntl.LOCK_SH)
+    if os.path.exists(serves):
+        return True  # what a setup left is in it
     try:
         with Lock(box.place(box.name, b"used"), fcntl.LOCK_EX | fcntl.LOCK_NB):
             runtime.rest(for_good=not box.asked.get("name"))

@@ -14,7 +14,6 @@ from . import (
     posting,
     procs,
     spool,
-    supervisor,
     talk,
     trouble,
     version,
@@ -202,15 +201,6 @@ class Agent:
             "attempt {} has been ended here; {} does not start".format(attempt, key)
         )
 
-    def signal(self, request: "dict[str, Any]") -> "dict[str, Any]":
-        """To a step, or to every live step of an attempt."""
-        if request["scope"] not in supervisor.SCOPES:
-            raise spool.RefusedError(
-                "scope {!r} is none of steps, batch, full".format(request["scope"])
-            )
-        order = {"do": "signal", "signal": int(request["signal"]), "scope": request["scope"]}
-        return {"ok": True, "steps": clock.pass_on(self.live, request["key"], order)}
-
     def kill(self, request: "dict[str, Any]") -> "dict[str, Any]":
         attempt = spool.checked(spool.ATTEMPT, request["attempt"])
         self.end(attempt, {"grace": float(request["grace"]), "cause": str(request["cause"])})
@@ -221,18 +211,7 @@ class Agent:
         save(spool.kill_file(attempt), how)
         self.kills[attempt] = how
         for place in self.steps_of(attempt):
-            place.tell(wire.encode(dict(how, do="kill")))
-
-    def kill_step(self, request: "dict[str, Any]") -> "dict[str, Any]":
-        """As `kill`, for one step, which is not begun any more if it was not."""
-        key = spool.checked(spool.KEY, request["key"])
-        how = {"grace": float(request["grace"]), "cause": str(request["cause"])}
-        how["signal"] = int(request["signal"])
-        if key in self.live:
-            self.live[key].end(how)
-        elif not self.journal.says(key, "accepted") and not self.journal.says(key, "refused"):
-            self.note("refused", key, cause="killed")
-        return {"ok": True}
+            place.end_attempt(how)
 
     def steps_of(self, attempt: str) -> "list[spool.Place]":
         return [place for place in self.live.values() if place.attempt == attempt]
@@ -288,10 +267,14 @@ class Agent:
             place.unkillable = True
             self.note("unkillable", place.key, **stuck)
         dead = place.pid is None and place.seize()
-        ended = load(place.file("exit"))
+        ended = None if place.over else load(place.file("exit"))
         if ended is not None:
+            place.over = True
             self.note("exited", place.key, **ended)
+        if place.over and not place.stays():
             self.retire(place)
+            if ended is None:
+                place.remove()  # its end was told before
         elif dead:
             self.lost[place.key] = procs.Mark((place.order() or {"step": {}})["step"])
 
@@ -312,10 +295,13 @@ class Agent:
         if procs.end_all(find):
             return
         del self.lost[key]
+        self.retire(place)
+        if place.over:
+            place.remove()
+            return
         began = (load(place.file("started")) or {}).get("started")
         facts = {"cause": "supervisor_lost", "started": began, "ended": time.time()}
         self.note("exited", key, code=0, signal=9, **facts)
-        self.retire(place)
 
     # ---------------------------------------------------------------- acting
 
@@ -345,7 +331,7 @@ class Agent:
 
     def clean_up(self, record: "dict[str, Any]") -> None:
         """What the journal tells needs no other file."""
-        if record["kind"] == "exited":
+        if record["kind"] == "exited" and record["key"] not in self.live:
             spool.Place(record["key"]).remove()
         elif record["kind"] == "gone":
             spool.discard(spool.kill_file(record["attempt"]))
@@ -376,6 +362,7 @@ class Agent:
             self.live[key] = spool.Place(key)
             self.live[key].open()
         self.live[key].started = self.journal.says(key, "started")
+        self.live[key].over = False
 
     def fork(self, place: "spool.Place", step: "dict[str, Any]") -> None:
         """No new interpreter; the lock is held without a gap from here to the step's end."""
@@ -394,13 +381,14 @@ class Agent:
         self.kills = spool.pending_kills()
         for key in spool.step_keys():
             place = spool.Place(key)
-            if self.journal.says(key, "accepted") and not self.journal.says(key, "exited"):
+            over = self.journal.says(key, "exited")
+            if self.journal.says(key, "accepted") and (place.stays() or not over):
                 self.take_up(place)
             else:
                 place.remove()  # it is over, or nothing ran: the record comes first
         for attempt, how in self.kills.items():
             for place in self.steps_of(attempt):
-                place.tell(wire.encode(dict(how, do="kill")))
+                place.end_attempt(how)
         if os.path.exists(HALTED):
             self.end_everything()
         self.changed.update(self.live)
@@ -410,6 +398,7 @@ class Agent:
         place.open()
         place.end_again()
         place.started = self.journal.says(place.key, "started")
+        place.over = self.journal.says(place.key, "exited")
         self.live[place.key] = place
         order = place.order()
         began = any(os.path.exists(place.file(name)) for name in ("started", "exit"))
@@ -431,9 +420,9 @@ REQUESTS: "dict[str, Act]" = {
     "leave": lambda agent, request: talk.leave(agent),
     "poke": Agent.poke,
     "start": Agent.start,
-    "signal": Agent.signal,
+    "signal": lambda agent, request: talk.signal(agent.live, request),
     "kill": Agent.kill,
-    "kill_step": Agent.kill_step,
+    "kill_step": talk.kill_step,
     "limit": lambda agent, request: clock.tell(agent.live, request),
     "notify": lambda agent, request: clock.notify(agent.live, request),
     "input": lambda agent, request: talk.add_input(agent.live, request),

@@ -19,10 +19,20 @@ class Inside:
     """Those of one step; none of a step that is in no container."""
 
     def __init__(self, step: "dict[str, Any]") -> None:
+        self.step = step
         self.entry = b""
-        if step.get("container"):
+        self._begin()
+
+    def _begin(self) -> None:
+        if self.step.get("container"):
             self.entry = b"%b=%b" % (NAME, os.urandom(8).hex().encode("ascii"))
-        step["inside_entry"] = self.entry
+        self.step["inside_entry"] = self.entry
+
+    def leave(self) -> None:
+        """Those there now are none of the step's any more, and end with their container."""
+        if self._with("environ"):
+            self.step["serves"] = True
+            self._begin()
 
     def all(self) -> "set[int]":
         """With all that they began."""
@@ -42,12 +52,4 @@ class Inside:
     def _with(self, place: str) -> "set[int]":
         if not self.entry:
             return set()
-        return {pid for pid in procs.table() if self.entry in _words(pid, place)}
-
-
-def _words(pid: int, place: str) -> "list[bytes]":
-    try:
-        with open("/proc/{}/{}".format(pid, place), "rb") as file:
-            return file.read().split(b"\0")
-    except OSError:
-        return []  # it ended, or is not ours to look at
+        return {pid for pid in procs.table() if procs.bears(pid, self.entry, place)}

@@ -109,7 +109,8 @@ class Keeper:
             now = float(said.get("now", time.time() - self.off))
             return float(said["idle"]), bool(said["live"]), now
         except (OSError, ValueError, KeyError):
-            lives = any(held(spool.Place(key).file("lock")) for key in spool.step_keys())
+            places = [spool.Place(key) for key in spool.step_keys()]
+            lives = any(held(one.file("lock")) for one in places if not one.stays())
             return None, lives, time.time() - self.off
 
     def prolong(self) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional, Protocol
 
     from .clock import Clock
+    from .left import Left
     from .loop import Loop
     from .streams import Streams
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         clock: Clock
         streams: Optional[Streams]
         noticed: int
+        left: Left
 
         def take_turn(self) -> None: ...
         def signal(self, number: int, scope: str) -> None: ...
@@ -38,6 +40,10 @@ def order(one: "Told", told: "dict[str, Any]") -> None:
 def _kill(one: "Told", told: "dict[str, Any]") -> None:
     cause, grace = told["cause"], told["grace"]
     number = told.get("signal", int(signal.SIGTERM))
+    if told.get("whole"):
+        one.left.ends = True
+    elif one.left.alone:
+        return  # the step is over
     one.loop.after("kill", words.PAUSES.get(cause, 0), lambda: one.end(cause, grace, number))
 
 

@@ -1,8 +1,9 @@
 """What an agent is started with, and what it gives the supervisor of a step."""
 
+import base64
 import os
 
-from . import kit, profile
+from . import kit, profile, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,28 @@ class Order:
 
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+    def add_sessions(self, pids: "list[int]") -> None:
+        with open(self.file("sessions"), "a", encoding="ascii") as file:
+            file.write("".join("{}\n".format(pid) for pid in pids))
+
+    def arguments(self, phase: "dict[str, Any]") -> "list[bytes]":
+        """A phase's words; its script is a file from now on."""
+        path = self.write_script(phase.pop("script")) if phase.get("script") else b""
+        return [wire.text(item) if isinstance(item, str) else path for item in phase["argv"]]
+
+    def write_script(self, script: str) -> bytes:
+        """The script as a file of the user's that only the user may read and run."""
+        path = os.fsencode(self.file("slurm_script"))
+        if os.path.lexists(path):
+            os.unlink(path)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
+        with open(fd, "wb") as file:
+            file.write(base64.b64decode(script))
+            if os.geteuid() == 0:
+                os.fchown(file.fileno(), self.step["uid"], self.step["gid"])
+            os.fchmod(file.fileno(), 0o700)
+        return path
 
 
 def order_for(place: "Place", step: "dict[str, Any]", options: Options) -> Order:

@@ -85,6 +85,15 @@ def descendants(pid: int) -> "set[int]":
     return {one for one in below(processes, [pid]) if not processes[one].zombie}
 
 
+def bears(pid: int, entry: bytes, place: str = "environ") -> bool:
+    """Whether a process has that in its environment, or among its words (`cmdline`)."""
+    try:
+        with open("/proc/{}/{}".format(pid, place), "rb") as file:
+            return entry in file.read().split(b"\0")
+    except OSError:
+        return False  # it ended, or is not ours to look at
+
+
 def memory_kib(pid: int) -> "tuple[int, int]":
     """What the process holds in memory now, pages that it shares included; its address space."""
     try:

@@ -7,6 +7,7 @@ import shutil
 import time
 
 from . import groups, journal, wire
+from .left import STAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Place:
         self.lock = -1
         self.door = -1
         self.started = False
+        self.over = False
+        """Whether its end is told; it then lives by what its setup left."""
         self.unkillable = False
         """Whether it was noted that what was left of it would not die."""
 
@@ -137,6 +140,10 @@ class Place:
         except BlockingIOError:
             return
 
+    def end_attempt(self, how: "dict[str, Any]") -> None:
+        """With what the step's setup left; this order is kept elsewhere."""
+        self.tell(wire.encode(dict(how, do="kill", whole=True)))
+
     def end(self, how: "dict[str, Any]") -> None:
         """The order is on disk before it is given, so that it is kept after any kill."""
         journal.save(self.file("end"), how)
@@ -152,8 +159,14 @@ class Place:
         value = journal.load(self.file("order"))
         return value if value is not None and value.get("boot") == boot_id() else None
 
+    def stays(self) -> bool:
+        """Whether what its setup left is to be there when it is over."""
+        return os.path.exists(self.file(STAYS))
+
     def sessions(self) -> "set[int]":
-        """Sessions that the step's phases began, for what is left of them."""
+        """Sessions that the step's phases began since this host's start."""
+        if self.order() is None:
+            return set()
         try:
             with open(self.file("sessions"), encoding="ascii") as file:
                 return {int(line) for line in file.read().split()}

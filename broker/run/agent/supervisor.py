@@ -1,6 +1,5 @@
 """The process that watches one step: starts its phases, ends it in time, notes how it ended."""
 
-import base64
 import os
 import resource
 import signal
@@ -14,10 +13,12 @@ from . import (
     hooks,
     inside,
     journal,
+    left,
     memory,
     obey,
     procs,
     slots,
+    spool,
     tasks,
     trouble,
     wire,
@@ -30,6 +31,7 @@ from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Optional
 
 TERM = int(signal.SIGTERM)
@@ -56,11 +58,10 @@ class Supervisor:
         """Why it was made to end; empty while nobody made it."""
         self.outcome = None  # type: Optional[tuple[int, int]]
         self.childless = True
-        self.hook = None  # type: Optional[int]
-        """The process that prepares the node."""
-        self.tidying = None  # type: Optional[int]
-        """The process that sees to what a container leaves."""
+        self.hook = None  # type: Optional[int]  # prepares the node
+        self.tidying = None  # type: Optional[int]  # sees to what a container leaves
         self.inside = inside.Inside(order.step)
+        self.left = left.Left(order.step, order.key)
         self.sweep_again = SWEEP_AGAIN
         self.memory = memory.Memory(order.step, order.key, everything=self.everything)
         self.fence = devices.Fence(order.step, order.key)
@@ -87,12 +88,25 @@ class Supervisor:
 
     def run(self) -> None:
         self.take_turn()
-        while self.outcome is None or not self.childless:
+        self.live_until(self.is_over)
+        self.loop.forget("sweep", "unkillable")
+        self.finish()
+        self.left.alone = not self.childless
+        self.live_until(lambda: self.childless)
+        self.close()
+
+    def live_until(self, over: "Callable[[], bool]") -> None:
+        while not over():
             self.loop.fire_due()
-            if self.outcome is None or not self.childless:
+            if not over():
                 self.loop.turn()
                 self.reap()
-        self.finish()
+
+    def is_over(self) -> bool:
+        """Nothing of the step lives, but for what its setup left."""
+        if self.outcome is None or self.childless:
+            return self.outcome is not None
+        return bool(self.left.sessions) and self.tidying is None and not self.own()
 
     def tell(self) -> None:
         """Wakes who follows the text, but not for every line of a flood."""
@@ -145,8 +159,9 @@ class Supervisor:
             return
         self.number += 1
         self.step["inside"] = self.phases[self.number].get("inside", 0)
+        self.left.enter(self.phases[self.number])
         try:
-            common = self.arguments(self.phases[self.number])
+            common = self.order.arguments(self.phases[self.number])
             if self.number == 0:
                 self.name_streams()
             self.crew.fork(common, self.hear)
@@ -159,23 +174,6 @@ class Supervisor:
         tasks.name_files(self.crew.tasks, self.step)
         if self.streams is not None:
             self.streams.join(self.crew.tasks, self.step)
-
-    def arguments(self, phase: "dict[str, Any]") -> "list[bytes]":
-        path = self.write_script(phase.pop("script")) if phase.get("script") else b""
-        return [wire.text(item) if isinstance(item, str) else path for item in phase["argv"]]
-
-    def write_script(self, script: str) -> bytes:
-        """The script as a file of the user's that only the user may read and run."""
-        path = os.fsencode(self.order.file("slurm_script"))
-        if os.path.lexists(path):
-            os.unlink(path)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
-        with open(fd, "wb") as file:
-            file.write(base64.b64decode(script))
-            if os.geteuid() == 0:
-                os.fchown(file.fileno(), self.step["uid"], self.step["gid"])
-            os.fchmod(file.fileno(), 0o700)
-        return path
 
     def hear(self, task: "tasks.Task") -> None:
         """One of the tasks has its files open, or cannot; when all have, all are let go."""
@@ -201,7 +199,7 @@ class Supervisor:
         self.crew.close_doors()
 
     def note_start(self, pids: "list[int]") -> None:
-        trouble.patiently(lambda: self.add_sessions(pids))
+        trouble.patiently(lambda: self.order.add_sessions(pids))
         if self.started is None:
             self.started = time.time()
             began = {"pid": pids[0], "started": self.started}
@@ -210,10 +208,6 @@ class Supervisor:
             self.loop.after("sample", memory.FIRST_PAUSE, self.sample)
             wire.poke(self.order.agent_socket, self.order.key)
 
-    def add_sessions(self, pids: "list[int]") -> None:
-        with open(self.order.file("sessions"), "a", encoding="ascii") as file:
-            file.write("".join("{}\n".format(pid) for pid in pids))
-
     def sample(self) -> None:
         """As Slurm counts memory: all processes of the step together, looked at now and then."""
         if self.childless:
@@ -221,7 +215,7 @@ class Supervisor:
         self.gpus.look()
         self.loop.after("sample", self.memory.look(), self.sample)
         if self.memory.whole_is_over():
-            self.send(self.everything(), signal.SIGKILL)
+            self.send(self.own(), signal.SIGKILL)
 
     # ---------------------------------------------------------------- orders
 
@@ -257,11 +251,16 @@ class Supervisor:
             found -= {self.tidying} | procs.descendants(self.tidying)
         return found
 
+    def own(self) -> "set[int]":
+        """What ends with the step."""
+        found = self.everything()
+        return found - self.left.among(found)
+
     def shell(self) -> "set[int]":
         return self.crew.leaders() | self.inside.first() if self.is_batch() else set()
 
     def all_but_batch(self) -> "set[int]":
-        return set() if self.is_batch() else self.everything()
+        return set() if self.is_batch() else self.own()
 
     # ---------------------------------------------------------------- ending
 
@@ -274,10 +273,12 @@ class Supervisor:
 
     def end(self, cause: str, grace: float, number: int = TERM) -> None:
         """`number` to all now, SIGKILL after `grace` seconds; asked again, the first end holds."""
-        if not self.cause and self.outcome is not None:
+        if not self.cause and self.outcome is not None and not self.left.alone:
             return  # it ended by itself and is being swept
         self.loop.forget("limit", "warn", "turn", "wait")
-        if not self.cause:
+        if self.left.alone:
+            self.ask_to_end(number)
+        elif not self.cause:
             self.cause = cause
             if self.step.get("hears_why"):
                 self.send(self.crew.leaders(), words.WHY.get(cause, number))
@@ -289,7 +290,7 @@ class Supervisor:
         self.loop.after("sweep", grace, self.sweep)
 
     def ask_to_end(self, number: int) -> None:
-        pids = self.everything()
+        pids = self.own()
         if number != signal.SIGKILL:
             self.send(pids, signal.SIGCONT)
         self.send(pids, number)
@@ -312,7 +313,7 @@ class Supervisor:
 
     def sweep(self) -> None:
         """SIGKILL to all that is left, until nothing is."""
-        procs.end_all(self.everything)
+        procs.end_all(self.own)
         wait = self.step.get("unkillable_timeout", 60)
         self.loop.after("unkillable", wait, self.tell_unkillable)
         self.loop.after("sweep", self.sweep_again, self.sweep)
@@ -320,9 +321,9 @@ class Supervisor:
 
     def tell_unkillable(self) -> None:
         """The agent passes it on; it is tried on and on all the same."""
-        left = {"pids": sorted(self.everything())}
-        if left["pids"]:
-            trouble.patiently(lambda: journal.save(self.order.file("unkillable"), left))
+        stuck = {"pids": sorted(self.own())}
+        if stuck["pids"]:
+            trouble.patiently(lambda: journal.save(self.order.file("unkillable"), stuck))
             wire.poke(self.order.agent_socket, self.order.key)
 
     def reap(self) -> None:
@@ -363,7 +364,12 @@ class Supervisor:
 
     def all_ended(self) -> None:
         outcome = self.crew.worst()
-        if outcome == (0, 0) and not self.cause and self.number + 1 < len(self.phases):
+        succeeded = outcome == (0, 0) and not self.cause
+        if succeeded and self.left.may_be():
+            found = self.left.look(self.everything())
+            trouble.patiently(lambda: self.order.add_sessions(found))
+            self.inside.leave()
+        if succeeded and self.number + 1 < len(self.phases):
             self.begin()
             return
         self.outcome = LAUNCH_FAILED if self.cause == "launch_failed" else outcome
@@ -388,10 +394,20 @@ class Supervisor:
         if self.streams is not None:
             self.streams.finish()
         record = self.account.settle(self.record())
-        for group in (self.memory, self.fence, self.account):
-            group.close()
+        self.close_groups()
+        if not self.childless:
+            trouble.patiently(lambda: journal.save(self.order.file(left.STAYS), {}))
         trouble.patiently(lambda: journal.save(self.order.file("exit"), record, durable=True))
         wire.poke(self.order.agent_socket, self.order.key)
+
+    def close_groups(self) -> None:
+        for group in (self.memory, self.fence, self.account):
+            group.close()
+
+    def close(self) -> None:
+        """Nothing is left that setup left, either."""
+        self.close_groups()
+        spool.discard(self.order.file(left.STAYS))
 
     def note_memory(self) -> None:
         """Processes that were killed for want of memory make that the step's end (25.11).
@@ -430,5 +446,5 @@ class Supervisor:
 SCOPES = {
     "steps": Supervisor.all_but_batch,
     "batch": Supervisor.shell,
-    "full": Supervisor.everything,
+    "full": Supervisor.own,
 }

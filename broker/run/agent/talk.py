@@ -4,7 +4,7 @@ import base64
 import os
 import time
 
-from . import account, feed, fetched, gpus, posting, spool, usage, version, wire
+from . import account, clock, feed, fetched, gpus, posting, spool, supervisor, usage, version, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +82,28 @@ def _place(live: "Live", request: "Request") -> "spool.Place":
     return place
 
 
+def signal(live: "Live", request: "Request") -> "dict[str, Any]":
+    """To a step, or to every live step of an attempt."""
+    if request["scope"] not in supervisor.SCOPES:
+        raise spool.RefusedError(
+            "scope {!r} is none of steps, batch, full".format(request["scope"])
+        )
+    order = {"do": "signal", "signal": int(request["signal"]), "scope": request["scope"]}
+    return {"ok": True, "steps": clock.pass_on(live, request["key"], order)}
+
+
+def kill_step(agent: "Agent", request: "Request") -> "dict[str, Any]":
+    """As `kill`, for one step, which is not begun any more if it was not."""
+    key = spool.checked(spool.KEY, request["key"])
+    how = {"grace": float(request["grace"]), "cause": str(request["cause"])}
+    how["signal"] = int(request["signal"])
+    if key in agent.live:
+        agent.live[key].end(how)
+    elif not agent.journal.says(key, "accepted") and not agent.journal.says(key, "refused"):
+        agent.note("refused", key, cause="killed")
+    return {"ok": True}
+
+
 def use(agent: "Agent", request: "dict[str, Any]") -> "dict[str, Any]":
     """What the steps of a job use now."""
     job = int(request["job"])
@@ -115,7 +137,8 @@ def leave(agent: "Agent") -> "dict[str, Any]":
 def idle(agent: "Agent") -> "dict[str, Any]":
     """For how long nobody has spoken to it, asking this not counted; what lives here; the time."""
     idle = time.monotonic() - agent.spoken
-    return {"ok": True, "idle": idle, "live": sorted(agent.live), "now": agent.told.now()}
+    live = sorted(key for key, place in agent.live.items() if not place.over)
+    return {"ok": True, "idle": idle, "live": live, "now": agent.told.now()}
 
 
 def notice(agent: "Agent", request: "Request") -> "dict[str, Any]":

@@ -42,6 +42,21 @@ def test_those_with_the_steps_entry_are_inside_and_who_waits_for_them_is_not() -
         assert inside.waiting() == {client.pid}
 
 
+def test_those_that_setup_left_are_none_of_the_steps_any_more() -> None:
+    step: dict[str, Any] = {"container": {"image": "a"}}
+    inside = Inside(step)
+    inside.leave()
+    name, _, value = step["inside_entry"].decode().partition("=")
+    assert "serves" not in step
+    with shell(env={name: value}) as served:
+        child(served)
+        assert served.pid in inside.all()
+        inside.leave()
+        assert inside.all() == set()
+    assert step["serves"]
+    assert step["inside_entry"].decode() != f"{name}={value}"
+
+
 def test_a_step_in_no_container_has_nothing_inside() -> None:
     step: dict[str, Any] = {}
     inside = Inside(step)
