@@ -159,6 +159,7 @@ def _sqlite(where: Place, pragmas: tuple[str, ...], *, size: int) -> Engine:
 
 def _setting(pragmas: tuple[str, ...]) -> Callable[[Any, object], None]:
     def set_up(connection: Any, _: object) -> None:
+        connection.create_function("lower", 1, str.lower, deterministic=True)  # its own: ASCII
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}").close()
 

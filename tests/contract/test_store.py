@@ -468,6 +468,13 @@ def test_history_finds_what_is_asked_for(store: SqlStore) -> None:
     assert found == {what: wanted for what, (_, wanted) in ASKED.items()}
 
 
+@everywhere
+def test_names_are_found_in_whatever_case_they_were_given(store: SqlStore) -> None:
+    names = ("ÉTUDE", "étude", "Étude", "etude")
+    save(store, *(job(number, spec=TaskSpec(name=name)) for number, name in enumerate(names, 1)))
+    assert ids(store.history.jobs(HistoryQuery(names=("étude",)))) == [1, 2, 3]
+
+
 LASTED = (0, 1, 255, 256, 257, 2047, 2048, 16_384, 131_071, 131_072, 1 << 20, (1 << 20) + 1)
 
 

@@ -137,7 +137,7 @@ def limit_of(options: Options, long: str, *, program: str) -> int | None:
 
 
 def lower(words: frozenset[str] | None) -> frozenset[str] | None:
-    """Accounts, QOS and squeue's names of jobs ignore case."""
+    """Accounts, QOS, and names of jobs and of sacct's partitions ignore case."""
     return None if words is None else frozenset(word.lower() for word in words)
 
 

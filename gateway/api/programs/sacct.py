@@ -231,8 +231,8 @@ async def _wanted(
         states=states(options),
         users=await _users(desk, call, options, snap=snap),
         accounts=lower(options.joined_words("accounts")),
-        partitions=_in_any_case(options, "partition"),
-        names=_in_any_case(options, "name"),
+        partitions=lower(options.joined_words("partition")),
+        names=lower(options.joined_words("name")),
         qos=qos(options, snap),
         groups=await _ids(desk, options, "gid"),
         constraints=options.words_of("constraints"),
@@ -245,12 +245,6 @@ async def _wanted(
         cpu_counts=numbers_between(options, "ncpus", "cpu"),
         limits=limits(options),
     )
-
-
-def _in_any_case(options: Options, long: str) -> frozenset[str] | None:
-    """The words in small letters; as typed, too: SQLite makes only those of ASCII small."""
-    words = options.joined_words(long)
-    return None if words is None else words | {word.lower() for word in words}
 
 
 async def _users(
