@@ -159,7 +159,7 @@ def features(group: Group, _: Context) -> str:
 
 
 def active_features(group: Group, ctx: Context) -> str:
-    """All that a node has."""
+    """All that a node has; a getter of its own, by which `-v` tells the two columns apart."""
     return features(group, ctx)
 
 

@@ -120,16 +120,16 @@ def queue_v2(
     return RequestId.done((shown, len(fitting), counts, len(every)))
 
 
-def in_order(records: list[Json], key: str | None, order: str | None) -> list[Json]:
+def in_order(every: list[Json], key: str | None, order: str | None) -> list[Json]:
     """As they are without a key; nothing stands last in either order. Raises Refused."""
     if key is None:
-        return records
+        return every
     key = "job_name" if key == "name" else key
-    if records and key not in records[0]:
+    if every and key not in every[0]:
         raise Refused(f"sort_by {key}: no such key", hint="job_id, name, submitted_at, ...")
-    known = [one for one in records if one[key] is not None]
+    known = [one for one in every if one[key] is not None]
     known.sort(key=lambda one: one[key], reverse=order == "desc")
-    return known + [one for one in records if one[key] is None]
+    return known + [one for one in every if one[key] is None]
 
 
 def _queue(skip_finished: bool, all_users: bool, ids: Sequence[int] | None = None) -> list[Json]:

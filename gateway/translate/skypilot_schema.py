@@ -299,6 +299,17 @@ SECRETS: Schema = any_of(
     },
     listed(TEXT),
 )
+OF_CLUSTERS = (
+    "allowed_clusters",
+    "cluster_configs",
+    "container_mounts",
+    "gpu_partition_map",
+    "pricing",
+    "prometheus",
+    "provision_timeout",
+    "submit_as_user",
+    "username_map",
+)
 NO_CLUSTERS = "SkyPurza is the cluster, and its settings are the site's"
 SLURM = group(
     {
@@ -306,11 +317,7 @@ SLURM = group(
         "quota": sensible("account and queue (a QOS).", TREE),
         "cpu_partition": noted("For tasks without GPUs.", TEXT, "the default partition is used"),
         **dict.fromkeys(
-            ("allowed_clusters", "cluster_configs", "container_mounts", "gpu_partition_map"),
-            noted("Of the clusters that SkyPilot sends jobs to.", ANYTHING, NO_CLUSTERS),
-        ),
-        **dict.fromkeys(
-            ("pricing", "prometheus", "provision_timeout", "submit_as_user", "username_map"),
+            OF_CLUSTERS,
             noted("Of the clusters that SkyPilot sends jobs to.", ANYTHING, NO_CLUSTERS),
         ),
     }

@@ -121,6 +121,7 @@ async def _shown(desk: Desk, call: Call, asked: Asked) -> Answer:
 
 
 async def _strangers(desk: Desk) -> list[str]:
+    """Users whom the host does not know; all of them in one visit to the readers' threads."""
     book = desk.site.book
     names = sorted({*book.people, *book.associations})
-    return [name for name in names if await desk.uid(name) is None]
+    return await desk.read(lambda: [name for name in names if desk.uids(name) is None])

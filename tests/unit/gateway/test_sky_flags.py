@@ -1,9 +1,13 @@
 """Every flag that a user of SkyPilot may have typed is known to our verb of that name."""
 
+from collections.abc import Callable
+
 import pytest
 
+from gateway.sdk.verbs import options
 from gateway.sdk.verbs.line import PAIR
 from gateway.sdk.verbs.table import BY_NAME
+from gateway.translate import skypilot_values
 
 OVERRIDES = (
     "--infra --gpus --cpus --memory -t --disk-size --disk-tier --network-tier --local-disk "
@@ -63,3 +67,18 @@ def test_an_option_of_few_words_knows_skypilots(verb: str) -> None:
     known = {opt.names.split()[-1]: set(opt.choices) for opt in BY_NAME[verb].options}
     for name, words in CHOICES[verb].items():
         assert set(words.split()) - known[name] == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "reader"),
+    [
+        (options.DISK_TIERS, skypilot_values.disk_tier),
+        (options.NETWORK_TIERS, skypilot_values.network_tier),
+        (options.WAITS, skypilot_values.WAITS),
+    ],
+)
+def test_an_option_takes_the_words_that_a_task_file_takes(
+    words: tuple[str, ...], reader: Callable[[object], str]
+) -> None:
+    with pytest.raises(ValueError, match=f"is none of {', '.join(words)}$"):
+        reader("?")
