@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from broker.model.commands import TakeFigures
-from broker.model.constraint import parse
 from broker.model.errors import BadOption, Refused
 from broker.model.site import Elastic, Partition, Site
 from broker.model.spec import TaskSpec
@@ -22,6 +21,7 @@ from gateway.api.asking import AsciiJson, caller, desk_of, operator
 from gateway.api.job_views import Json, offer_view
 from gateway.api.launches import LaunchRequest, Market, one_task, origin
 from gateway.api.reuse import EXPECTED_SECONDS
+from gateway.translate.sbatch_resources import read_features
 from gateway.translate.skypilot_task import translate
 
 MOST = 50
@@ -70,7 +70,7 @@ def offers(market: Market, catalog: CatalogOf, reload: Callable[[], Iterable[str
         named = asked.partition or next(iter(spec.partitions or ()), None)
         partition, elastic = _elastic(desk.site, named)
         need = need_of(spec, demand(spec, partition), asked.seconds)
-        quote, wish = market.at(desk.now()), _features(asked.prefer)
+        quote, wish = market.at(desk.now()), asked.prefer and read_features(asked.prefer)
         found = liked(quote, need, elastic=elastic, wish=wish)
         if found.first is None:
             raise BadOption("resources", "", "no offer serves this request", hint=found.explain)
@@ -111,16 +111,8 @@ def _held_to(asked: OffersRequest, spec: TaskSpec) -> TaskSpec:
     """With the constraint that is asked for beside the task."""
     if asked.constraint is None:
         return spec
-    own = spec.resources.model_copy(update={"constraint": _features(asked.constraint)})
+    own = spec.resources.model_copy(update={"constraint": read_features(asked.constraint)})
     return spec.model_copy(update={"resources": own})
-
-
-def _features(text: str | None) -> str | None:
-    """As `sbatch` takes them. Raises BadOption."""
-    words = None if text is None else text.replace(",", "&")
-    if words is not None:
-        parse(words)
-    return words
 
 
 def _elastic(site: Site, name: str | None) -> tuple[Partition, Elastic]:

@@ -201,11 +201,16 @@ def _features(asked: Asking, long: str) -> str | None:
         return None
     if any(char.isspace() for char in text):
         raise asked.refuse(BAD_FEATURE)
-    text = text.replace(",", "&")
     try:
-        constraint.parse(text)
+        return read_features(text)
     except BadOption:
         raise asked.refuse(BAD_FEATURE) from None
+
+
+def read_features(text: str) -> str:
+    """Features as sbatch takes them; a comma is an `&`. Raises BadOption."""
+    text = text.replace(",", "&")
+    constraint.parse(text)
     return text
 
 
