@@ -103,6 +103,8 @@ class StubEc2:
     """Seconds until a new instance is described."""
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
+    allowed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """What each group lets in."""
     images: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     """By id, what is told of it; None where it is not known."""
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -187,7 +189,7 @@ class StubEc2:
             return {"SecurityGroups": [{"GroupId": id, "GroupName": name} for name, id in there]}
         name = params["Filters"][0]["Values"][0]
         known = self.groups.get(f"{region} {name}")
-        return {"SecurityGroups": [{"GroupId": known}] if known else []}
+        return {"SecurityGroups": [{"GroupId": known, "VpcId": "vpc-1"}] if known else []}
 
     def _create_security_group(self, region: str, params: dict[str, Any]) -> dict[str, Any]:
         made = self.groups[f"{region} {params['GroupName']}"] = f"sg-{len(self.groups)}"
@@ -196,6 +198,10 @@ class StubEc2:
     def _authorize_security_group_ingress(
         self, region: str, params: dict[str, Any]
     ) -> dict[str, Any]:
+        rules, known = params["IpPermissions"], self.allowed.setdefault(params["GroupId"], [])
+        if any(rule in known for rule in rules):
+            raise AwsError("InvalidPermission.Duplicate", "one of them is there already")
+        known += rules
         return {}
 
     def _modify_instance_attribute(self, region: str, params: dict[str, Any]) -> dict[str, Any]:

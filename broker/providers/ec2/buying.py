@@ -1,6 +1,7 @@
 """From a purchase to machines: what the region gives, the calls, what a refusal teaches."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from broker.model.build import USUAL
@@ -46,6 +47,8 @@ class Buying:
     book: Regions
     """Where something was ever bought."""
     arrives: Arrives
+    beside: Executor
+    """For what need not wait for each other; nothing in it waits for another task."""
 
     def found_out(self, nodes: Sequence[Identity]) -> list[Machine] | None:
         """What became of a call that was made and not answered: it is made again.
@@ -115,10 +118,13 @@ class Buying:
     def ground(self, bought: naming.Purchase) -> Ground:
         """Raises AwsError, NoAnswerError."""
         offer, settings = bought.offer, self.settings
-        keys, build, image = self.keys, bought.purpose.build, self._image(bought)
+        keys, build = self.keys, bought.purpose.build
+        looked_up = self.beside.submit(self._image, bought)
+        network = self.networks.opened(offer.region, build.ports)
+        image = looked_up.result()
         return Ground(
             image=image,
-            network=self.networks.opened(offer.region, build.ports),
+            network=network,
             settings=settings,
             site=self.site,
             joins=self._joined(bought),

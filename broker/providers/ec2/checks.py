@@ -14,7 +14,7 @@ from broker.providers.ec2.clients import HOME_REGION, Api, Reply, region_names
 from broker.providers.ec2.errors import QUOTAS, STANDARD, AwsError, NoAnswerError
 from broker.providers.ec2.images import Images, named
 from broker.providers.ec2.lines import POLICY, failed, guarded, way_out
-from broker.providers.ec2.network import Networks
+from broker.providers.ec2.network import Vpcs
 from broker.providers.ec2.permissions import (
     DELETES,
     DONE_TO_OURS,
@@ -120,8 +120,9 @@ class Checks:
         return found
 
     def _network(self, region: str) -> Iterator[Finding]:
-        vpc, subnets = Networks(self.api, self.site, self.settings).look(region)
-        zones = sorted({subnet.zone for subnet in subnets})
+        vpcs = Vpcs(self.api, self.settings)
+        vpc = str(vpcs.vpc(region)["VpcId"])
+        zones = sorted({subnet.zone for subnet in vpcs.subnets(region, vpc)})
         hint = "" if zones else "make a subnet in each zone, or name some in aws.subnets"
         text = f"{vpc}, subnets in {', '.join(zones) or 'no zone'}"
         yield Finding(f"{region} network", bool(zones), text, hint)

@@ -39,6 +39,8 @@ ANSWERED_SECONDS = 600
 """So long what was asked and answered stays written down: EC2 shows new machines much sooner."""
 AT_ONCE = 8
 """Regions that are searched at a time."""
+BESIDE = 32
+"""Questions that launches put while they wait for the answers to others."""
 MOST_AT_ONCE = 500
 """Machines of one call that ends, stops or starts some."""
 FEWER_MAY = frozenset({Refusal.CAPACITY, Refusal.INVALID, Refusal.QUOTA})
@@ -77,7 +79,8 @@ class Ec2Provider:
         self._book = Regions(outside.folder / "regions")
         self._asking = Asking(outside.api, outside.site, outside.clocks.pause)
         self.images = Images(outside.api, outside.clocks.monotonic)
-        self.networks = Networks(outside.api, outside.site, outside.settings)
+        self._beside = ThreadPoolExecutor(BESIDE, thread_name_prefix="ground")
+        self.networks = Networks(outside.api, outside.site, outside.settings, beside=self._beside)
         self.reserved = Reservations(
             outside.api, lambda: shelve(outside.catalog()), outside.clocks.monotonic
         )
@@ -107,6 +110,7 @@ class Ec2Provider:
             intents=self._intents,
             book=self._book,
             arrives=self._arrival,
+            beside=self._beside,
         )
         self._together = Together(self._buy_together, outside.clocks.pause)
         self._buying: set[str] = set()
@@ -287,6 +291,7 @@ class Ec2Provider:
     def close(self) -> None:
         """Ends what watches EC2; the machines stay."""
         self.holdings.stop()
+        self._beside.shutdown(wait=False, cancel_futures=True)
 
     # --- buying
 
