@@ -39,7 +39,7 @@ class Placing:
         self.facts: list[ev.Event] = []
         self.launches = 0
         self.gangs: dict[JobId, str] = {}
-        """What was bought last for a heterogeneous job: its components are had one by one."""
+        """By leader, the group bought last for a heterogeneous job: the next one waits for it."""
 
     def of(self, plan: Plan) -> list[ev.Event]:
         """Starts first, then purchases, then reasons of those that wait."""
@@ -85,9 +85,9 @@ class Placing:
 
     def _shorten(self, job: Job, name: str) -> None:
         partition = self.world.site.partition(name)
-        limit = job.time_limit
-        if partition is not None:
-            limit = limit_there(self.world.site, job, partition)
+        if partition is None:
+            return
+        limit = limit_there(self.world.site, job, partition)
         if limit != job.time_limit:
             self.facts.append(ev.Changed(job=job.id, at=self.now, time_limit=limit))
 

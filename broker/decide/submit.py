@@ -1,6 +1,7 @@
 """A submission: judged against the site, then a record, or Slurm's refusal."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from accounting.ids import JobId
@@ -144,7 +145,7 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
     estimate = StartEstimate(
         job=record.id,
         start=max(now, record.spec.begin or now),
-        cpus=_cpus_on(site, record, expand(nodes)),
+        cpus=_cpus_on(site, record, frozenset(expand(nodes))),
         nodes=nodes,
         partition=partition.name,
         micro_usd=cost.now,
@@ -154,7 +155,7 @@ def decide_test(world: World, asked: TestSubmit, now: int, *, quote: QuoteFor) -
     return Decision(reply=estimate)
 
 
-def _cpus_on(site: Site, record: Job, names: Sequence[str]) -> int:
+def _cpus_on(site: Site, record: Job, names: AbstractSet[str]) -> int:
     """Cpus that it takes there: of whole nodes all, else one of each at least (22.05)."""
     asked = record.spec.resources
     if asked.exclusive:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from broker.model.ids import NodeName
 from broker.model.job import Job, Share
@@ -77,10 +78,9 @@ class Pool:
         up = one.node.state is NodeState.UP
         return bought and up and not one.holders and one.name not in self.promised
 
-    def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
+    def eligible(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterable[Room]:
         """Rooms that the job may have; with `declared` none of machines that were bought."""
-        found = self._suited(job, ask, declared=declared)
-        return self._left(found, job, self.view.now) if self.view.reservations else found
+        return self._left(self._suited(job, ask, declared=declared), job, self.view.now)
 
     def _suited(self, job: Job, ask: Ask, *, declared: bool = False) -> Iterator[Room]:
         """The same, whatever reservations keep from it."""
@@ -90,9 +90,11 @@ class Pool:
             if (one.node.declared or not declared) and eligible(one, job, ask.partition):
                 yield one
 
-    def _left(self, rooms: Iterable[Room], job: Job, at: int) -> Iterator[Room]:
+    def _left(self, rooms: Iterable[Room], job: Job, at: int) -> Iterable[Room]:
         """Those that reservations leave to the job as long as it may run from then on."""
         known = self.view.reservations
+        if not known:
+            return rooms
         return (one for one in rooms if may_have(one.name, job, known, now=at))
 
     def reserved_away(self, job: Job, ask: Ask) -> bool:
@@ -130,21 +132,37 @@ class Pool:
             del self.rooms[one.name]
 
     def keep(self, ask: Ask, job: Job) -> None:
-        """Keeps the nodes where it will have room first, as jobs reach their limits and
-        reservations end."""
+        """Keeps the nodes where it will have room first: jobs reach limits, reservations end."""
         view, rooms = self.view, {one.name: one.copy() for one in self._suited(job, ask)}
-        releases = [(end, name, share) for name in rooms for end, share in view.ends(name)]
-        over = [(end, NodeName(""), None) for end in ends(view.reservations.values())]
-        over = [release for release in over if release[0] > view.now]
-        for end, name, share in sorted([*releases, *over], key=lambda release: release[0]):
+        releases: list[tuple[int, Share | None]] = [
+            *(release for name in rooms for release in view.ends(name)),
+            *((end, None) for end in ends(view.reservations.values()) if end > view.now),
+        ]
+        for end, share in sorted(releases, key=itemgetter(0)):
             if share is not None:
-                rooms[name].give_back(share)
+                rooms[share.node].give_back(share)
             shares = choose(ask.demand, list(self._left(rooms.values(), job, end)))
             if shares is not None:
                 self.untils.append(end)
                 for taken in shares:
                     self.kept[taken.node] = min(end, self.kept.get(taken.node, FOREVER))
                 return
+
+    def keep_machines(self, elastic: Elastic, count: int) -> None:
+        """Keeps so many bought machines, those that can be let go or used first, until all can."""
+        given = {one.name: one.holders for one in self.view.rooms}
+        free: list[tuple[int, NodeName]] = []
+        for name in self.view.taken_names:
+            held = self.view.ends(name)
+            number = name.removeprefix(elastic.prefix)
+            if number != name and number.isdigit() and given.get(name, 0) <= len(held):
+                free.append((max((end for end, _ in held), default=self.view.now), name))
+        first = sorted(free)[:count]
+        if len(first) == count:
+            until = first[-1][0]
+            self.untils.append(until)
+            for _, name in first:
+                self.kept[name] = min(until, self.kept.get(name, FOREVER))
 
     def ground(self, job: Job, elastic: Elastic) -> Ground:
         """What a lot of jobs such as this one meets."""
