@@ -116,7 +116,7 @@ class Courier:
             with self.upkeep.patiently(job, node, "room"):
                 if short:
                     raise OSError(errno.ENOSPC, short[0])
-            lost = tuple(one for one in failed if one not in short)
+            lost = tuple(one for one in failed if one not in short[:1])  # which is told by then
         self.upkeep.at_end(job, node, far, well=well, shared=place.shared)
         self.upkeep.tell(job, node, Fetched(failed=lost))
 
