@@ -254,12 +254,18 @@ class _Pass:
 
     def _keep(self, job: Job, ask: Ask) -> Wait:
         """Keeps the nodes where the first that waits in the partition will have room."""
-        name = ask.partition.name
-        if name in self.keeping or not self.view.limits.may_reserve(job, name):
+        if not self._may_keep(job, ask):
             return BEHIND
-        self.keeping.add(name)
         self.pool.keep(ask, job)
         return FIRST
+
+    def _may_keep(self, job: Job, ask: Ask) -> bool:
+        """Whether it is the first that waits there, and may keep others from nodes."""
+        name = ask.partition.name
+        if name in self.keeping or not self.view.limits.may_reserve(job, name):
+            return False
+        self.keeping.add(name)
+        return True
 
     def _worthwhile(self, job: Job, ask: Ask, rooms: list[Room]) -> tuple[Share, ...] | None:
         """Shares of these rooms; of bought machines only if that is cheaper than new ones."""
@@ -285,6 +291,8 @@ class _Pass:
         if len(names) < made.nodes:
             if made.nodes <= self.names.most(elastic):  # they are kept for it
                 self.pool.names.update(names)
+                if self._may_keep(job, ask):
+                    self.pool.keep_machines(elastic, made.nodes - len(names))
             return self.names.in_use(elastic, ask.partition, missing=made.nodes - len(names))
         if made.lacking is not None:
             return Wait(made.lacking.reason, made.lacking.explain)

@@ -1,5 +1,6 @@
 """Through the whole engine: whoever overtakes the first that waits does not delay it."""
 
+import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,8 @@ from broker.model.reservation import Edit, Reservation, SetReservation
 from broker.model.site import DeclaredNode, Partition, Site
 from broker.model.spec import Resources, StepSpec, TaskSpec
 from broker.providers.fake_agent import Fate
-from tests.sim.harness import START, Simulation
-from tests.sim.site import ALICE, NAMES, NODES, ROOT
+from tests.sim.harness import START, USUAL, Simulation
+from tests.sim.site import ALICE, NAMES, NODES, ROOT, elastic
 
 SITE = Site(
     partitions=(Partition("own", nodes=NAMES, default=True, def_mem_per_cpu_mib=1024),),
@@ -33,6 +34,17 @@ MIXED = replace(
     nodes=(*NODES, *WIDE),
 )
 """Small machines and large ones."""
+LIVES = int(os.environ.get("SKYPURZA_TEST_EXAMPLES", "2"))
+"""Drawn ones where machines are bought."""
+MOST = 5
+BUYABLE = [NodeName(f"x-{number}") for number in range(1, MOST + 1)]
+BOUGHT = Site(
+    partitions=(
+        Partition("own", default=True, elastic=elastic("x-", MOST), def_mem_per_cpu_mib=1024),
+    ),
+)
+"""Machines cost money, and there may be no more than so many."""
+BOOT = USUAL.boot + USUAL.stop
 SHAPES = ((1, 1), (1, 1), (1, 1), (2, 1), (3, 1), (4, 1), (1, 8), (2, 8), (5, 1))
 """Nodes, and cpus of each."""
 SECONDS, JOBS = 3000, 40
@@ -64,8 +76,9 @@ class Promise:
 
     def _latest(self, site: Site, job: Job, holding: list[Job], now: int) -> int:
         """When enough nodes that are large enough are given back at the latest."""
-        back = {share.node: max(now, _end(one)) for one in holding for share in one.shares}
-        fits = [one.name for one in site.nodes if one.whole.cpu >= job.spec.resources.cpus_per_task]
+        back = {share.node: _end(one, now) for one in holding for share in one.shares}
+        cpus = job.spec.resources.cpus_per_task or 1
+        fits = [one.name for one in site.nodes if one.whole.cpu >= cpus] or BUYABLE
         moments = {now, *back.values(), *([self.held.end] if self.held else [])}
         return next(at for at in sorted(moments) if self._room(job, fits, back, at))
 
@@ -76,9 +89,10 @@ class Promise:
         return len(free) >= job.want.node
 
 
-def _end(job: Job) -> int:
-    assert job.started is not None
-    return job.started + int(job.time_limit)
+def _end(job: Job, now: int) -> int:
+    """At the latest; a job whose machines were bought for it has its time once they are up."""
+    boot = BOOT if any(share.launch for share in job.shares) else 0
+    return max(now, (job.started or now) + boot + int(job.time_limit))
 
 
 def _fate(luck: random.Random, _: str, order: Mapping[str, Any]) -> Fate:
@@ -101,7 +115,14 @@ HELD = Reservation("upkeep", START + 1200, START + 2000, NAMES[:2], users=("root
 
 
 @pytest.mark.parametrize(
-    ("seed", "site", "held"), [(0, SITE, None), (1, MIXED, None), (12, SITE, HELD), (16, MIXED, HELD)]
+    ("seed", "site", "held"),
+    [
+        (0, SITE, None),
+        (1, MIXED, None),
+        (12, SITE, HELD),
+        (16, MIXED, HELD),
+        *((seed, BOUGHT, None) for seed in range(20, 20 + LIVES)),
+    ],
 )
 def test_nobody_who_overtakes_delays_the_first_that_waits(
     seed: int, site: Site, held: Reservation | None
