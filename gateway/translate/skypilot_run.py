@@ -20,6 +20,8 @@ GIT_KEYS = ("GIT_TOKEN", "GIT_SSH_KEY_PATH")
 LOCAL = "local"
 """The provider whose machines see this host's files."""
 BASH = "/bin/bash"
+SH = "/bin/sh"
+"""Around scripts: it reads nothing, so that what BASH_ENV names is read by the script's bash."""
 ENV = "/usr/bin/env"
 
 
@@ -138,12 +140,12 @@ def _spread(nodes: int) -> dict[str, int]:
     return {"nodes": nodes, "tasks": nodes, "tasks_per_node": 1, "kill_on_bad_exit": True}
 
 
-THEN = '"${{@:2}}"; code=$?; set -- "$1"; {} exit $code'
+THEN = 'name=$1; shift; "$@"; code=$?; set -- "$name"; {} exit $code'
 """Runs a script, then something more, and exits as the script did."""
 ONCE = """\
 mark=$HOME/.skypurza/setups/$SLURM_JOB_ID-$SLURM_JOB_START_TIME.$SLURMD_NODENAME.$1
 if [ -e "$mark" ]; then echo "spz: setup is as it was and is left out"; exit 0; fi
-"${@:2}"; code=$?
+shift; "$@"; code=$?
 if [ "$code" -eq 0 ]; then mkdir -p "${mark%/*}" && : > "$mark"; fi
 exit "$code"
 """
@@ -170,7 +172,7 @@ def _phase(
     """A script for bash, in its folder; what lays out files is in no container."""
     chdir = () if folder is None else (ENV, f"--chdir={folder}")
     wrapper, word = around[phase]
-    outer = (*chdir, BASH, "-c", wrapper, BASH, word) if wrapper else chdir
+    outer = (*chdir, SH, "-c", wrapper, SH, word) if wrapper else chdir
     inside = len(outer) if wrapper or phase == "run" else None
     argv = (*outer, BASH, None)
     return {"name": phase, "script": digest_of(octets.raw(text)), "argv": argv, "inside": inside}

@@ -88,7 +88,7 @@ def order_for(place: "Place", step: "dict[str, Any]", options: Options) -> Order
     """What the supervisor of that place is given."""
     kit.complete(step, place.attempt, ours=options.ours)
     step["key"], step["node"] = place.key, options.node
-    if options.ours and place.key.endswith("/batch"):
+    if profile.wanted(step, place.key, ours=options.ours):
         step["profile"] = profile.prepare()
     order = Order(place.key, os.path.abspath(place.folder), step=step, node=options.node)
     order.door = place.door

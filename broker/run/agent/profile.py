@@ -1,7 +1,7 @@
-"""`module` and conda for batch scripts on a machine of ours whose image has them.
+"""`module`, conda, `~/.local/bin`: for batch scripts on machines of ours and for runs of clusters.
 
-A batch script's shell is no login shell: bash reads instead what BASH_ENV names, once. Scripts that
-bring a `module` of their own along, or a BASH_ENV, are left as they are.
+Their shells are no login shells: bash reads instead what BASH_ENV names, once. Scripts that bring a
+`module` of their own along, or a BASH_ENV, are left as they are.
 """
 
 import os
@@ -27,25 +27,44 @@ CONDA = (
     "/opt/miniforge3/etc/profile.d/conda.sh",
 )
 OWN = (b"BASH_ENV", b"BASH_FUNC_module%%", b"BASH_FUNC_module()")
-LINES = 'unset BASH_ENV\nfor spz_one in {}; do\n    . "$spz_one" || :\ndone\nunset spz_one\n'
+HOMES = ("miniconda3", "miniforge3", "mambaforge", "anaconda3")
+"""Folders below a home where its user, or a setup, may have put conda."""
+LINES = """\
+unset BASH_ENV
+for spz_one in {found}; do . "$spz_one" || :; done
+for spz_one in {homes}; do
+    type conda >/dev/null 2>&1 && break
+    spz_one=$HOME/$spz_one/etc/profile.d/conda.sh
+    [ ! -r "$spz_one" ] || . "$spz_one" || :
+done
+case ":$PATH:" in
+    *":$HOME/.local/bin:"*) ;;
+    *) [ ! -d "$HOME/.local/bin" ] || PATH=$PATH:$HOME/.local/bin ;;
+esac
+unset spz_one
+"""
 
 
 def prepare(kinds: "Sequence[Sequence[str]]" = (MODULES, CONDA)) -> str:
-    """The file's full path; empty where the image has neither."""
-    found = [next((path for path in kind if os.access(path, os.R_OK)), "") for kind in kinds]
-    there = [shlex.quote(path) for path in found if path]
-    if not there:
-        return ""
+    """The file's full path: with what the image has, and what the user has when it is read."""
     if not os.path.exists(FILE):
+        found = [next((path for path in kind if os.access(path, os.R_OK)), "") for kind in kinds]
+        there = " ".join(shlex.quote(path) for path in found if path)
         with open(FILE + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(LINES.format(" ".join(there)))
+            file.write(LINES.format(found=there, homes=" ".join(HOMES)))
             os.fchmod(file.fileno(), 0o644)
         os.rename(FILE + ".new", FILE)
     return os.path.abspath(FILE)
 
 
+def wanted(step: "dict[str, Any]", key: str, *, ours: bool) -> bool:
+    """Of runs in clusters everywhere, as in SkyPilot; those of srun have what srun was given."""
+    name = key.rpartition("/")[2]
+    return ours if name == "batch" else name != "extern" and not step.get("relay")
+
+
 def add(values: "dict[bytes, bytes]", step: "dict[str, Any]") -> None:
-    """For a batch script, unless its environment has ways of its own."""
+    """For a script, unless its environment has ways of its own."""
     path = step.get("profile")
     if path and not any(name in values for name in OWN):
         values[b"BASH_ENV"] = os.fsencode(path)

@@ -1,6 +1,7 @@
 """A task as a cluster with its run in it: scripts, variables, files."""
 
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -55,6 +56,25 @@ def test_setup_runs_again_only_if_it_or_its_variables_changed(tmp_path: Path) ->
         said.append((done.returncode, done.stdout.strip()))
     left_out = "spz: setup is as it was and is left out"
     assert said == [(3, ""), (0, "ran"), (0, left_out), (0, "ran"), (0, "other")]
+
+
+def test_what_a_node_has_bash_read_is_read_by_scripts_and_not_by_what_is_around_them(
+    tmp_path: Path,
+) -> None:
+    mount = "file_mounts: {/tmp/x: {source: 's3://b', mode: MOUNT_CACHED}}"
+    made = task(f"setup: conda activate s\nrun: conda activate r\n{mount}")
+    said = []
+    with tempfile.NamedTemporaryFile("w") as profile:  # bash expands the name
+        profile.write("unset BASH_ENV; conda() { echo conda $*; }\n")
+        profile.flush()
+        environ = {"HOME": str(tmp_path), "BASH_ENV": profile.name, "PATH": "/usr/bin:/bin"}
+        for phase in made.spec.steps[0].phases[1:]:
+            script = tmp_path / "script"
+            script.write_bytes(made.blobs[phase.script or ""])  # type: ignore[index]
+            argv = [str(script) if word is None else word for word in phase.argv]
+            done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+            said.append(done.stdout)
+    assert said == ["conda activate s\n", "conda activate r\n"]
 
 
 def test_bytes_are_kept_under_their_own_hash() -> None:
