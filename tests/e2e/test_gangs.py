@@ -55,6 +55,7 @@ srun -l -n1 sh -c "$n/\$SLURM_NTASKS" : -n2 sh -c "$n/\$SLURM_NNODES" | sort
 srun -n1 sh -c 'exit 4' : -n1 true; echo status $?
 srun -n1 true : -p nosuch true
 srun -n1 true : --version
+srun -n1 : -n2 echo same
 in='srun -l echo in; srun -n1 echo a : echo b | sort'
 salloc -Q -n1 : -n2 sh -c "echo \$SLURM_HET_SIZE \$SLURM_NTASKS; $in"
 """
@@ -66,7 +67,7 @@ def test_several_components_get_an_allocation_of_their_own(served: Service) -> N
     node = done.err.split()[2]
     assert done.out.splitlines() == [
         *("0: 0/3", "1: 1/2", "2: 2/2"),
-        *("status 4", "slurm 25.11.7"),
+        *("status 4", "slurm 25.11.7", *["same"] * 3),
         *("2 3", "0: in", "a", "b", "b"),
     ]
     assert done.err.splitlines() == [

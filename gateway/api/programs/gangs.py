@@ -11,6 +11,7 @@ from gateway.api.text import Gone
 from gateway.api.wire import Given
 from sbatch_shim.grammar.arrays import read_array
 from sbatch_shim.grammar.errors import GrammarError, failed, fatal
+from sbatch_shim.grammar.parse import look
 
 MOST_COMPONENTS = 128
 BAD_GROUPS = "Invalid --het-group specification: {}"
@@ -39,15 +40,31 @@ def chosen(job: Job, text: str, snap: Snapshot) -> list[Job]:
     return [members[number] for number in groups.tasks]
 
 
-def commands(argv: Sequence[str]) -> list[tuple[str, ...]]:
-    """`a : b`: the words of each component's command."""
+def commands(argv: Sequence[str], *, plugins: bool) -> list[tuple[str, ...]]:
+    """`a : b`: the words of each component; one without a command has that of the next (22.05).
+
+    Raises GrammarError.
+    """
     found: list[list[str]] = [[]]
     for word in argv:
         if word == ":":
             found.append([])
         else:
             found[-1].append(word)
-    return [tuple(one) for one in found]
+    return [tuple(found[0])] if len(found) == 1 else _completed(found, plugins=plugins)
+
+
+def _completed(parts: Sequence[Sequence[str]], *, plugins: bool) -> list[tuple[str, ...]]:
+    looks = [look("srun", words, plugins=plugins) for words in parts]
+    found: list[tuple[str, ...]] = []
+    after: tuple[str, ...] = ()
+    for words, seen in zip(reversed(parts), reversed(looks), strict=True):
+        if seen.script is None:
+            found.append((*words, *after))
+        else:
+            found.append(tuple(words))
+            after = (seen.script, *seen.args)
+    return found[::-1]
 
 
 def seen_from(job: Job, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -72,7 +72,8 @@ async def run(desk: Desk, call: Call, line: Line) -> int:
     """Raises GrammarError with Slurm's text and exit status, Gone."""
     if not call.cwd:
         raise failed("srun", NO_FOLDER)
-    calls = [replace(call, argv=argv) for argv in commands(call.argv)]
+    argvs = commands(call.argv, plugins=desk.site.containers)
+    calls = [replace(call, argv=argv) for argv in argvs]
     found = await read(desk, calls, line)
     if isinstance(found, Early):
         answer = early("srun", found.name, version=desk.site.version)
