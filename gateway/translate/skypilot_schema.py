@@ -300,9 +300,9 @@ SECRETS: Schema = any_of(
     listed(TEXT),
 )
 OF_CLUSTERS = (
-    "allowed_clusters cluster_configs container_mounts gpu_partition_map pricing prometheus "
-    "provision_timeout submit_as_user username_map"
-).split()
+    *("allowed_clusters", "cluster_configs", "container_mounts", "gpu_partition_map", "pricing"),
+    *("prometheus", "provision_timeout", "submit_as_user", "username_map"),
+)
 NO_CLUSTERS = "SkyPurza is the cluster, and its settings are the site's"
 SLURM = group(
     {
