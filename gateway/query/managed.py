@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501 - a row stays on one line
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,12 +127,20 @@ ROW: Values[Row] = {
 """Of an association, wherever it is shown."""
 
 
-def _of(get: Callable[[Row], str]) -> Callable[[Any], str]:
-    """The association's value, empty where none is asked for."""
-    return lambda record: "" if record.row is None else get(record.row)
+def _of(get: Callable[[Row], str], none: str = "") -> Callable[[Any], str]:
+    """The association's value; `none` where there is none, or none is asked for."""
+    return lambda record: none if record.row is None else get(record.row)
 
 
+COUNTED = (
+    "Share", "GrpJobs", "GrpSubmit", "GrpJobsAccrue", "GrpNodes", "GrpCPUs", "GrpMem", "GrpCPUMins",
+    "GrpCPURunMins", "MaxJobs", "MaxSubmit", "MaxJobsAccrue", "MaxNodes", "MaxCPUs", "MaxCPUMins",
+    "ID", "LFT", "RGT", "ParentID",
+)  # fmt: skip
+OF_NOBODY = dict.fromkeys(COUNTED, "0") | dict.fromkeys(("GrpWall", "MaxWall"), "00:00:00")
+"""What is shown of the associations of a user who has none (22.05)."""
 OF_ROW: Values[Any] = {header: _of(get) for header, get in ROW.items()}
+OF_ANY: Values[Any] = {header: _of(get, OF_NOBODY.get(header, "")) for header, get in ROW.items()}
 
 
 def associations(cluster: str, indented: bool = False) -> tuple[Field[Row], ...]:
@@ -146,7 +154,9 @@ def associations(cluster: str, indented: bool = False) -> tuple[Field[Row], ...]
 TREE = ("Account", -20)
 
 
-def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Field[User], ...]:
+def users(
+    cluster: str, book: Book, *, coordinators: bool = False, associated: bool = False
+) -> tuple[Field[User], ...]:
     """Columns of `show user`; what they coordinate is told where that is asked for (22.05)."""
 
     def wckey(user: User) -> str:
@@ -164,7 +174,7 @@ def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Fiel
         "Coord Accounts": held,
         "Cluster": lambda user: cluster if user.row else "",
     }
-    return columns({**OF_ROW, **own})
+    return columns({**(OF_ANY if associated else OF_ROW), **own})
 
 
 def accounts(cluster: str, *, coordinators: bool = False) -> tuple[Field[Owned], ...]:
@@ -267,16 +277,20 @@ TRES: tuple[Field[tuple[str, int]], ...] = columns(
 # ---------------------------------------------------------------- records
 
 
-def user_records(rows: Sequence[Row], book: Book, *, associated: bool) -> list[User]:
-    """Users by name, with all of their associations in turn where that is asked for."""
-    owned: dict[str, list[Row]] = {}
+def user_records(
+    rows: Sequence[Row], book: Book, *, associated: bool, alone: Iterable[str] = ()
+) -> list[User]:
+    """Users by name, with all of their associations in turn where that is asked for; those who
+    are `alone` have none.
+    """
+    owned: dict[str, list[Row]] = {name: [] for name in alone}
     for row in rows:
         if row.user is not None:
             owned.setdefault(row.user.user, []).append(row)
     found = []
     for name in sorted(owned):
         account = default_of(book, UserName(name)) or ""
-        shown = owned[name] if associated else [None]
+        shown = (owned[name] if associated else []) or [None]
         found += [User(name, account, book.level(name), row) for row in shown]
     return found
 

@@ -118,7 +118,9 @@ def _allows(asked: Asked, row: Row) -> bool:
 
 def users_of(asked: Asked) -> list[User]:
     level = asked.conditions.get("adminlevel")
-    found = managed.user_records(rows_of(asked), asked.book, associated=asked.associated)
+    found = managed.user_records(
+        rows_of(asked), asked.book, associated=asked.associated, alone=_alone(asked)
+    )
     return [
         user
         for user in found
@@ -170,3 +172,15 @@ RECORDS: Mapping[str, Callable[[Asked], Any]] = {
     "qos": qos_of,
     "tres": tres_of,
 }
+
+
+OF_USERS = frozenset({"user", "adminlevel", "defaultaccount", "cluster"})
+"""Conditions that a user without associations may meet."""
+
+
+def _alone(asked: Asked) -> list[str]:
+    """Users who have no association (any more): the account of their last one was deleted."""
+    if not here(asked) or asked.conditions.keys() - OF_USERS:
+        return []
+    people = asked.book.people.keys() - {n for n, own in asked.book.associations.items() if own}
+    return [name for name in people if asked.wants("user", name)]

@@ -128,6 +128,27 @@ def test_a_dump_is_a_file_to_write_and_a_load_asks_for_it() -> None:
     assert gone.err == ' Unable to read "/nosuch": No such file or directory\n'
 
 
+def test_users_stay_who_lose_their_last_association_with_an_account() -> None:
+    writer = Writer()
+    said(writer, "sacctmgr -i add account lone")
+    said(writer, "sacctmgr -i add user zoe account=lone")
+    said(writer, "sacctmgr -i delete account lone")
+    for line, shown in (
+        ("show user zoe", "zoe||None\n"),
+        ("show user zoe withassoc", "zoe||None||||0||0|0|0|0|00:00:00|0||\n"),
+        ("show user zoe withassoc format=user,grptres,qos,grpwall", "zoe|||00:00:00\n"),
+        ("show user account=lone", ""),
+        ("show user defaultaccount=lone", ""),
+        ("show assoc user=zoe", ""),
+    ):
+        assert said(writer, f"sacctmgr -nP {line}").out == shown, line
+    assert "zoe" in text(said(writer, "sacctmgr -nP show user adminlevel=none").out)
+    said(writer, "sacctmgr -i add user zoe account=chem")
+    assert said(writer, "sacctmgr -nP show user zoe").out == "zoe|chem|None\n"
+    said(writer, "sacctmgr -i delete user zoe account=chem")
+    assert said(writer, "sacctmgr -nP show user zoe").out == ""
+
+
 def test_operators_and_coordinators_may_what_is_theirs() -> None:
     writer = Writer()
     said(writer, "sacctmgr -i add coordinator account=chem name=alice")
