@@ -121,8 +121,11 @@ def end_gracefully(service: Client, one: Json, *, down: bool, within: int | None
     """Cancels its runs; lets it go, or stops it, once what they wrote is in its buckets.
 
     That is what `--graceful` of SkyPilot means (0.14); `within` so many seconds it ends anyway.
-    What it is to become, for a request, which cancelled gives its autostop back. Raises Told.
+    What it is to become, for a request, which cancelled gives its autostop back. Raises Told, and
+    Refused for a time that is none, before anything ends.
     """
+    if within is not None and within < 0:
+        raise Refused(f"--graceful-timeout {within}: no time", hint="seconds from now, 0 or more")
     name = one["name"]
     job = set_idle(service, name, 0, down=down)
     try:

@@ -19,7 +19,7 @@ SETTINGS = Opt(
 WORKSPACE = Opt(
     "-w --workspace", TEXT, "One of SkyPilot's.", "NAME", "there is one workspace, accounts part it"
 )
-TIMEOUT = Opt("--graceful-timeout", NUMBER, "How long that may take; for ever.", "SECONDS")
+TIMEOUT = Opt("--graceful-timeout", NUMBER, "How long that may take; absent: for ever.", "SECONDS")
 PURGE = Opt("-p --purge", FLAG, "Whatever the machines say; no difference here.")
 CONFIG = Opt("--config", MANY, "Settings of the task, KEY=VALUE.", "KEY=VALUE")
 LISTED = (OUTPUT, AS_JSON)

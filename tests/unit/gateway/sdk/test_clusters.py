@@ -1,4 +1,4 @@
-"""What is done until a stopped cluster is up again, where there is no room for it."""
+"""Clusters that come up again where there is no room for them, and that end gracefully."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from broker.model.errors import Refused
 from gateway.sdk import clusters
 from gateway.sdk.client import Client
 from gateway.sdk.show import clusters as shown
@@ -63,3 +64,9 @@ def test_why_a_cluster_did_not_start_stands_below_the_table() -> None:
     }
     assert shown([row], 60).splitlines()[-1] == f"dev did not start: {FULL}"
     assert "did not start" not in shown([row | {"detail": ""}], 60)
+
+
+def test_a_time_that_is_none_is_refused_before_any_run_ends() -> None:
+    nobody = cast(Client, None)
+    with pytest.raises(Refused, match="--graceful-timeout -5: no time"):
+        clusters.end_gracefully(nobody, {"name": "dev"}, down=True, within=-5)
