@@ -17,7 +17,7 @@ from accounting.ids import JobId
 from broker.model.recovery import Copy
 from broker.stage.objects import Objects
 from broker.stage.pieces import asked, header, read, unpacked, written
-from broker.stage.plan import PART, Entry, Move, Piece, alike, batches
+from broker.stage.plan import PART, Entry, Move, Piece, alike, batches, entries
 from broker.stage.saved import CorruptError, Kept, Saved, saved
 from broker.stage.sides import Side, Where
 
@@ -285,7 +285,7 @@ def _listed(side: Side, where: Where) -> dict[str, Entry]:
         return {}
     rows = json.loads(unpacked(said))["rows"]
     rows.pop("")
-    return {path: Entry(*row) for path, row in rows.items()}
+    return entries(rows)
 
 
 def _same(now: dict[str, Entry], last: Saved | None) -> bool:

@@ -7,7 +7,8 @@ whose content is there already only time and mode travel.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple
 
 from broker.model import octets
 
@@ -34,10 +35,28 @@ class Entry(NamedTuple):
     """Of a link."""
 
 
+KINDS = frozenset("fdl")
+LARGEST = 1 << 63
 CONFLICT = Entry("?", 0, 0, 0, None)
 """Nothing looks like this: what comes is kept beside whatever is there."""
 Manifest = Mapping[str, Entry]
 """By path relative to the folder; folders before what they hold."""
+
+
+def entries(rows: Mapping[str, Iterable[Any]]) -> dict[str, Entry]:
+    """What a side lists. Raises ValueError for what no folder holds: nodes may say anything."""
+    found = {path: Entry(*row) for path, row in rows.items()}
+    for path, one in found.items():
+        if not _may_be(one):
+            raise ValueError(f"{path!r:.80} is listed as {one!r:.80}")
+    return found
+
+
+def _may_be(one: Entry) -> bool:
+    numbers = one.size, one.mtime, one.mode
+    whole = all(type(number) is int and abs(number) < LARGEST for number in numbers)
+    texts = one.kind in KINDS and isinstance(one.target, str if one.kind == "l" else NoneType)
+    return whole and texts and one.size >= 0 and 0 <= one.mode <= 0o7777
 
 
 class Mark(NamedTuple):

@@ -31,6 +31,13 @@ ALONE = "alone"
 """The program's word for: nothing is made with more rights than the user's."""
 
 
+SENSELESS = (
+    *(ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, RecursionError, zlib.error),
+)
+"""What comes of reading an answer that no program of ours gives."""
+
+
 Identity = tuple[int, ...]
 """Number of a folder's inode, and when anything in it was made last."""
 MOST_LOOKS = 20
@@ -140,7 +147,7 @@ def understood(node: NodeName) -> Iterator[None]:
     """Raises OSError for an answer that makes no sense: as good as none from that machine."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, zlib.error) as error:
+    except SENSELESS as error:
         raise OSError(f"{node} answers what cannot be read: {error!r:.200}") from error
 
 

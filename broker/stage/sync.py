@@ -19,6 +19,7 @@ from broker.stage.plan import (
     Plan,
     doubtful,
     draft,
+    entries,
     long_ones,
     one_way,
 )
@@ -174,7 +175,7 @@ def _listed(
     found = json.loads(unpacked(said))
     rows = found["rows"]
     identity = tuple(rows.pop(""))
-    wanted = {path: Entry(*row) for path, row in rows.items() if folder.wants(path)}
+    wanted = {path: entry for path, entry in entries(rows).items() if folder.wants(path)}
     return _Seen(wanted, found["lines"], identity)
 
 

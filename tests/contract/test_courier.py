@@ -5,6 +5,7 @@ whole whatever is asked twice.
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,15 @@ from broker.stage.upkeep import GIVEN_UP_SECONDS
 from tests.contract import records
 from tests.contract.test_stage import Pair
 
-JUNK = (b"", b"\xff\x00", b"{}", b"[]", b"null", b"x\x9c", b'{"": 1}', b"9" * 5000)
+ROWS = (
+    *('["f", 1e999, 1, 420, null]', '["f", -1, 1, 420, null]', '["f", 1, "1/../x", 420, null]'),
+    *('["x", 1, 1, 420, null]', '["f", 1, 1, 70000, null]', '["l", 0, 0, 0, null]', "[]", "7"),
+)
+JUNK = (
+    *(b"", b"\xff\x00", b"{}", b"[]", b"null", b"x\x9c", b'{"": 1}', b"9" * 5000),
+    *(zlib.compress(said) for said in (b"[" * 10**6, b'{"rows": [], "lines": []}', b'"rows"')),
+    *(zlib.compress(b'{"lines": [], "rows": {"": [1, 2], "a": %b}}' % r.encode()) for r in ROWS),
+)
 
 
 @dataclass
@@ -52,7 +61,7 @@ def made(tmp_path: Path, said: bytes) -> tuple[Courier, Job, Any, Place]:
     return courier, job, node, cast(Place, place)
 
 
-@pytest.mark.parametrize("said", JUNK, ids=lambda said: repr(said[:9]))
+@pytest.mark.parametrize("said", JUNK, ids=range(len(JUNK)))
 def test_nonsense_is_told_as_no_answer(said: bytes, tmp_path: Path) -> None:
     courier, job, node, place = made(tmp_path, said)
     with pytest.raises(OSError, match="answers what cannot be read"):
