@@ -290,8 +290,8 @@ def user_records(
     found = []
     for name in sorted(owned):
         account = default_of(book, UserName(name)) or ""
-        shown = (owned[name] if associated else []) or [None]
-        found += [User(name, account, book.level(name), row) for row in shown]
+        shown: list[Row | None] = [*owned[name]] if associated else []
+        found += [User(name, account, book.level(name), row) for row in shown or [None]]
     return found
 
 
