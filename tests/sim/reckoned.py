@@ -263,7 +263,8 @@ def _sum(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
 
 
 def _ahead(scene: Scene, job: Job, mine: list[Job], rule: Rule) -> float:
-    return sum(amounts(scene.site, o).get(rule.tres, 0) * may_use(scene, o, job) for o in mine) / 60
+    counted = (amounts(scene.site, o).get(rule.tres, 0) * may_use(scene, o, job) for o in mine)
+    return sum(counted) / MINUTE
 
 
 def may_use(scene: Scene, one: Job, job: Job) -> int:

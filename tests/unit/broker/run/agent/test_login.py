@@ -42,9 +42,9 @@ def test_a_profile_gives_and_changes_and_what_the_job_was_given_wins(
     assert not login.NOT_TAKEN & found.keys()
 
 
-def test_a_shell_knows_by_its_name_that_it_is_a_login(tmp_path: Path, below: Below) -> None:
-    path = shell(tmp_path, 'printf "%s\\nNAME=%s\\0" "=== environment ===" "$2"')
-    assert below(path, {})[b"NAME"] == login.ASK.encode()
+def test_whatever_shell_it_is_is_asked_by_one_command(tmp_path: Path, below: Below) -> None:
+    path = shell(tmp_path, 'printf "%s\\nTOLD=%s %s\\0" "=== environment ===" "$1" "$2"')
+    assert below(path, {})[b"TOLD"] == f"-c {login.ASK}".encode()
 
 
 SILENT: Mapping[str, str] = {
