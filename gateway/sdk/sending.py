@@ -22,20 +22,30 @@ def task_text(words: Sequence[str]) -> str:
     """
     if not words:
         return json.dumps({})
-    path = Path(words[0]).expanduser()
+    named, there = Path(words[0]), file_of(words[0])
     if len(words) > 1:
-        if path.suffix in YAML and path.is_file():
+        if named.suffix in YAML and there:
             beside = f"{words[0]} is a task's file, and {words[1]!r} stands beside it"
             raise Refused(beside, hint="--env NAME=VALUE takes no blanks around =")
         return json.dumps({"run": " ".join(words)})
-    if not path.is_file() and path.suffix not in YAML:
+    if not there and named.suffix not in YAML:
         return json.dumps({"run": words[0]})
+    path = there or named
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise Refused(f"{path}: not UTF-8 (byte {error.start})") from error
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from error
+
+
+def file_of(word: str) -> Path | None:
+    """The file of that name; None where there is none, as of a command too long for a name."""
+    try:
+        path = Path(word).expanduser()
+        return path if path.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: `~` of a user who is none
+        return None
 
 
 def variables(

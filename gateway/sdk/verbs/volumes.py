@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from broker.model.errors import Refused
@@ -11,7 +10,7 @@ from gateway.query.listed import listed
 from gateway.query.skylists import VOLUMES
 from gateway.sdk import show
 from gateway.sdk.client import Client, Json
-from gateway.sdk.sending import task_text
+from gateway.sdk.sending import file_of, task_text
 from gateway.sdk.verbs.begun import Begun
 from gateway.sdk.verbs.counter import Counter
 from gateway.sdk.verbs.line import Values
@@ -46,7 +45,7 @@ def apply(given: Values, counter: Counter) -> int:
 
 def _text(words: Sequence[str]) -> str:
     """Of the file that is named. Raises Refused where there is none."""
-    if words and not Path(words[0]).expanduser().is_file():
+    if words and not file_of(words[0]):
         raise Refused(f"{words[0]}: no such file", hint="spz volumes apply FILE, or --name, --size")
     return task_text(words[:1])
 

@@ -1,13 +1,29 @@
-"""What is sent beside a task: the commit that is checked out where it was typed."""
+"""What is sent of words that were typed, and beside them the commit that is checked out there."""
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from gateway.sdk.sending import commit_of
+from broker.model.errors import Refused
+from gateway.sdk.sending import commit_of, task_text
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["echo " + "x" * 300], ["~nobodys/run"], ["~nobodys/run", "y"], ["x" * 300, "y"]],
+)
+def test_what_names_no_file_is_a_command(words: list[str]) -> None:
+    assert json.loads(task_text(words)) == {"run": " ".join(words)}
+
+
+@pytest.mark.parametrize("name", ["~nobodys/a.yaml", "none.yml", "x" * 300 + ".yaml"])
+def test_a_task_file_that_is_not_there_is_told(name: str) -> None:
+    with pytest.raises(Refused, match=r"No such file|too long"):
+        task_text([name])
 
 
 @pytest.mark.parametrize(
