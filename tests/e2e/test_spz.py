@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.e2e.agents import until
+from tests.e2e.agents import alive, until
 from tests.e2e.service import ROOT
 from tests.e2e.terminal import Terminal
 
@@ -180,18 +180,24 @@ def test_a_managed_job_a_pipeline_and_an_array(spz: Terminal) -> None:
     assert "managed job" in spz("jobs", "cancel", "-y", "--all").err
 
 
-def test_a_pool_of_workers_takes_jobs(spz: Terminal) -> None:
+def test_a_pool_of_workers_takes_jobs_and_what_setup_began_serves_them(spz: Terminal) -> None:
     pool = spz.file(
-        "pool.yaml", "name: p\npool: {max_workers: 3}\nresources: {cpus: 2+}\nsetup: echo up\n"
+        "pool.yaml",
+        "name: p\npool: {max_workers: 3}\nresources: {cpus: 2+}\n"
+        "setup: echo up; nohup sleep 3000 >/dev/null 2>&1 & echo $! > ~/server\n",
     )
     done = spz("jobs", "pool", "apply", "-y", pool)
     assert (done.code, "pool.max_workers: ignored, pools do not grow" in done.err) == (0, True)
     up = lambda: "UP" in spz("jobs", "pool", "status").out  # noqa: E731
     until(up, "the worker", 40)
-    done = spz("jobs", "launch", "-y", "-p", "p", "echo on $SKYPILOT_NUM_NODES")
-    assert (done.code, done.out.splitlines()[-1]) == (0, "on 1")
+    ask = "kill -0 $(cat ~/server) && echo on $SKYPILOT_NUM_NODES"
+    for _ in range(2):
+        done = spz("jobs", "launch", "-y", "-p", "p", ask)
+        assert (done.code, done.out.splitlines()[-1]) == (0, "on 1")
     assert "up" in spz("jobs", "pool", "logs", "p", "--no-follow").out
     assert spz("jobs", "pool", "down", "p", "-y").code == 0
+    server = int((spz.home / "server").read_text())
+    until(lambda: not alive(server), "the server's end", 40)
 
 
 def test_hooks_run_when_a_cluster_goes(spz: Terminal) -> None:
