@@ -184,8 +184,8 @@ class Task:
         """Of a file. Raises BadSpec, Refused."""
         try:
             text = Path(yaml_path).expanduser().read_text(encoding="utf-8")
-        except OSError as error:
-            raise Refused(f"{yaml_path}: {error.strerror}") from error
+        except (OSError, RuntimeError, ValueError) as error:
+            raise Refused(f"{yaml_path}: {getattr(error, 'strerror', None) or error}") from error
         return cls.from_yaml_str(text)
 
     @classmethod

@@ -138,6 +138,14 @@ def test_what_is_wrong_is_told() -> None:
         Task.from_yaml_str("run: a\n---\nrun: b")
 
 
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"run: \xe9")
+    for path in (latin, "~nobodys/a.yaml"):
+        with pytest.raises(Refused, match=r"codec|home directory"):
+            Task.from_yaml(path)
+
+
 def test_secrets_travel_beside_the_text() -> None:
     task = Task(run="x").update_secrets({"TOKEN": "hush"}).update_envs({"A": "1"})
     body = body_of(task)
