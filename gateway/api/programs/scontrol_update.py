@@ -145,12 +145,16 @@ def _must_suit_array(asked: Asked, one: Named, word: Word) -> None:
 
     Raises BadValue.
     """
-    if one.target.tasks is not None or not _is_split(asked, one):
-        return
+    what = _of_one_record(word)
+    if what is not None and one.target.tasks is None and _is_split(asked, one):
+        raise BadValue(NOT_OF_ARRAYS.format(what))
+
+
+def _of_one_record(word: Word) -> str | None:
+    """What Slurm calls a change that a single record alone can have; None for others."""
     if word.names("timelimit", 5) and (word.sign or (word.value or "")[:1] in {"+", "-"}):
-        raise BadValue(NOT_OF_ARRAYS.format("TimeLimit increment/decrement"))
-    if any(word.names(key, least) for key, least in RESIZING):
-        raise BadValue(NOT_OF_ARRAYS.format("Job resizing"))
+        return "TimeLimit increment/decrement"
+    return "Job resizing" if any(word.names(*key) for key in RESIZING) else None
 
 
 def _is_split(asked: Asked, one: Named) -> bool:
