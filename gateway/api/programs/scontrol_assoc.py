@@ -101,10 +101,14 @@ class AssocMgr:
         past, numbers = used_by_qos(asked.snap, asked.ctx), book.qos_ids
         grades = _grades(asked.snap.site)
         live = _live(asked, jobs, grades)
+        below = defaultdict[str, list[Job]](list)
+        for job in jobs:
+            for name in grades(job):
+                below[name].append(job)
         lines = []
         for name, grade in book.qos.items():
             if wanted.takes("qos", name):
-                own = [job for job in jobs if name in grades(job)]
+                own = below[name]
                 counts = past.get(name, {})
                 whole = {tres: int(count) // 60 for tres, count in counts.items()}
                 ahead = run_minutes(own, asked.ctx, self.tres)
