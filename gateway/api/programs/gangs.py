@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from broker.model.job import Job
 from broker.world import Snapshot
-from gateway.api.stream import SIGNAL, Hello, Line, Word
+from gateway.api.stream import END, SIGNAL, Hello, Line, Word
 from gateway.api.text import Gone
 from gateway.api.wire import Given
 from sbatch_shim.grammar.arrays import read_array
@@ -79,7 +79,7 @@ def seen_from(job: Job, environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 async def together(line: Line, tasks: Sequence[Tasks]) -> int:
-    """The worst exit status; signals go to all, input to the first.
+    """The worst exit status; signals go to all, input to the first, its end again to all.
 
     When the first goes early, because its command is gone, the others are ended.
     """
@@ -99,7 +99,7 @@ async def together(line: Line, tasks: Sequence[Tasks]) -> int:
 
 @dataclass(slots=True)
 class Shared:
-    """The command's line; signals that come up it are for the others too."""
+    """The command's line; signals and the end of input are for the others too."""
 
     line: Line
     asides: Sequence["Aside"]
@@ -123,7 +123,7 @@ class Shared:
 
     async def hear(self) -> Word:
         word = await self.line.hear()
-        if word.kind == SIGNAL:
+        if word.kind in (SIGNAL, END):
             for aside in self.asides:
                 aside.words.put_nowait(word)
         return word
@@ -137,7 +137,8 @@ class Shared:
 
 @dataclass(slots=True)
 class Aside:
-    """What a further component says goes to the same command; it hears signals alone."""
+    """What a further component says goes to the same command; it hears of signals and of
+    the end of input."""
 
     line: Line
     hello: Hello = field(default_factory=Hello)

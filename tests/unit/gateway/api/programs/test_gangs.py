@@ -1,8 +1,13 @@
 """The words of several components behind one srun."""
 
+import asyncio
+from typing import cast
+
 import pytest
 
-from gateway.api.programs.gangs import commands
+from gateway.api.programs.gangs import Tasks, commands, together
+from gateway.api.stream import END, INPUT, SIGNAL, Line, Word
+from gateway.api.text import Gone
 from sbatch_shim.grammar.errors import GrammarError
 
 
@@ -25,3 +30,32 @@ def test_a_component_without_a_command_has_that_of_the_next(line: str, found: li
 def test_the_first_option_that_is_none_is_told() -> None:
     with pytest.raises(GrammarError, match="--one"):
         commands(["--one", "a", ":", "--two", "b"], plugins=False)
+
+
+class Typed:
+    """A command's line on which words come, and then nothing more."""
+
+    def __init__(self, *words: Word) -> None:
+        self.words = list(words)
+
+    async def hear(self) -> Word:
+        if not self.words:
+            raise Gone
+        return self.words.pop(0)
+
+
+def test_signals_and_the_end_of_input_are_for_all_components_input_for_the_first() -> None:
+    typed = (Word(INPUT, b"a\n"), Word(SIGNAL, b"2"), Word(END))
+    heard: list[list[Word]] = [[], [], []]
+
+    def component(place: int, count: int) -> Tasks:
+        async def run(line: Line) -> int:
+            heard[place] += [await line.hear() for _ in range(count)]
+            return place
+
+        return run
+
+    line = cast("Line", Typed(*typed))
+    tasks = [component(place, count) for place, count in enumerate((3, 2, 2))]
+    assert asyncio.run(together(line, tasks)) == 2
+    assert heard == [list(typed), list(typed[1:]), list(typed[1:])]
