@@ -127,6 +127,8 @@ def in_one_order(spec: bytes, ours: bytes, theirs: bytes) -> bytes:
     its start, its end, and 1 if it counts downwards. Without columns the site's lines come first.
     """
     headline, width, *keys = spec.split()
+    if theirs[-1:] not in (b"", b"\n"):  # it died in the middle of a line
+        theirs += b"\n"
     lines = ours.splitlines(True)
     rows = theirs.splitlines(True) + lines[int(headline) :]
     for key in reversed(keys):

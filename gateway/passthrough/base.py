@@ -1,12 +1,13 @@
 """Where a site has a Slurm of its own: whose a command is, by partition and by job id. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from broker.model.site import MAX_JOB_ID
+from gateway.passthrough import controlled
 from sbatch_shim.grammar import pbs, script
 from sbatch_shim.grammar.errors import OPTION_ERROR, GrammarError
 from sbatch_shim.grammar.getopt import Reader, Said
@@ -154,13 +155,6 @@ MERGED = frozenset((*HEADLESS, "scancel"))
 """Both sides answer unless the line is about one of them."""
 WHOLE = frozenset(("help", "helpformat", "helpFormat", "helpstate", "usage", "version"))
 """Answers about the command itself: ours alone."""
-VERBS = frozenset(
-    (
-        "hold", "listpids", "notify", "release", "requeue", "requeuehold", "resume", "suspend",
-        "top", "uhold", "wait_job",
-    )
-)  # fmt: skip
-"""Words of scontrol that jobs follow."""
 
 
 def question(
@@ -177,7 +171,7 @@ def question(
     if WHOLE & query.given.keys():
         return Whose.OURS
     named = of_all(map(border.of_job, jobs_of(program, query))) or of_all(
-        map(border.of_partition, _partitions(query))
+        map(border.of_partition, _partitions(program, query))
     )
     asked = named or Whose.BOTH
     return Whose.OURS if asked is Whose.BOTH and program not in MERGED else asked
@@ -197,24 +191,13 @@ def jobs_of(program: str, query: Query) -> list[str]:
         named.append(str(query.given["jobid"].text).partition(".")[0])
     if program in ("scancel", "seff"):
         named += query.operands
-    return named + list(_controlled(query.operands) if program == "scontrol" else ())
+    return named + list(controlled.jobs(query.operands) if program == "scontrol" else ())
 
 
-def _controlled(words: Sequence[str]) -> Iterator[str]:
-    verb = words[0].lower() if words else ""
-    if verb == "show" and len(words) > 2 and words[1].lower() in ("job", "jobs", "jobid", "step"):
-        yield from words[2:]
-    elif verb == "write" and words[1:2] == ["batch_script"]:
-        yield from words[2:3]
-    elif verb in VERBS:
-        yield from (job for word in words[1:] for job in word.split(","))
-    elif verb == "update":
-        keyed = (word.partition("=") for word in words[1:])
-        yield from (value for key, _, value in keyed if key.lower() in ("jobid", "job"))
-
-
-def _partitions(query: Query) -> list[str]:
+def _partitions(program: str, query: Query) -> list[str]:
     """The names after `-p`; where that takes none (sshare) there are none."""
+    if program == "scontrol":
+        return list(controlled.partitions(query.operands))
     texts = (query.given[long].text for long in ("partition", "partitions") if long in query.given)
     return [name for text in texts if text for name in str(text).split(",") if name]
 

@@ -272,6 +272,16 @@ def test_lines_of_both_stand_in_one_order(commands: Commands, spec: bytes, shown
     assert (done.stdout, done.returncode) == (shown, 3)
 
 
+def test_a_line_that_the_sites_command_left_unfinished_is_one_of_its_own(
+    commands: Commands,
+) -> None:
+    words = (b"", b"1 0", b"head\nours\n", b"/bin/sh", b"-c", b"printf half; kill -9 $$")
+    reply = frame(ALSO_RUN, b"".join(word + b"\0" for word in words)) + frame(EXIT, b"0")
+    with Service(commands.socket, [http(reply)]):
+        done = commands.run("squeue")
+    assert (done.stdout, done.returncode) == (b"head\nhalf\nours\n", 137)
+
+
 def test_turns_of_both_follow_each_other_as_they_come(commands: Commands) -> None:
     words = b"".join(w + b"\0" for w in (b"/bin/sh", b"-c", b"echo theirs"))
     turns = [frame(OUT, b"%d\n" % turn) + frame(ALSO_RUN, words) for turn in (1, 2)]
