@@ -1,7 +1,8 @@
 """Calls of AWS: one client per service and region; errors come out as ours."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import boto3
@@ -9,7 +10,7 @@ from botocore import exceptions
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from broker.providers.ec2.errors import UNKNOWN_OUTCOME, AwsError, NoAnswerError
+from broker.providers.ec2.errors import NEW_CREDENTIALS, UNKNOWN_OUTCOME, AwsError, NoAnswerError
 
 Reply = dict[str, Any]
 ONCE = frozenset({"run_instances", "create_fleet"})
@@ -25,6 +26,8 @@ NO_CREDENTIALS = (
     exceptions.ProfileNotFound,
     exceptions.TokenRetrievalError,
 )
+READ_AGAIN_SECONDS = 10.0
+"""Credentials that AWS does not take are read again no sooner: that takes a tenth of a second."""
 
 
 class Api(Protocol):
@@ -38,10 +41,18 @@ class Api(Protocol):
 class BotoApi:
     """`Api` by boto3; clients are kept, since the first of each costs 10 ms and more."""
 
-    def __init__(self, *, endpoint_url: str | None = None, profile: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        endpoint_url: str | None = None,
+        profile: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._endpoint_url = endpoint_url
         self._profile = profile
+        self._clock = clock
         self._session: boto3.session.Session | None = None
+        self._read_at = 0.0
         self._clients: dict[tuple[str, str, bool], Any] = {}
         self._lock = threading.Lock()
 
@@ -50,8 +61,12 @@ class BotoApi:
             method = getattr(self._client(service, region, operation in ONCE), operation)
             reply: Reply = method(**params)
         except exceptions.ClientError as error:
-            raise _told(error) from error
+            told = _told(error)
+            if isinstance(told, AwsError) and told.code in NEW_CREDENTIALS:
+                self._read_again()
+            raise told from error
         except NO_CREDENTIALS as error:
+            self._read_again()
             raise AwsError("NoCredentials", str(error), 401) from error
         except (exceptions.ParamValidationError, exceptions.UnknownRegionError) as error:
             raise AwsError("InvalidParameter", str(error)) from error
@@ -63,7 +78,9 @@ class BotoApi:
         key = service, region, once
         with self._lock:
             if key not in self._clients:
-                self._session = self._session or boto3.session.Session(profile_name=self._profile)
+                if self._session is None:
+                    self._session = boto3.session.Session(profile_name=self._profile)
+                    self._read_at = self._clock()
                 self._clients[key] = self._session.client(  # type: ignore[call-overload]
                     service,
                     region_name=region,
@@ -71,6 +88,13 @@ class BotoApi:
                     config=_config(once=once),
                 )
             return self._clients[key]
+
+    def _read_again(self) -> None:
+        """The SDK reads a file of credentials once: renewed ones are for new clients."""
+        with self._lock:
+            if self._clock() - self._read_at >= READ_AGAIN_SECONDS:
+                self._session = None
+                self._clients.clear()
 
 
 def _config(*, once: bool) -> Config:

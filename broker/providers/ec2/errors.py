@@ -75,15 +75,21 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "EC2ThrottledException": BUSY,
     "SlowDown": BUSY,
     "UnauthorizedOperation": REGION_SHUT,
+    "AccessDenied": REGION_SHUT,
+    "AccessDeniedException": REGION_SHUT,
     "OptInRequired": REGION_SHUT,
     "PendingVerification": REGION_SHUT,
     "Blocked": ACCOUNT_SHUT,
     "AuthFailure": REGION_SHUT,
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": ACCOUNT_SHUT,
     "InvalidClientTokenId": ACCOUNT_SHUT,
+    "UnrecognizedClientException": ACCOUNT_SHUT,
     "ExpiredToken": ACCOUNT_SHUT,
+    "ExpiredTokenException": ACCOUNT_SHUT,
     "RequestExpired": ACCOUNT_SHUT,
     "SignatureDoesNotMatch": ACCOUNT_SHUT,
+    "InvalidSignatureException": ACCOUNT_SHUT,
+    "IncompleteSignature": ACCOUNT_SHUT,
     "NoCredentials": ACCOUNT_SHUT,
     "InvalidAMIID.NotFound": STALE,
     "InvalidAMIID.Unavailable": STALE,
@@ -100,7 +106,10 @@ EC2_REFUSALS: Mapping[str, Meaning] = {
     "Server.InternalError": (Refusal.TRANSIENT, Width.TYPE_IN_ZONE),
     "InsufficientSetup": (Refusal.INVALID, Width.REGION),
 }
-"""By code, or its first word, as EC2 tells it of a call or of a machine that it had taken on."""
+"""By code, or its first word, as EC2 tells it of a call or of a machine that it had taken on.
+
+Services that it needs beside have words of their own for the same, which end in `Exception`.
+"""
 SIDES = ("Client.", "Server.")
 """Whose fault it was: how codes of machines begin."""
 UNKNOWN_OUTCOME = frozenset(
@@ -112,6 +121,10 @@ NOT_USABLE = frozenset(
     code for code, (refusal, _) in EC2_REFUSALS.items() if refusal is Refusal.AUTH
 )
 """The account, or this region of it, cannot be used at all."""
+NEW_CREDENTIALS = {"AuthFailure"} | {
+    code for code, meaning in EC2_REFUSALS.items() if meaning is ACCOUNT_SHUT
+}
+"""Codes after which others may have been put in the place of those that this process has read."""
 NOT_LET_IN = THROTTLES | NOT_USABLE
 """Codes that say nothing of what a try before them did."""
 

@@ -7,14 +7,21 @@ from broker.providers.ec2.errors import AwsError, NoAnswerError
 
 POLICY = "docs/aws-policy.json has all that is needed"
 DENIED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
+RENEW = "these credentials are over: renew them (`aws sso login`)"
+SIGNED = "look at the secret key, and at this host's clock"
 WAYS_OUT = {
     "NoCredentials": "`aws configure`, AWS_PROFILE, or aws.profile in the configuration",
     "InvalidClientTokenId": "these credentials are not known: make new ones",
-    "SignatureDoesNotMatch": "look at the secret key, and at this host's clock",
-    "RequestExpired": "set this host's clock (chrony, ntpd)",
-    "ExpiredToken": "these credentials are over: renew them (`aws sso login`)",
+    "UnrecognizedClientException": "these credentials are not known: make new ones",
+    "SignatureDoesNotMatch": SIGNED,
+    "InvalidSignatureException": SIGNED,
+    "IncompleteSignature": SIGNED,
+    "RequestExpired": f"{RENEW}, or set this host's clock (chrony, ntpd)",
+    "ExpiredToken": RENEW,
+    "ExpiredTokenException": RENEW,
     "OptInRequired": "opt into the region, or leave it out of aws.regions",
-    "AuthFailure": "opt into the region, or leave it out of aws.regions",
+    "AuthFailure": "opt into the region, or leave it out of aws.regions; where all of them say so, "
+    "look at the keys, and at this host's clock",
     "AWS.SimpleQueueService.NonExistentQueue": "make the queue, or leave it out of "
     "aws.interruption_queues",
 }

@@ -259,6 +259,8 @@ def test_public_machines_that_nobody_may_reach_are_told(ec2: StubEc2) -> None:
     [
         (AwsError("NoCredentials", "none found"), "aws configure"),
         (AwsError("ExpiredToken", "over"), "renew"),
+        (AwsError("SignatureDoesNotMatch", "Signature expired: 1501 is now earlier"), "clock"),
+        (AwsError("AuthFailure", "not able to validate"), "clock"),
         (NoAnswerError("timed out"), "network"),
     ],
 )

@@ -80,12 +80,15 @@ ERRORS = (
         Width.REGION,
     ),
     (
-        "UnauthorizedOperation AuthFailure OptInRequired PendingVerification",
+        "UnauthorizedOperation AccessDenied AccessDeniedException AuthFailure OptInRequired "
+        "PendingVerification",
         Refusal.AUTH,
         Width.REGION,
     ),
     (
-        "Blocked InvalidClientTokenId ExpiredToken RequestExpired SignatureDoesNotMatch "
+        "Blocked InvalidClientTokenId UnrecognizedClientException ExpiredToken "
+        "ExpiredTokenException RequestExpired SignatureDoesNotMatch InvalidSignatureException "
+        "IncompleteSignature "
         "NoCredentials AuthFailure.ServiceLinkedRoleCreationNotPermitted",
         Refusal.AUTH,
         Width.PROVIDER,
