@@ -8,7 +8,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from broker.stage.objects import Objects, Stored
-from broker.stage.pieces import SAME, read, written
+from broker.stage.pieces import read, written
 from broker.stage.sides import HereError, Where
 
 SECOND = 10**9
@@ -87,7 +87,7 @@ class BucketSide:
 
     def _piece(self, head: dict[str, Any]) -> bytes | None:
         """None for an object that is not what it was when it was listed."""
-        if head["kind"] == SAME:
+        if head["same"]:
             return b""
         if head["offset"] == 0:
             now = self.objects.head(self._key(head["path"]))

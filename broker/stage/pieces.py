@@ -14,23 +14,27 @@ PLAIN = b"-"
 """How a stream begins that is not compressed."""
 MOST_UNPACKED = 256 << 20
 """Bytes: what a node sends is small until it is unpacked."""
-SAME = "same"
-"""In place of the kind of a file whose content is there already."""
 
 
 def header(piece: Piece, tag: str) -> dict[str, Any]:
-    """What is asked of `pack`, and stands before the bytes in the stream."""
+    """What is asked of `pack`, and stands before the bytes in the stream.
+
+    An agent with steps stays as it is when the service is renewed: what earlier ones read keeps
+    its form, and what they do not know stands in keys of its own.
+    """
     entry, over = piece.move.entry, piece.move.over
     return {
         "path": piece.move.path,
-        "kind": SAME if piece.move.same else entry.kind,
+        "kind": entry.kind,
         "size": entry.size,
         "mtime": entry.mtime,
         "mode": entry.mode,
         "target": entry.target,
         "offset": piece.offset,
         "length": piece.length,
-        "expect": None if over is None else [*over[:3], over.target],
+        "expect": None if over is None else list(over[:3]),
+        "expect_target": None if over is None else over.target,
+        "same": piece.move.same,
         "tag": tag,
     }
 

@@ -8,7 +8,7 @@ from .below import BadName, Below, entry, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Optional
 
     Header = dict[str, Any]
 
@@ -18,15 +18,14 @@ MODES = 0o777
 DRAFT = ".{}.spz-{}"
 """By the time of what is coming: another version is another draft."""
 BESIDE = "{}.spz-{}"
-UNLIKE = ["?", 0, 0, None]
-"""Of a pipe, socket or device: nothing that comes takes its place."""
 
 
 def put(root: int, header: "Header", data: bytes) -> str:
     """One piece; what became of its path, as `carry unpack` tells it."""
     try:
         with Below(root, header["path"], make=True) as place:
-            return MAKERS[header["kind"]](place, header, data)
+            make = _alike if header.get("same") else MAKERS[header["kind"]]
+            return make(place, header, data)
     except BadName as error:
         return "error: {!r} leads out of the folder".format(str(error))
     except OSError as error:
@@ -36,7 +35,7 @@ def put(root: int, header: "Header", data: bytes) -> str:
 def _folder(place: Below, header: "Header", _data: bytes) -> str:
     found = place.stat()
     if found is not None and not stat.S_ISDIR(found.st_mode):
-        if _mark(place, found) != header["expect"]:
+        if not _fits(place, header, found):
             return "error: " + os.strerror(errno.ENOTDIR)
         os.unlink(place.name, dir_fd=place.fd)
         found = None
@@ -81,7 +80,7 @@ def _file(place: Below, header: "Header", data: bytes) -> str:
 def _alike(place: Below, header: "Header", _data: bytes) -> str:
     """A file that has the content already gets its time and mode."""
     found = place.stat()
-    if found is None or _mark(place, found) != header["expect"]:
+    if found is None or not _fits(place, header, found):
         return "error: it changed meanwhile"
     fd = os.open(place.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.fd)
     try:
@@ -114,11 +113,10 @@ def _write(fd: int, data: bytes, offset: int) -> None:
 def _settle(place: Below, header: "Header", draft: str) -> str:
     """The draft takes the name, or one beside it where the name is not as it was expected."""
     found = place.stat()
-    mark = None if found is None else _mark(place, found)
-    fits = mark == header["expect"]
+    fits = _fits(place, header, found)
     name = place.name if fits else named(BESIDE, place.name, header["tag"])
     try:
-        if fits and mark is not None and mark[0] == "d":
+        if fits and found is not None and stat.S_ISDIR(found.st_mode):
             os.rmdir(name, dir_fd=place.fd)
         os.rename(draft, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
     except OSError:
@@ -127,11 +125,15 @@ def _settle(place: Below, header: "Header", draft: str) -> str:
     return "done" if fits else "beside"
 
 
-def _mark(place: Below, found: os.stat_result) -> "list[Any]":
-    """What of an entry tells whether somebody changed it."""
+def _fits(place: Below, header: "Header", found: "Optional[os.stat_result]") -> bool:
+    """Whether nobody changed what was there; never for a pipe, socket or device."""
+    if found is None:
+        return header["expect"] is None
     target = os.readlink(place.name, dir_fd=place.fd) if stat.S_ISLNK(found.st_mode) else None
     row = entry(found, target)
-    return UNLIKE if row is None else [*row[:3], row[4]]
+    if row is None:
+        return False
+    return row[:3] == header["expect"] and row[4] == header.get("expect_target")
 
 
 def _more(place: Below, header: "Header", data: bytes) -> str:
@@ -150,4 +152,4 @@ def _more(place: Below, header: "Header", data: bytes) -> str:
     return "done"
 
 
-MAKERS = {"d": _folder, "l": _link, "f": _file, "same": _alike, "more": _more}
+MAKERS = {"d": _folder, "l": _link, "f": _file, "more": _more}

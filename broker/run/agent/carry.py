@@ -217,7 +217,7 @@ def do_send(folder: str, asked: bytes) -> "Iterator[bytes]":
 
 def _piece(root: int, header: "Header") -> "Optional[bytes]":
     """None for a file that is no longer what it was when it was listed."""
-    if header["kind"] != "f":
+    if header["kind"] != "f" or header.get("same"):
         return b""
     try:
         with Below(root, header["path"]) as place, reading(place) as file:

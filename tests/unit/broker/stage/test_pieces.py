@@ -6,7 +6,8 @@ import zlib
 import pytest
 
 from broker.run.agent.packed import PACKED, PIECE, Stream
-from broker.stage.pieces import unpacked
+from broker.stage.pieces import header, unpacked
+from broker.stage.plan import Entry, Move, Piece
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,14 @@ def test_much_of_nothing_is_unpacked_as_it_is_taken() -> None:
     assert stream.take(size) == bytes(size)
     assert stream.take(10) == b"end"
     assert stream.line() == b""
+
+
+def test_agents_of_before_find_what_they_read_as_it_was() -> None:
+    """They stay as long as steps run there; of a mode alone they make nothing."""
+    new, old = Entry("l", 0, 0, 0, "b"), Entry("l", 0, 0, 0, "a")
+    told = header(Piece(Move("x", new, old), 0, 0), "7")
+    assert (told["kind"], told["expect"], told["target"]) == ("l", ["l", 0, 0], "b")
+    assert told["expect_target"] == "a"
+    shut = Entry("f", 9, 5, 0o600, None)
+    told = header(Piece(Move("x", shut, shut._replace(mode=0o644), same=True), 0, 0), "7")
+    assert (told["kind"], told["length"], told["expect"]) == ("f", 0, ["f", 9, 5])
