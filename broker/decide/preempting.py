@@ -1,6 +1,7 @@
 """Preemption: whom a waiting job pushes out, and how (PreemptType preempt/qos, partition_prio)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from accounting.ids import JobId
 from broker.decide.ranking import outranks, pushes, terms
@@ -36,7 +37,7 @@ class Preempting:
         if not self._world.site.preempts:
             return []
         for job, ask in self._asking(waiting, asks):
-            found = _victims(self._world, job, ask, rooms=rooms(), now=now)
+            found = _victims(self._seen(job, ask, now), ask, rooms=rooms())
             if found is not None:
                 return [fact for one in found for fact in self._pushed(one, now)]
         return []
@@ -58,13 +59,17 @@ class Preempting:
             if job.reason in BLOCKED and pushes(self._world.site, job):
                 yield from ((job, ask) for ask in asks.of(job) if _helps(self._world, ask))
 
+    def _seen(self, job: Job, ask: Ask, now: int) -> "_Seen":
+        world = self._world
+        ending = (one for one in world.active if world.jobs[one].completing)
+        going = frozenset((*ending, *(one for one in self._told if one in world.active)))
+        return _Seen(world, job, going, _candidates(world, job, ask, going=going, now=now))
+
     def _grace(self, job: Job) -> int:
         return terms(self._world.site, job).grace
 
     def _pushed(self, job: Job, now: int) -> list[ev.JobEvent]:
         """SIGCONT and SIGTERM first where its QOS grants a time; else it goes at once."""
-        if job.id in self._told:
-            return []
         if not self._grace(job):
             return [_end(self._world, job, now)]
         self._told[job.id] = now
@@ -74,19 +79,28 @@ class Preempting:
         ]
 
 
-def _victims(
-    world: World, job: Job, ask: Ask, *, rooms: Sequence[Room], now: int
-) -> list[Job] | None:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The world as a job sees it that may push others out."""
+
+    world: World
+    job: Job
+    going: frozenset[JobId]
+    """Those that end anyway, also because they were told to."""
+    candidates: Sequence[Job]
+    """Whom it may push out, in this order."""
+
+
+def _victims(seen: _Seen, ask: Ask, *, rooms: Sequence[Room]) -> list[Job] | None:
     """Jobs whose room is enough with what is free; None if even all of theirs is not."""
-    usable = {one.name: one.copy() for one in rooms if eligible(one, job, ask.partition)}
-    for ending in (world.jobs[job_id] for job_id in world.active):
-        if ending.completing or not ending.shares:
-            _give_back(usable, ending)
+    usable = {one.name: one.copy() for one in rooms if eligible(one, seen.job, ask.partition)}
+    for ending in seen.going:
+        _give_back(usable, seen.world.jobs[ending])
     if choose(ask.demand, list(usable.values())) is not None:
         return []
     free = {name: room.copy() for name, room in usable.items()}
     chosen: list[Job] = []
-    for victim in _candidates(world, job, ask, now=now):
+    for victim in seen.candidates:
         if any(share.node in usable for share in victim.shares):
             _give_back(usable, victim)
             chosen.append(victim)
@@ -96,7 +110,7 @@ def _victims(
                 there = [one for one in chosen if places & {s.node for s in one.shares}]
                 return _needed(there, free, ask)
     elastic = ask.partition.elastic
-    return None if elastic is None else _of_machines(world, job, ask, elastic=elastic, now=now)
+    return None if elastic is None else _of_machines(seen, ask, elastic)
 
 
 def _needed(chosen: list[Job], free: dict[NodeName, Room], ask: Ask) -> list[Job]:
@@ -124,14 +138,12 @@ def _bought(world: World, elastic: Elastic) -> list[NodeName]:
     ]
 
 
-def _of_machines(
-    world: World, job: Job, ask: Ask, *, elastic: Elastic, now: int
-) -> list[Job] | None:
+def _of_machines(seen: _Seen, ask: Ask, elastic: Elastic) -> list[Job] | None:
     """Jobs whose going empties as many machines as the job needs: it buys its own for them."""
+    world, going = seen.world, set(seen.going)
     names = _bought(world, elastic)
-    going = {job_id for job_id in world.active if world.jobs[job_id].completing}
     chosen: list[Job] = []
-    for victim in [None, *_candidates(world, job, ask, now=now)]:
+    for victim in [None, *seen.candidates]:
         if victim is not None:
             chosen.append(victim)
             going.add(victim.id)
@@ -148,14 +160,16 @@ def _give_back(rooms: dict[NodeName, Room], job: Job) -> None:
             rooms[share.node].give_back(share, job.partition)
 
 
-def _candidates(world: World, job: Job, ask: Ask, *, now: int) -> list[Job]:
+def _candidates(
+    world: World, job: Job, ask: Ask, *, going: Collection[JobId], now: int
+) -> list[Job]:
     """Running jobs that the job may push out: those of least rank first, then the youngest."""
     site = world.site
     found = [
         (terms(site, one), one)
         for one in (world.jobs[job_id] for job_id in world.active)
         if one.state is JobState.RUNNING
-        and not one.completing
+        and one.id not in going
         and outranks(site, job, ask.partition, other=one)
     ]
     old = [(own, one) for own, one in found if now - (one.started or now) >= own.exempt]
