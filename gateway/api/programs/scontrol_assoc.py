@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from accounting.assoc import ROOT, USE_PARENT, Book, lower
+from accounting.assoc import ROOT, USE_PARENT, Book
 from accounting.change import default_of
 from accounting.fairshare import Key
 from accounting.ids import UserName
@@ -17,7 +17,7 @@ from gateway.api.programs.scontrol_show import Asked
 from gateway.api.programs.scontrol_words import is_short_for
 from gateway.api.programs.shares import Used as Past
 from gateway.api.programs.shares import standing, used, used_by_qos
-from gateway.api.programs.sshare import minutes, run_minutes
+from gateway.api.programs.sshare import minutes, run_minutes, upwards
 from gateway.api.wire import Answer
 from gateway.query.assocs import Row, tree
 from gateway.query.showassoc import Held, Parties, Person, Use, Writer
@@ -69,7 +69,7 @@ class AssocMgr:
         past, jobs = used(asked.snap, ctx), list(asked.snap.jobs.values())
         stands, rows = standing(book, past), tree(book)
         ahead, behind = run_minutes(jobs, ctx, self.tres), minutes(past, ctx, self.tres)
-        live = _live(asked, jobs, lambda job: _upwards(book, job.account, job.owner.user))
+        live = _live(asked, jobs, lambda job: upwards(book, job.account, job.owner.user))
         level, wall = _levels(rows, book), _walls(past, book)
         return [
             write.association(
@@ -184,16 +184,11 @@ def _grades(site: Site) -> Callable[[Job], set[str]]:
     return lambda job: {job.qos, parts.get(party_of(job).partition, job.qos)}
 
 
-def _upwards(book: Book, account: str, user: str) -> list[Key]:
-    above = book.lineage(lower(account))
-    return [(account, user), *((str(one.name), "") for one in above)]
-
-
 def _walls(past: Past, book: Book) -> Mapping[Key, float]:
     """Seconds of jobs, by account and user, and by accounts above."""
     sums = defaultdict[Key, float](float)
     for (account, user), counts in past.items():
-        for key in _upwards(book, account, user):
+        for key in upwards(book, account, user):
             sums[key] += counts.get(WALL, 0.0)
     return sums
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accounting.assoc import USE_PARENT, lower
+from accounting.assoc import USE_PARENT, Book, lower
 from accounting.fairshare import INFINITE, Key, Standing
 from broker.model.job import Job, JobState
 from broker.model.site import units
@@ -196,7 +196,7 @@ def run_minutes(jobs: list[Job], ctx: Context, tres: tuple[str, ...]) -> Minutes
     sums: dict[Key, Counter[str]] = {}
     for job in jobs:
         if job.state is JobState.RUNNING:
-            for key in _upwards(job.account, job.owner.user, ctx):
+            for key in upwards(ctx.site.book, job.account, job.owner.user):
                 sums.setdefault(key, Counter()).update(_left(job, ctx))
     return lambda key: {name: sums.get(key, Counter())[name] for name in tres}
 
@@ -205,16 +205,16 @@ def minutes(past: Used, ctx: Context, tres: tuple[str, ...]) -> Minutes:
     """By account and user (empty: all below): what of each TRES was used."""
     sums: dict[Key, Counter[str]] = {}
     for (account, user), counts in past.items():
-        for key in _upwards(account, user, ctx):
+        for key in upwards(ctx.site.book, account, user):
             own = sums.setdefault(key, Counter())
             for name, count in counts.items():
                 own[name] += int(count)
     return lambda key: {name: sums.get(key, Counter())[name] // 60 for name in tres}
 
 
-def _upwards(account: str, user: str, ctx: Context) -> list[Key]:
+def upwards(book: Book, account: str, user: str) -> list[Key]:
     """The association, and the accounts that it counts for."""
-    above = ctx.site.book.lineage(lower(account))
+    above = book.lineage(lower(account))
     return [(account, user), *((str(one.name), "") for one in above)]
 
 
