@@ -15,9 +15,15 @@ OF_ALL = ("SLURM_CLUSTER_NAME", "SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST")
 
 
 def gang_allocation(jobs: Sequence[Job], site: Site, submit_host: str) -> dict[str, str]:
-    """The variables of an allocation of several components, the leader first (22.05)."""
-    tasks = str(sum(asked_tasks(job.spec) or 1 for job in jobs))
-    found = {"SLURM_JOB_ID": str(jobs[0].id), "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
+    """The variables of an allocation of several components, the leader first (22.05).
+
+    How many tasks there are together is told where each component asks for a number: else a
+    component's srun would take it for its own.
+    """
+    found = {"SLURM_JOB_ID": str(jobs[0].id)}
+    tasks = [asked_tasks(job.spec) for job in jobs]
+    if all(tasks):
+        found |= dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), str(sum(filter(None, tasks))))
     found |= {f"SLURM_{word}_SIZE": str(len(jobs)) for word in HET_WORDS}
     for number, job in enumerate(jobs):
         own = allocation_variables(job, site, submit_host)

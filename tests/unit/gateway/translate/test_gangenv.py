@@ -7,7 +7,7 @@ from accounting.ids import JobId
 from accounting.tres import Tres
 from broker.model.ids import NodeName
 from broker.model.job import HetPlace, Job, Share
-from broker.model.spec import StepSpec
+from broker.model.spec import Resources, StepSpec
 from broker.schedule.parts import alone
 from gateway.translate.gangenv import gang_allocation, gang_parts, gang_variables
 from tests.unit.gateway.query.records import SITE, running
@@ -80,3 +80,10 @@ def test_an_allocation_tells_of_each_component_under_both_words() -> None:
     assert (told["SLURM_JOB_ID"], told["SLURM_NTASKS"]) == ("700001", "4")
     assert told["SLURM_SUBMIT_HOST"] == "login"
     assert "SLURM_JOB_NODELIST" not in told
+
+
+def test_tasks_of_all_are_told_where_each_component_asked_for_them() -> None:
+    plain = replace(SECOND, spec=FIRST.spec.model_copy(update={"resources": Resources()}))
+    for jobs, tasks in (([FIRST, SECOND], "4"), ([FIRST, plain], None), ([plain, FIRST], None)):
+        told = gang_allocation(jobs, SITE, "login")
+        assert (told.get("SLURM_NTASKS"), told.get("SLURM_NPROCS")) == (tasks, tasks)
