@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from accounting.ids import JobId
 from broker.decide.stopping import WAY_OUT, never_stops
-from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, Update
+from broker.model.commands import AddStep, Cancel, CancelStep, Signal, Target, TestSubmit, Update
 from broker.model.errors import Busy, Conflict, Refused, Unknown
 from broker.model.ids import BATCH, StepId
 from broker.model.job import Job, Owner, Step, StepState
@@ -88,6 +88,8 @@ def launches(market: Market, providers: Mapping[str, Provider]) -> APIRouter:
                 quote = market.at(desk.now())
                 offers = await desk.read(candidates, plan.spec, desk.site, quote)
             try:
+                if asked.dry_run and plan.spec is not None and not offers:
+                    await desk.ask(TestSubmit(spec=plan.spec, owner=owner))
                 reply = None if asked.dry_run else await _asked(desk, plan, providers)
             except Refused as error:
                 raise explained(error, plan.spec, desk.site) from None

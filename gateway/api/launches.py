@@ -343,13 +343,16 @@ def explained(error: SpzError, spec: TaskSpec | None, site: Site) -> SpzError:
         return error
     asked = spec.resources
     mib = asked.mem_per_node_mib
-    memory = "all" if mib == "ALL" else f"{(mib or 0) / 1024:g} GB"
+    memory = "all memory" if mib == "ALL" else f"memory {(mib or 0) / 1024:g} GB"
+    gpus = [one.gpu for one in asked.any_of if one.gpu] or asked.gres
+    kinds = dict.fromkeys(f"{one.count} {one.type or one.name}" for one in gpus)
     cpus = asked.cpus_exactly or asked.min_cpus_per_node or asked.cpus_per_task or 1
     default = site.default_partition.name if site.default_partition else "none"
     where = ",".join(spec.partitions or ()) or default
+    parts = ", ".join([f"{cpus} cpus", *([" or ".join(kinds)] if kinds else [])])
     error.hint = (
-        f"asked for {cpus} cpus and memory {memory} on each node, in partition {where}: "
-        "see resources of the task (--cpus 2+, --memory 4+), or sinfo for other partitions"
+        f"asked for {parts} and {memory} on each node, in partition {where}: "
+        "see resources of the task (--cpus 2+, --memory 4+, --gpus), or sinfo for other partitions"
     )
     return error
 

@@ -54,6 +54,21 @@ def test_a_task_that_no_node_could_run_is_refused_with_what_it_asked_for(house: 
     assert "999" in told["error"]["hint"]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_no_declared_node_could_run_is_refused_with_what_it_asked_for_dry_or_not(
+    house: House, dry_run: bool
+) -> None:
+    own = "config: {slurm: {sbatch_options: {partition: own}}}"
+    task = f"resources: {{accelerators: {{A100: 4, L4: 1}}}}\n{own}\nrun: x"
+    status, told = house.launch(task, dry_run=dry_run)
+    message = "Requested node configuration is not available"
+    assert (status, told["error"]["message"]) == (400, message)
+    said = "1 cpus, 4 A100 or 1 L4 and all memory on each node, in partition own"
+    assert said in told["error"]["hint"]
+    fits = f"resources: {{accelerators: 'A10G:2'}}\n{own}\nrun: x"
+    assert house.launch(fits, dry_run=dry_run)[0] == 200
+
+
 def test_a_second_launch_of_that_name_goes_to_the_cluster_that_is_there(house: House) -> None:
     house.launch("run: one")
     house.wait(60)
