@@ -59,7 +59,8 @@ def limits_of(row: Row | None) -> Limits:
     return NO_LIMITS if row is None else row.limits
 
 
-def _limit(name: str) -> Callable[[Row | None], str]:
+def limit(name: str) -> Callable[[Row | None], str]:
+    """A limit of the association that a row shows."""
     return lambda row: limit_text(limits_of(row), name)
 
 
@@ -92,24 +93,24 @@ ROW: Values[Row] = {
     "Partition": lambda row: (row.user.partition or "") if row.user else "",
     "Share": lambda row: shares_text(row.shares),
     "Priority": lambda row: _text(holder(row).priority),
-    "GrpJobs": _limit("grp_jobs"),
-    "GrpTRES": _limit("grp_tres"),
-    "GrpSubmit": _limit("grp_submit_jobs"),
-    "GrpWall": _limit("grp_wall"),
-    "GrpTRESMins": _limit("grp_tres_mins"),
-    "GrpTRESRunMins": _limit("grp_tres_run_mins"),
-    "GrpJobsAccrue": _limit("grp_jobs_accrue"),
+    "GrpJobs": limit("grp_jobs"),
+    "GrpTRES": limit("grp_tres"),
+    "GrpSubmit": limit("grp_submit_jobs"),
+    "GrpWall": limit("grp_wall"),
+    "GrpTRESMins": limit("grp_tres_mins"),
+    "GrpTRESRunMins": limit("grp_tres_run_mins"),
+    "GrpJobsAccrue": limit("grp_jobs_accrue"),
     "GrpNodes": _one("grp_tres", "node"),
     "GrpCPUs": _one("grp_tres", "cpu"),
     "GrpMem": _one("grp_tres", "mem"),
     "GrpCPUMins": _one("grp_tres_mins", "cpu"),
-    "MaxJobs": _limit("max_jobs"),
-    "MaxTRES": _limit("max_tres_per_job"),
-    "MaxTRESPerNode": _limit("max_tres_per_node"),
-    "MaxSubmit": _limit("max_submit_jobs"),
-    "MaxWall": _limit("max_wall"),
-    "MaxTRESMins": _limit("max_tres_mins_per_job"),
-    "MaxJobsAccrue": _limit("max_jobs_accrue"),
+    "MaxJobs": limit("max_jobs"),
+    "MaxTRES": limit("max_tres_per_job"),
+    "MaxTRESPerNode": limit("max_tres_per_node"),
+    "MaxSubmit": limit("max_submit_jobs"),
+    "MaxWall": limit("max_wall"),
+    "MaxTRESMins": limit("max_tres_mins_per_job"),
+    "MaxJobsAccrue": limit("max_jobs_accrue"),
     "MaxNodes": _one("max_tres_per_job", "node"),
     "MaxCPUs": _one("max_tres_per_job", "cpu"),
     "MaxCPUMins": _one("max_tres_mins_per_job", "cpu"),

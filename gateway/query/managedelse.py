@@ -1,6 +1,6 @@
 """The rest of what sacctmgr shows: the cluster, machines, events, and lists that are empty here."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import itemgetter
 
@@ -13,7 +13,7 @@ from broker.model.site import Site
 from broker.world import Snapshot
 from gateway.query.assocs import Row
 from gateway.query.context import Context
-from gateway.query.managed import limit_text, limits_of
+from gateway.query.managed import limit
 from gateway.query.managedheads import columns
 from gateway.query.moments import show_date, show_moment
 from gateway.query.nodes import part_nodes
@@ -43,9 +43,6 @@ def clusters(site: Site) -> tuple[Field[Row], ...]:
     bought = (name for part in site.partitions for name in part_nodes(part))
     names = list(dict.fromkeys([*declared, *bought]))
     has = replace(sum_of(node.whole for node in site.nodes), node=len(names))
-
-    def limit(name: str) -> Callable[[Row], str]:
-        return lambda row: limit_text(limits_of(row), name)
 
     return columns(
         {

@@ -8,7 +8,7 @@ from gateway.query import past
 from gateway.query import resources as res
 from gateway.query.assocs import association_id
 from gateway.query.context import Context
-from gateway.query.select import JobRef
+from gateway.query.select import JobRef, label_test
 from gateway.query.steps import is_shown
 
 FIRST_STEPS = {"batch": -3, "interactive": -3, "extern": -2}
@@ -145,7 +145,7 @@ def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
         (wanted.associations, lambda job: str(association_id(job, ctx))),
     ):
         if chosen is not None:
-            yield _label_test(chosen, label)
+            yield label_test(chosen, label)
     if wanted.flags is not None:
         flags = wanted.flags
         yield lambda job: not flags.isdisjoint(past.flags(job, ctx).split(","))
@@ -153,10 +153,6 @@ def _tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:
         partitions = wanted.partitions
         yield lambda job: not partitions.isdisjoint(name.lower() for name in job.partitions)
     yield from _size_tests(wanted, ctx)
-
-
-def _label_test(chosen: frozenset[str], label: Callable[[Job], str | None]) -> Test:
-    return lambda job: label(job) in chosen
 
 
 def _size_tests(wanted: AllOf, ctx: Context) -> Iterator[Test]:

@@ -156,7 +156,7 @@ def _label_tests(wanted: Wanted) -> Iterator[Test]:
         (wanted.qos, lambda job: job.qos),
     ):
         if chosen is not None:
-            yield _label_test(chosen, label)
+            yield label_test(chosen, label)
     if wanted.reservations is not None:
         names = wanted.reservations
         yield lambda job: not names.isdisjoint(names_of(job.spec.reservation))
@@ -165,7 +165,8 @@ def _label_tests(wanted: Wanted) -> Iterator[Test]:
         yield lambda job: not licenses.isdisjoint(_license_names(job))
 
 
-def _label_test(chosen: frozenset[str], label: Callable[[Job], str | None]) -> Test:
+def label_test(chosen: frozenset[str], label: Callable[[Job], str | None]) -> Test:
+    """Whether it has one of these labels."""
     return lambda job: label(job) in chosen
 
 
