@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Header = dict[str, Any]
 
 HOLE = bytes(1 << 16)
+AT_ONCE = 1 << 18
+"""Bytes of one write: a kernel that gives ext4 large folios takes ten times as long for 8 MiB."""
 MODES = 0o777
 """What may come: who sends it must not leave a program here that runs with its owner's rights."""
 DRAFT = ".{}.spz-{}"
@@ -105,9 +107,9 @@ def _fill(fd: int, data: bytes, offset: int) -> None:
 
 
 def _write(fd: int, data: bytes, offset: int) -> None:
-    done = 0
+    view, done = memoryview(data), 0
     while done < len(data):
-        done += os.pwrite(fd, data[done:], offset + done)
+        done += os.pwrite(fd, view[done : done + AT_ONCE], offset + done)
 
 
 def _settle(place: Below, header: "Header", draft: str) -> str:
