@@ -108,6 +108,26 @@ def submission(
     return Whose.SITE if found is Whose.SITE else Whose.OURS
 
 
+def depends_on(
+    program: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    border: Border,
+    batch: str | None = None,
+) -> str | None:
+    """A job of ours that a submission to the site would wait for: its Slurm takes it for over.
+
+    (22.05: a job that is not known counts as done.)
+    """
+    try:
+        told = _told(program, argv, environ, long="dependency", batch=batch)
+    except GrammarError:
+        return None
+    named = re.findall(r":(\d+)", told or "")
+    return next((job for job in named if border.of_job(job) is Whose.OURS), None)
+
+
 def _job(program: str, argv: Sequence[str], environ: Mapping[str, str]) -> str | None:
     if program == "sattach":
         return next((word for word in argv if not word.startswith("-")), None)

@@ -12,7 +12,7 @@ import pytest
 
 from broker.model.errors import Refused
 from gateway.api.programs import scancel
-from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, Beside
+from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, WAITS_FOR_OURS, Beside
 from gateway.api.programs.both import YAML_ALONE
 from gateway.api.programs.merged import merged
 from gateway.api.programs.sbatch import Sbatch
@@ -21,7 +21,7 @@ from gateway.api.programs.squeue import Squeue
 from gateway.api.stream import Exec, Hello, Interactive
 from gateway.api.text import Program
 from gateway.api.wire import Answer, Call, Given, Peer, raw
-from gateway.passthrough.base import Border, SiteSlurm, Whose, question, submission
+from gateway.passthrough.base import Border, SiteSlurm, Whose, depends_on, question, submission
 from gateway.passthrough.cli import site_commands
 from gateway.passthrough.learnt import Learnt
 from sbatch_shim.grammar.errors import GrammarError
@@ -230,6 +230,28 @@ def test_a_script_is_read_before_its_partition_decides(tmp_path: Path) -> None:
     assert run(theirs) == ("sbatch|x.sh|", 5)
     assert (ours.exec, ours.code) == (None, 0)
     assert str(ours.out).startswith("Submitted batch job ")
+
+
+@pytest.mark.parametrize(
+    ("line", "script", "refused"),
+    [
+        ("-p gpu -d afterok:1017 x.sh", "", "1017"),
+        ("-p gpu --dependency=afterany:17:1018_3?after:1017+5 x.sh", "", "1018"),
+        ("x.sh", "#!/bin/sh\n#SBATCH -p gpu -d afterok:1017\n", "1017"),
+        ("-p gpu -d afterok:17:18 x.sh", "", None),
+        ("-p gpu -d singleton x.sh", "", None),
+    ],
+)
+def test_jobs_of_ours_that_a_submission_waits_for_are_found(
+    line: str, script: str, refused: str | None
+) -> None:
+    assert depends_on("sbatch", line.split(), {}, border=BORDER, batch=script) == refused
+
+
+def test_what_waits_for_a_job_of_ours_is_not_handed_on(tmp_path: Path) -> None:
+    program = around(stand_ins(tmp_path), "sbatch", Sbatch())
+    answer = Office().run(program, "-p", "gpu", "-d", "afterok:7", "x.sh", name="sbatch")
+    assert (answer.exec, answer.err) == (None, f"sbatch: error: {WAITS_FOR_OURS.format(7)}\n")
 
 
 def test_a_script_from_standard_input_cannot_be_handed_on(tmp_path: Path) -> None:

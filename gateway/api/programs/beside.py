@@ -15,6 +15,7 @@ from gateway.passthrough.base import (
     Border,
     SiteSlurm,
     Whose,
+    depends_on,
     question,
     submission,
 )
@@ -23,6 +24,10 @@ from sbatch_shim.grammar.errors import FAILURE, GrammarError, error_line, failed
 from sbatch_shim.grammar.parse import look
 
 NO_COMMAND = "the site's own Slurm has no command {}"
+WAITS_FOR_OURS = (
+    "the partition is the site's own, whose Slurm knows nothing of job {}: "
+    "submit without that dependency once the job is over, or to a partition of the job's side"
+)
 READ_ALREADY = (
     "the partition is the site's own, and the script was read from standard input: "
     "name the partition with -p, or the script as a file"
@@ -62,9 +67,13 @@ class Beside:
 
     def _talking(self, name: str, run: Talking) -> Talking:
         async def talk(desk: Desk, call: Call, line: Line) -> int:
-            theirs = submission(name, call.argv, call.environ, border=self.border(desk.site))
+            border = self.border(desk.site)
+            theirs = submission(name, call.argv, call.environ, border=border)
             if line.hello.place or theirs is not Whose.SITE:
                 return await run(desk, call, line)
+            waits_for = depends_on(name, call.argv, call.environ, border=border)
+            if waits_for is not None:
+                raise failed(name, WAITS_FOR_OURS.format(waits_for))
             path = self.site.command(name)
             if path is None:
                 raise failed(name, NO_COMMAND.format(name))
@@ -79,6 +88,10 @@ class Beside:
             found = submission("sbatch", call.argv, call.environ, border=border, batch=batch)
             if found is not Whose.SITE or (batch is None and _may_be_ours(call, border)):
                 return await program(desk, call)
+            waits_for = depends_on("sbatch", call.argv, call.environ, border=border, batch=batch)
+            if waits_for is not None:
+                wrong = WAITS_FOR_OURS.format(waits_for)
+                return Answer(err=error_line("sbatch", wrong), code=FAILURE)
             if STDIN in call.files:
                 return Answer(err=error_line("sbatch", READ_ALREADY), code=FAILURE)
             return self._handed_on("sbatch", call.argv)
