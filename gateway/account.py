@@ -9,7 +9,7 @@ from broker.model.offer import BLOCK, RESERVED, TARGETED, Market
 from broker.optimize.catalog import Region
 from broker.optimize.figures import RegionFigures
 from broker.providers.ec2.checks import Checks, Wish
-from broker.providers.ec2.clients import HOME_REGION, region_names
+from broker.providers.ec2.clients import HOME_REGION, Api, region_names
 from broker.providers.ec2.errors import GPUS, QUOTAS, STANDARD, AwsError, quota_of
 from broker.providers.ec2.explorer import Billed, billed, billed_usage
 from broker.providers.ec2.figures import read_region
@@ -156,9 +156,11 @@ Word = tuple[Sequence[Billed], Sequence[Billed]]
 
 def explorer(config: Config) -> Callable[[int, int], Word] | None:
     """Cost Explorer's word on what was spent; None where no machines are bought at AWS."""
-    if not uses_ec2(config):
-        return None
-    api = api_of(config)
+    return explored(api_of(config)) if uses_ec2(config) else None
+
+
+def explored(api: Api) -> Callable[[int, int], Word]:
+    """The same of that API."""
 
     def ask(since: int, until: int) -> Word:
         try:

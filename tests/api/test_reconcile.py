@@ -1,6 +1,6 @@
 """A provider's bill over HTTP: machines, their volumes and addresses, and named volumes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,19 @@ from accounting.ledger import Entry, Kind, Meter, Why
 from accounting.rates import ON_DEMAND
 from accounting.tres import Tres
 from broker.model.commands import PostEntries
+from broker.model.errors import Refused
 from broker.model.ids import NodeName
 from broker.model.offer import Machine, MachineState, Market
 from broker.model.volume import NamedVolume, VolumeSet
+from broker.providers.ec2.errors import AwsError
+from gateway.account import explored
 from gateway.api.app import build_app
 from gateway.api.money import money
+from gateway.sdk.verbs.money import reconcile
 from gateway.store.sql import open_store
 from tests.api.asking import ask
 from tests.contract.records import node
+from tests.unit.broker.providers.ec2.test_explorer import Explorer, answer
 from tests.unit.gateway.api.office import ALICE, SITE, Office
 from tests.unit.gateway.api.test_text import Log
 from tests.unit.gateway.store.conftest import Standing
@@ -160,3 +165,71 @@ def test_data_between_regions_is_compared_by_where_it_went(
     app = build_app(office.desk, {}, log=Log(), routers=[money()])
     told: Any = ask(app, "POST", "/v1/reconcile", json={"bill": typed(*lines)}).json()
     assert [(one["region"], one["missing"]) for one in told["data"]] == differs
+
+
+class Spz:
+    """The counter of a command line whose service is the office's."""
+
+    def __init__(self, office: Office, api: Any) -> None:
+        self.app = build_app(office.desk, {}, log=Log(), routers=[money(explored(api))])
+        self.shown = ""
+
+    @property
+    def service(self) -> "Spz":
+        return self
+
+    def post(self, route: str, body: Any) -> Any:
+        answer = ask(self.app, "POST", route, json=body)
+        if answer.status_code != 200:
+            raise Refused(answer.json()["error"]["message"])
+        return answer.json()
+
+    def show(self, _told: Any, _given: Any, text: Callable[[], str]) -> None:
+        self.shown = text()
+
+    def reconcile(self, *, post: bool = False) -> tuple[int, str]:
+        window = {"since": "2023-11-14T22:00+00:00", "until": "2023-11-14T23:00+00:00"}
+        status = reconcile({"words": [], "post": post, **window}, self)  # type: ignore[arg-type]
+        return status, self.shown
+
+
+def of_explorer() -> Explorer:
+    """It has the machine a fifth dearer, data as posted, and nothing of what is not compute."""
+    when = "2023-11-14T22:00:00Z"
+    return Explorer(
+        answer(when, ("i-1", "0.12"), ("NoResourceId", "3")), answer(when, (MOVED, "0.2"))
+    )
+
+
+def test_what_cost_explorer_says_is_compared_posted_once_and_agrees_from_then_on(
+    office: Office, tmp_path: Path
+) -> None:
+    assert Spz(office, of_explorer()).reconcile() == (
+        1,
+        "1 hours of machines, $0.120 billed\n"
+        "MACHINE  HOUR               BILLED  POSTED  MISSING\n"
+        "ec2-1.1  2023-11-14T22:00Z  $0.120  $0.100  $0.020\n"
+        "`--post` sets the ledger right",
+    )
+    assert Spz(office, of_explorer()).reconcile(post=True)[0] == 0
+    (asked,) = [one for one in office.asked if isinstance(one, PostEntries)]
+    store = open_store(str(tmp_path / "state.db"), clock=Standing())
+    for _ in range(2):
+        with store.transaction(epoch=1) as tx:
+            tx.post(asked.entries)
+    posted = [
+        one for one in store.history.entries(since=0, until=2**31) if one.machine == "ec2-1.1"
+    ]
+    store.close()
+    assert sum(one.cost for one in posted) == 120_000
+    status, said = Spz(office, of_explorer()).reconcile()
+    assert (status, said) == (0, "1 hours of machines, $0.120 billed; the ledger agrees")
+
+
+def test_what_cost_explorer_refuses_is_told_in_its_words(office: Office) -> None:
+    class Refusing:
+        def call(self, *_: Any, **__: Any) -> Any:
+            raise AwsError("DataUnavailableException", "no hourly data by resource")
+
+    with pytest.raises(Refused, match=r"Cost Explorer: .*no hourly data by resource"):
+        Spz(office, Refusing()).reconcile()
