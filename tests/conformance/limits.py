@@ -61,13 +61,16 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
 }
 SHAPES = (
     ("-n1",),
-    ("-n2",),
-    ("-n3",),
+    ("-N1", "-n2"),
+    ("-N1", "-n3"),
     ("-N2",),
     ("-n1", "--gres=gpu:1"),
     ("-n1", "--exclusive"),
     ("-N2", "-n4"),
 )
+"""How many nodes each has is said: 22.05 fills nodes in their order and may take two where one has
+room, which limits of nodes then count.
+"""
 
 
 @dataclass(frozen=True, slots=True)
