@@ -20,10 +20,10 @@ def stop(
 ) -> MachineStopped | Vanished | None:
     """None while it is on the way."""
     node = effect.node
-    found = held(node.identity, providers)
+    found = held(node.identity, providers, node.machine)
     if found is not None and found[1].state in (MachineState.PENDING, MachineState.RUNNING):
         found[0].stop([found[1]])
-        found = held(node.identity, providers)
+        found = held(node.identity, providers, node.machine)
     if found is None or found[1].state is MachineState.TERMINATED:
         return _gone(node, found)
     if found[1].state is not MachineState.STOPPED:
@@ -36,7 +36,7 @@ def start(
 ) -> MachineStarted | MachineNotStarted | Vanished | None:
     """None while it is on the way. Raises OSError where the provider is too busy to say."""
     node = effect.node
-    found = held(node.identity, providers)
+    found = held(node.identity, providers, node.machine)
     if found is not None and found[1].state is MachineState.STOPPED:
         try:
             found[0].start([found[1]])
@@ -51,7 +51,7 @@ def start(
                 width=error.width,
                 message=error.message,
             )
-        found = held(node.identity, providers)
+        found = held(node.identity, providers, node.machine)
     if found is None or found[1].state is MachineState.TERMINATED:
         return _gone(node, found)
     if found[1].state is not MachineState.RUNNING:

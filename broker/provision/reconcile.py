@@ -17,24 +17,34 @@ from broker.world import Snapshot
 Held = tuple[Provider, Machine]
 
 
-def held(node: tuple[NodeName, int], providers: Mapping[str, Provider]) -> Held | None:
-    """The node's machine, and who holds it; of two, bought in doubt, one that still is."""
+def held(
+    node: tuple[NodeName, int], providers: Mapping[str, Provider], known: Machine | None
+) -> Held | None:
+    """The node's machine, and who holds it; of two one that still is, first the one that is known.
+
+    Two there are where one was bought in doubt, or somebody copied one with its tags.
+    """
+    id = known.id if known else None
     found = [
         (provider, machine)
         for provider in providers.values()
         for machine in provider.machines()
         if machine.identity == node
     ]
-    return min(found, key=lambda one: one[1].state is MachineState.TERMINATED, default=None)
+    return min(
+        found,
+        key=lambda one: (one[1].state is MachineState.TERMINATED, one[1].id != id),
+        default=None,
+    )
 
 
 def terminate(effect: Terminate, providers: Mapping[str, Provider]) -> Terminated | None:
     """Terminated once the provider confirms it; None while it is still on the way."""
     node = effect.node, effect.launch
-    found = held(node, providers)
+    found = held(node, providers, effect.machine)
     if found is not None and found[1].state is not MachineState.TERMINATED:
         found[0].terminate([found[1]])
-        found = held(node, providers)
+        found = held(node, providers, effect.machine)
     if found is not None and found[1].state is not MachineState.TERMINATED:
         return None
     last = effect.machine if found is None else found[1]

@@ -42,36 +42,24 @@ class Seen:
         return str(self.raw["InstanceId"])
 
     @property
-    def place(self) -> tuple[int, str]:
-        """Its place among those of one call."""
-        return int(self.raw.get("AmiLaunchIndex") or 0), self.id
+    def place(self) -> int:
+        """Its place among those of one call; of a fleet only one is ever asked for."""
+        return int(self.raw.get("AmiLaunchIndex") or 0)
 
 
 def machines(instances: Iterable[Mapping[str, Any]], region: str, *, public: bool) -> list[Machine]:
     """Every instance with its node: of several bought by one call, by their place in it."""
-    purchases: dict[object, list[Seen]] = {}
-    for raw in instances:
-        seen = Seen(raw, naming.tags_of(raw))
-        # A job may have bought before under the same token; nodes are those of one purchase alone.
-        bought = naming.nodes_of(seen.tags) or seen.id
-        purchases.setdefault(bought, []).append(seen)
-    found = []
-    for group in purchases.values():
-        nodes = _dealt(group)
-        found += [machine(seen, nodes[seen.id], region, public=public) for seen in group]
-    return found
+    described = (Seen(raw, naming.tags_of(raw)) for raw in instances)
+    return [machine(seen, _node(seen), region, public=public) for seen in described]
 
 
-def _dealt(group: list[Seen]) -> dict[str, naming.Identity]:
-    """Who is which node: by its place in the call that bought it, else in the order of ids."""
-    group = sorted(group, key=lambda seen: seen.place)
-    listed = next(filter(None, (naming.nodes_of(seen.tags) for seen in group)), ())
-    indexed = len({seen.place[0] for seen in group}) == len(group)
-    places = [seen.place[0] for seen in group] if indexed else list(range(len(group)))
-    known = dict(enumerate(listed))
-    return {
-        seen.id: known.get(place, (NOWHERE, 0)) for seen, place in zip(group, places, strict=True)
-    }
+def _node(seen: Seen) -> naming.Identity:
+    """By its place in the call that bought it.
+
+    Whoever copies a machine in the console copies its tags: two are one node then, of which the
+    one that was written down is meant and the other is a stray.
+    """
+    return dict(enumerate(naming.nodes_of(seen.tags))).get(seen.place, (NOWHERE, 0))
 
 
 def machine(seen: Seen, node: naming.Identity, region: str, *, public: bool) -> Machine:

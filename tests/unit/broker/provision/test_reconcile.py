@@ -106,6 +106,17 @@ def test_of_two_machines_of_one_node_the_other_is_a_stray_and_both_have_to_end()
     assert cloud.ended == [other]
 
 
+def test_of_a_machine_that_somebody_copied_the_one_that_is_known_ends_first_and_is_told() -> None:
+    own, copy = machine(id="i-9"), machine(id="i-2")
+    effect = Terminate(NAME, 1, own, "1/1")
+    cloud = Two([copy, own])
+    assert terminate(effect, {"two": cloud}) is None  # type: ignore[dict-item]
+    assert cloud.ended == [own]
+    both = [replace(one, state=MachineState.TERMINATED, terminated_at=9) for one in (copy, own)]
+    told = terminate(effect, {"two": Two(both)})  # type: ignore[dict-item]
+    assert told is not None and told.machine == both[1]
+
+
 def test_an_end_is_told_when_the_provider_is_certain_and_not_before() -> None:
     clock = Clock()
     cloud = cloud_with_a_machine(clock, stop=20)

@@ -249,8 +249,15 @@ def test_machines_of_one_call_are_their_place_in_it() -> None:
     assert found == {"i-9": "ec2-1", "i-5": "ec2-3"}
 
 
-def test_machines_without_a_place_are_dealt_out_by_their_ids() -> None:
-    assert nodes(instance(9), instance(5)) == {"i-5": "ec2-1", "i-9": "ec2-2"}
+def test_a_machine_that_somebody_copied_is_its_node_whatever_the_copy_is_called() -> None:
+    tags = naming.tag_list({"skypurza:token": "t", "skypurza:nodes": "ec2-1.7"})
+    for one, copy in ((5, 9), (9, 5)):
+        found = nodes(instance(one, Tags=tags), instance(copy, Tags=tags))
+        assert found == {"i-5": "ec2-1", "i-9": "ec2-1"}
+
+
+def test_one_whose_place_nobody_bought_is_nobodys() -> None:
+    assert nodes(instance(5, AmiLaunchIndex=3)) == {"i-5": "?"}
 
 
 def test_a_later_purchase_under_the_same_token_is_one_of_its_own() -> None:
