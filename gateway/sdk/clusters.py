@@ -11,6 +11,7 @@ from gateway.sdk.follow import LOOK_AGAIN
 
 NOTHING_RUNS = 409
 """HTTP's status for a cancel that finds nothing to end."""
+REMEMBERED_DAYS = 30
 FIRST_GAP, LONGEST_GAP = 30.0, 300.0
 """Seconds between two starts of a cluster for which there is no room."""
 
@@ -19,6 +20,14 @@ def listed(service: Client, *, all_users: bool = False) -> list[Json]:
     """The caller's, or everybody's."""
     found: list[Json] = service.get("/v1/clusters")["clusters"]
     return [one for one in found if all_users or one["uid"] == os.getuid()]
+
+
+def gone(service: Client, name: str) -> Json | None:
+    """The caller's latest of that name as a job of the last days, if none is there any more."""
+    told = service.get("/v1/report", days=REMEMBERED_DAYS)["clusters"]
+    mine = [one for one in told if one["cluster"] == name and one["uid"] == os.getuid()]
+    latest = max(mine, key=lambda one: int(one["id"]), default=None)
+    return latest if latest is not None and latest["over"] else None
 
 
 def address(one: Mapping[str, Any]) -> str:

@@ -60,6 +60,10 @@ def test_a_cluster_from_launch_to_down(spz: Terminal) -> None:
     )
     assert spz("down", "one", "-y").out.startswith("Terminating cluster one")
     assert "no cluster 'one'" in spz("status", "one").err
+    past = spz("logs", "one", "1", "--no-follow")
+    assert (past.code, "hello you k rank 0" in past.out) == (SUCCEEDED, True)
+    assert "cluster one (job 1) is gone: CANCELLED" in past.err
+    assert spz("logs", "one", "99").code == NOT_FOUND
     assert "one" in [row["cluster"] for row in spz.json("cost-report")]
 
 

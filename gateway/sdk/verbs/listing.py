@@ -92,7 +92,7 @@ def logs(given: Values, counter: Counter) -> int:
 
 def _one_log(given: Values, counter: Counter, target: str, *, run: int | None) -> int:
     try:
-        wanted = which(counter.service, target, run)
+        wanted = _found(counter, target, run)
         state = state_of(counter.service, wanted)
     except SpzError as error:
         if not is_unknown(error):
@@ -100,6 +100,19 @@ def _one_log(given: Values, counter: Counter, target: str, *, run: int | None) -
         tell(error)
         return NOT_FOUND
     return text_of(given, counter, wanted, state=state, title=target)
+
+
+def _found(counter: Counter, target: str, run: int | None) -> Which:
+    """Also a run of a cluster that is gone. Raises Unknown, Told."""
+    try:
+        return which(counter.service, target, run)
+    except SpzError as error:
+        past = clusters.gone(counter.service, target) if is_unknown(error) else None
+        if past is None:
+            raise
+        counter.say(f"cluster {target} (job {past['id']}) is gone: {past['state']}")
+        runs = [one["id"] for one in past["runs"]]
+        return Which(past["id"], run or max(runs, default=1))
 
 
 def tell_why(service: Client, job: int) -> int:
@@ -131,7 +144,7 @@ def _copied(service: Client, wanted: Which, state: Json, *, title: str, only: in
 
 def why(given: Values, counter: Counter) -> int:
     service = counter.service
-    told = service.get(f"/v1/jobs/{which(service, given['words'][0], None).job}/why")
+    told = service.get(f"/v1/jobs/{_found(counter, given['words'][0], None).job}/why")
     counter.show(told, given, lambda: "\n".join(told["lines"]))
     return 0
 
