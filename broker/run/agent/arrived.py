@@ -135,7 +135,7 @@ def _fits(place: Below, header: "Header", found: "Optional[os.stat_result]") -> 
     row = entry(found, target)
     if row is None:
         return False
-    return row[:3] == header["expect"] and row[4] == header.get("expect_target")
+    return bool(row[:3] == header["expect"] and row[4] == header.get("expect_target"))
 
 
 def _more(place: Below, header: "Header", data: bytes) -> str:
