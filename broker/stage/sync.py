@@ -119,9 +119,8 @@ class Sync:
             return Told()
         marks = self.marks.load(folder.node, folder.where.path)
         turned = {path: mark.turned() for path, mark in marks.items()}
-        plan = _decided(
-            one_way(there.files, here.files, turned), folder, giver=far, taker=self.near
-        )
+        wanted = self._wanted(one_way(there.files, here.files, turned), folder, here.ignored)
+        plan = _decided(wanted, folder, giver=far, taker=self.near)
         clashes = [Move(one.path, one.entry, CONFLICT) for one in plan.clashes]
         told = _carried([*plan.moves, *clashes], folder, giver=far, taker=self.near)
         new = {path: mark.turned() for path, mark in _marks(plan, told).items()}
@@ -129,6 +128,16 @@ class Sync:
         new |= {one.path: Mark(here.files[one.path], one.entry, kept=True) for one in beside}
         self._keep(folder, marks, new)
         return told
+
+    def _wanted(self, plan: Plan, folder: Folder, ignored: list[str]) -> Plan:
+        """Without what stays at home: an agent of before tells of it, and one that lies."""
+        paths = [(move.path, move.entry.kind) for move in (*plan.moves, *plan.clashes)]
+        if ignored and paths:
+            asked = json.dumps({"lines": ignored, "paths": paths}).encode("ascii")
+            stay = frozenset(json.loads(self.near.carry("ignored", folder.where, asked)))
+            plan.moves = [move for move in plan.moves if move.path not in stay]
+            plan.clashes = [move for move in plan.clashes if move.path not in stay]
+        return plan
 
     def _one(self, folder: Folder, far: Side, *, seen: tuple["_Seen", "_Seen"]) -> bool:
         """Whether both sides see the same folder, so that nothing has to travel."""

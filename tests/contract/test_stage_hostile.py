@@ -2,13 +2,14 @@
 
 import json
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from broker.run.agent.packed import LONGEST_LINE, MOST_TAKEN
-from broker.stage.sides import HereError
-from tests.contract.test_stage import Pair, write
+from broker.stage.sides import HereError, Where
+from tests.contract.test_stage import Elsewhere, Pair, tree, write
 
 SENT = {"kind": "f", "size": 1, "mtime": 1, "mode": 0o644, "target": None}
 SENT |= {"offset": 0, "length": 1, "expect": None, "tag": "1"}
@@ -104,3 +105,23 @@ def test_what_would_fill_the_memory_is_not_taken(pair: Pair, stream: bytes, pack
     with pytest.raises(HereError):
         pair.near.carry("unpack", pair.folder.where, whole)
     assert not any(pair.here.iterdir())
+
+
+@dataclass(frozen=True)
+class Telling(Elsewhere):
+    """A node that lists what it was told to leave out."""
+
+    def carry(self, verb: str, where: Where, asked: bytes = b"") -> bytes:
+        every = json.dumps({"lines": []}).encode()
+        return super().carry(verb, where, every if verb == "list" else asked)
+
+
+def test_what_stays_at_home_is_not_taken_from_a_node_that_tells_of_it(pair: Pair) -> None:
+    write(pair.here / ".spzignore", "*.key\n/data/\n")
+    for name in ("a.key", "data/b", "c"):
+        write(pair.here / name, "ours")
+        write(pair.there / name, "theirs", at=9)
+    write(pair.there / "data/deep/new", "theirs")
+    told = pair.sync.pull(pair.folder, Telling(pair.near, pair.root, []))
+    assert (told.moved, told.beside, told.failed) == (0, ["c"], {})
+    assert sorted(tree(pair.here)) == [".spzignore", "a.key", "c", "c.spz-42", "data", "data/b"]

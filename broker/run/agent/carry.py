@@ -91,6 +91,13 @@ def do_list(folder: str, asked: bytes) -> "Iterator[bytes]":
     yield zlib.compress(encode({"lines": lines, "rows": rows}), FAST)
 
 
+def do_ignored(_folder: str, asked: bytes) -> "Iterator[bytes]":
+    """Which of the paths, each with its kind, stay at home."""
+    how = decode(asked)
+    ignored = ignore.Ignored(how["lines"])
+    yield encode([path for path, kind in how["paths"] if ignored.covers(path, kind == "d")])
+
+
 def rules(folder: str, names: "list[str]") -> "list[str]":
     """Patterns of the first of the files that is there; git's with those of its other files."""
     for name in names:
@@ -278,6 +285,7 @@ VERBS = {
     "adopt": do_adopt,
     "arrive": do_list,
     "list": do_list,
+    "ignored": do_ignored,
     "sizes": do_sizes,
     "tail": do_tail,
     "digest": do_digest,

@@ -99,6 +99,12 @@ class Ignored:
         rule = next(found, None)
         return rule is not None and not rule.keeps
 
+    def covers(self, path: str, is_folder: bool) -> bool:
+        """Whether it stays at home, or a folder that it is in."""
+        parts = path.split("/")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return any(self.has(folder, True) for folder in above) or self.has(path, is_folder)
+
 
 def _rule(line: str) -> "Optional[Rule]":
     """None for a comment, and for what matches nothing in git either."""

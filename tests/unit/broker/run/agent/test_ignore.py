@@ -27,15 +27,7 @@ PATTERNS = "|".join(
 def shown(pattern: str) -> set[str]:
     """Which of the paths stay, each asked for alone as git asks: with its folders first."""
     ignored = Ignored([pattern])
-    return {path for path in PATHS if _stays(ignored, path)}
-
-
-def _stays(ignored: Ignored, path: str) -> bool:
-    parts = path.rstrip("/").split("/")
-    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
-    if any(ignored.has(one, True) for one in above):
-        return True
-    return ignored.has("/".join(parts), path.endswith("/"))
+    return {path for path in PATHS if ignored.covers(path.rstrip("/"), path.endswith("/"))}
 
 
 def test_git_says_the_same_of_each_pattern(tmp_path: Path) -> None:
