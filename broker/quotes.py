@@ -16,6 +16,7 @@ from broker.optimize.cooldown import Allowances, Cooldown, Cooling, Why, places
 from broker.optimize.elsewhere import by_region
 from broker.optimize.explain import Explanation, explain
 from broker.optimize.rank import paid_for, ranking
+from broker.optimize.shelf import shelve
 from broker.schedule.view import Quote
 
 KEPT_SECONDS = 30
@@ -154,8 +155,10 @@ class Quotes:
         self._rest(machine, _TakenBack(), now)
 
     def _rest(self, machine: Machine, why: Why, now: int) -> None:
-        for provider in self._offers:
-            self._cool.refused(pool_of(machine, provider), why, now=now)
+        """With whoever sells such machines."""
+        for provider, offers in self._offers.items():
+            if shelve(offers).shape(machine.instance_type):
+                self._cool.refused(pool_of(machine, provider), why, now=now)
         self._kept.clear()
 
 

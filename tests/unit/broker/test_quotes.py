@@ -122,6 +122,13 @@ def test_a_machine_given_back_makes_room() -> None:
     assert bench.buys() == ["m7i.large"]
 
 
+def test_a_machine_says_nothing_of_providers_that_have_none_of_its_type() -> None:
+    here = replace(OFFER, provider="local", instance_type="local")
+    quotes = Quotes({"ec2": [OFFER], "local": [here]}, Cooldown())
+    quotes.taken_back(replace(MACHINE, instance_type=OFFER.instance_type), NOW)
+    assert {entry.key[1] for entry in quotes.cooling(NOW)} == {"ec2"}
+
+
 def test_the_pool_of_a_machine_taken_back_is_left_alone() -> None:
     spot = replace(OFFER, market=Market.SPOT, micro_usd_per_hour=30_000)
     bench = Bench(spot, OFFER)
