@@ -23,6 +23,9 @@ class SiteSlurm(Protocol):
         ...
 
 
+ALL_CLUSTERS = "all"
+
+
 class Whose(StrEnum):
     """Who answers a command."""
 
@@ -65,7 +68,9 @@ class Border:
         asked = set(filter(None, (names or "").split(",")))
         if not asked or self.theirs in {None, self.cluster}:
             return None
-        return Whose.SITE if asked == {self.theirs} else Whose.OURS
+        if asked == {self.theirs}:
+            return Whose.SITE
+        return Whose.BOTH if asked & {self.theirs, ALL_CLUSTERS} else Whose.OURS
 
 
 def of_all(parts: Iterable[Whose | None]) -> Whose | None:
@@ -101,7 +106,7 @@ def submission(
     if job is not None:
         return border.of_job(job) or Whose.OURS
     if clusters is not None:
-        return clusters
+        return Whose.SITE if clusters is Whose.SITE else Whose.OURS
     if told is None:
         return Whose.OURS if border.default else Whose.SITE
     found = of_all(map(border.of_partition, filter(None, told.split(","))))
@@ -186,12 +191,14 @@ def question(
     except GrammarError:
         return Whose.OURS
     clusters = border.of_clusters(_text(query, "clusters"))
-    if clusters is not None:
+    if clusters is Whose.SITE:
         return clusters
     if WHOLE & query.given.keys():
         return Whose.OURS
-    named = of_all(map(border.of_job, jobs_of(program, query))) or of_all(
-        map(border.of_partition, _partitions(program, query))
+    named = (
+        clusters
+        or of_all(map(border.of_job, jobs_of(program, query)))
+        or of_all(map(border.of_partition, _partitions(program, query)))
     )
     asked = named or Whose.BOTH
     return Whose.OURS if asked is Whose.BOTH and program not in MERGED else asked
@@ -220,31 +227,3 @@ def _partitions(program: str, query: Query) -> list[str]:
         return list(controlled.partitions(query.operands))
     texts = (query.given[long].text for long in ("partition", "partitions") if long in query.given)
     return [name for text in texts if text for name in str(text).split(",") if name]
-
-
-def without(program: str, argv: Sequence[str], long: str) -> tuple[str, ...]:
-    """The line without an option. Raises GrammarError."""
-    query = parse_query(program, argv, {})
-    return *options_of(query, long), *query.operands
-
-
-def options_of(query: Query, *leave: str) -> list[str]:
-    """Each in its long form, joined to its value; without those that are left out."""
-    said = (one for one in query.said if one.opt.long not in leave)
-    return [
-        f"--{one.opt.long}" if one.text is None else f"--{one.opt.long}={one.text}" for one in said
-    ]
-
-
-def shares(argv: Sequence[str], *, border: Border) -> tuple[Sequence[str], Sequence[str]]:
-    """scancel's line for us and for the site: each gets its jobs, filters alone count on both.
-
-    Raises GrammarError.
-    """
-    query = parse_query("scancel", argv, {})
-    if not query.operands:
-        return argv, argv
-    options = options_of(query)
-    theirs = [word for word in query.operands if border.of_job(word) is Whose.SITE]
-    ours = [word for word in query.operands if word not in theirs]
-    return [*options, *ours], [*options, *theirs]

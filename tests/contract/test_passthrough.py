@@ -13,7 +13,7 @@ import pytest
 from broker.model.errors import Refused
 from gateway.api.programs import scancel
 from gateway.api.programs.beside import NO_COMMAND, READ_ALREADY, WAITS_FOR_OURS, Beside
-from gateway.api.programs.both import YAML_ALONE
+from gateway.api.programs.both import YAML_ALONE, Both
 from gateway.api.programs.merged import merged
 from gateway.api.programs.sbatch import Sbatch
 from gateway.api.programs.sinfo import Sinfo
@@ -24,6 +24,7 @@ from gateway.api.wire import Answer, Call, Given, Peer, raw
 from gateway.passthrough.base import Border, SiteSlurm, Whose, depends_on, question, submission
 from gateway.passthrough.cli import site_commands
 from gateway.passthrough.learnt import Learnt
+from gateway.passthrough.lines import by_cluster
 from sbatch_shim.grammar.errors import GrammarError
 from sbatch_shim.install import install
 from tests.contract.facts import Said
@@ -138,6 +139,10 @@ def test_partitions_that_are_listed_are_the_only_ones_of_the_site() -> None:
         ("squeue", "-M hpc", "site"),
         ("squeue", "-M hpc --json", "site"),
         ("squeue", "-M cloud", "ours"),
+        ("squeue", "-M all", "both"),
+        ("squeue", "-M cloud,hpc -j 17", "both"),
+        ("squeue", "-M cloud,hpc --help", "ours"),
+        ("sprio", "-M all", "ours"),
         ("sprio", "-M hpc", "site"),
         ("sshare", "-a -M hpc", "site"),
         ("sdiag", "-M hpc", "site"),
@@ -267,6 +272,39 @@ def test_listings_follow_each_other_under_one_headline(tmp_path: Path) -> None:
     assert raw(answer.out).startswith(b"PARTITION\n")
     assert (answer.code, answer.exec) == (0, None)
     assert answer.also == (f"{folder}/sinfo", "-h", "-o", "%P")
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "ours", "theirs"),
+    [
+        ("squeue", "-h -M all", "--clusters=cloud --noheader", "--clusters=all --noheader"),
+        ("squeue", "-M hpc,x,cloud", "--clusters=cloud", "--clusters=hpc,x"),
+        ("sacct", "-M hpc,cloud -j 7", "--clusters=cloud --jobs=7", "-n --clusters=hpc --jobs=7"),
+        ("scancel", "-M all 7", "--clusters=cloud 7", "--clusters=all 7"),
+    ],
+)
+def test_each_side_is_asked_for_its_clusters(
+    program: str, line: str, ours: str, theirs: str
+) -> None:
+    made = by_cluster(program, line.split(), {}, border=BORDER)
+    assert [" ".join(words) for words in made or ()] == [ours, theirs]
+
+
+def test_clusters_stand_below_their_names_with_a_line_between() -> None:
+    both = Both("squeue", Squeue(), "/site/squeue", replace(BORDER, cluster="skypurza"))
+    office = Office()
+    for words, shown in (
+        (("-o", "%i"), b"CLUSTER: skypurza\nJOBID\n\n"),
+        (("-h", "-o", "%i"), b""),
+    ):
+        answer = office.run(both.answer, "-M", "all", *words, name="squeue")
+        assert raw(answer.out) == shown
+        assert (answer.also or ())[:2] == ("/site/squeue", "--clusters=all")
+
+
+@pytest.mark.parametrize("line", ["-M cloud", "-M hpc", "-M x", "-p gpu"])
+def test_one_cluster_is_asked_alone(line: str) -> None:
+    assert by_cluster("squeue", line.split(), {}, border=BORDER) is None
 
 
 def test_jobs_of_both_go_along_to_be_sorted_into_one_listing(tmp_path: Path) -> None:

@@ -209,3 +209,25 @@ def test_nodes_of_both_stand_in_one_order(site: Site) -> None:
     assert names == ["ec2-1", "ec2-1", "ec2-2", "ec2-3", "ec2-4"]
     back = site.out("sinfo", "-h", "-N", "-o", "%N", "-S", "-N", "-p", "cloud,ec2").split()
     assert back == names[::-1]
+
+
+def test_clusters_of_both_follow_each_other_below_their_names(
+    site: Site, jobs: tuple[str, str]
+) -> None:
+    for names in ("all", "ours,oracle"):
+        ours, theirs = site.out("squeue", "-M", names, "-o", "%i").split("\n\n")
+        assert ours.splitlines() == ["CLUSTER: ours", "JOBID", jobs[0]]
+        assert theirs.splitlines() == ["CLUSTER: oracle", "JOBID", jobs[1]]
+        assert site.out("squeue", "-h", "-M", names, "-o", "%i").split() == list(jobs)
+
+
+def test_what_depends_on_a_job_of_the_other_side_is_refused(
+    site: Site, jobs: tuple[str, str]
+) -> None:
+    for job, part in zip(jobs, ("debug", "cloud"), strict=True):
+        assert site.run("sbatch", "-p", part, "-d", f"afterok:{job}", "--wrap", "true").returncode
+
+
+def test_scontrol_shows_the_partitions_of_both_by_name(site: Site) -> None:
+    for part in ("cloud", "debug"):
+        assert f"PartitionName={part} " in site.out("scontrol", "-o", "show", "partition", part)

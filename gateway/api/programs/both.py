@@ -10,7 +10,8 @@ from gateway.api.programs.reading import read_options, reader
 from gateway.api.programs.structured import FORMS, LIST
 from gateway.api.text import Program
 from gateway.api.wire import Answer, Call, raw
-from gateway.passthrough.base import HEADLESS, Border, shares, without
+from gateway.passthrough.base import HEADLESS, Border
+from gateway.passthrough.lines import by_cluster, shares, without
 from gateway.query.moments import headline
 from sbatch_shim.grammar.errors import warning_line
 from sbatch_shim.grammar.parse import parse_query
@@ -49,6 +50,9 @@ class Both:
         return await self._once(desk, replace(call, argv=argv))
 
     async def _once(self, desk: Desk, call: Call) -> Answer:
+        lines = by_cluster(self.name, call.argv, call.environ, border=self.border)
+        if lines is not None:
+            return await self._by_cluster(desk, call, lines)
         listing = merged(self.name, call.argv, call.environ)
         if listing is not None:
             return await self._in_one(desk, call, listing)
@@ -57,6 +61,16 @@ class Both:
         if answer.code and self.name in HEADLESS:
             return answer
         return replace(answer, also=(self.path, *theirs))
+
+    async def _by_cluster(self, desk: Desk, call: Call, lines: tuple[list[str], ...]) -> Answer:
+        """Each cluster's answer below its name, with a line between; sacct has one list."""
+        ours, theirs = lines
+        answer = await self.program(desk, replace(call, argv=tuple(ours)))
+        if answer.code and self.name in HEADLESS:
+            return answer
+        headed = self.name in ("squeue", "sinfo") and "--noheader" not in ours
+        between = b"\n" if headed else b""
+        return replace(answer, out=raw(answer.out) + between, also=(self.path, *theirs))
 
     async def _in_one(self, desk: Desk, call: Call, listing: Listing) -> Answer:
         """Our lines go along with the site's command, for the login node to sort them in."""

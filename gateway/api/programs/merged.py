@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gateway.api.programs.reading import Finished, Options
 from gateway.api.programs.squeue_look import FORMATS, check_formats, own_format
-from gateway.passthrough.base import options_of
+from gateway.passthrough.lines import options_of
 from gateway.query import views
 from gateway.query.fields import BY_LETTER
 from gateway.query.select import DEFAULT_SORT, sort_letters
