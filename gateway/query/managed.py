@@ -128,7 +128,7 @@ ROW: Values[Row] = {
 """Of an association, wherever it is shown."""
 
 
-def _of(get: Callable[[Row], str], none: str = "") -> Callable[[Any], str]:
+def _of(get: Callable[[Row], str], none: str) -> Callable[[Any], str]:
     """The association's value; `none` where there is none, or none is asked for."""
     return lambda record: none if record.row is None else get(record.row)
 
@@ -139,9 +139,8 @@ COUNTED = (
     "ID", "LFT", "RGT", "ParentID",
 )  # fmt: skip
 OF_NOBODY = dict.fromkeys(COUNTED, "0") | dict.fromkeys(("GrpWall", "MaxWall"), "00:00:00")
-"""What is shown of the associations of a user who has none (22.05)."""
-OF_ROW: Values[Any] = {header: _of(get) for header, get in ROW.items()}
-OF_ANY: Values[Any] = {header: _of(get, OF_NOBODY.get(header, "")) for header, get in ROW.items()}
+"""What is shown where there is no association, or none is asked for (22.05)."""
+OF_ROW: Values[Any] = {header: _of(get, OF_NOBODY.get(header, "")) for header, get in ROW.items()}
 
 
 def associations(cluster: str, indented: bool = False) -> tuple[Field[Row], ...]:
@@ -155,9 +154,7 @@ def associations(cluster: str, indented: bool = False) -> tuple[Field[Row], ...]
 TREE = ("Account", -20)
 
 
-def users(
-    cluster: str, book: Book, *, coordinators: bool = False, associated: bool = False
-) -> tuple[Field[User], ...]:
+def users(cluster: str, book: Book, *, coordinators: bool = False) -> tuple[Field[User], ...]:
     """Columns of `show user`; what they coordinate is told where that is asked for (22.05)."""
 
     def wckey(user: User) -> str:
@@ -175,7 +172,7 @@ def users(
         "Coord Accounts": held,
         "Cluster": lambda user: cluster if user.row else "",
     }
-    return columns({**(OF_ANY if associated else OF_ROW), **own})
+    return columns({**OF_ROW, **own})
 
 
 def accounts(cluster: str, *, coordinators: bool = False) -> tuple[Field[Owned], ...]:

@@ -209,9 +209,7 @@ def _show_associations(asked: Asked) -> Answer:
 def _show_users(asked: Asked) -> Answer:
     usual = _coordinated(asked, USER) + (USER_ASSOC if asked.associated else "")
     told = "withcoordinators" in asked.flags
-    known = managed.users(
-        asked.ctx.site.cluster, asked.book, coordinators=told, associated=asked.associated
-    )
+    known = managed.users(asked.ctx.site.cluster, asked.book, coordinators=told)
     return _table(asked, known, usual=usual, rows=users_of(asked))
 
 

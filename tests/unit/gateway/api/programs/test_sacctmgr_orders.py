@@ -137,6 +137,7 @@ def test_users_stay_who_lose_their_last_association_with_an_account() -> None:
         ("show user zoe", "zoe||None\n"),
         ("show user zoe withassoc", "zoe||None||||0||0|0|0|0|00:00:00|0||\n"),
         ("show user zoe withassoc format=user,grptres,qos,grpwall", "zoe|||00:00:00\n"),
+        ("show user zoe format=user,share,maxwall,qos", "zoe|0|00:00:00|\n"),
         ("show user account=lone", ""),
         ("show user defaultaccount=lone", ""),
         ("show assoc user=zoe", ""),
