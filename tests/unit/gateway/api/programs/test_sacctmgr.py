@@ -105,7 +105,7 @@ SHOWN = (
     ("sacctmgr -nP show cluster format=cluster,nodecount", "oracle|4\n"),
     ("sacctmgr exit", ""),
     ("sacctmgr verbose", ""),
-    ("sacctmgr -nP show user bob format=user,maxsubmitjobsperuser,fairshare%5", "bob|0|0\n"),
+    ("sacctmgr -nP show user bob format=user,maxsubmitjobsperuser,fairshare%5", "bob||0\n"),
     ("sshare -nP -A chem -a -o account,user", "chem|\n chem|alice\n chem|bob\n"),
     ("sshare -nP -U -u bob -o account,user", "chem|bob\n"),
     ("sshare -nP -A root -u nosuch -o effectvusage,normusage", "1.000000|\n"),
