@@ -21,6 +21,8 @@ PACKAGE = "spz_agent"
 ENTRY = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
 STAMP = (2020, 1, 1, 0, 0, 0)
 """One date for all, so that the same sources make the same bytes."""
+PLAIN_MARSHAL = 2
+"""Newer ones write what is shared in this process otherwise: the bytes would change by chance."""
 UNCHECKED_HASH = 1
 """Flag of a compiled file that is not compared with its source (PEP 552)."""
 
@@ -63,7 +65,7 @@ def _compiled(source: bytes, name: str) -> bytes:
     """Spares the agent's start some 50 ms; a Python of another version takes the source."""
     code = compile(source, name, "exec", dont_inherit=True)
     head = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH.to_bytes(4, "little")
-    return head + importlib.util.source_hash(source) + marshal.dumps(code)
+    return head + importlib.util.source_hash(source) + marshal.dumps(code, PLAIN_MARSHAL)
 
 
 @dataclass(frozen=True, slots=True)
