@@ -247,10 +247,14 @@ class Machines:
                 machine.repriced.append((now, price))
 
     def interrupt(self, machine: Machine, now: float, *, notice: float = NOTICE_SECONDS) -> None:
-        """Takes a spot machine back after so many seconds' notice."""
+        """Takes a spot machine back after so many seconds' notice.
+
+        Not in the second of its launch, which in EC2 only those have that never ran: no boot there
+        is as quick as ours.
+        """
         if machine.lives and machine.taken_at is None:
             machine.notice_at = now
-            machine.taken_at = now + notice / self.delays.speed
+            machine.taken_at = max(now + notice / self.delays.speed, int(machine.launched_at) + 1)
 
     def _enter(self, machine: Machine, state: str) -> None:
         machine.state = state
