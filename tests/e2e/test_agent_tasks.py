@@ -255,10 +255,10 @@ def test_a_step_that_is_killed_before_it_came_never_starts(agent: RunningAgent, 
 
 
 def test_a_signal_is_for_the_step_that_is_named(agent: RunningAgent, work: Path) -> None:
-    for key in ("1/1/batch", KEY):
-        agent.run(key, step(work, "trap 'echo got; exit 4' USR1; while :; do sleep 0.05; done"))
-        agent.wait("started", key)
-    time.sleep(0.3)
+    trapping = "trap 'echo got; exit 4' USR1; touch {}; while :; do sleep 0.05; done"
+    for key, up in (("1/1/batch", "one"), (KEY, "two")):
+        agent.run(key, step(work, trapping.format(up)))
+        until((work / up).exists, "the trap")
     agent.ask(launch.signal(KEY, signal.SIGUSR1, "full"))
     assert exited(agent) == (4, 0, "exit")
     assert agent.ask(launch.ping())["live"] == ["1/1/batch"]
@@ -317,8 +317,8 @@ def test_no_byte_and_no_exit_code_is_lost_when_the_daemon_is_killed(
 
 
 def test_a_kill_of_a_step_is_kept_through_the_daemons_end(agent: RunningAgent, work: Path) -> None:
-    agent.run(KEY, step(work, "trap '' TERM; sleep 60"))
-    agent.wait("started", KEY)
+    agent.run(KEY, step(work, "trap '' TERM; touch up; sleep 60"))
+    until((work / "up").exists, "the trap")
     agent.ask(launch.kill_step(KEY, grace=0.5, cause="cancelled", number=15))
     agent.kill_daemon()
     agent.start()
