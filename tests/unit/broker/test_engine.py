@@ -445,6 +445,15 @@ def test_backfill_starts_what_does_not_delay_the_first_in_line(bench: Bench) -> 
     assert bench.world.jobs[long].reason == "Priority"
 
 
+def refused(launch: Launch) -> rep.NotLaunched:
+    """None of its rungs has capacity."""
+    tried = [
+        rep.Tried(rung.offer, Refusal.CAPACITY, Width.TYPE_IN_REGION, "no capacity")
+        for rung in launch.rungs
+    ]
+    return rep.NotLaunched(group=launch.group, tried=tuple(tried), nodes=len(launch.nodes))
+
+
 def machine(launch: rep.Launched | Launch, now: int) -> tuple[Machine, ...]:
     offer = launch.rungs[0].offer  # type: ignore[union-attr]
     return tuple(

@@ -6,12 +6,12 @@ from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.effects import Launch, StartStep
-from broker.model.errors import BadOption, Conflict, Refusal, Width
+from broker.model.errors import BadOption, Conflict
 from broker.model.job import Hold
 from broker.model.node import Node, NodeState
 from broker.model.spec import ArraySpec, Managed, Resources, StepSpec, TaskSpec
 from broker.quotes import PROBE_SECONDS
-from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench, machine
+from tests.unit.broker.test_engine import ALICE, DECLARED, ELASTIC, Bench, machine, refused
 
 
 def component(**resources: object) -> TaskSpec:
@@ -210,12 +210,7 @@ class Buying(Bench):
 
     def refuse(self) -> str:
         (launch,) = self.launches
-        tried = [
-            rep.Tried(rung.offer, Refusal.CAPACITY, Width.TYPE_IN_REGION, "no capacity")
-            for rung in launch.rungs
-        ]
-        said = rep.NotLaunched(group=launch.group, tried=tuple(tried), nodes=len(launch.nodes))
-        self.step(said, full=False)
+        self.step(refused(launch), full=False)
         return launch.rungs[0].offer.family
 
     def states(self) -> dict[str, str]:

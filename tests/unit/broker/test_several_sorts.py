@@ -9,12 +9,12 @@ from accounting.ids import JobId
 from broker.model import commands as cmd
 from broker.model import reports as rep
 from broker.model.effects import Launch, StartStep
-from broker.model.errors import BadOption, Refusal, Width
+from broker.model.errors import BadOption
 from broker.model.job import Job
 from broker.model.node import NodeState
 from broker.model.site import Site
 from broker.model.spec import Resources, StepSpec, TaskSpec
-from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine
+from tests.unit.broker.test_engine import ALICE, ELASTIC, Bench, machine, refused
 
 OTHER = "others that its job needs beside it cannot be had"
 
@@ -43,12 +43,7 @@ class Sorts(Bench):
 
     def refuse(self) -> Launch:
         (launch,) = self.launches
-        tried = [
-            rep.Tried(rung.offer, Refusal.CAPACITY, Width.TYPE_IN_REGION, "no capacity")
-            for rung in launch.rungs
-        ]
-        said = rep.NotLaunched(group=launch.group, tried=tuple(tried), nodes=len(launch.nodes))
-        self.step(said, full=False)
+        self.step(refused(launch), full=False)
         return launch
 
     def sorts(self) -> dict[str, int]:
