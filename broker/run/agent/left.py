@@ -1,8 +1,8 @@
 """What the setup of a cluster's run leaves in the background: it stays until the allocation ends.
 
 A server begun there is for all later runs, as in SkyPilot; what `run` leaves ends with the run.
-Its processes are those that lived when setup was over, by their sessions; those that bear a
-variable of setup's, whatever begins them later; and all below these.
+Its processes are those that lived when setup was over, and all of their sessions; those that bear
+a variable of setup's, whatever begins them later; and all below these.
 """
 
 from . import procs
@@ -24,6 +24,8 @@ class Left:
         self.step = step
         self.may = not key.endswith("/batch")
         self.sessions = set()  # type: set[int]
+        self.seen = set()  # type: set[tuple[int, int]]
+        """Number and birth: one that was on its way into a session of its own goes there later."""
         self.ends = False
         """Whether the allocation does, and this with it."""
         self.alone = False
@@ -40,7 +42,9 @@ class Left:
     def look(self, alive: "set[int]") -> "list[int]":
         """A phase succeeded, and these live yet: their sessions."""
         processes = procs.table()
-        self.sessions |= {processes[pid].session for pid in alive & set(processes)}
+        there = [(pid, processes[pid]) for pid in alive & set(processes)]
+        self.sessions |= {one.session for _, one in there}
+        self.seen |= {(pid, one.born) for pid, one in there}
         return sorted(self.sessions)
 
     def among(self, pids: "set[int]") -> "set[int]":
@@ -51,7 +55,9 @@ class Left:
         roots = {
             pid
             for pid in pids & set(processes)
-            if processes[pid].session in self.sessions or procs.bears(pid, NAME + b"=" + VALUE)
+            if processes[pid].session in self.sessions
+            or (pid, processes[pid].born) in self.seen
+            or procs.bears(pid, NAME + b"=" + VALUE)
         }
         return (roots | procs.below(processes, roots)) & pids
 

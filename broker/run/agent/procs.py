@@ -20,12 +20,14 @@ PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 class Process:
     """A line of the process table."""
 
-    __slots__ = ("parent", "session", "zombie")
+    __slots__ = ("born", "parent", "session", "zombie")
 
-    def __init__(self, parent: int, session: int, zombie: bool) -> None:
+    def __init__(self, parent: int, session: int, *, zombie: bool, born: int) -> None:
         self.parent = parent
         self.session = session
         self.zombie = zombie
+        self.born = born
+        """In ticks since the host's start: another process of its number has another one."""
 
 
 def prctl(option: int, value: "int | bytes") -> bool:
@@ -61,8 +63,9 @@ def _read(pid: int) -> "Optional[Process]":
     except OSError:
         return None  # it ended meanwhile
     # the name before ")" may hold anything, blanks and brackets too
-    state, parent, _group, session = text[text.rfind(b")") + 2 :].split(None, 4)[:4]
-    return Process(int(parent), int(session), state in {b"Z", b"X"})
+    told = text[text.rfind(b")") + 2 :].split(None, 20)
+    zombie = told[0] in {b"Z", b"X"}
+    return Process(int(told[1]), int(told[3]), zombie=zombie, born=int(told[19]))
 
 
 def below(processes: "dict[int, Process]", roots: "Iterable[int]") -> "set[int]":

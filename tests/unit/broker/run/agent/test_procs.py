@@ -8,7 +8,7 @@ from broker.run.agent.procs import Process
 
 def test_descendants_are_found_through_all_generations() -> None:
     parents = {2: 1, 3: 2, 4: 3, 5: 2, 6: 1, 7: 99}
-    processes = {pid: Process(parent, pid, False) for pid, parent in parents.items()}
+    processes = {pid: Process(parent, pid, zombie=False, born=0) for pid, parent in parents.items()}
     assert procs.below(processes, [2]) == {3, 4, 5}
     assert procs.below(processes, [1]) == {2, 3, 4, 5, 6}
     assert procs.below(processes, [4]) == set()
